@@ -15,10 +15,10 @@ type decision struct {
 	claims []string
 }
 
-// decide says what becomes of the commands that were found, and of the proposals
+// decidePhases says what becomes of the commands that were found, and of the proposals
 // that a snapshot carries. What was proposed too lately to be confirmed, and
 // is still right, is not spoken of.
-func decide(s *planning.Snapshot, commands []Command) []decision {
+func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 	var out []decision
 	kept := map[string]bool{}
 	for _, c := range commands {
@@ -35,12 +35,12 @@ func decide(s *planning.Snapshot, commands []Command) []decision {
 		}
 		out = append(out, d)
 	}
-	return append(out, dropped(s, kept)...)
+	return append(out, dropProposals(s, kept)...)
 }
 
-// dropped takes back what was proposed and is not right any more. A claim that is
+// dropProposals takes back what was proposed and is not right any more. A claim that is
 // being deleted, or whose removal has begun, needs no more words.
-func dropped(s *planning.Snapshot, kept map[string]bool) []decision {
+func dropProposals(s *planning.Snapshot, kept map[string]bool) []decision {
 	var out []decision
 	at := map[string]int{}
 	for i := range s.Nodes {

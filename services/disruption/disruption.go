@@ -11,7 +11,7 @@
 //   - A snapshot is the only input of a decision, its time included: the same
 //     snapshot twice gives the same facts with the same ids.
 //   - Nothing is confirmed that was not proposed in an earlier snapshot, and
-//     found right again at least scheduling.ConfirmAfter later.
+//     found right again at least planning.ConfirmAfter later.
 //   - The commands of one snapshot share no node, and keep every budget together.
 //     Each counts on those before it, and no pod is moved onto what goes.
 //   - Consolidation saves, however its launches fall out.
@@ -38,10 +38,10 @@ import (
 // Types are the messages that disruption takes.
 var Types = []event.Type{event.ClusterSnapshotType}
 
-// snapshotAgeMax is how old a snapshot may be, and how far ahead of our clock. What
+// maxSnapshotAge is how old a snapshot may be, and how far ahead of our clock. What
 // is older tells of a cluster that is not there any more; and where clocks differ so
 // much, schedules of budgets cannot be trusted.
-const snapshotAgeMax = 2 * time.Minute
+const maxSnapshotAge = 2 * time.Minute
 
 // Service is disruption over its ports.
 type Service struct {
@@ -49,15 +49,15 @@ type Service struct {
 	// Catalogues remembers the catalogue, which changes far less often than it is asked
 	// for; nil reads it for each snapshot.
 	Catalogues *blob.Kept[catalog.Catalogue]
-	// Rest remembers the last snapshot in which there was nothing to do; nil evaluates
+	// LastIdle remembers the last snapshot in which there was nothing to do; nil evaluates
 	// each.
-	Rest *Rest
-	// Reports remembers when nodes that stay were last reported; nil reports none.
-	Reports *Reports
-	Bus     queue.Sender
-	Cluster event.Cluster
-	Now     func() time.Time
-	Options Options
+	LastIdle *LastIdle
+	// ReportSchedule remembers when nodes that stay were last reported; nil reports none.
+	ReportSchedule *ReportSchedule
+	Bus            queue.Sender
+	Cluster        event.Cluster
+	Now            func() time.Time
+	Options        Options
 	// Count hears of what happens that somebody may watch; nil counts nothing.
 	Count func(what Counted, value float64, labels ...string)
 }
@@ -71,38 +71,38 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	if age := s.Now().Sub(body.Taken); age > snapshotAgeMax || age < -snapshotAgeMax {
-		return fault.F("reading the snapshot", fault.Stale, "it was taken %s ago, and nothing is proposed beyond %s", age, snapshotAgeMax)
+	if age := s.Now().Sub(body.Taken); age > maxSnapshotAge || age < -maxSnapshotAge {
+		return fault.F("reading the snapshot", fault.Stale, "it was taken %s ago, and nothing is proposed beyond %s", age, maxSnapshotAge)
 	}
-	if s.Rest.still(body) {
+	if s.LastIdle.isUnchanged(body) {
 		host.Say(ctx, "rest", true)
 		return nil
 	}
-	snapshot, cat, err := s.read(ctx, body)
+	snapshot, cat, err := s.readSnapshot(ctx, body)
 	if err != nil {
 		return err
 	}
-	found := s.measured(snapshot, instancetypes.NewStock(snapshot, cat))
-	decisions := decide(&snapshot, found.Commands)
-	s.count(found.Tally)
+	found := s.evaluateTimed(snapshot, instancetypes.NewStock(snapshot, cat))
+	decisions := decidePhases(&snapshot, found.Commands)
+	s.countFindings(found.Metrics)
 	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
 	if err := errors.Join(found.Problems...); err != nil {
 		host.Say(ctx, "problems", err.Error())
 	}
-	from := publication{body.Snapshot, snapshot, cat}
-	if err := s.publish(ctx, e, from, decisions); err != nil {
+	from := decisionInputs{body.Snapshot, snapshot, cat}
+	if err := s.publishDecisions(ctx, e, from, decisions); err != nil {
 		return err
 	}
-	if err := s.report(ctx, e, from, found.Kept); err != nil {
+	if err := s.reportKept(ctx, e, from, found.Kept); err != nil {
 		return err
 	}
-	found.wake(s.Reports.pending(body.Taken))
-	s.Rest.note(body, found, decisions)
+	found.expectChange(s.ReportSchedule.nextReport(body.Taken))
+	s.LastIdle.recordIdle(body, found, decisions)
 	return nil
 }
 
-// read fetches the snapshot, and the catalogue that it names.
-func (s Service) read(ctx context.Context, body event.ClusterSnapshot) (planning.Snapshot, catalog.Catalogue, error) {
+// readSnapshot fetches the snapshot, and the catalogue that it names.
+func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (planning.Snapshot, catalog.Catalogue, error) {
 	snapshot, err := blob.Get[planning.Snapshot](ctx, s.Blobs, body.Snapshot)
 	if err != nil {
 		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)

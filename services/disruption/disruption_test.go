@@ -230,7 +230,7 @@ func TestAReplacementThatCannotBeWrittenIsDropped(t *testing.T) {
 }
 
 func TestAStaleSnapshotProposesNothing(t *testing.T) {
-	for _, off := range []time.Duration{snapshotAgeMax + 1, -snapshotAgeMax - 1} {
+	for _, off := range []time.Duration{maxSnapshotAge + 1, -maxSnapshotAge - 1} {
 		b := newBench()
 		b.now = start.Add(off)
 		if _, err := b.show(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
@@ -266,8 +266,8 @@ func TestRest(t *testing.T) {
 		want     bool
 	}{
 		{"the same", full(), full(), time.Minute, false},
-		{"almost five minutes", full(), full(), restMax - 1, false},
-		{"five minutes", full(), full(), restMax, true},
+		{"almost five minutes", full(), full(), maxIdleTime - 1, false},
+		{"five minutes", full(), full(), maxIdleTime, true},
 		{"a clock went back", full(), full(), -1, true},
 		{"another", full(), quiet(), time.Minute, true},
 		{"there was something to do", quiet(), quiet(), time.Minute, true},
@@ -275,7 +275,7 @@ func TestRest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench()
-			b.Rest = &Rest{}
+			b.LastIdle = &LastIdle{}
 			if _, err := b.show(t, tt.s); err != nil {
 				t.Fatal(err)
 			}

@@ -46,10 +46,10 @@ func TestOtherSetsAreTried(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			s := patchy(seed)
 			stock := fixture.Stock(s)
-			p := newPass(s, stock, Options{})
-			p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
-			if best := bestSet(p.within(p.wasting()), p.repaired); best != nil {
-				t.Fatalf("the most wasteful nodes can go: %v", places(best.nodes))
+			p := newEvaluation(s, stock, Options{})
+			p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
+			if best := bestSet(p.firstWithinBudgets(p.wastefulNodes()), p.tryRepaired); best != nil {
+				t.Fatalf("the most wasteful nodes can go: %v", indexesOf(best.nodes))
 			}
 			found := Evaluate(s, stock, Options{}).Commands
 			if len(found) == 0 || found[0].Method != MultiNode || found[0].SavedPerHour <= 0 {
@@ -77,25 +77,25 @@ func TestDrawnSetsKeepTheirOrderAndTheBudgets(t *testing.T) {
 		s.Nodes[i].NodePool = "other"
 		s.Nodes[i].Labels["karpenter.sh/nodepool"] = "other"
 	}
-	p := newPass(s, fixture.Stock(s), Options{})
-	p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
-	list := p.wasting()
+	p := newEvaluation(s, fixture.Stock(s), Options{})
+	p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
+	list := p.wastefulNodes()
 	seen, full := map[string]bool{}, 0
-	var falls dice
+	var falls randomSource
 	for range 200 {
-		set := p.draw(&falls, list, 4)
-		if !p.fits(set, MultiNode.reason()) {
-			t.Errorf("the budgets have no room for %v", places(set))
+		set := p.drawSet(&falls, list, 4)
+		if !p.fitsBudgets(set, MultiNode.budgetReason()) {
+			t.Errorf("the budgets have no room for %v", indexesOf(set))
 		}
 		last := -1
 		for _, c := range set {
 			i := slices.Index(list, c)
 			if i <= last {
-				t.Errorf("%v is not in the order of the list, or one of it comes twice", places(set))
+				t.Errorf("%v is not in the order of the list, or one of it comes twice", indexesOf(set))
 			}
 			last = i
 		}
-		seen[fmt.Sprint(places(set))] = true
+		seen[fmt.Sprint(indexesOf(set))] = true
 		if len(set) == 4 {
 			full++
 		}
@@ -103,7 +103,7 @@ func TestDrawnSetsKeepTheirOrderAndTheBudgets(t *testing.T) {
 	if len(seen) < 150 || full < 150 {
 		t.Errorf("of 200 sets %d are different, and %d as large as they may be", len(seen), full)
 	}
-	if set := p.draw(&falls, list, len(list)); len(set) != 4 {
+	if set := p.drawSet(&falls, list, len(list)); len(set) != 4 {
 		t.Errorf("%d nodes are drawn where four may go", len(set))
 	}
 }

@@ -189,7 +189,7 @@ func carrying(s planning.Snapshot, found Findings, ago time.Duration) planning.S
 // phases tells the decisions of a snapshot.
 func phases(s planning.Snapshot) []string {
 	var out []string
-	for _, d := range decide(&s, Evaluate(s, fixture.Stock(s), Options{}).Commands) {
+	for _, d := range decidePhases(&s, Evaluate(s, fixture.Stock(s), Options{}).Commands) {
 		out = append(out, fmt.Sprintf("%s %s %s", d.phase, d.Method, strings.Join(d.claims, ",")))
 	}
 	return out
@@ -347,7 +347,7 @@ func TestDroppedSaysEachProposalOnce(t *testing.T) {
 	for i, id := range []string{"x", "x", "y"} {
 		s.Nodes[i].Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}
 	}
-	got := decide(&s, nil)
+	got := decidePhases(&s, nil)
 	if len(got) != 2 || got[0].phase != event.Dropped || got[0].Proposal != "x" || !slices.Equal(got[0].claims, []string{"a", "b"}) || got[1].Proposal != "y" {
 		t.Fatalf("decided %+v", got)
 	}

@@ -114,15 +114,15 @@ func TestExpirationMoments(t *testing.T) {
 			for i := range count {
 				n := fixture.Node(fmt.Sprint("n", i), "t4g.medium", func(n *node) { n.Created, n.Expires = fixture.Taken, fixture.Taken.Add(tt.life) })
 				e := policy.Expiring{Graceful: true, Window: tt.window}
-				from := replacedFrom(&n, e)
+				from := replacementTime(&n, e)
 				since := from.Sub(n.Expires.Add(-tt.within))
-				if since < 0 || since > tt.within/2 || !from.Equal(replacedFrom(&n, e)) {
+				if since < 0 || since > tt.within/2 || !from.Equal(replacementTime(&n, e)) {
 					t.Fatalf("%s of a window of %s", since, tt.within)
 				}
 				if tt.within > 0 {
 					quarters[min(3, int(since*8/tt.within))]++
 				}
-				if !replacedFrom(&n, policy.Expiring{Window: tt.window}).IsZero() {
+				if !replacementTime(&n, policy.Expiring{Window: tt.window}).IsZero() {
 					t.Fatal("it is due though its pool does not ask for it")
 				}
 			}
@@ -139,13 +139,13 @@ func TestExpirationWakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := fixture.Snapshot(graceful(), fixture.Node("a", "t4g.medium", with(3), ends(time.Duration(rapid.IntRange(242, 900).Draw(t, "minutes"))*time.Minute)))
 		found := Evaluate(s, stock, Options{})
-		if len(found.Commands) > 0 || found.Next.IsZero() {
+		if len(found.Commands) > 0 || found.NextChange.IsZero() {
 			t.Fatalf("%+v", found)
 		}
 		for _, at := range []time.Duration{-1, 0} {
-			s.Taken = found.Next.Add(at)
+			s.Taken = found.NextChange.Add(at)
 			if got := len(Evaluate(s, stock, Options{}).Commands); got != int(at)+1 {
-				t.Fatalf("%d commands %s after %s", got, at, found.Next)
+				t.Fatalf("%d commands %s after %s", got, at, found.NextChange)
 			}
 		}
 	})
@@ -163,16 +163,16 @@ func TestExpirationWakes(t *testing.T) {
 		{"now", start.Add(time.Minute), time.Minute, false},
 		{"at any time", start, time.Nanosecond, false},
 	} {
-		r := &Rest{}
-		r.note(body(0), Findings{Next: tt.next}, nil)
-		if got := r.still(body(tt.after)); got != tt.want {
+		r := &LastIdle{}
+		r.recordIdle(body(0), Findings{NextChange: tt.next}, nil)
+		if got := r.isUnchanged(body(tt.after)); got != tt.want {
 			t.Errorf("%s: still at rest: %v", tt.name, got)
 		}
 	}
 	// A budget that is spent now may have room at any time, whatever else is said of the node.
 	s := fixture.Snapshot(graceful(fixture.Budgets("0")), fixture.Node("a", "t4g.medium", with(3), ends(time.Hour)))
-	if found := Evaluate(s, stock, Options{}); !found.Next.Equal(s.Taken) {
-		t.Errorf("rest until %s, taken %s, kept %+v", found.Next, s.Taken, found.Kept)
+	if found := Evaluate(s, stock, Options{}); !found.NextChange.Equal(s.Taken) {
+		t.Errorf("rest until %s, taken %s, kept %+v", found.NextChange, s.Taken, found.Kept)
 	}
 }
 
@@ -192,7 +192,7 @@ func (o *old) step(stock instancetypes.Stock) {
 	for i := range o.Nodes {
 		at[o.Nodes[i].Claim] = &o.Nodes[i]
 	}
-	for _, d := range decide(&o.Snapshot, found.Commands) {
+	for _, d := range decidePhases(&o.Snapshot, found.Commands) {
 		for _, claim := range d.claims {
 			n := at[claim]
 			switch d.phase {
@@ -285,7 +285,7 @@ func TestExpiringNodesAreEligible(t *testing.T) {
 	pool := graceful(fixture.Budgets("0"))
 	s := fixture.Snapshot(pool, fixture.Node("late", "t4g.medium", with(3), late), fixture.Node("both", "t4g.medium", with(3), late, drift(time.Minute)),
 		fixture.Node("early", "t4g.medium", with(3), ends(99*time.Hour)))
-	if got := Evaluate(s, fixture.Stock(s), Options{}).Tally.Eligible[karpenter.DisruptionReasonDrifted]; got != 2 {
+	if got := Evaluate(s, fixture.Stock(s), Options{}).Metrics.Eligible[karpenter.DisruptionReasonDrifted]; got != 2 {
 		t.Errorf("%d are eligible as drifted, want 2", got)
 	}
 }

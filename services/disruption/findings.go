@@ -39,14 +39,14 @@ type Findings struct {
 	Commands []Command
 	// Kept has each managed node that is in no command, in the snapshot's order.
 	Kept []Kept
-	// Later says that time alone may let sets go that are held back now.
-	Later bool
+	// HasDeferred says that time alone may let sets go that are held back now.
+	HasDeferred bool
 	// Problems are what a person must mend, such as a budget that cannot be read.
 	Problems []error
-	Tally    Tally
-	// Next is when they may be others though nothing but time has changed; zero where no
+	Metrics  EvaluationMetrics
+	// NextChange is when they may be others though nothing but time has changed; zero where no
 	// such time is known.
-	Next time.Time
+	NextChange time.Time
 }
 
 // Command is a set of nodes that should go together.

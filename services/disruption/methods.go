@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -35,8 +35,8 @@ const (
 	RuleNoReplacement = "no-replacement"
 )
 
-// reason is what budgets know the method by.
-func (m Method) reason() karpenter.DisruptionReason {
+// budgetReason is what budgets know the method by.
+func (m Method) budgetReason() karpenter.DisruptionReason {
 	switch m {
 	case Emptiness:
 		return karpenter.DisruptionReasonEmpty
@@ -47,35 +47,35 @@ func (m Method) reason() karpenter.DisruptionReason {
 	}
 }
 
-// objection is what keeps a node from a method before anything is simulated.
-func (p *pass) objection(m Method, c *candidate.Candidate) candidate.Objection {
+// checkNode is what keeps a node from a method before anything is simulated.
+func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objection {
 	switch m {
 	case Emptiness:
-		return cmp.Or(p.idle(c), p.restraint.Empty(c))
+		return cmp.Or(p.checkEmpty(c), p.thresholds.CheckEmpty(c))
 	case StaticDrift, Drift:
-		return drifted(c, m == StaticDrift)
+		return checkDrifted(c, m == StaticDrift)
 	case Expiration:
-		return p.expiring(c)
+		return p.checkExpiry(c)
 	default:
-		if c.Empty() {
+		if c.IsEmpty() {
 			// Emptiness comes first, and what it leaves stays: else a budget for empty nodes
 			// would not keep them. Karpenter: pkg/controllers/disruption/consolidation.go, ShouldDisrupt.
-			return cmp.Or(p.idle(c), p.restraint.Empty(c), candidate.Objection{
+			return cmp.Or(p.checkEmpty(c), p.thresholds.CheckEmpty(c), candidate.Objection{
 				Rule: RuleBudget, Subject: string(karpenter.DisruptionReasonEmpty),
-				Detail: p.crowded([]*candidate.Candidate{c}, karpenter.DisruptionReasonEmpty),
+				Detail: p.explainBudgets([]*candidate.Candidate{c}, karpenter.DisruptionReasonEmpty),
 			})
 		}
-		return cmp.Or(c.Underutilized(p.snapshot.Taken), p.restraint.Node(c))
+		return cmp.Or(c.CheckUnderutilized(p.snapshot.Taken), p.thresholds.CheckNode(c))
 	}
 }
 
-// idle is what keeps a node from going as an empty one.
-func (p *pass) idle(c *candidate.Candidate) candidate.Objection {
-	if no := c.Graceful(p.snapshot.Taken); !no.None() {
+// checkEmpty is what keeps a node from going as an empty one.
+func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
+	if no := c.CheckConsolidatable(p.snapshot.Taken); !no.IsNone() {
 		return no
 	}
 	switch {
-	case !c.Empty():
+	case !c.IsEmpty():
 		return candidate.Objection{Rule: RuleInUse, Detail: fmt.Sprintf("it has %d pods", c.Pods)}
 	case p.buffers[c.Node.Name]:
 		return candidate.Objection{Rule: RuleBuffer, Detail: "room is kept on it for a CapacityBuffer"}
@@ -83,8 +83,8 @@ func (p *pass) idle(c *candidate.Candidate) candidate.Objection {
 	return candidate.Objection{}
 }
 
-func drifted(c *candidate.Candidate, static bool) candidate.Objection {
-	if no := c.Drifted(); !no.None() {
+func checkDrifted(c *candidate.Candidate, static bool) candidate.Objection {
+	if no := c.CheckDrifted(); !no.IsNone() {
 		return no
 	}
 	if c.Node.Drift == nil || c.Pool.Static() != static {
@@ -98,70 +98,70 @@ type attempt struct {
 	Command
 	nodes     []*candidate.Candidate
 	objection candidate.Objection
-	// spoilers are the nodes without which it might be good.
-	spoilers []*candidate.Candidate
+	// retryWithout are the nodes without which it might be good.
+	retryWithout []*candidate.Candidate
 }
 
-func (a *attempt) good() bool { return a.objection.None() }
+func (a *attempt) isGood() bool { return a.objection.IsNone() }
 
-// attempt simulates a command, and what Kubernetes' scheduler would make of it.
-func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
-	a := p.planned(m, nodes)
-	if a.good() && (m == MultiNode || m == SingleNode) {
-		p.land(&a)
+// tryCommand simulates a command, and what Kubernetes' scheduler would make of it.
+func (p *evaluation) tryCommand(m Method, nodes []*candidate.Candidate) attempt {
+	a := p.simulateCommand(m, nodes)
+	if a.isGood() && (m == MultiNode || m == SingleNode) {
+		p.checkPlacement(&a)
 	}
 	return a
 }
 
-// planned simulates a command, with all pods where the plan puts them.
-func (p *pass) planned(m Method, nodes []*candidate.Candidate) attempt {
-	out := attempt{Command: Command{Method: m, Reason: m.reason(), PodsMoved: moved(nodes)}, nodes: nodes}
+// simulateCommand simulates a command, with all pods where the plan puts them.
+func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) attempt {
+	out := attempt{Command: Command{Method: m, Reason: m.budgetReason(), PodsMoved: countPods(nodes)}, nodes: nodes}
 	for _, c := range nodes {
 		out.SavedPerHour += c.Price
 	}
-	waits := p.waves.objection(m, nodes[0])
+	waits := p.driftWaves.checkWave(m, nodes[0])
 	switch {
-	case !waits.None():
+	case !waits.IsNone():
 		out.objection = waits
-	case !p.fits(nodes, out.Reason):
-		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.crowded(nodes, out.Reason)}
+	case !p.fitsBudgets(nodes, out.Reason):
+		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
-		out.Result, out.objection = p.another(nodes[0])
+		out.Result, out.objection = p.planStaticReplacement(nodes[0])
 		out.SavedPerHour -= out.Result.PricePerHour
 	case m == Drift, m == Expiration:
-		out.Result = p.without(nodes)
-		out.objection = consolidation.Whole(out.Result)
+		out.Result = p.simulateRequested(nodes)
+		out.objection = consolidation.CheckAllPlaced(out.Result)
 		out.SavedPerHour -= out.Result.PricePerHour
 	case out.PodsMoved > 0:
-		p.cheaper(&out)
+		p.checkCheaper(&out)
 	}
-	p.tried(&out)
+	p.countAttempt(&out)
 	return out
 }
 
-// cheaper asks whether nodes with pods can go for less.
-func (p *pass) cheaper(a *attempt) {
-	if a.objection, a.spoilers = p.restraint.Set(a.nodes); !a.good() {
-		p.findings.Later = true
+// checkCheaper asks whether nodes with pods can go for less.
+func (p *evaluation) checkCheaper(a *attempt) {
+	if a.objection, a.retryWithout = p.thresholds.CheckSet(a.nodes); !a.isGood() {
+		p.findings.HasDeferred = true
 		return
 	}
-	r := asked(p.simulate().Consolidate(places(a.nodes)...))
+	r := dropUnrequested(p.loadSimulation().Consolidate(indexesOf(a.nodes)...))
 	if len(a.nodes) == 1 && len(r.Nodes) > 1 {
-		if one := asked(p.simulate().WithoutForOne(places(a.nodes)...)); consolidation.Whole(one).None() {
+		if one := dropUnrequested(p.loadSimulation().WithoutForOne(indexesOf(a.nodes)...)); consolidation.CheckAllPlaced(one).IsNone() {
 			r = one
 		}
 	}
-	v := p.judge.Replace(a.nodes, r)
-	a.Result, a.SavedPerHour, a.objection, a.spoilers = v.Result, v.Saved, v.Objection, v.Spoilers
-	if a.good() && a.Method != Emptiness {
-		a.objection = cmp.Or(p.scores.Objection(a.nodes, a.SavedPerHour), p.restraint.Saving(a.restrained()))
+	v := p.rules.CheckReplacement(a.nodes, r)
+	a.Result, a.SavedPerHour, a.objection, a.retryWithout = v.Result, v.Saved, v.Objection, v.RetryWithout
+	if a.isGood() && a.Method != Emptiness {
+		a.objection = cmp.Or(p.scores.CheckScores(a.nodes, a.SavedPerHour), p.thresholds.CheckSaving(a.plannedMove()))
 	}
 }
 
-// another is one more node of a static pool, as it would be launched now. Its
+// planStaticReplacement is one more node of a static pool, as it would be launched now. Its
 // pods are not planned for: they find the new node when they have to.
-func (p *pass) another(c *candidate.Candidate) (planning.Result, candidate.Objection) {
-	for _, n := range p.simulated(c).Nodes {
+func (p *evaluation) planStaticReplacement(c *candidate.Candidate) (planning.Result, candidate.Objection) {
+	for _, n := range p.simulateWithout(c).Nodes {
 		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
 			return planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}, candidate.Objection{}
 		}
@@ -169,65 +169,65 @@ func (p *pass) another(c *candidate.Candidate) (planning.Result, candidate.Objec
 	return planning.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool can have no other node in its place now"}
 }
 
-// emptiness finds nodes whose pods cost nothing to move, each a command of its own:
+// findEmpty finds nodes whose pods cost nothing to move, each a command of its own:
 // one that turns out to be used again does not hold up the others.
-func (p *pass) emptiness() { p.each(Emptiness, bySaving) }
+func (p *evaluation) findEmpty() { p.tryEach(Emptiness, sortBySaving) }
 
-// staticDrift and drift replace nodes that are not what is asked for, one by one:
+// findStaticDrift and drift replace nodes that are not what is asked for, one by one:
 // those without pods first, then those that have drifted longest.
-func (p *pass) staticDrift() { p.each(StaticDrift, byDrift) }
-func (p *pass) drift()       { p.each(Drift, byDrift) }
+func (p *evaluation) findStaticDrift() { p.tryEach(StaticDrift, sortByDrift) }
+func (p *evaluation) findDrifted()     { p.tryEach(Drift, sortByDrift) }
 
-// singleNode looks at each node alone, once sets of nodes have nothing to give: what
+// findSingleNodes looks at each node alone, once sets of nodes have nothing to give: what
 // one node saves is little beside what it would take from a set.
-func (p *pass) singleNode() {
-	if p.finds(MultiNode) || p.putOff {
+func (p *evaluation) findSingleNodes() {
+	if p.hasFound(MultiNode) || p.hasDeferred {
 		return
 	}
-	floor := consolidation.NewFloor(&p.snapshot, p.stock)
-	p.each(SingleNode, func(list []*candidate.Candidate) []*candidate.Candidate {
-		return bySaving(slices.DeleteFunc(list, func(c *candidate.Candidate) bool {
-			if c.Empty() {
+	floor := consolidation.NewPrefilter(&p.snapshot, p.stock)
+	p.tryEach(SingleNode, func(list []*candidate.Candidate) []*candidate.Candidate {
+		return sortBySaving(slices.DeleteFunc(list, func(c *candidate.Candidate) bool {
+			if c.IsEmpty() {
 				return false
 			}
-			p.why[c.Index] = cmp.Or(p.scores.Objection([]*candidate.Candidate{c}, c.Price), floor.Objection(c))
-			return !p.why[c.Index].None()
+			p.objections[c.Index] = cmp.Or(p.scores.CheckScores([]*candidate.Candidate{c}, c.Price), floor.CheckNode(c))
+			return !p.objections[c.Index].IsNone()
 		}))
 	})
 }
 
-// each tries all nodes that a method may take, one by one.
-func (p *pass) each(m Method, sort func([]*candidate.Candidate) []*candidate.Candidate) {
-	for _, c := range sort(p.free(m)) {
-		if !p.aside[c.Index].None() {
+// tryEach tries all nodes that a method may take, one by one.
+func (p *evaluation) tryEach(m Method, sort func([]*candidate.Candidate) []*candidate.Candidate) {
+	for _, c := range sort(p.availableCandidates(m)) {
+		if !p.excluded[c.Index].IsNone() {
 			continue // A command before this one puts pods there.
 		}
-		if a := p.attempt(m, []*candidate.Candidate{c}); a.good() {
-			p.take(&a)
+		if a := p.tryCommand(m, []*candidate.Candidate{c}); a.isGood() {
+			p.addCommand(&a)
 		} else {
-			p.why[c.Index] = a.objection
-			p.wakeFor(a.objection)
+			p.objections[c.Index] = a.objection
+			p.expectChangeOf(a.objection)
 		}
 	}
 }
 
-// bySaving sorts by what is saved for what is disturbed. Of equals, the one
+// sortBySaving sorts by what is saved for what is disturbed. Of equals, the one
 // goes first whose end is nearer.
-func bySaving(list []*candidate.Candidate) []*candidate.Candidate {
+func sortBySaving(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
-		return cmp.Or(cmp.Compare(b.Ratio(), a.Ratio()), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
+		return cmp.Or(cmp.Compare(b.SavingRatio(), a.SavingRatio()), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
 	})
 	return list
 }
 
-func byDrift(list []*candidate.Candidate) []*candidate.Candidate {
+func sortByDrift(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
 		return cmp.Or(cmp.Compare(min(a.Pods, 1), min(b.Pods, 1)), a.Node.Drift.Since.Compare(b.Node.Drift.Since), cmp.Compare(a.Node.Claim, b.Node.Claim))
 	})
 	return list
 }
 
-func moved(nodes []*candidate.Candidate) int {
+func countPods(nodes []*candidate.Candidate) int {
 	pods := 0
 	for _, c := range nodes {
 		pods += c.Pods
@@ -235,7 +235,7 @@ func moved(nodes []*candidate.Candidate) int {
 	return pods
 }
 
-func places(nodes []*candidate.Candidate) []int {
+func indexesOf(nodes []*candidate.Candidate) []int {
 	out := make([]int, len(nodes))
 	for i, c := range nodes {
 		out[i] = c.Index
@@ -244,12 +244,12 @@ func places(nodes []*candidate.Candidate) []int {
 	return out
 }
 
-// restrained is what an attempt would do, as thresholds ask about it.
-func (a *attempt) restrained() restraint.Command {
-	return restraint.Command{Nodes: a.nodes, SavedPerHour: a.SavedPerHour, NewPerHour: a.Result.PricePerHour, PodsMoved: a.PodsMoved}
+// plannedMove is what an attempt would do, as thresholds ask about it.
+func (a *attempt) plannedMove() thresholds.PlannedMove {
+	return thresholds.PlannedMove{Nodes: a.nodes, SavedPerHour: a.SavedPerHour, NewPerHour: a.Result.PricePerHour, PodsMoved: a.PodsMoved}
 }
 
-// why says in words what a command is for.
-func why(a *attempt) string {
+// describeCommand says in words what a command is for.
+func describeCommand(a *attempt) string {
 	return fmt.Sprintf("%s: %d nodes go, %d come, %d pods move, $%.4f an hour is saved", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
 }

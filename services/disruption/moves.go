@@ -16,37 +16,37 @@ type Move struct {
 	Scored bool
 }
 
-// approved counts a move that is proposed for the first time.
-func (p *pass) approved(a *attempt) {
+// countApproved counts a move that is proposed for the first time.
+func (p *evaluation) countApproved(a *attempt) {
 	if a.Since.IsZero() && (a.Method == MultiNode || a.Method == SingleNode) {
-		p.weighed(a, true)
+		p.addMove(a, true)
 	}
 }
 
-// rejected counts a move that Balanced pools refuse. Of sets only the last counts, and
+// countRejected counts a move that Balanced pools refuse. Of sets only the last counts, and
 // only where none is found: many are tried on the way to one, as upstream does.
-func (p *pass) rejected(a *attempt) {
+func (p *evaluation) countRejected(a *attempt) {
 	switch {
-	case !p.anew:
+	case !p.isNew:
 	case a.Method == SingleNode:
-		p.weighed(a, false)
+		p.addMove(a, false)
 	case a.Method == MultiNode:
-		p.unworthy = a
+		p.rejectedSet = a
 	}
 }
 
-// unworthySet counts the set that was refused, once all sets have been tried.
-func (p *pass) unworthySet() {
-	if p.unworthy != nil && !slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
-		p.weighed(p.unworthy, false)
+// countRejectedSet counts the set that was refused, once all sets have been tried.
+func (p *evaluation) countRejectedSet() {
+	if p.rejectedSet != nil && !slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
+		p.addMove(p.rejectedSet, false)
 	}
 }
 
-// weighed counts a move for each of its pools. Where a set is refused each pool has
+// addMove counts a move for each of its pools. Where a set is refused each pool has
 // what it is worth to itself.
-func (p *pass) weighed(a *attempt, approved bool) {
+func (p *evaluation) addMove(a *attempt, approved bool) {
 	scores := map[string]float64{}
-	for _, of := range p.scores.Of(a.nodes, a.SavedPerHour) {
+	for _, of := range p.scores.ScoreMove(a.nodes, a.SavedPerHour) {
 		scores[of.Pool] = of.Score
 	}
 	told := map[string]bool{}
@@ -54,7 +54,7 @@ func (p *pass) weighed(a *attempt, approved bool) {
 		if pool := c.Node.NodePool; !told[pool] {
 			told[pool] = true
 			score, scored := scores[pool]
-			p.findings.Tally.Moves = append(p.findings.Tally.Moves, Move{
+			p.findings.Metrics.Moves = append(p.findings.Metrics.Moves, Move{
 				Pool: pool, Policy: string(c.Pool.Spec.Disruption.ConsolidationPolicy), Approved: approved, Score: score, Scored: scored,
 			})
 		}
@@ -73,7 +73,7 @@ func (s Service) countMoves(moves []Move) {
 	for _, m := range moves {
 		s.Count(Moves, 1, decision(m.Approved), m.Pool, m.Policy)
 		if m.Scored {
-			enough := consolidation.Score{Pool: m.Pool, Score: m.Score}.Enough()
+			enough := consolidation.Score{Pool: m.Pool, Score: m.Score}.IsEnough()
 			s.Count(Scores, m.Score, decision(enough), m.Pool, m.Policy)
 		}
 	}

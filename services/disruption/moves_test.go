@@ -57,7 +57,7 @@ func TestMoves(t *testing.T) {
 						t.Errorf("with the score %g it is %s", value, labels[0])
 					}
 				}
-			}}.count(found.Tally)
+			}}.countFindings(found.Metrics)
 			if diff := cmp.Diff(tt.want, told); diff != "" {
 				t.Errorf("of %v (-want +got):\n%s\n%+v", all(s, found), diff, found.Kept)
 			}

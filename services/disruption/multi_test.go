@@ -13,17 +13,17 @@ import (
 )
 
 // passOver is a pass over so many nodes of one type, each with a pod of a core.
-func passOver(count int, edits ...func(*node)) *pass {
+func passOver(count int, edits ...func(*node)) *evaluation {
 	var nodes []node
 	for i := range count {
 		nodes = append(nodes, fixture.Node(fmt.Sprint("n", i), "t4g.large", edits...))
 	}
 	s := fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")), nodes...)
-	return newPass(s, fixture.Stock(s), Options{})
+	return newEvaluation(s, fixture.Stock(s), Options{})
 }
 
 // all are the pass's candidates.
-func (p *pass) all() []*candidate.Candidate {
+func (p *evaluation) all() []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for i := range p.candidates {
 		out = append(out, &p.candidates[i])
@@ -40,15 +40,15 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 		hopeless bool
 	}{
 		{2, 0.001, false}, {2, -0.5, false},
-		{3, worthwhile - 0.001, true}, {3, worthwhile + 0.001, false}, {3, -0.5, true},
-		{setMost, worthwhile - 0.001, true}, {setMost, worthwhile + 0.001, false},
+		{3, minSavedPart - 0.001, true}, {3, minSavedPart + 0.001, false}, {3, -0.5, true},
+		{maxSetSize, minSavedPart - 0.001, true}, {maxSetSize, minSavedPart + 0.001, false},
 	} {
 		p := passOver(tt.nodes, pods("p", 1, "1"))
-		p.worth = consolidation.Worth{Core: p.candidates[0].Price * (1 - tt.waste)}
-		if got := p.hopeless(p.all()); got != tt.hopeless {
+		p.shadowPrices = consolidation.ShadowPrices{Core: p.candidates[0].Price * (1 - tt.waste)}
+		if got := p.isHopeless(p.all()); got != tt.hopeless {
 			t.Errorf("%d nodes that waste %v of their price are hopeless: %v", tt.nodes, tt.waste, got)
 		}
-		tried := p.repaired(p.all(), func(*attempt) bool { return true })
+		tried := p.tryRepaired(p.all(), func(*attempt) bool { return true })
 		if looked := p.simulation != nil; looked == tt.hopeless {
 			t.Errorf("%d nodes that waste %v of their price are simulated: %v (%+v)", tt.nodes, tt.waste, looked, tried)
 		}
@@ -58,7 +58,7 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 // An attempt without pods has nowhere to land: nobody pays for a simulation.
 func TestNothingLandsWithoutPods(t *testing.T) {
 	p := passOver(3)
-	if a := p.repaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
+	if a := p.tryRepaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
 		t.Errorf("three nodes without pods: %+v", a)
 	}
 	if p.simulation != nil {
@@ -105,12 +105,12 @@ func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 func TestDrawingEndsSoonAfterItFinds(t *testing.T) {
 	for _, tt := range []struct{ good, least, most int }{
 		// A set that falls twice is tried once, and counts as drawn twice.
-		{0, drawsMost / 2, drawsMost}, {1, drawsAfter / 2, 1 + drawsAfter}, {20, 20, 20 + drawsAfter},
+		{0, maxDraws / 2, maxDraws}, {1, drawsAfterFirst / 2, 1 + drawsAfterFirst}, {20, 20, 20 + drawsAfterFirst},
 	} {
 		p := passOver(30, pods("p", 1, "100m"))
-		p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
+		p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
 		tried, offered := 0, 0
-		best := p.drawn(func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
+		best := p.drawSets(func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
 			if tried++; tt.good == 0 || tried < tt.good {
 				return nil
 			}

@@ -7,28 +7,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// later reports whether a set is for a later pass, and remembers it: it saves less for
+// shouldDefer reports whether a set is for a later pass, and remembers it: it saves less for
 // each pod than what is fair, which is what moving one saves on average if everything
 // that is wasted goes, and other sets are on their way. What comes up for those has
 // room that nobody may count on yet, so that a later pass often saves more with the
 // same pods. Where nothing is on its way nothing gets better by waiting: such a set has
 // its turn then.
-func (p *pass) later(a *attempt, fair float64) bool {
-	if a.SavedPerHour >= fair*float64(a.PodsMoved) || !p.finds(MultiNode) && !p.coming() {
+func (p *evaluation) shouldDefer(a *attempt, fair float64) bool {
+	if a.SavedPerHour >= fair*float64(a.PodsMoved) || !p.hasFound(MultiNode) && !p.areReplacementsComing() {
 		return false
 	}
-	p.putOff = true
+	p.hasDeferred = true
 	return true
 }
 
-// finds reports whether a method has found anything in this pass, or has its word kept.
-func (p *pass) finds(m Method) bool {
+// hasFound reports whether a method has found anything in this pass, or has its word kept.
+func (p *evaluation) hasFound(m Method) bool {
 	return slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == m })
 }
 
-// coming reports whether a node is launched for others that consolidation replaces, and
+// areReplacementsComing reports whether a node is launched for others that consolidation replaces, and
 // is not initialized. That ends by itself: lifecycle gives up on what does not come.
-func (p *pass) coming() bool {
+func (p *evaluation) areReplacementsComing() bool {
 	up := map[string]bool{}
 	for i := range p.snapshot.Nodes {
 		if n := &p.snapshot.Nodes[i]; n.Initialized {

@@ -67,16 +67,16 @@ func TestFirstSetsSaveMost(t *testing.T) {
 	for seed := range uint64(8) {
 		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
 		fixture.Budgets("100%")(&s.NodePools[0])
-		p := newPass(s, instancetypes.NewStock(s, planningtest.Catalogue()), Options{})
-		worth := consolidation.NewWorth(&p.snapshot, p.stock)
-		fair := worth.PerPod(p.free(MultiNode))
-		p.multiNode()
+		p := newEvaluation(s, instancetypes.NewStock(s, planningtest.Catalogue()), Options{})
+		worth := consolidation.NewShadowPrices(&p.snapshot, p.stock)
+		fair := worth.WastePerPod(p.availableCandidates(MultiNode))
+		p.findSets()
 		for i, c := range p.findings.Commands {
 			if each := c.SavedPerHour / float64(c.PodsMoved); i > 0 && each < fair {
 				t.Errorf("seed %d: set %d saves $%.5f for each pod, and $%.5f is fair", seed, i, each, fair)
 			}
 		}
-		if several += max(len(p.findings.Commands)-1, 0); !p.putOff {
+		if several += max(len(p.findings.Commands)-1, 0); !p.hasDeferred {
 			continue
 		}
 		late++

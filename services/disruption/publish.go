@@ -12,16 +12,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// publication is what decisions were made from.
-type publication struct {
+// decisionInputs is what decisions were made from.
+type decisionInputs struct {
 	ref       event.Ref
 	snapshot  planning.Snapshot
 	catalogue catalog.Catalogue
 }
 
-// publish says the decisions, one fact for each proposal. What a fact refers to is
+// publishDecisions says the decisions, one fact for each proposal. What a fact refers to is
 // stored before it is said.
-func (s Service) publish(ctx context.Context, e event.Envelope, from publication, decisions []decision) error {
+func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from decisionInputs, decisions []decision) error {
 	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
 	var facts []event.Envelope
 	for _, d := range decisions {
@@ -30,7 +30,7 @@ func (s Service) publish(ctx context.Context, e event.Envelope, from publication
 			SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC(),
 		}
 		if d.phase == event.Confirmed {
-			if err := s.plan(ctx, from, d, &body); err != nil {
+			if err := s.storePlan(ctx, from, d, &body); err != nil {
 				return fmt.Errorf("planning what replaces the nodes of proposal %s: %w", d.Proposal, err)
 			}
 		}
@@ -46,13 +46,13 @@ func (s Service) publish(ctx context.Context, e event.Envelope, from publication
 	return nil
 }
 
-// report publishes why nodes stay, if that is due. It is a call of its own, so that
+// reportKept publishes why nodes stay, if that is due. It is a call of its own, so that
 // proposals do not depend on it.
-func (s Service) report(ctx context.Context, e event.Envelope, from publication, kept []Kept) error {
-	if !s.Reports.due(from.snapshot.Taken) {
+func (s Service) reportKept(ctx context.Context, e event.Envelope, from decisionInputs, kept []Kept) error {
+	if !s.ReportSchedule.isDue(from.snapshot.Taken) {
 		return nil
 	}
-	reasons, unreported := reportOf(&from.snapshot, kept)
+	reasons, unreported := groupKept(&from.snapshot, kept)
 	if unreported > 0 {
 		host.Say(ctx, "unreported", unreported)
 	}
@@ -66,13 +66,13 @@ func (s Service) report(ctx context.Context, e event.Envelope, from publication,
 			return fmt.Errorf("publishing why nodes stay: %w", err)
 		}
 	}
-	s.Reports.note(from.snapshot.Taken)
+	s.ReportSchedule.recordReport(from.snapshot.Taken)
 	return nil
 }
 
-// plan stores what replaces the nodes and where their pods are expected, and writes
+// storePlan stores what replaces the nodes and where their pods are expected, and writes
 // it into the confirmation. A request that cannot be written overturns it.
-func (s Service) plan(ctx context.Context, from publication, d decision, body *event.DisruptionProposed) error {
+func (s Service) storePlan(ctx context.Context, from decisionInputs, d decision, body *event.DisruptionProposed) error {
 	if len(d.Result.Nodes) == 0 && len(d.Result.Nominations) == 0 {
 		return nil
 	}

@@ -242,7 +242,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 		// What is proposed is found again on the next snapshot, and confirmed.
 		later := carrying(s, found, planning.ConfirmAfter)
 		confirmed := 0
-		for _, d := range decide(&later, Evaluate(later, stock, Options{}).Commands) {
+		for _, d := range decidePhases(&later, Evaluate(later, stock, Options{}).Commands) {
 			if !d.Since.IsZero() {
 				confirmed++
 			}

@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// reportEvery is the time between two reports of the nodes that stay. It is the
+	// reportInterval is the time between two reports of the nodes that stay. It is the
 	// shortest after which Karpenter repeats an Event about one of them.
-	reportEvery = 2 * time.Minute
-	// reportMax bounds the claims and the details of a report in bytes of JSON. The rest of
+	reportInterval = 2 * time.Minute
+	// maxReportSize bounds the claims and the details of a report in bytes of JSON. The rest of
 	// the type's limit is for the rules, each once without a detail, and for what else the
 	// report has.
-	reportMax = 184 << 10
-	// detailMax bounds the words of one reason.
-	detailMax = 256
+	maxReportSize = 184 << 10
+	// maxDetailSize bounds the words of one reason.
+	maxDetailSize = 256
 	// reasonSize is more than the JSON of a reason without its texts and claims.
 	reasonSize = 64
 )
 
-// Reports remembers when nodes that stay were last reported. A process that forgets it
+// ReportSchedule remembers when nodes that stay were last reported. A process that forgets it
 // reports them again, and lifecycle publishes no Event sooner for it.
-type Reports struct {
+type ReportSchedule struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-// due reports whether a report is due in a snapshot of that time.
-func (r *Reports) due(taken time.Time) bool {
+// isDue reports whether a report is due in a snapshot of that time.
+func (r *ReportSchedule) isDue(taken time.Time) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	age := taken.Sub(r.last)
-	return age >= reportEvery || age < 0
+	return age >= reportInterval || age < 0
 }
 
-// pending gives when a snapshot of that time may be reported that was too early for a
+// nextReport gives when a snapshot of that time may be reported that was too early for a
 // report; zero where it was reported.
-func (r *Reports) pending(taken time.Time) time.Time {
+func (r *ReportSchedule) nextReport(taken time.Time) time.Time {
 	if r == nil {
 		return time.Time{}
 	}
@@ -54,26 +54,26 @@ func (r *Reports) pending(taken time.Time) time.Time {
 	if r.last.Equal(taken) {
 		return time.Time{}
 	}
-	return r.last.Add(reportEvery)
+	return r.last.Add(reportInterval)
 }
 
-// note remembers that nodes were reported as of that time.
-func (r *Reports) note(taken time.Time) {
+// recordReport remembers that nodes were reported as of that time.
+func (r *ReportSchedule) recordReport(taken time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = taken
 }
 
-// reportOf groups the nodes that stay by their reasons, in at most reportMax bytes. Details
+// groupKept groups the nodes that stay by their reasons, in at most reportMax bytes. Details
 // that do not fit are left out, and then nodes, of which it gives the number.
-func reportOf(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
-	left := reportMax
+func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
+	left := maxReportSize
 	var reported []Kept
 	for _, k := range kept {
 		if !hasEvent(k.reason.Rule) {
 			continue
 		}
-		if size := len(quote(s.Nodes[k.Index].Claim)) + 1; size <= left {
+		if size := len(quoteJSON(s.Nodes[k.Index].Claim)) + 1; size <= left {
 			left -= size
 			reported = append(reported, k)
 		} else {
@@ -83,8 +83,8 @@ func reportOf(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreporte
 	at := map[candidate.Objection]int{}
 	for _, k := range reported {
 		why := k.reason
-		why.Detail = strings.ToValidUTF8(why.Detail[:min(len(why.Detail), detailMax)], "")
-		size := reasonSize + len(quote(why.Rule)) + len(quote(why.Subject)) + len(quote(why.Detail))
+		why.Detail = strings.ToValidUTF8(why.Detail[:min(len(why.Detail), maxDetailSize)], "")
+		size := reasonSize + len(quoteJSON(why.Rule)) + len(quoteJSON(why.Subject)) + len(quoteJSON(why.Detail))
 		i, known := at[why]
 		if !known && size > left {
 			why.Subject, why.Detail = "", ""
@@ -111,8 +111,8 @@ func hasEvent(rule string) bool {
 	return true
 }
 
-// quote is the text as JSON has it.
-func quote(text string) []byte {
+// quoteJSON is the text as JSON has it.
+func quoteJSON(text string) []byte {
 	out, _ := json.Marshal(text) // A string always has a form in JSON.
 	return out
 }

@@ -73,7 +73,7 @@ func TestNodesThatStayAreReported(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
-			b.Reports = &Reports{}
+			b.ReportSchedule = &ReportSchedule{}
 			s := quiet()
 			c.change(&s.Nodes[0], &s.NodePools[0])
 			if _, err := b.show(t, s); err != nil {
@@ -93,7 +93,7 @@ func TestNodesThatStayAreReported(t *testing.T) {
 // Nodes are reported once in two minutes, and again at once where publishing failed.
 func TestReportsAreFew(t *testing.T) {
 	b := newBench()
-	b.Reports, b.Rest = &Reports{}, &Rest{}
+	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
 	show := func() error {
 		s := annotated()
 		s.Taken = b.now
@@ -124,7 +124,7 @@ func TestReportsAreFew(t *testing.T) {
 // nothing else changes, and what was reported is not looked at again for five.
 func TestReportsWakeFromRest(t *testing.T) {
 	b := newBench()
-	b.Reports, b.Rest = &Reports{}, &Rest{}
+	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
 	initial, changed := annotated(), annotated()
 	changed.Nodes[0].Name = "node-b"
 	for _, step := range []struct {
@@ -177,7 +177,7 @@ func TestReportsAreBounded(t *testing.T) {
 				}
 				kept[i] = Kept{Index: i, reason: no}
 			}
-			report, unreported := reportOf(&s, kept)
+			report, unreported := groupKept(&s, kept)
 			data, err := json.Marshal(event.NodesKept{Kept: report, Snapshot: event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}, Decided: start})
 			if err != nil {
 				t.Fatal(err)

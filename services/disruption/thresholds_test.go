@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
@@ -58,20 +58,20 @@ func TestThresholds(t *testing.T) {
 	}{
 		{"nothing", nil, two, both, none, false},
 		{"a saving that is made", []string{policy.MinSaving, "0.29"}, two, both, none, false},
-		{"a saving that is not", []string{policy.MinSaving, "0.30"}, two, none, kept(restraint.RuleMinSaving), false},
+		{"a saving that is not", []string{policy.MinSaving, "0.30"}, two, none, kept(thresholds.RuleMinSaving), false},
 		{"a part that is saved", []string{policy.MinSavingPercent, "87%"}, two, both, none, false},
 		{"a part that is not, and one alone saves all that it costs", []string{policy.MinSavingPercent, "88%"}, two, one, []string{"b receives-pods"}, false},
 		{"it pays back", []string{policy.Payback, "1h", policy.EvictionCost, "0.14"}, two, both, none, false},
 		{"it does not, and one alone does", []string{policy.Payback, "1h", policy.EvictionCost, "0.15"}, two, one, []string{"b receives-pods"}, false},
-		{"neither does", []string{policy.Payback, "1h", policy.EvictionCost, "0.17"}, two, none, kept(restraint.RulePayback), false},
+		{"neither does", []string{policy.Payback, "1h", policy.EvictionCost, "0.17"}, two, none, kept(thresholds.RulePayback), false},
 		{"nothing is young", []string{policy.Cooldown, "1h"}, two, both, none, false},
 		{"one is young, and may receive", []string{policy.Cooldown, "1h"}, young, one, []string{"b cool-down"}, false},
 		{"both may move", []string{policy.EvictionsPerHour, "2"}, two, both, none, false},
 		{"one may move", []string{policy.EvictionsPerHour, "50%"}, two, one, []string{"b receives-pods"}, false},
-		{"one has moved", []string{policy.EvictionsPerHour, "50%"}, young, none, kept(restraint.RuleEvictions), false},
+		{"one has moved", []string{policy.EvictionsPerHour, "50%"}, young, none, kept(thresholds.RuleEvictions), false},
 		{"empty nodes cool nowhere", []string{policy.Cooldown, "48h", policy.MinSaving, "100", policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large")}, []string{"Emptiness -a"}, none, false},
-		{"pods that cost nothing to move are moved", []string{policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large", with(1, cheap))}, none, []string{"a " + restraint.RuleEvictions}, false},
-		{"what cannot be read", []string{policy.MinSaving, "a lot"}, append(slices.Clone(two), n("c", "t4g.large")), []string{"Emptiness -c"}, kept(restraint.RuleUnreadable), true},
+		{"pods that cost nothing to move are moved", []string{policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large", with(1, cheap))}, none, []string{"a " + thresholds.RuleEvictions}, false},
+		{"what cannot be read", []string{policy.MinSaving, "a lot"}, append(slices.Clone(two), n("c", "t4g.large")), []string{"Emptiness -c"}, kept(thresholds.RuleUnreadable), true},
 		{"drift is not held back", []string{policy.MinSaving, "a lot"}, []node{n("a", "t4g.large", with(3), drift(time.Hour))}, []string{"Drift -a +t4g.medium"}, none, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestThresholdsOfWhatIsProposed(t *testing.T) {
 	}
 	s := fixture.Snapshot(fixture.Pool(), nodes()...)
 	id := Evaluate(s, fixture.Stock(s), Options{}).Commands[0].Proposal
-	for asks, want := range map[string]string{"2": "", "50%": restraint.RuleEvictions} {
+	for asks, want := range map[string]string{"2": "", "50%": thresholds.RuleEvictions} {
 		s := fixture.Snapshot(fixture.Pool(asking(policy.EvictionsPerHour, asks)), nodes(carries(id))...)
 		found := Evaluate(s, fixture.Stock(s), Options{})
 		if want == "" {
@@ -141,10 +141,10 @@ func TestThresholdsAndRest(t *testing.T) {
 		s := fixture.Snapshot(fixture.Pool(asking(tt.asks...)), n("a", tt.age), n("b", tt.age))
 		body := event.ClusterSnapshot{Taken: s.Taken, Snapshot: event.Ref{Digest: "d"}}
 		found := Evaluate(s, fixture.Stock(s), Options{})
-		r := &Rest{}
-		r.note(body, found, nil)
-		if len(found.Commands) > 0 || r.still(body) != tt.still {
-			t.Errorf("%s: still %v, %v, %+v", tt.name, r.still(body), all(s, found), found.Kept)
+		r := &LastIdle{}
+		r.recordIdle(body, found, nil)
+		if len(found.Commands) > 0 || r.isUnchanged(body) != tt.still {
+			t.Errorf("%s: still %v, %v, %+v", tt.name, r.isUnchanged(body), all(s, found), found.Kept)
 		}
 	}
 }

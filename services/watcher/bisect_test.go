@@ -17,15 +17,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// answering lets time pass before a planner that dies of batches with pods of a
+// runPlanner lets time pass before a planner that dies of batches with pods of a
 // namespace, and gives how often each namespace's pods were planned.
-func (s *site) answering(d time.Duration, killer string, planned map[string]int) {
+func (s *harness) runPlanner(d time.Duration, killer string, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		_ = s.svc.Step(s.t.Context()) // A planner that says nothing at all is told.
-		held := s.outbox()
+		held := s.readOutbox()
 		if held.State != outbox.Sent {
 			continue
 		}
@@ -39,12 +39,12 @@ func (s *site) answering(d time.Duration, killer string, planned map[string]int)
 		for _, class := range batch.Pending {
 			planned[class.Spec.Namespace]++
 		}
-		s.apply(outbox.Done)
+		s.applyPlan(outbox.Done)
 	}
 }
 
-// waits adds a pod of its own class.
-func (s *site) waits(namespace string) {
+// addPodIn adds a pod of its own class.
+func (s *harness) addPodIn(namespace string) {
 	p := unschedulable(namespace, "p")
 	s.Seed(p)
 }
@@ -53,15 +53,15 @@ func (s *site) waits(namespace string) {
 // the rest goes on; a restart in the middle does not begin anew.
 func TestPoisonousPods(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
-		s := newSite(t)
+		s := newHarness(t)
 		for i := range 8 {
-			s.waits(fmt.Sprint("team-", i))
+			s.addPodIn(fmt.Sprint("team-", i))
 		}
 		planned := map[string]int{}
 		// Two whole batches, three halvings and the class alone, twice at most; and
 		// patience begins anew with each process.
 		for range 10 {
-			s.answering(100*time.Second, "team-5", planned)
+			s.runPlanner(100*time.Second, "team-5", planned)
 			if restarts {
 				s.restart("pod-1")
 			}
@@ -72,7 +72,7 @@ func TestPoisonousPods(t *testing.T) {
 				t.Errorf("restarts %v: %s was planned %d times", restarts, name, planned[name])
 			}
 		}
-		if held := s.outbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || bisect.IsActive(*held.Hunt) {
+		if held := s.readOutbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || bisect.IsActive(*held.Hunt) {
 			t.Fatalf("restarts %v: the hunt is %+v", restarts, held.Hunt)
 		}
 		told := map[string]int{}
@@ -85,28 +85,28 @@ func TestPoisonousPods(t *testing.T) {
 			t.Errorf("restarts %v: told were %v", restarts, told)
 		}
 
-		s.waits("new")
-		s.answering(3*time.Second, "team-5", planned)
+		s.addPodIn("new")
+		s.runPlanner(3*time.Second, "team-5", planned)
 		if planned["new"] == 0 {
 			t.Errorf("restarts %v: a new pod waits for those that are left out", restarts)
 		}
-		before := s.outbox().Seq
-		s.answering(20*time.Second, "team-5", planned)
-		if after := s.outbox().Seq; after > before+1 {
+		before := s.readOutbox().Seq
+		s.runPlanner(20*time.Second, "team-5", planned)
+		if after := s.readOutbox().Seq; after > before+1 {
 			t.Errorf("restarts %v: %d batches in 20 s about nothing new", restarts, after-before)
 		}
 	}
 }
 
-// creating lets time pass before a planner that answers everything and a lifecycle that
+// runLifecycle lets time pass before a planner that answers everything and a lifecycle that
 // cannot create the claims of pods of a namespace: it stays in applying, or drops them.
-func (s *site) creating(d time.Duration, killer string, drops bool, planned map[string]int) {
+func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		_ = s.svc.Step(s.t.Context()) // When no claim at all is created, that is an error.
-		held := s.outbox()
+		held := s.readOutbox()
 		if held.State != outbox.Sent {
 			continue
 		}
@@ -116,11 +116,11 @@ func (s *site) creating(d time.Duration, killer string, drops bool, planned map[
 		}
 		fails := killer == "everything" || slices.ContainsFunc(batch.Pending, func(c planning.PodClass) bool { return c.Spec.Namespace == killer })
 		if fails && !drops {
-			s.apply(outbox.Applying, fmt.Sprint("claim-", held.Seq))
+			s.applyPlan(outbox.Applying, fmt.Sprint("claim-", held.Seq))
 			continue
 		}
-		s.apply(outbox.Applying, "ours", "theirs")
-		next := s.outbox()
+		s.applyPlan(outbox.Applying, "ours", "theirs")
+		next := s.readOutbox()
 		done := next.Outbox
 		done.State = outbox.Done
 		if fails {
@@ -141,19 +141,19 @@ func (s *site) creating(d time.Duration, killer string, drops bool, planned map[
 // plan stays in applying or goes on without it.
 func TestPodsWithoutClaims(t *testing.T) {
 	for _, drops := range []bool{false, true} {
-		s := newSite(t)
+		s := newHarness(t)
 		for i := range 8 {
-			s.waits(fmt.Sprint("team-", i))
+			s.addPodIn(fmt.Sprint("team-", i))
 		}
 		planned := map[string]int{}
-		s.creating(30*time.Minute, "team-5", drops, planned)
+		s.runLifecycle(30*time.Minute, "team-5", drops, planned)
 		for i := range 8 {
 			name := fmt.Sprint("team-", i)
 			if (planned[name] > 0) != (i != 5) {
 				t.Errorf("drops %v: %s was planned %d times", drops, name, planned[name])
 			}
 		}
-		held := s.outbox()
+		held := s.readOutbox()
 		if held.Hunt == nil || len(held.Hunt.Parked) != 1 || held.Hunt.Parked[0].Times == 0 {
 			t.Fatalf("drops %v: the hunt is %+v", drops, held.Hunt)
 		}
@@ -171,12 +171,12 @@ func TestPodsWithoutClaims(t *testing.T) {
 
 // While no claim at all can be created no pod is blamed.
 func TestNoClaimsAreCreated(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	for i := range 3 {
-		s.waits(fmt.Sprint("team-", i))
+		s.addPodIn(fmt.Sprint("team-", i))
 	}
-	s.creating(40*time.Minute, "everything", false, map[string]int{})
-	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
+	s.runLifecycle(40*time.Minute, "everything", false, map[string]int{})
+	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
 		t.Errorf("the hunt is %+v, told were %v", held.Hunt, s.Events())
 	}
 }
@@ -184,25 +184,25 @@ func TestNoClaimsAreCreated(t *testing.T) {
 // While the planner is down no pod is blamed, and when it is back all are planned
 // at once.
 func TestPlannerIsDown(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	for i := range 3 {
-		s.waits(fmt.Sprint("team-", i))
+		s.addPodIn(fmt.Sprint("team-", i))
 	}
 	planned := map[string]int{}
-	s.answering(20*time.Minute, "everything", planned)
-	s.answering(40*time.Second, "", planned)
+	s.runPlanner(20*time.Minute, "everything", planned)
+	s.runPlanner(40*time.Second, "", planned)
 	if len(planned) != 3 || len(s.Events()) > 0 {
 		t.Errorf("planned were %v, told %v", planned, s.Events())
 	}
-	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
+	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
 		t.Errorf("the hunt is %+v", held.Hunt)
 	}
 }
 
 // A pod that only a node that exists can have is told so; one that keeps off our
 // nodes on purpose is not.
-func TestIgnoredPodsAreTold(t *testing.T) {
-	s := newSite(t)
+func TestIgnoredPodsGetEvents(t *testing.T) {
+	s := newHarness(t)
 	require := func(name string, term corev1.NodeSelectorTerm) {
 		p := unschedulable("default", name)
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -213,7 +213,7 @@ func TestIgnoredPodsAreTold(t *testing.T) {
 	require("picky", corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
 	require("shy", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}})
 	require("bound", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
-	s.pass(15 * time.Second)
+	s.advance(15 * time.Second)
 	var told []string
 	for _, e := range s.Events() {
 		told = append(told, e.Type+" "+e.Reason+" "+e.About.GetName())

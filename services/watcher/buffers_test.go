@@ -17,13 +17,13 @@ import (
 // A static pool is filled, and filled again within two seconds when it loses a
 // node, though no pod waits.
 func TestStaticPool(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	s.svc.Settings.Gates.StaticCapacity = true
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Spec: karpenter.NodePoolSpec{Replicas: new(int64(2))}}
 	pool.Status.Conditions = pool.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}, s.now)
 	s.Seed(pool)
-	s.pass(2 * time.Second)
-	_, batch := s.batch()
+	s.advance(2 * time.Second)
+	_, batch := s.takeBatch()
 	if got := planning.Shortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
 		t.Fatalf("the pool lacks %v", got)
 	}
@@ -32,9 +32,9 @@ func TestStaticPool(t *testing.T) {
 		c.Labels = map[string]string{karpenter.NodePoolLabelKey: "fixed"}
 		s.Seed(c)
 	}
-	s.apply(outbox.Done, "a", "b")
-	s.pass(5 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	s.applyPlan(outbox.Done, "a", "b")
+	s.advance(5 * time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatalf("%d batches about a pool that lacks nothing", len(got))
 	}
 	for range 2 { // The second time it is a node that was lost before.
@@ -42,26 +42,26 @@ func TestStaticPool(t *testing.T) {
 			c := o.(*karpenter.NodeClaim)
 			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
 		})
-		s.pass(time.Second)
+		s.advance(time.Second)
 		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "a"}, ""); err != nil {
 			t.Fatal(err)
 		}
-		s.pass(2 * time.Second)
-		if _, batch := s.batch(); len(planning.Shortfalls(batch.Snapshot)) != 1 {
+		s.advance(2 * time.Second)
+		if _, batch := s.takeBatch(); len(planning.Shortfalls(batch.Snapshot)) != 1 {
 			t.Error("the batch does not have the shortfall")
 		}
 		c := claim("a", true)
 		c.Labels = map[string]string{karpenter.NodePoolLabelKey: "fixed"}
 		s.Seed(c)
-		s.apply(outbox.Done, "a")
-		s.pass(5 * time.Second)
+		s.applyPlan(outbox.Done, "a")
+		s.advance(5 * time.Second)
 	}
 }
 
 // Room that is kept for a buffer and taken by pods is planned again within two
 // seconds, and otherwise looked at every 30 s, though nothing of it is ever new.
 func TestBuffer(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	s.svc.Settings.Gates.CapacityBuffer = true
 	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	template.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
@@ -72,10 +72,10 @@ func TestBuffer(t *testing.T) {
 		t.Helper()
 		n := 0
 		for end := s.now.Add(d); s.now.Before(end); {
-			s.pass(500 * time.Millisecond)
-			if got := s.planner.take(); len(got) > 0 {
+			s.advance(500 * time.Millisecond)
+			if got := s.planner.drain(); len(got) > 0 {
 				n += len(got)
-				s.apply(outbox.Done)
+				s.applyPlan(outbox.Done)
 			}
 		}
 		return n

@@ -18,7 +18,7 @@ import (
 
 // What waits, what was sent, and how long a pod took are counted.
 func TestWatcherCounts(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	var told []string
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
@@ -31,7 +31,7 @@ func TestWatcherCounts(t *testing.T) {
 	pod := unschedulable("default", "web")
 	pod.CreationTimestamp = metav1.NewTime(s.now)
 	s.Seed(pod)
-	s.pass(5 * time.Second)
+	s.advance(5 * time.Second)
 	for _, want := range []string{"waiting [] 1", "sent [watcher pods.unschedulable.v1] 1", "sent [watcher inventory.wanted.v1] 1"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("it did not count %s, but %v", want, told)
@@ -44,7 +44,7 @@ func TestWatcherCounts(t *testing.T) {
 	}
 	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
 	s.Seed(runs)
-	s.pass(time.Second)
+	s.advance(time.Second)
 	for _, want := range []string{"waiting [] 0", "bound [] 5.5", "started [] 5.5"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("it did not count %s, but %v", want, told)

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// picky makes a pod avoid so many hosts.
-func picky(p *corev1.Pod, hosts int) *corev1.Pod {
+// avoidHosts makes a pod avoid so many hosts.
+func avoidHosts(p *corev1.Pod, hosts int) *corev1.Pod {
 	var names []string
 	for i := range hosts {
 		names = append(names, fmt.Sprintf("%s-%s-%06d", p.Namespace, strings.Repeat("x", 40), i))
@@ -34,13 +34,13 @@ func picky(p *corev1.Pod, hosts int) *corev1.Pod {
 // Pods whose specs are too large are left out of batches, and an Event on each says which
 // bound they exceed and what to do; the pods of others are planned.
 func TestLargePodsAreLeftOut(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	for i := range 90 {
-		s.Seed(picky(unschedulable("tenant", fmt.Sprint("p", i)), 1000+i))
+		s.Seed(avoidHosts(unschedulable("tenant", fmt.Sprint("p", i)), 1000+i))
 	}
-	s.waits("other")
+	s.addPodIn("other")
 	planned := map[string]int{}
-	s.answering(20*time.Second, "", planned)
+	s.runPlanner(20*time.Second, "", planned)
 	if planned["other"] == 0 || planned["tenant"] != 0 {
 		t.Errorf("planned were %v", planned)
 	}
@@ -58,22 +58,22 @@ func TestLargePodsAreLeftOut(t *testing.T) {
 	}
 }
 
-// bounded is a store for which a batch is too large beyond so many bytes.
-type bounded struct {
+// sizeLimitedStore is a store for which a batch is too large beyond so many bytes.
+type sizeLimitedStore struct {
 	blob.Store
-	most int
+	maxSize int
 }
 
-func (b bounded) Put(ctx context.Context, key string, data []byte) error {
-	if strings.HasPrefix(key, "batches/") && len(data) > b.most {
+func (b sizeLimitedStore) Put(ctx context.Context, key string, data []byte) error {
+	if strings.HasPrefix(key, "batches/") && len(data) > b.maxSize {
 		return fault.E("storing "+key, fault.Bug, blob.ErrTooLarge)
 	}
 	return b.Store.Put(ctx, key, data)
 }
 
-func (s *site) bound(most int) {
+func (s *harness) limitBatchSize(most int) {
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As("pod-1"), Cache: s.cache, Blobs: bounded{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.As("pod-1"), Cache: s.cache, Blobs: sizeLimitedStore{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now }, Span: func(host.Span) {},
 	})
@@ -81,33 +81,33 @@ func (s *site) bound(most int) {
 
 // A batch that is too large to store is sent in parts: every pod is planned, and no pod
 // is left out.
-func TestBatchesThatAreTooLargeAreHalved(t *testing.T) {
-	s := newSite(t)
+func TestTooLargeBatchesAreSplit(t *testing.T) {
+	s := newHarness(t)
 	const teams = 8
 	for i := range teams {
-		s.Seed(picky(unschedulable(fmt.Sprint("team-", i), "p"), 200))
+		s.Seed(avoidHosts(unschedulable(fmt.Sprint("team-", i), "p"), 200))
 	}
-	ref, _, err := blob.Encode(planning.BatchKind, picky(unschedulable("team-0", "p"), 200))
+	ref, _, err := blob.Encode(planning.BatchKind, avoidHosts(unschedulable("team-0", "p"), 200))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.bound(3 * ref.Size)
+	s.limitBatchSize(3 * ref.Size)
 	planned := map[string]int{}
-	s.answering(30*time.Second, "", planned)
+	s.runPlanner(30*time.Second, "", planned)
 	if len(planned) != teams {
 		t.Errorf("planned were %v", planned)
 	}
-	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
+	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
 		t.Errorf("the hunt is %+v, and Events %v", held.Hunt, s.Events())
 	}
 }
 
 // If the snapshot alone is too large, no pod is blamed, and the error says so.
 func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
-	s := newSite(t)
-	s.waits("a")
-	s.waits("b")
-	s.bound(10)
+	s := newHarness(t)
+	s.addPodIn("a")
+	s.addPodIn("b")
+	s.limitBatchSize(10)
 	var last error
 	for range 100 {
 		s.now = s.now.Add(watcher.StepInterval)
@@ -119,7 +119,7 @@ func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	if last == nil || !strings.Contains(last.Error(), "the snapshot of the cluster alone is too large") {
 		t.Errorf("the error is %v", last)
 	}
-	if held := s.outbox(); held.State != outbox.Idle || held.Hunt != nil {
+	if held := s.readOutbox(); held.State != outbox.Idle || held.Hunt != nil {
 		t.Errorf("the outbox is %+v", held.Outbox)
 	}
 }

@@ -20,25 +20,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// soon is within what a lone pod is promised to be sent.
-const soon = 100 * time.Millisecond
+// maxLonePodDelay is within what a lone pod is promised to be sent.
+const maxLonePodDelay = 100 * time.Millisecond
 
-// live is a watcher whose loop runs as its main runs it, on the test's time.
-type live struct {
-	*site
+// liveWatcher is a watcher whose loop runs as its main runs it, on the test's time.
+type liveWatcher struct {
+	*harness
 	changed chan struct{}
 	sent    chan time.Time
 }
 
-func run(t *testing.T) *live {
+func startWatcher(t *testing.T) *liveWatcher {
 	t.Helper()
-	s := &site{t: t, Server: memcluster.New(memcluster.Options{Now: time.Now}), blobs: memblob.New(memblob.Options{Now: time.Now})}
-	l := &live{site: s, changed: make(chan struct{}, 1), sent: make(chan time.Time, 1)}
+	s := &harness{t: t, Server: memcluster.New(memcluster.Options{Now: time.Now}), blobs: memblob.New(memblob.Options{Now: time.Now})}
+	l := &liveWatcher{harness: s, changed: make(chan struct{}, 1), sent: make(chan time.Time, 1)}
 	s.planner.t, s.disruption.t, s.catalog.t = t, t, t
-	s.planner.seen = func() { l.sent <- time.Now() }
+	s.planner.onSend = func() { l.sent <- time.Now() }
 	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims()})
 	s.now = time.Now()
-	s.publish(s.now)
+	s.publishCatalogue(s.now)
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
@@ -57,8 +57,8 @@ func run(t *testing.T) *live {
 	return l
 }
 
-// tell lets the watches tell what has happened.
-func (l *live) tell() {
+// flushWatches lets the watches tell what has happened.
+func (l *liveWatcher) flushWatches() {
 	l.cache.Flush()
 	select {
 	case l.changed <- struct{}{}:
@@ -66,14 +66,14 @@ func (l *live) tell() {
 	}
 }
 
-// replace puts another running pod in the place of one, as turnover does.
-func (l *live) replace(turn int) {
+// replaceRunningPod puts another running pod in the place of one, as turnover does.
+func (l *liveWatcher) replaceRunningPod(turn int) {
 	name := fmt.Sprint("running-", turn%3)
 	_ = l.DeletePod(l.t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0)
 	p := unschedulable("default", name)
 	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 	l.Seed(p)
-	l.tell()
+	l.flushWatches()
 }
 
 // A pod that comes alone is sent in time whatever the watcher does at that moment:
@@ -86,15 +86,15 @@ func TestLonePodIsSentSoon(t *testing.T) {
 	}
 	for _, turnover := range []time.Duration{0, 40 * time.Millisecond} {
 		t.Run(fmt.Sprint("a pod is replaced every ", turnover), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { lonePods(t, turnover) })
+			synctest.Test(t, func(t *testing.T) { checkLonePods(t, turnover) })
 		})
 	}
 }
 
-func lonePods(t *testing.T, turnover time.Duration) {
-	l := run(t)
+func checkLonePods(t *testing.T, turnover time.Duration) {
+	l := startWatcher(t)
 	l.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	l.tell()
+	l.flushWatches()
 	turn := 0
 	// idle lets time pass in a cluster where nothing waits.
 	idle := func(d time.Duration) {
@@ -104,7 +104,7 @@ func lonePods(t *testing.T, turnover time.Duration) {
 				continue
 			}
 			time.Sleep(min(turnover, time.Until(end)))
-			l.replace(turn)
+			l.replaceRunningPod(turn)
 		}
 	}
 	worst := time.Duration(0)
@@ -113,21 +113,21 @@ func lonePods(t *testing.T, turnover time.Duration) {
 		idle(11*time.Second + time.Duration(i)*13*time.Millisecond)
 		name := fmt.Sprint("lone-", i)
 		came := time.Now()
-		l.pending(name)
-		l.tell()
+		l.addPending(name)
+		l.flushWatches()
 		worst = max(worst, (<-l.sent).Sub(came))
 		synctest.Wait()
-		if _, batch := l.batch(); len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 1 {
+		if _, batch := l.takeBatch(); len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 1 {
 			t.Fatalf("the batch has %+v", batch.Pending)
 		}
-		l.apply(outbox.Done)
+		l.applyPlan(outbox.Done)
 		if err := l.DeletePod(t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		l.tell()
+		l.flushWatches()
 	}
-	if worst > soon {
-		t.Errorf("a lone pod is sent after %s, want %s", worst, soon)
+	if worst > maxLonePodDelay {
+		t.Errorf("a lone pod is sent after %s, want %s", worst, maxLonePodDelay)
 	}
 	t.Logf("a lone pod is sent after %s at most", worst)
 }

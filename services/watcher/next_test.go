@@ -15,10 +15,10 @@ import (
 
 // A pod that comes alone into a quiet cluster is on its way to the planner within
 // a tenth of a second, and pods whose node goes away at the first look.
-func TestNobodyWaitsForNothing(t *testing.T) {
-	s := newSite(t)
-	s.pass(time.Minute)
-	s.pending("a")
+func TestLonePodsAreSentEarly(t *testing.T) {
+	s := newHarness(t)
+	s.advance(time.Minute)
+	s.addPending("a")
 	seen := s.now
 	look := func() {
 		t.Helper()
@@ -30,10 +30,10 @@ func TestNobodyWaitsForNothing(t *testing.T) {
 	look()
 	s.now = s.svc.NextStep()
 	look()
-	if _, batch := s.batch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
+	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
 		t.Errorf("after %s it is sent with %+v", s.now.Sub(seen), batch.Pending)
 	}
-	s.apply(outbox.Done)
+	s.applyPlan(outbox.Done)
 
 	s.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	for _, name := range []string{"b", "c"} {
@@ -41,19 +41,19 @@ func TestNobodyWaitsForNothing(t *testing.T) {
 		p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 		s.Seed(p)
 	}
-	s.pass(2 * time.Second)
+	s.advance(2 * time.Second)
 	s.Change(cluster.Nodes, cluster.Key{Name: "n"}, func(o cluster.Object) {
 		o.(*corev1.Node).Spec.Taints = []corev1.Taint{karpenter.DisruptedTaint()}
 	})
 	look()
-	if _, batch := s.batch(); len(batch.Pending[0].Pods) != 3 {
+	if _, batch := s.takeBatch(); len(batch.Pending[0].Pods) != 3 {
 		t.Errorf("it is sent with %+v", batch.Pending)
 	}
 }
 
 // What time alone changes is looked at when it does.
-func TestDeadlineComesNear(t *testing.T) {
-	s := newSite(t)
+func TestDeadlineWakesStep(t *testing.T) {
+	s := newHarness(t)
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
 	c.DeletionTimestamp, c.Finalizers = new(metav1.NewTime(s.now)), []string{karpenter.TerminationFinalizer}
@@ -64,8 +64,8 @@ func TestDeadlineComesNear(t *testing.T) {
 	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 	s.Seed(c, n, p)
-	s.pass(time.Minute)
-	if got := s.planner.take(); len(got) != 0 {
+	s.advance(time.Minute)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatalf("%d batches about a pod that stays for an hour", len(got))
 	}
 	if s.now = s.svc.NextStep(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
@@ -74,5 +74,5 @@ func TestDeadlineComesNear(t *testing.T) {
 	if err := s.svc.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.batch()
+	s.takeBatch()
 }

@@ -20,11 +20,11 @@ import (
 
 // The next batch waits until the cache shows the claims of the last, or it would
 // plan them twice.
-func TestNextBatchSeesTheClaims(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
+func TestNextBatchWaitsForClaims(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.takeBatch()
 	s.cache.Lag(cluster.NodeClaims, time.Hour)
 	step := func(d time.Duration) {
 		t.Helper()
@@ -37,20 +37,20 @@ func TestNextBatchSeesTheClaims(t *testing.T) {
 		}
 	}
 	s.Seed(claim("c", false))
-	s.apply(outbox.Done, "c", "refused-already")
-	s.pending("b")
+	s.applyPlan(outbox.Done, "c", "refused-already")
+	s.addPending("b")
 	step(40 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built before its cache had seen the last plan's claim")
 	}
 	s.cache.Lag(cluster.NodeClaims, 0)
 	step(2 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built while a claim might still be abandoned")
 	}
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "c"}, func(o cluster.Object) { o.SetAnnotations(claim("c", true).Annotations) })
 	step(time.Second)
-	_, batch := s.batch()
+	_, batch := s.takeBatch()
 	if len(batch.Snapshot.Nodes) != 1 || batch.Snapshot.Nodes[0].Claim != "c" {
 		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
 	}
@@ -59,27 +59,27 @@ func TestNextBatchSeesTheClaims(t *testing.T) {
 // A claim that is broken, however, holds up its own pods alone: the next batch
 // waits for it for 15 seconds once, and not each time.
 func TestOneBrokenClaim(t *testing.T) {
-	for name, breaks := range map[string]func(*site){
-		"nobody admits it": func(s *site) { s.Seed(claim("broken", false)) },
-		"its providerID was edited": func(s *site) {
+	for name, breaks := range map[string]func(*harness){
+		"nobody admits it": func(s *harness) { s.Seed(claim("broken", false)) },
+		"its providerID was edited": func(s *harness) {
 			c := claim("broken", false)
 			c.Status.ProviderID = "i-1, I think"
 			s.Seed(c)
 		},
-		"it has no labels and no annotations": func(s *site) {
+		"it has no labels and no annotations": func(s *harness) {
 			s.Seed(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
 		},
-		"it has another's instance": func(s *site) {
+		"it has another's instance": func(s *harness) {
 			c, other := claim("broken", false), claim("other", true)
 			c.Status.ProviderID, other.Status.ProviderID = "aws:///eu-west-1a/i-1", "aws:///eu-west-1a/i-1"
 			s.Seed(c, other)
 		},
-		"it cannot be read": func(s *site) {
+		"it cannot be read": func(s *harness) {
 			s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Unknown})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newHarness(t)
 			step := func(d time.Duration) {
 				for end := s.now.Add(d); s.now.Before(end); {
 					s.now = s.now.Add(watcher.StepInterval)
@@ -87,22 +87,22 @@ func TestOneBrokenClaim(t *testing.T) {
 					_ = s.svc.Step(t.Context()) // It may well tell of the claim.
 				}
 			}
-			s.pending("a")
+			s.addPending("a")
 			step(2 * time.Second)
-			s.batch()
+			s.takeBatch()
 			s.Seed(claim("sound", true))
 			breaks(s)
 			for i, wait := range []time.Duration{inflight.UnconfirmedTimeout, 0} {
-				s.apply(outbox.Done, "broken", "sound")
-				s.pending(fmt.Sprint("b", i))
+				s.applyPlan(outbox.Done, "broken", "sound")
+				s.addPending(fmt.Sprint("b", i))
 				if wait > 0 {
 					step(wait - time.Second)
-					if got := s.planner.take(); len(got) != 0 {
+					if got := s.planner.drain(); len(got) != 0 {
 						t.Fatal("the next batch does not wait for what may come any moment")
 					}
 				}
 				step(2500 * time.Millisecond)
-				if _, batch := s.batch(); len(batch.Pending[0].Pods) != i+2 {
+				if _, batch := s.takeBatch(); len(batch.Pending[0].Pods) != i+2 {
 					t.Errorf("batch %d has the pods %+v", batch.Seq, batch.Pending)
 				}
 			}
@@ -112,22 +112,22 @@ func TestOneBrokenClaim(t *testing.T) {
 
 // Replacements of nodes take a number of their own between two batches: the next
 // batch waits until the cache shows them, and has the number after theirs.
-func TestNextBatchSeesReplacements(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	_, first := s.batch()
-	s.apply(outbox.Done)
-	s.pass(time.Second)
-	s.replace("replacement")
-	s.pending("b")
-	s.pass(20 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+func TestNextBatchWaitsForReplacements(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	_, first := s.takeBatch()
+	s.applyPlan(outbox.Done)
+	s.advance(time.Second)
+	s.startReplacement("replacement")
+	s.addPending("b")
+	s.advance(20 * time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built while replacements pass the door")
 	}
 	s.cache.Lag(cluster.NodeClaims, time.Hour)
 	s.Seed(claim("replacement", true))
-	s.apply(outbox.Done, "replacement")
+	s.applyPlan(outbox.Done, "replacement")
 	step := func(d time.Duration) {
 		t.Helper()
 		for end := s.now.Add(d); s.now.Before(end); {
@@ -139,27 +139,27 @@ func TestNextBatchSeesReplacements(t *testing.T) {
 		}
 	}
 	step(20 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built before its cache had seen the replacement")
 	}
 	s.cache.Lag(cluster.NodeClaims, 0)
 	step(2 * time.Second)
-	if _, batch := s.batch(); batch.Seq != first.Seq+2 || len(batch.Snapshot.Nodes) != 1 {
+	if _, batch := s.takeBatch(); batch.Seq != first.Seq+2 || len(batch.Snapshot.Nodes) != 1 {
 		t.Errorf("batch %d after %d has the nodes %+v", batch.Seq, first.Seq, batch.Snapshot.Nodes)
 	}
 }
 
 // Replacements whose lifecycle died are given up as a plan is.
-func TestReplacementsAreGivenUp(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	_, first := s.batch()
-	s.apply(outbox.Done)
-	s.pass(time.Second)
-	s.replace("replacement")
-	s.pass(inflight.ApplyingTimeout + 2*time.Second)
-	if _, batch := s.batch(); batch.Seq != first.Seq+2 {
+func TestReplacementsTimeOut(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	_, first := s.takeBatch()
+	s.applyPlan(outbox.Done)
+	s.advance(time.Second)
+	s.startReplacement("replacement")
+	s.advance(inflight.ApplyingTimeout + 2*time.Second)
+	if _, batch := s.takeBatch(); batch.Seq != first.Seq+2 {
 		t.Errorf("batch %d after %d", batch.Seq, first.Seq)
 	}
 }
@@ -167,47 +167,47 @@ func TestReplacementsAreGivenUp(t *testing.T) {
 // A claim that comes to nothing means another plan at once, even when batches
 // went on meanwhile.
 func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.takeBatch()
 	s.Seed(claim("c", true))
-	s.apply(outbox.Done, "c")
-	s.pending("b")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.apply(outbox.Done)
-	s.pass(2 * time.Second)
+	s.applyPlan(outbox.Done, "c")
+	s.addPending("b")
+	s.advance(2 * time.Second)
+	s.takeBatch()
+	s.applyPlan(outbox.Done)
+	s.advance(2 * time.Second)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(2 * time.Second)
-	s.batch()
+	s.advance(2 * time.Second)
+	s.takeBatch()
 }
 
 // A claim that comes to nothing means another plan at once.
 func TestVanishedClaim(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.takeBatch()
 	s.Seed(claim("c", true))
-	s.apply(outbox.Done, "c")
-	s.pass(5 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	s.applyPlan(outbox.Done, "c")
+	s.advance(5 * time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch about nothing new")
 	}
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(2 * time.Second)
-	s.batch()
+	s.advance(2 * time.Second)
+	s.takeBatch()
 }
 
-// apply moves the outbox on as lifecycle does, to a plan of the claims.
-func (s *site) apply(state outbox.State, claims ...string) {
+// applyPlan moves the outbox on as lifecycle does, to a plan of the claims.
+func (s *harness) applyPlan(state outbox.State, claims ...string) {
 	s.t.Helper()
-	held := s.outbox()
+	held := s.readOutbox()
 	next := held.Outbox
 	next.State, next.Plan, next.Claims = outbox.Applying, event.DigestOf([]byte("plan")), claims
 	var err error
@@ -223,10 +223,10 @@ func (s *site) apply(state outbox.State, claims ...string) {
 	}
 }
 
-// replace takes the next number for replacements, as lifecycle does.
-func (s *site) replace(claims ...string) {
+// startReplacement takes the next number for replacements, as lifecycle does.
+func (s *harness) startReplacement(claims ...string) {
 	s.t.Helper()
-	held := s.outbox()
+	held := s.readOutbox()
 	next := held.Outbox
 	next.Seq++
 	next.State, next.Batch, next.Plan, next.Claims = outbox.Applying, event.Ref{}, event.DigestOf([]byte("plan")), claims
@@ -235,7 +235,7 @@ func (s *site) replace(claims ...string) {
 	}
 }
 
-func (s *site) outbox() outbox.Held {
+func (s *harness) readOutbox() outbox.Held {
 	s.t.Helper()
 	held, err := outbox.Read(s.t.Context(), s.Server, namespace)
 	if err != nil {
@@ -246,15 +246,15 @@ func (s *site) outbox() outbox.Held {
 
 // An API server that is too busy to say whether a claim is there says nothing about the
 // claim: the next batch waits for the answer, and does not plan for its pods again.
-func TestBusyServerIsNoBrokenClaim(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
+func TestBusyServerDoesNotBlameClaim(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.takeBatch()
 	s.cache.Lag(cluster.NodeClaims, time.Hour)
 	s.Seed(claim("late", true))
-	s.apply(outbox.Done, "late")
-	s.pending("b")
+	s.applyPlan(outbox.Done, "late")
+	s.addPending("b")
 	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Throttled})
 	step := func(d time.Duration) (err error) {
 		for end := s.now.Add(d); s.now.Before(end); {
@@ -267,7 +267,7 @@ func TestBusyServerIsNoBrokenClaim(t *testing.T) {
 	if err := step(4 * inflight.UnconfirmedTimeout); !fault.Is(err, fault.Throttled) {
 		t.Errorf("it is not told that the server is busy: %v", err)
 	}
-	if got := s.planner.take(); len(got) != 0 {
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built without the claim")
 	}
 	s.Heal()
@@ -275,7 +275,7 @@ func TestBusyServerIsNoBrokenClaim(t *testing.T) {
 	if err := step(2 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if _, batch := s.batch(); len(batch.Snapshot.Nodes) != 1 {
+	if _, batch := s.takeBatch(); len(batch.Snapshot.Nodes) != 1 {
 		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
 	}
 }
@@ -283,28 +283,28 @@ func TestBusyServerIsNoBrokenClaim(t *testing.T) {
 // A NodeClaim that a person created is in batches, though no pod waits, until its launch is
 // admitted.
 func TestUnplannedClaimsAreInBatches(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	s.Seed(c)
-	s.pass(2 * time.Second)
-	_, batch := s.batch()
+	s.advance(2 * time.Second)
+	_, batch := s.takeBatch()
 	if len(batch.Unplanned) != 1 || batch.Unplanned[0].Name != "mine" || batch.Unplanned[0].UID == "" || len(batch.Pending) != 0 {
 		t.Fatalf("the batch is %+v", batch)
 	}
-	s.apply(outbox.Applying, "mine")
-	number := s.outbox().UID() + "/1"
+	s.applyPlan(outbox.Applying, "mine")
+	number := s.readOutbox().UID() + "/1"
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "mine"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{
 			launchspec.BatchAnnotation: number, launchspec.UnplannedAnnotation: "true", launchspec.AdmittedAnnotation: "2026-01-01T00:00:00Z",
 		})
 	})
-	next := s.outbox().Outbox
+	next := s.readOutbox().Outbox
 	next.State = outbox.Done
-	if _, err := s.outbox().Swap(t.Context(), s.Server, next); err != nil {
+	if _, err := s.readOutbox().Swap(t.Context(), s.Server, next); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(time.Minute)
-	if sent := s.planner.take(); len(sent) != 0 {
+	s.advance(time.Minute)
+	if sent := s.planner.drain(); len(sent) != 0 {
 		t.Errorf("%d more batches were sent", len(sent))
 	}
 }

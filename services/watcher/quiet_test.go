@@ -13,31 +13,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// counted is a store whose reads are counted.
-type counted struct {
+// countingStore is a store whose reads are counted.
+type countingStore struct {
 	*memblob.Store
 	reads int
 }
 
-func (c *counted) Get(ctx context.Context, key string) ([]byte, error) {
+func (c *countingStore) Get(ctx context.Context, key string) ([]byte, error) {
 	c.reads++
 	return c.Store.Get(ctx, key)
 }
 
 // In a quiet minute of 120 steps the watcher looks after its leases, and now and
 // then at the outbox and the pointer to the catalogue; else it calls nobody.
-func TestQuietStepsCallNobody(t *testing.T) {
-	s := newSite(t)
-	blobs := &counted{Store: s.blobs}
+func TestIdleStepsMakeFewCalls(t *testing.T) {
+	s := newHarness(t)
+	blobs := &countingStore{Store: s.blobs}
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As("pod-1"), Cache: s.cache, Blobs: blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now },
 	})
-	s.pass(10 * time.Second)
+	s.advance(10 * time.Second)
 	before := s.Calls()
 	blobs.reads = 0
-	s.pass(time.Minute)
+	s.advance(time.Minute)
 	called := map[string]int{}
 	for what, n := range s.Calls() {
 		if n -= before[what]; n > 0 && !strings.Contains(strings.ToLower(what), "lease") {

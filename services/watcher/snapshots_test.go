@@ -17,17 +17,17 @@ import (
 )
 
 func TestSnapshots(t *testing.T) {
-	s := newSite(t)
-	s.pass(time.Minute)
-	if got := s.disruption.take(); len(got) != 0 {
+	s := newHarness(t)
+	s.advance(time.Minute)
+	if got := s.disruption.drain(); len(got) != 0 {
 		t.Fatalf("%d snapshots of a cluster without nodes of ours", len(got))
 	}
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
 	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
 	s.Seed(c)
-	s.pass(30 * time.Second)
-	sent := s.disruption.take()
+	s.advance(30 * time.Second)
+	sent := s.disruption.drain()
 	if len(sent) != 3 {
 		t.Fatalf("%d snapshots in 30 s", len(sent))
 	}
@@ -55,8 +55,8 @@ func TestSnapshots(t *testing.T) {
 			budget.Status.DisruptionsAllowed = 0
 			s.Seed(budget)
 		},
-		"another catalogue comes":  func() { s.publish(s.now) },
-		"an hour has passed since": func() { s.pass(time.Hour - 20*time.Second) },
+		"another catalogue comes":  func() { s.publishCatalogue(s.now) },
+		"an hour has passed since": func() { s.advance(time.Hour - 20*time.Second) },
 		"an offering runs out of room": func() {
 			list, err := json.Marshal([]planning.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
 			if err != nil {
@@ -68,12 +68,12 @@ func TestSnapshots(t *testing.T) {
 			})
 		},
 	} {
-		s.pass(40 * time.Second)
-		s.disruption.take()
+		s.advance(40 * time.Second)
+		s.disruption.drain()
 		change()
-		s.pass(30 * time.Second)
+		s.advance(30 * time.Second)
 		var last event.ClusterSnapshot
-		if !slices.ContainsFunc(s.disruption.take(), func(e event.Envelope) bool {
+		if !slices.ContainsFunc(s.disruption.drain(), func(e event.Envelope) bool {
 			last, err = event.As[event.ClusterSnapshot](e)
 			return err == nil && !last.Again
 		}) {
@@ -87,18 +87,18 @@ func TestSnapshots(t *testing.T) {
 
 // What waits takes room that a removal must not count on, so that a snapshot has it;
 // a batch carries it once.
-func TestSnapshotsTellWhoWaits(t *testing.T) {
-	s := newSite(t)
+func TestSnapshotsHavePendingPods(t *testing.T) {
+	s := newHarness(t)
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
 	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
 	s.Seed(c)
-	s.pending("a")
-	s.pass(5 * time.Second)
-	if _, batch := s.batch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
+	s.addPending("a")
+	s.advance(5 * time.Second)
+	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
 		t.Errorf("a batch has %d classes that wait, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
 	}
-	sent := s.disruption.take()
+	sent := s.disruption.drain()
 	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
 	if err != nil {
 		t.Fatal(err)

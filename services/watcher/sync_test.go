@@ -12,7 +12,7 @@ import (
 // A cache that does not fill is told of after half a minute, and every ten
 // seconds from then on.
 func TestUnsynced(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	var told []time.Duration
 	begun := s.now
 	for s.now.Sub(begun) < time.Minute {
@@ -30,5 +30,5 @@ func TestUnsynced(t *testing.T) {
 	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {
 		t.Errorf("it tells after %v", told)
 	}
-	s.pass(time.Minute)
+	s.advance(time.Minute)
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// waitsSince adds a pod that the scheduler found no place for at a time.
-func (s *site) waitsSince(name string, made time.Time) {
+// addPendingSince adds a pod that the scheduler found no place for at a time.
+func (s *harness) addPendingSince(name string, made time.Time) {
 	pod := unschedulable("default", name)
 	pod.CreationTimestamp = metav1.NewTime(made)
 	s.Seed(pod)
 }
 
-// begun takes the one message to the planner, and demands one span that begins its story.
-func (s *site) begun() (event.Envelope, host.Span) {
+// takeTracedBatch takes the one message to the planner, and demands one span that begins its story.
+func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	s.t.Helper()
-	sent, _ := s.batch()
+	sent, _ := s.takeBatch()
 	if len(s.spans) != 1 {
 		s.t.Fatalf("%d spans: %+v", len(s.spans), s.spans)
 	}
@@ -41,52 +41,52 @@ func (s *site) begun() (event.Envelope, host.Span) {
 
 // The story of a batch begins with the first of its pods, once: it is the same span when
 // another process asks again. A batch that has pods anew is linked to the one before.
-func TestTheStoryOfPodsBeginsWithThem(t *testing.T) {
-	s := newSite(t)
+func TestPendingSpan(t *testing.T) {
+	s := newHarness(t)
 	made := s.now.Add(-time.Minute)
-	s.waitsSince("old", made)
-	s.waitsSince("new", s.now)
-	s.pass(3 * time.Second)
-	first, told := s.begun()
+	s.addPendingSince("old", made)
+	s.addPendingSince("new", s.now)
+	s.advance(3 * time.Second)
+	first, told := s.takeTracedBatch()
 	if !told.From.Equal(made) || !told.To.After(told.From) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
 		t.Errorf("the first batch is told as %+v", told)
 	}
-	s.pass(40 * time.Second)
-	if len(s.planner.take()) == 0 || len(s.spans) > 0 {
+	s.advance(40 * time.Second)
+	if len(s.planner.drain()) == 0 || len(s.spans) > 0 {
 		t.Errorf("asked again, it is told again: %+v", s.spans)
 	}
 	s.restart("pod-1")
-	s.pass(40 * time.Second)
-	if again := s.planner.take(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Of.Root() != first.Traceparent {
+	s.advance(40 * time.Second)
+	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Of.Root() != first.Traceparent {
 		t.Errorf("another process asks with %v and tells %+v", again, s.spans)
 	}
 }
 
 // A batch comes from the batches before that had its pods, and from what takes the nodes
 // that its pods are on.
-func TestABatchIsLinkedToWhereItsPodsComeFrom(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(3 * time.Second)
-	first, _ := s.begun()
-	s.apply(outbox.Done)
+func TestPendingSpanLinks(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(3 * time.Second)
+	first, _ := s.takeTracedBatch()
+	s.applyPlan(outbox.Done)
 	notice := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
-	s.joined("c", func(c *karpenter.NodeClaim) {
+	s.addJoinedClaim("c", func(c *karpenter.NodeClaim) {
 		c.Annotations = map[string]string{planning.StoryAnnotation: notice}
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 	})
 	leaves := unschedulable("default", "b")
 	leaves.Spec.NodeName, leaves.Status.Phase, leaves.Status.Conditions = "c", corev1.PodRunning, nil
 	s.Seed(leaves)
-	s.pass(5 * time.Second)
-	_, told := s.begun()
+	s.advance(5 * time.Second)
+	_, told := s.takeTracedBatch()
 	if diff := cmp.Diff([]string{first.Traceparent, notice}, told.Links); diff != "" {
 		t.Errorf("links (-want +got)\n%s", diff)
 	}
 }
 
-// joined adds a claim with its node, both of that name.
-func (s *site) joined(name string, change func(*karpenter.NodeClaim)) {
+// addJoinedClaim adds a claim with its node, both of that name.
+func (s *harness) addJoinedClaim(name string, change func(*karpenter.NodeClaim)) {
 	provider := "aws:///eu-west-1a/i-" + name
 	claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "claim"}}
 	claim.Status.ProviderID, claim.Status.NodeName = provider, name
@@ -97,7 +97,7 @@ func (s *site) joined(name string, change func(*karpenter.NodeClaim)) {
 
 // It ends with pods that run on a node that was started since they were made; others did
 // not wait for it.
-func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
+func TestRunningSpan(t *testing.T) {
 	story := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	for name, c := range map[string]struct {
 		// waited is how long before the node was there its pod was made.
@@ -114,22 +114,22 @@ func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
 		"nobody knows whose it is": {waited: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newHarness(t)
 			made := s.now
 			waits := unschedulable("default", "a")
 			if waits.CreationTimestamp = metav1.NewTime(made); c.daemon {
 				waits.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
 			}
 			s.Seed(waits)
-			s.pass(time.Second)
-			s.joined("n", func(claim *karpenter.NodeClaim) {
+			s.advance(time.Second)
+			s.addJoinedClaim("n", func(claim *karpenter.NodeClaim) {
 				claim.Annotations = map[string]string{planning.StoryAnnotation: c.story}
 				if c.goes {
 					claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 				}
 				claim.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(made.Add(c.waited))}}
 			})
-			s.pass(time.Second)
+			s.advance(time.Second)
 			s.spans = nil
 			pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: "a"})
 			if err != nil {
@@ -137,7 +137,7 @@ func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
 			}
 			pod.Spec.NodeName, pod.Status.Phase, pod.Status.Conditions = "n", corev1.PodRunning, nil
 			s.Seed(pod)
-			s.pass(2 * time.Second)
+			s.advance(2 * time.Second)
 			var told []host.Span
 			for _, span := range s.spans {
 				if span.Name == "pods running" {

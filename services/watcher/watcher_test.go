@@ -28,17 +28,17 @@ import (
 
 const namespace = "kube-system"
 
-// line is a queue that remembers what it took, or fails; seen is told before.
-type line struct {
-	t     *testing.T
-	taken []event.Envelope
-	err   error
-	seen  func()
+// fakeQueue is a queue that remembers what it took, or fails; seen is told before.
+type fakeQueue struct {
+	t      *testing.T
+	sent   []event.Envelope
+	err    error
+	onSend func()
 }
 
-func (l *line) Send(_ context.Context, messages ...queue.Outgoing) error {
-	if l.seen != nil {
-		l.seen()
+func (l *fakeQueue) Send(_ context.Context, messages ...queue.Outgoing) error {
+	if l.onSend != nil {
+		l.onSend()
 	}
 	if l.err != nil {
 		return l.err
@@ -48,46 +48,46 @@ func (l *line) Send(_ context.Context, messages ...queue.Outgoing) error {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		l.taken = append(l.taken, e)
+		l.sent = append(l.sent, e)
 	}
 	return nil
 }
 
-// take empties the queue.
-func (l *line) take() []event.Envelope {
-	out := l.taken
-	l.taken = nil
+// drain empties the queue.
+func (l *fakeQueue) drain() []event.Envelope {
+	out := l.sent
+	l.sent = nil
 	return out
 }
 
-// site is a watcher in a modelled cluster. Its own calls are the test's hand.
-type site struct {
+// harness is a watcher in a modelled cluster. Its own calls are the test's hand.
+type harness struct {
 	*memcluster.Server
 	t                            *testing.T
 	svc                          *watcher.Service
 	cache                        *memcluster.Cache
 	blobs                        *memblob.Store
-	planner, disruption, catalog line
+	planner, disruption, catalog fakeQueue
 	now                          time.Time
 	// spans are those that were told.
 	spans []host.Span
 }
 
-func newSite(t *testing.T) *site {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	s := &site{t: t, now: memcluster.Epoch}
+	s := &harness{t: t, now: memcluster.Epoch}
 	s.planner.t, s.disruption.t, s.catalog.t = t, t, t
 	clock := func() time.Time { return s.now }
 	s.Server = memcluster.New(memcluster.Options{Now: clock})
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims()})
-	s.publish(s.now)
+	s.publishCatalogue(s.now)
 	s.restart("pod-1")
 	return s
 }
 
-// publish makes a catalogue the latest.
-func (s *site) publish(asOf time.Time) {
+// publishCatalogue makes a catalogue the latest.
+func (s *harness) publishCatalogue(asOf time.Time) {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, catalog.Kind, catalog.Catalogue{Region: "eu-west-1", AsOf: asOf})
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *site) publish(asOf time.Time) {
 }
 
 // restart is a new process: it remembers nothing.
-func (s *site) restart(holder string) {
+func (s *harness) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: holder,
@@ -107,8 +107,8 @@ func (s *site) restart(holder string) {
 	})
 }
 
-// pass lets that much time pass in steps of the watcher's pace.
-func (s *site) pass(d time.Duration) {
+// advance lets that much time pass in steps of the watcher's pace.
+func (s *harness) advance(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
@@ -119,8 +119,8 @@ func (s *site) pass(d time.Duration) {
 	}
 }
 
-// pending adds a pod that the scheduler found no place for.
-func (s *site) pending(name string) {
+// addPending adds a pod that the scheduler found no place for.
+func (s *harness) addPending(name string) {
 	s.t.Helper()
 	s.Seed(unschedulable("default", name))
 }
@@ -132,10 +132,10 @@ func unschedulable(namespace, name string) *corev1.Pod {
 	return p
 }
 
-// batch takes the one message to the planner and reads its batch.
-func (s *site) batch() (event.Envelope, planning.Batch) {
+// takeBatch takes the one message to the planner and reads its batch.
+func (s *harness) takeBatch() (event.Envelope, planning.Batch) {
 	s.t.Helper()
-	sent := s.planner.take()
+	sent := s.planner.drain()
 	if len(sent) != 1 {
 		s.t.Fatalf("%d messages to the planner", len(sent))
 	}
@@ -147,7 +147,7 @@ func (s *site) batch() (event.Envelope, planning.Batch) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if held := s.outbox(); body.Outbox != held.UID() || batch.Outbox != body.Outbox || batch.Seq != body.Seq {
+	if held := s.readOutbox(); body.Outbox != held.UID() || batch.Outbox != body.Outbox || batch.Seq != body.Seq {
 		s.t.Fatalf("the message says %+v, the batch %s %d", body, batch.Outbox, batch.Seq)
 	}
 	return sent[0], batch
@@ -155,25 +155,25 @@ func (s *site) batch() (event.Envelope, planning.Batch) {
 
 // Pods are gathered, and the outbox says so before anybody is told.
 func TestFirstBatch(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(500 * time.Millisecond)
-	s.pending("b")
-	s.pass(time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(500 * time.Millisecond)
+	s.addPending("b")
+	s.advance(time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was sent while pods were still coming")
 	}
-	s.planner.seen = func() {
-		if held := s.outbox(); held.State != outbox.Sent || held.Seq != 1 {
+	s.planner.onSend = func() {
+		if held := s.readOutbox(); held.State != outbox.Sent || held.Seq != 1 {
 			t.Errorf("the planner is told while the outbox is %s %d", held.State, held.Seq)
 		}
 	}
-	s.pass(500 * time.Millisecond)
-	_, batch := s.batch()
+	s.advance(500 * time.Millisecond)
+	_, batch := s.takeBatch()
 	if batch.Seq != 1 || len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 2 || batch.Snapshot.Catalogue.IsZero() || batch.Snapshot.UID != "uid" {
 		t.Errorf("the batch is %+v", batch)
 	}
-	if got := s.outbox(); got.Epoch != 1 {
+	if got := s.readOutbox(); got.Epoch != 1 {
 		t.Errorf("the epoch is %d", got.Epoch)
 	}
 }
@@ -181,34 +181,34 @@ func TestFirstBatch(t *testing.T) {
 // What is in flight is sent again unchanged, by whoever leads, until it is
 // answered.
 func TestResend(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	s.planner.err = fault.E("sending", fault.Unknown, nil)
-	s.pending("a")
+	s.addPending("a")
 	s.cache.Flush()
 	for range 4 {
 		s.now = s.now.Add(watcher.StepInterval)
 		_ = s.svc.Step(t.Context())
 	}
-	if held := s.outbox(); held.State != outbox.Sent {
+	if held := s.readOutbox(); held.State != outbox.Sent {
 		t.Fatalf("the outbox is %s", held.State)
 	}
 	s.planner.err = nil
-	s.pass(watcher.StepInterval)
-	first, _ := s.batch()
-	s.pending("b")
-	s.pass(14 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	s.advance(watcher.StepInterval)
+	first, _ := s.takeBatch()
+	s.addPending("b")
+	s.advance(14 * time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatalf("%d messages within 15 s", len(got))
 	}
-	s.pass(2 * time.Second)
-	again, _ := s.batch()
+	s.advance(2 * time.Second)
+	again, _ := s.takeBatch()
 	if again.ID != first.ID || string(again.Data) != string(first.Data) {
 		t.Error("the same batch is another event")
 	}
 	s.restart("pod-2")
 	s.now = s.now.Add(lease.Duration)
-	s.pass(lease.Duration + time.Second)
-	if third, _ := s.batch(); third.ID != first.ID {
+	s.advance(lease.Duration + time.Second)
+	if third, _ := s.takeBatch(); third.ID != first.ID {
 		t.Error("another leader sent another batch")
 	}
 }
@@ -216,36 +216,36 @@ func TestResend(t *testing.T) {
 // A batch without a plan is given up after 90 s; the next has every pod, and a
 // late plan of the first no longer fits.
 func TestGiveUp(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.pending("b")
-	s.pass(87 * time.Second)
-	if seq := s.outbox().Seq; seq != 1 {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.addPending("b")
+	s.advance(87 * time.Second)
+	if seq := s.readOutbox().Seq; seq != 1 {
 		t.Fatalf("after 89 s the outbox is at %d", seq)
 	}
-	s.planner.take()
-	s.pass(4 * time.Second)
-	_, batch := s.batch()
+	s.planner.drain()
+	s.advance(4 * time.Second)
+	_, batch := s.takeBatch()
 	if batch.Seq != 2 || len(batch.Pending[0].Pods) != 2 {
 		t.Errorf("batch %d has %+v", batch.Seq, batch.Pending)
 	}
 }
 
-func TestGiveUpWhenNobodyWaits(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
+func TestGiveUpWithoutPendingPods(t *testing.T) {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
 	if err := s.DeletePod(t.Context(), cluster.Key{Namespace: "default", Name: "a"}, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(95 * time.Second)
-	if held := s.outbox(); held.Seq != 2 || held.State != outbox.Done || len(held.Claims) != 0 {
+	s.advance(95 * time.Second)
+	if held := s.readOutbox(); held.Seq != 2 || held.State != outbox.Done || len(held.Claims) != 0 {
 		t.Errorf("the outbox is %+v", held.Outbox)
 	}
-	s.planner.take()
-	s.pass(time.Minute)
-	if got := s.planner.take(); len(got) != 0 {
+	s.planner.drain()
+	s.advance(time.Minute)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Errorf("%d messages about nobody", len(got))
 	}
 }
@@ -261,69 +261,69 @@ func claim(name string, admitted bool) *karpenter.NodeClaim {
 // While pods wait, batches go on; and at once when there is something new to
 // choose from.
 func TestLevelTriggered(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.apply(outbox.Done)
-	s.pass(27 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
+	s := newHarness(t)
+	s.addPending("a")
+	s.advance(2 * time.Second)
+	s.takeBatch()
+	s.applyPlan(outbox.Done)
+	s.advance(27 * time.Second)
+	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("the same pod was planned again too soon")
 	}
-	s.pass(5 * time.Second)
-	s.batch()
-	s.apply(outbox.Done)
+	s.advance(5 * time.Second)
+	s.takeBatch()
+	s.applyPlan(outbox.Done)
 	// Another catalogue is news within seconds.
-	s.publish(s.now)
-	s.pass(7 * time.Second)
-	s.batch()
+	s.publishCatalogue(s.now)
+	s.advance(7 * time.Second)
+	s.takeBatch()
 }
 
 func TestNoCatalogueYet(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	for _, key := range s.blobs.Keys() {
 		s.blobs.Remove(key)
 	}
-	s.pending("a")
+	s.addPending("a")
 	s.cache.Flush()
 	var err error
 	for range 4 {
 		s.now = s.now.Add(watcher.StepInterval)
 		err = s.svc.Step(t.Context())
 	}
-	if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || s.outbox().Seq != 0 {
-		t.Errorf("%v, outbox at %d", err, s.outbox().Seq)
+	if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || s.readOutbox().Seq != 0 {
+		t.Errorf("%v, outbox at %d", err, s.readOutbox().Seq)
 	}
-	s.publish(s.now)
-	s.pass(watcher.StepInterval)
-	s.batch()
+	s.publishCatalogue(s.now)
+	s.advance(watcher.StepInterval)
+	s.takeBatch()
 }
 
 // Somebody else moved the outbox: look again, say nothing.
-func TestLostSwap(t *testing.T) {
-	s := newSite(t)
-	s.pass(watcher.StepInterval)
+func TestOutboxConflict(t *testing.T) {
+	s := newHarness(t)
+	s.advance(watcher.StepInterval)
 	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbUpdate, Kind: cluster.ConfigMaps, As: fault.Conflict, Times: 1})
-	s.pending("a")
-	s.pass(2 * watcher.StepInterval)
-	if got := s.planner.take(); len(got) != 0 || s.outbox().State != outbox.Idle {
-		t.Fatalf("%d messages after a lost swap, outbox %s", len(got), s.outbox().State)
+	s.addPending("a")
+	s.advance(2 * watcher.StepInterval)
+	if got := s.planner.drain(); len(got) != 0 || s.readOutbox().State != outbox.Idle {
+		t.Fatalf("%d messages after a lost swap, outbox %s", len(got), s.readOutbox().State)
 	}
-	s.pass(watcher.StepInterval)
-	s.batch()
+	s.advance(watcher.StepInterval)
+	s.takeBatch()
 }
 
-func TestQuestions(t *testing.T) {
-	s := newSite(t)
+func TestRequests(t *testing.T) {
+	s := newHarness(t)
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 3}}
 	class.Spec.Role = "node"
 	s.Seed(class)
 	types := func(d time.Duration) map[event.Type]int {
 		t.Helper()
-		s.catalog.take()
-		s.pass(d)
+		s.catalog.drain()
+		s.advance(d)
 		out := map[event.Type]int{}
-		for _, e := range s.catalog.take() {
+		for _, e := range s.catalog.drain() {
 			out[e.Type]++
 		}
 		return out
@@ -337,22 +337,22 @@ func TestQuestions(t *testing.T) {
 			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: 3}, s.now)
 		}
 	})
-	s.pass(15 * time.Second)
+	s.advance(15 * time.Second)
 	if diff := cmp.Diff(map[event.Type]int{event.NodeClassChangedType: 2, event.InventoryWantedType: 4}, types(2*time.Minute)); diff != "" {
 		t.Errorf("in two minutes, ready:\n%s", diff)
 	}
-	s.catalog.take()
+	s.catalog.drain()
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "other" })
-	s.pass(watcher.StepInterval)
-	if got := s.catalog.take(); len(got) != 1 || got[0].Type != event.NodeClassChangedType {
+	s.advance(watcher.StepInterval)
+	if got := s.catalog.drain(); len(got) != 1 || got[0].Type != event.NodeClassChangedType {
 		t.Errorf("after a change %d questions", len(got))
 	}
 }
 
 // A question that could not be sent is asked again at the next look, and a class
 // that cannot be asked for holds up nobody else.
-func TestQuestionsThatFail(t *testing.T) {
-	s := newSite(t)
+func TestFailedRequests(t *testing.T) {
+	s := newHarness(t)
 	huge := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "a-huge-one"}}
 	data := string(make([]byte, 64<<10)) // six bytes each in JSON
 	huge.Spec.UserData = &data
@@ -366,7 +366,7 @@ func TestQuestionsThatFail(t *testing.T) {
 	s.now = s.now.Add(watcher.StepInterval)
 	_ = s.svc.Step(t.Context())
 	var subjects []string
-	for _, e := range s.catalog.take() {
+	for _, e := range s.catalog.drain() {
 		subjects = append(subjects, e.Subject)
 	}
 	if diff := cmp.Diff([]string{"ec2nodeclass/default", "inventory"}, subjects); diff != "" {
@@ -376,38 +376,38 @@ func TestQuestionsThatFail(t *testing.T) {
 
 // A replica that stops leaves its place to the next at once.
 func TestRelease(t *testing.T) {
-	s := newSite(t)
-	s.pass(time.Minute)
+	s := newHarness(t)
+	s.advance(time.Minute)
 	if err := s.svc.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.catalog.take()
+	s.catalog.drain()
 	s.restart("pod-2")
-	s.pass(watcher.StepInterval)
-	if got := s.catalog.take(); len(got) == 0 {
+	s.advance(watcher.StepInterval)
+	if got := s.catalog.drain(); len(got) == 0 {
 		t.Error("the next replica waits")
 	}
 }
 
 // Beside Karpenter, or another replica, the watcher says nothing at all.
 func TestOnlyTheLeaderActs(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	karpenters := lease.Lease{Key: cluster.Key{Namespace: namespace, Name: lease.KarpenterName}, Holder: "karpenter-1"}
-	s.pending("a")
+	s.addPending("a")
 	for range 20 {
 		if held, err := karpenters.Hold(t.Context(), s.Server, s.now); !held || err != nil {
 			t.Fatalf("Karpenter lost its lease: %v", err)
 		}
-		s.pass(2 * time.Second)
+		s.advance(2 * time.Second)
 	}
-	if len(s.planner.take())+len(s.catalog.take())+len(s.disruption.take()) != 0 {
+	if len(s.planner.drain())+len(s.catalog.drain())+len(s.disruption.drain()) != 0 {
 		t.Fatal("the watcher acts beside Karpenter")
 	}
 	if s.svc.Reconciled() {
 		t.Error("the steps of who does not lead count as looks")
 	}
-	s.pass(lease.Duration + 5*time.Second)
-	s.batch()
+	s.advance(lease.Duration + 5*time.Second)
+	s.takeBatch()
 	if !s.svc.Reconciled() {
 		t.Error("the leader's steps are no looks")
 	}

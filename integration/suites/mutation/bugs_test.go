@@ -195,7 +195,7 @@ var bugs = []bug{{
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
 }, {
 	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 219,
-	file: "services/disruption/internal/restraint/evictions.go",
+	file: "services/disruption/internal/thresholds/evictions.go",
 	from: `m.moved[w]+sum[w] > most {`,
 	to:   `m.moved[w] > most {`,
 }, {

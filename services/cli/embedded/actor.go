@@ -173,7 +173,7 @@ func buildPlanner(a *Actor, w wire) {
 func buildDisruption(a *Actor, w wire) {
 	world := a.world
 	s := disruption.Service{
-		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Rest: &disruption.Rest{}, Reports: &disruption.Reports{}, Bus: w.bus(world),
+		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.bus(world),
 		Cluster: world.Identity(), Now: world.Now,
 	}
 	a.consume(w, a.events(disruption.Types, s.Handle))

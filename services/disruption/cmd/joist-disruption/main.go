@@ -32,7 +32,7 @@ var metrics = map[disruption.Counted]telemetry.Metric{
 
 func wire(p *startup.Parts) (host.Handler, host.Options) {
 	service := disruption.Service{
-		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Reports: &disruption.Reports{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},

@@ -26,9 +26,9 @@ type Candidate struct {
 	Cost float64
 	// Pods is how many pods have to move.
 	Pods int
-	// Objection keeps the node whatever the method; Shield is what only drift may
+	// Objection keeps the node whatever the method; PodObjection is what only drift may
 	// pass over, of nodes whose end is bounded.
-	Objection, Shield Objection
+	Objection, PodObjection Objection
 	// lifetime is the part of its life that is left.
 	lifetime float64
 }
@@ -43,46 +43,46 @@ type Objection struct {
 	Detail  string
 }
 
-// None reports that nothing stands against it.
-func (o Objection) None() bool { return o.Rule == "" }
+// IsNone reports that nothing stands against it.
+func (o Objection) IsNone() bool { return o.Rule == "" }
 
-// Empty reports that no pod costs anything to move.
-func (c *Candidate) Empty() bool { return c.Cost <= NodeCost }
+// IsEmpty reports that no pod costs anything to move.
+func (c *Candidate) IsEmpty() bool { return c.Cost <= NodeCost }
 
-// Ratio is what the node costs for what it costs to disturb it: those that save
+// SavingRatio is what the node costs for what it costs to disturb it: those that save
 // most for least come first.
-func (c *Candidate) Ratio() float64 { return c.Price / c.Cost }
+func (c *Candidate) SavingRatio() float64 { return c.Price / c.Cost }
 
 // Lifetime is the part of the node's life that is left, from 0 to 1: one that ends
 // soon anyway is the cheaper to disturb.
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
-// Survey looks at all managed nodes of a snapshot, in its order.
-func Survey(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
+// FindAll looks at all managed nodes of a snapshot, in its order.
+func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 	pools := map[string]*karpenter.NodePool{}
 	for i := range s.NodePools {
 		pools[s.NodePools[i].Name] = &s.NodePools[i]
 	}
-	prices := prices{stock: stock, types: map[string]map[string]*instancetypes.Type{}}
+	prices := priceList{stock: stock, types: map[string]map[string]*instancetypes.Type{}}
 	out := make([]Candidate, 0, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Claim == "" || n.ClaimUID == "" {
 			continue
 		}
-		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: Cost(n), Pods: pods(n), lifetime: lifetime(n, s.Taken)}
+		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: DisruptionCost(n), Pods: countPods(n), lifetime: remainingLifetime(n, s.Taken)}
 		if c.Pool != nil {
-			c.Price = prices.of(n, c.Pool)
+			c.Price = prices.nodePrice(n, c.Pool)
 		}
-		c.Objection = c.objection(s.Taken)
-		if c.Objection.None() {
-			c.Shield = shield(n, s.Taken)
+		c.Objection = c.nodeObjection(s.Taken)
+		if c.Objection.IsNone() {
+			c.PodObjection = podObjection(n, s.Taken)
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// Idle is since when no pod came or went: since the node was initialized, if none
+// IdleSince is since when no pod came or went: since the node was initialized, if none
 // ever did.
-func (c *Candidate) Idle() time.Time { return c.Node.Idle() }
+func (c *Candidate) IdleSince() time.Time { return c.Node.Idle() }

@@ -15,7 +15,7 @@ import (
 func survey(t *testing.T, n planning.Node, pool karpenter.NodePool) candidate.Candidate {
 	t.Helper()
 	s := fixture.Snapshot(pool, n)
-	all := candidate.Survey(&s, fixture.Stock(s))
+	all := candidate.FindAll(&s, fixture.Stock(s))
 	if len(all) != 1 {
 		t.Fatalf("surveyed %d nodes", len(all))
 	}
@@ -87,9 +87,9 @@ func TestObjections(t *testing.T) {
 			tt.change(&n, &p)
 			c := survey(t, n, p)
 			for what, got := range map[string][2]string{
-				"consolidation of empty nodes": {c.Graceful(fixture.Taken).Rule, tt.graceful},
-				"consolidation":                {c.Underutilized(fixture.Taken).Rule, tt.used},
-				"drift":                        {c.Drifted().Rule, tt.ofDrifted},
+				"consolidation of empty nodes": {c.CheckConsolidatable(fixture.Taken).Rule, tt.graceful},
+				"consolidation":                {c.CheckUnderutilized(fixture.Taken).Rule, tt.used},
+				"drift":                        {c.CheckDrifted().Rule, tt.ofDrifted},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s: got %q, want %q", what, got[0], got[1])
@@ -102,7 +102,7 @@ func TestObjections(t *testing.T) {
 func TestOthersNodesAreNotSurveyed(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Claim = "" }),
 		fixture.Node("b", "t4g.large", func(n *planning.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
-	if all := candidate.Survey(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
+	if all := candidate.FindAll(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
 		t.Fatalf("surveyed %+v", all)
 	}
 }
@@ -148,8 +148,8 @@ func TestEmpty(t *testing.T) {
 		{"and pay for no others", []planning.PodClass{web(cheap), web()}, false, 3, 4},
 	} {
 		c := survey(t, fixture.Node("a", "t4g.large", fixture.With(tt.pods...)), fixture.Pool())
-		if c.Empty() != tt.empty || c.Cost != tt.cost || c.Pods != tt.move {
-			t.Errorf("%s: empty %v, costs %v, %d pods", tt.name, c.Empty(), c.Cost, c.Pods)
+		if c.IsEmpty() != tt.empty || c.Cost != tt.cost || c.Pods != tt.move {
+			t.Errorf("%s: empty %v, costs %v, %d pods", tt.name, c.IsEmpty(), c.Cost, c.Pods)
 		}
 	}
 }
@@ -176,12 +176,12 @@ func TestPriceBadInput(t *testing.T) {
 				t.Offers[i].PricePerHour = price
 			}
 		}
-		c := candidate.Survey(&s, stock)[0]
-		if c.Price != 0 || c.Underutilized(fixture.Taken).Rule != candidate.RulePrice {
-			t.Errorf("%s: price %v, objection %+v", name, c.Price, c.Underutilized(fixture.Taken))
+		c := candidate.FindAll(&s, stock)[0]
+		if c.Price != 0 || c.CheckUnderutilized(fixture.Taken).Rule != candidate.RulePrice {
+			t.Errorf("%s: price %v, objection %+v", name, c.Price, c.CheckUnderutilized(fixture.Taken))
 		}
 	}
-	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Price != 0.0832 || c.Ratio() != 0.0832 {
+	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Price != 0.0832 || c.SavingRatio() != 0.0832 {
 		t.Errorf("a good one: price %v", c.Price)
 	}
 }

@@ -14,9 +14,9 @@ func EvictionCost(spec *planning.PodSpec) float64 {
 	return planning.EvictionCost(spec.DeletionCost, spec.Priority)
 }
 
-// Cost is what disturbing the node costs: itself, and each pod that costs anything
+// DisruptionCost is what disturbing the node costs: itself, and each pod that costs anything
 // to move. A node that costs no more than itself counts as empty.
-func Cost(n *planning.Node) float64 {
+func DisruptionCost(n *planning.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
 		if each := EvictionCost(&n.Pods[i].Spec); each > 0 {
@@ -26,8 +26,8 @@ func Cost(n *planning.Node) float64 {
 	return cost
 }
 
-// pods is how many pods would have to move.
-func pods(n *planning.Node) int {
+// countPods is how many pods would have to move.
+func countPods(n *planning.Node) int {
 	count := 0
 	for i := range n.Pods {
 		count += len(n.Pods[i].Rescheduled())
@@ -35,7 +35,7 @@ func pods(n *planning.Node) int {
 	return count
 }
 
-// lifetime is the part of the node's life that is left, from 0 to 1.
-func lifetime(n *planning.Node, now time.Time) float64 {
+// remainingLifetime is the part of the node's life that is left, from 0 to 1.
+func remainingLifetime(n *planning.Node, now time.Time) float64 {
 	return planning.LifeLeft(n.Created, n.Expires, now)
 }

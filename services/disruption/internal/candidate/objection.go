@@ -40,8 +40,8 @@ const (
 	RulePrice = "price-unknown"
 )
 
-// objection is what keeps the node from every method.
-func (c *Candidate) objection(now time.Time) Objection {
+// nodeObjection is what keeps the node from every method.
+func (c *Candidate) nodeObjection(now time.Time) Objection {
 	n := c.Node
 	switch {
 	case c.Pool == nil:
@@ -60,13 +60,13 @@ func (c *Candidate) objection(now time.Time) Objection {
 	return Objection{}
 }
 
-// shield is the first pod that must not be moved now. Daemons and mirrors
+// podObjection is the first pod that must not be moved now. Daemons and mirrors
 // keep their node as others do, though nobody moves them.
-func shield(n *planning.Node, now time.Time) Objection {
-	return cmp.Or(shielding(n.Pods, now), shielding(n.DaemonPods, now))
+func podObjection(n *planning.Node, now time.Time) Objection {
+	return cmp.Or(firstProtected(n.Pods, now), firstProtected(n.DaemonPods, now))
 }
 
-func shielding(classes []planning.PodClass, now time.Time) Objection {
+func firstProtected(classes []planning.PodClass, now time.Time) Objection {
 	for i := range classes {
 		class := &classes[i]
 		for j := range class.Pods {
@@ -75,7 +75,7 @@ func shielding(classes []planning.PodClass, now time.Time) Objection {
 				continue
 			}
 			name := class.Spec.Namespace + "/" + pod.Name
-			if protected(class.Spec.DoNotDisrupt, pod.Started, now) {
+			if isProtected(class.Spec.DoNotDisrupt, pod.Started, now) {
 				return Objection{Rule: RulePodDoNotDisrupt, Subject: name, Detail: fmt.Sprintf("pod %s carries %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
 			}
 			if pod.Blocked != "" {
@@ -86,9 +86,9 @@ func shielding(classes []planning.PodClass, now time.Time) Objection {
 	return Objection{}
 }
 
-// protected reads a pod's do-not-disrupt: true for ever, or a duration since it
+// isProtected reads a pod's do-not-disrupt: true for ever, or a duration since it
 // began to run. Anything else protects nothing.
-func protected(value string, started, now time.Time) bool {
+func isProtected(value string, started, now time.Time) bool {
 	if value == "" {
 		return false
 	}
@@ -102,11 +102,11 @@ func protected(value string, started, now time.Time) bool {
 	return started.IsZero() || now.Before(started.Add(length))
 }
 
-// Graceful is what keeps the node from consolidation and emptiness before anything
+// CheckConsolidatable is what keeps the node from consolidation and emptiness before anything
 // is simulated: what keeps it from everything, its pods, and that its pool does
 // not consolidate it now.
-func (c *Candidate) Graceful(now time.Time) Objection {
-	if !c.Objection.None() {
+func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
+	if !c.Objection.IsNone() {
 		return c.Objection
 	}
 	after := c.Pool.Spec.Disruption.ConsolidateAfter
@@ -115,17 +115,17 @@ func (c *Candidate) Graceful(now time.Time) Objection {
 		return Objection{Rule: RuleStatic, Detail: "its NodePool has a fixed number of nodes"}
 	case after.IsNever():
 		return Objection{Rule: RuleNever, Detail: "its NodePool never consolidates"}
-	case c.Idle().IsZero():
+	case c.IdleSince().IsZero():
 		return Objection{Rule: RuleNotQuiet, Detail: "it is not known since when it is idle"}
-	case !after.Elapsed(c.Idle(), now):
+	case !after.Elapsed(c.IdleSince(), now):
 		return Objection{Rule: RuleNotQuiet, Detail: "a pod came or went less than " + after.String() + " ago"}
 	}
-	return c.Shield
+	return c.PodObjection
 }
 
-// Underutilized is what keeps the node from being consolidated with its pods.
-func (c *Candidate) Underutilized(now time.Time) Objection {
-	if o := c.Graceful(now); !o.None() {
+// CheckUnderutilized is what keeps the node from being consolidated with its pods.
+func (c *Candidate) CheckUnderutilized(now time.Time) Objection {
+	if o := c.CheckConsolidatable(now); !o.IsNone() {
 		return o
 	}
 	switch {
@@ -137,11 +137,11 @@ func (c *Candidate) Underutilized(now time.Time) Objection {
 	return Objection{}
 }
 
-// Drifted is what keeps a drifted node from being replaced: of pods only those of
+// CheckDrifted is what keeps a drifted node from being replaced: of pods only those of
 // nodes that may wait for them for ever.
-func (c *Candidate) Drifted() Objection {
-	if !c.Objection.None() || c.Node.Bounded {
+func (c *Candidate) CheckDrifted() Objection {
+	if !c.Objection.IsNone() || c.Node.Bounded {
 		return c.Objection
 	}
-	return c.Shield
+	return c.PodObjection
 }

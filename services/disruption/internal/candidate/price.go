@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// prices finds what nodes cost, by what the stock sells.
-type prices struct {
+// priceList finds what nodes cost, by what the stock sells.
+type priceList struct {
 	stock instancetypes.Stock
 	// types are those of a pool, by name.
 	types map[string]map[string]*instancetypes.Type
 }
 
-// of is the price of a node of the pool in US dollars an hour, or 0 where none is
+// nodePrice is the price of a node of the pool in US dollars an hour, or 0 where none is
 // known: a price that is missing, negative or no number must never make a saving.
-func (p *prices) of(n *planning.Node, pool *karpenter.NodePool) float64 {
+func (p *priceList) nodePrice(n *planning.Node, pool *karpenter.NodePool) float64 {
 	t := p.typesOf(pool)[n.Labels[corev1.LabelInstanceTypeStable]]
 	if t == nil {
 		return 0
@@ -29,13 +29,13 @@ func (p *prices) of(n *planning.Node, pool *karpenter.NodePool) float64 {
 		o := &t.Offers[i]
 		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] &&
 			(o.Reservation == "" || o.Reservation == reservation) {
-			return sane(o.PricePerHour)
+			return validPrice(o.PricePerHour)
 		}
 	}
 	return 0
 }
 
-func (p *prices) typesOf(pool *karpenter.NodePool) map[string]*instancetypes.Type {
+func (p *priceList) typesOf(pool *karpenter.NodePool) map[string]*instancetypes.Type {
 	if known, ok := p.types[pool.Name]; ok {
 		return known
 	}
@@ -50,7 +50,7 @@ func (p *prices) typesOf(pool *karpenter.NodePool) map[string]*instancetypes.Typ
 	return out
 }
 
-func sane(price float64) float64 {
+func validPrice(price float64) float64 {
 	if math.IsNaN(price) || math.IsInf(price, 0) || price < 0 {
 		return 0
 	}

@@ -23,12 +23,12 @@ func NewScores(all []candidate.Candidate) Scores {
 	return out
 }
 
-// Objection is why a move is not worth it to some Balanced pool.
-func (s Scores) Objection(nodes []*candidate.Candidate, saved float64) candidate.Objection {
-	for _, of := range s.Of(nodes, saved) {
-		if !of.Enough() {
+// CheckScores is why a move is not worth it to some Balanced pool.
+func (s Scores) CheckScores(nodes []*candidate.Candidate, saved float64) candidate.Objection {
+	for _, of := range s.ScoreMove(nodes, saved) {
+		if !of.IsEnough() {
 			return candidate.Objection{Rule: RuleBalanced, Detail: fmt.Sprintf(
-				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", of.Score, of.Pool, scoreLeast)}
+				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", of.Score, of.Pool, minScore)}
 		}
 	}
 	return candidate.Objection{}

@@ -11,15 +11,15 @@ type Score struct {
 	Score float64
 }
 
-// Enough reports whether the pool lets it go ahead.
-func (s Score) Enough() bool { return s.Score >= scoreLeast }
+// IsEnough reports whether the pool lets it go ahead.
+func (s Score) IsEnough() bool { return s.Score >= minScore }
 
-// scoreLeast is the score that a Balanced pool asks for.
-const scoreLeast = 1 / float64(karpenter.BalancedK)
+// minScore is the score that a Balanced pool asks for.
+const minScore = 1 / float64(karpenter.BalancedK)
 
-// Of scores a move for each Balanced pool that has nodes in it, in the order of the
+// ScoreMove scores a move for each Balanced pool that has nodes in it, in the order of the
 // nodes. What is saved is shared out among the pools by what their nodes cost.
-func (s Scores) Of(nodes []*candidate.Candidate, saved float64) []Score {
+func (s Scores) ScoreMove(nodes []*candidate.Candidate, saved float64) []Score {
 	price, cost, all := map[string]float64{}, map[string]float64{}, 0.0
 	for _, c := range nodes {
 		price[c.Node.NodePool] += c.Price

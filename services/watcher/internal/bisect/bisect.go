@@ -1,23 +1,23 @@
-// Package hunt finds the classes of pods whose batches get no plan, by sending
-// the classes in halves. It is pure.
+// Package bisect finds the classes of pods whose batches fail, by sending the classes in halves.
+// Its functions are pure.
 //
-// Two whole batches without a plan begin a hunt. From then on a batch has the
-// classes of one span alone: a span that is answered is cleared, one that is not
-// is cut in two, and a class that gets no plan alone is parked.
+// A bisection begins after two whole batches in a row have failed. From then on each batch contains
+// the classes of one span only. A span that succeeds is done, one that fails is split in two, and a
+// class that fails alone is parked: it is left out of batches for a while.
 //
 // The invariants:
 //
-//   - A class is parked only when its batch, with nothing else in it, got no
-//     plan although the batch just before was answered. A planner that is down is
-//     not taken for a poisonous pod: before a class alone is blamed, a batch
-//     without any pod has to be answered, and if that is not, the hunt ends.
-//   - A class whose plan comes, but whose NodeClaims are not created, is parked only
-//     when NodeClaims were created for another batch of the same hunt: an API server
-//     that creates none is not taken for a poisonous pod either.
-//   - What is neither parked nor in the span that is tried stays for a later
-//     batch: every hunt ends, and whole batches follow it.
-//   - A class that was parked is tried alone, once its time is over, before whole
-//     batches have it again: one that still kills costs one short sequence.
+//   - A class is parked only if its batch, with nothing else in it, got no plan although the batch
+//     just before got one. To tell a poisonous pod from a planner that is down, a batch without
+//     pods has to be answered before a single class is blamed. If the planner does not answer it,
+//     the bisection ends.
+//   - A class whose plan arrives but whose NodeClaims are not created is parked only if NodeClaims
+//     were created for another batch of the same bisection. An API server that creates none is not
+//     taken for a poisonous pod either.
+//   - Classes that are neither parked nor in the current span stay for a later batch. Every
+//     bisection ends, and whole batches follow it.
+//   - When its time is over, a parked class is tried alone before whole batches contain it again.
+//     If it still fails, that costs one short sequence.
 package bisect
 
 import (
@@ -29,28 +29,27 @@ import (
 )
 
 const (
-	// maxUnanswered is how many whole batches in a row may get no plan.
+	// maxUnanswered is how many whole batches in a row may fail before a bisection begins.
 	maxUnanswered = 2
-	// FirstParkDuration is how long a class is left out of batches the first time; each time
-	// after that it is twice as long, up to ParkedMost. A planner that failed at the
-	// wrong moment costs pods that are not at fault five minutes, and pods that are
-	// cost the others little.
+	// FirstParkDuration is how long a class is left out the first time. The duration doubles each
+	// time after that, up to MaxParkDuration. If the planner failed by coincidence, innocent pods
+	// wait five minutes; pods that do cause the failure delay the others little.
 	FirstParkDuration = 5 * time.Minute
-	// MaxParkDuration is the longest that a class is left out at once.
+	// MaxParkDuration is the longest time for which a class is left out.
 	MaxParkDuration = time.Hour
-	// maxParked is how many classes are parked at once; the one that was parked
-	// first goes free then. So many at fault are not the pods' fault.
+	// maxParked is how many classes can be parked at once. Beyond it the class that was parked
+	// first is released, because so many failures have another cause than pods.
 	maxParked = 64
 )
 
 // allClasses is the span of all classes.
 var allClasses = outbox.Span{From: 0, To: math.MaxUint64}
 
-// IsActive reports whether batches are partial.
+// IsActive reports whether batches contain only some of the classes.
 func IsActive(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
 
-// AfterAnswer is the hunt after a batch that got a plan; created says that NodeClaims
-// were created for it.
+// AfterAnswer returns the bisection after a batch that got a plan. created reports whether
+// NodeClaims were created for it.
 func AfterAnswer(h outbox.Hunt, created bool) outbox.Hunt {
 	h.Dead, h.Alive = 0, true
 	h.Created = IsActive(h) && (h.Created || created)
@@ -67,16 +66,16 @@ func AfterAnswer(h outbox.Hunt, created bool) outbox.Hunt {
 type Failure string
 
 const (
-	// Unanswered says that the batch got no plan.
+	// Unanswered means that the batch got no plan.
 	Unanswered Failure = "unanswered"
-	// NotCreated says that it got a plan whose NodeClaims were not all created.
+	// NotCreated means that the batch got a plan, but not all of its NodeClaims were created.
 	NotCreated Failure = "uncreated"
 )
 
-// AfterFailure is the hunt after a batch that failed. classes are the hashes of those that
-// wait, in order. lost says that every batch fails, whatever is in it: it is for
-// people to find out why.
-func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
+// AfterFailure returns the bisection after a batch that failed. classes are the sorted hashes of
+// the pending classes. allFail reports that every batch fails, whatever it contains, so that a
+// person has to find the cause.
+func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, allFail bool) {
 	alive := h.Alive
 	h.Alive = false
 	if h.Probe {
@@ -105,9 +104,9 @@ func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Tim
 	return h, false
 }
 
-// retryLast tries the first span again after all others, or ends the hunt when none of
-// the others had NodeClaims created.
-func retryLast(h outbox.Hunt) (next outbox.Hunt, lost bool) {
+// retryLast moves the first span behind all others, or ends the bisection if no NodeClaims were
+// created for any of the others.
+func retryLast(h outbox.Hunt) (next outbox.Hunt, allFail bool) {
 	head := h.Parts[0]
 	if head.Tried || len(h.Parts) == 1 {
 		return outbox.Hunt{Parked: h.Parked}, true
@@ -117,8 +116,8 @@ func retryLast(h outbox.Hunt) (next outbox.Hunt, lost bool) {
 	return h, false
 }
 
-// PrepareNext is the hunt as the next batch is to be built under it: spans of which no
-// class waits any more are passed over, and a class whose time is over is tried.
+// PrepareNext returns the bisection for the next batch. It drops spans without a pending class, and
+// adds parked classes whose time is over.
 func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(classesIn(h, s, classes)) == 0 })
 	if len(h.Parts) == 0 {
@@ -137,7 +136,7 @@ func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	return h
 }
 
-// IncludesClass reports whether the next batch has the class.
+// IncludesClass reports whether the next batch contains the class.
 func IncludesClass(h outbox.Hunt, class uint64) bool {
 	if _, parked := ParkedUntil(h, class); parked || h.Probe {
 		return false
@@ -145,7 +144,7 @@ func IncludesClass(h outbox.Hunt, class uint64) bool {
 	return len(h.Parts) == 0 || h.Parts[0].Holds(class)
 }
 
-// ParkedUntil is until when the class is left out, and whether it is.
+// ParkedUntil returns until when the class is left out, and false if it is not parked.
 func ParkedUntil(h outbox.Hunt, class uint64) (time.Time, bool) {
 	for _, p := range h.Parked {
 		if p.Class == class {
@@ -155,7 +154,7 @@ func ParkedUntil(h outbox.Hunt, class uint64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// classesIn lists the classes of a span that are not parked.
+// classesIn returns the classes of a span that are not parked.
 func classesIn(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
 	var in []uint64
 	for _, class := range classes {
@@ -166,13 +165,13 @@ func classesIn(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
 	return in
 }
 
-// splitSpan cuts a span so that each part has half of the classes in it.
+// splitSpan splits a span so that each part has half of the classes in it.
 func splitSpan(span outbox.Span, in []uint64) []outbox.Span {
 	middle := in[len(in)/2]
 	return []outbox.Span{{From: span.From, To: middle - 1}, {From: middle, To: span.To}}
 }
 
-// parkDuration is how long a class is left out that was so many times before.
+// parkDuration returns how long to leave out a class that was left out so many times before.
 func parkDuration(times int) time.Duration {
 	return min(FirstParkDuration<<min(times, 8), MaxParkDuration)
 }
@@ -182,10 +181,9 @@ func addParked(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
 	return list[max(0, len(list)-maxParked):]
 }
 
-// SplitTooLarge is the hunt after a batch that could not be stored because it is too large: the
-// next has half of its classes, and the other half comes after that. It returns false if
-// the batch has no two classes: then what is beside the pods is too large, and no class
-// is blamed.
+// SplitTooLarge returns the bisection after a batch that was too large to store: the next batch has
+// half of its classes, and the other half follows. It returns false if the batch has fewer than two
+// classes. Then the snapshot is too large, and no class is blamed.
 func SplitTooLarge(h outbox.Hunt, classes []uint64) (outbox.Hunt, bool) {
 	if h.Probe {
 		return h, false

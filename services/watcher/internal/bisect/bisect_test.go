@@ -15,30 +15,30 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// chase plays batches before a planner that answers those that it survives.
-type chase struct {
+// simulation plays batches before a planner that answers those that it survives.
+type simulation struct {
 	hunt     outbox.Hunt
 	classes  []uint64
-	survives func(batch []uint64) bool
+	succeeds func(batch []uint64) bool
 	now      time.Time
 	// planned is how often each class got a plan.
 	planned map[uint64]int
 	// whole and dead count the batches that had every class that is not parked, and
 	// those without a plan; lost counts the hunts without any answer.
-	whole, dead, lost int
+	whole, failed, allFailed int
 	// uncreated says that what fails is the creation of NodeClaims.
 	uncreated bool
 }
 
-func (c *chase) failure() bisect.Failure {
+func (c *simulation) failure() bisect.Failure {
 	if c.uncreated {
 		return bisect.NotCreated
 	}
 	return bisect.Unanswered
 }
 
-// step sends one batch, and reports whether it was part of a hunt.
-func (c *chase) step() bool {
+// sendBatch sends one batch, and reports whether it was part of a hunt.
+func (c *simulation) sendBatch() bool {
 	c.hunt = bisect.PrepareNext(c.hunt, c.classes, c.now)
 	part := bisect.IsActive(c.hunt)
 	var batch []uint64
@@ -51,22 +51,22 @@ func (c *chase) step() bool {
 		c.whole++
 	}
 	c.now = c.now.Add(time.Second)
-	if c.survives(batch) {
+	if c.succeeds(batch) {
 		for _, class := range batch {
 			c.planned[class]++
 		}
 		c.hunt = bisect.AfterAnswer(c.hunt, len(batch) > 0)
 		return part
 	}
-	c.dead++
+	c.failed++
 	var lost bool
 	if c.hunt, lost = bisect.AfterFailure(c.hunt, c.failure(), c.classes, c.now); lost {
-		c.lost++
+		c.allFailed++
 	}
 	return part
 }
 
-func (c *chase) parked() []uint64 {
+func (c *simulation) parked() []uint64 {
 	var out []uint64
 	for _, p := range c.hunt.Parked {
 		out = append(out, p.Class)
@@ -75,11 +75,11 @@ func (c *chase) parked() []uint64 {
 	return out
 }
 
-// begin draws classes in order.
-func begin(t *rapid.T, least int) *chase {
+// newSimulation draws classes in order.
+func newSimulation(t *rapid.T, least int) *simulation {
 	classes := rapid.SliceOfNDistinct(rapid.Uint64(), least, 200, rapid.ID).Draw(t, "classes")
 	slices.Sort(classes)
-	return &chase{classes: classes, now: noon, planned: map[uint64]int{}}
+	return &simulation{classes: classes, now: noon, planned: map[uint64]int{}}
 }
 
 // without is a planner that dies of any of the classes.
@@ -91,11 +91,11 @@ func without(killers ...uint64) func([]uint64) bool {
 
 // A single killer is found in as many sequences as its hash has halves, and
 // nobody else is parked.
-func TestOneKiller(t *testing.T) {
+func TestOnePoisonousClass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 1)
+		c := newSimulation(t, 1)
 		killer := rapid.SampledFrom(c.classes).Draw(t, "killer")
-		c.survives = without(killer)
+		c.succeeds = without(killer)
 		// Two whole batches; at each halving an innocent half may come first; at the
 		// end a probe, and the killer alone once more.
 		limit := 2 + 2*bits.Len(uint(len(c.classes)-1)) + 3
@@ -103,13 +103,13 @@ func TestOneKiller(t *testing.T) {
 			if step > limit {
 				t.Fatalf("not found among %d in %d sequences: %+v", len(c.classes), step, c.hunt)
 			}
-			c.step()
+			c.sendBatch()
 		}
-		if dead := 2 + bits.Len(uint(len(c.classes)-1)) + 2; c.dead > dead {
-			t.Errorf("%d sequences without a plan, want %d at most", c.dead, dead)
+		if dead := 2 + bits.Len(uint(len(c.classes)-1)) + 2; c.failed > dead {
+			t.Errorf("%d sequences without a plan, want %d at most", c.failed, dead)
 		}
 		for range 50 {
-			c.step()
+			c.sendBatch()
 		}
 		if got := c.parked(); len(got) != 1 || got[0] != killer {
 			t.Errorf("parked are %v, the killer is %d", got, killer)
@@ -123,17 +123,17 @@ func TestOneKiller(t *testing.T) {
 }
 
 // Any number of killers are parked in the end, and no innocent is.
-func TestKillers(t *testing.T) {
+func TestPoisonousClasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 1)
+		c := newSimulation(t, 1)
 		killers := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 1, min(len(c.classes), 20), rapid.ID).Draw(t, "killers")
 		slices.Sort(killers)
-		c.survives = without(killers...)
+		c.succeeds = without(killers...)
 		for step := 0; len(c.parked()) < len(killers); step++ {
 			if step > 2000 {
 				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
 			}
-			c.step()
+			c.sendBatch()
 		}
 		if !slices.Equal(c.parked(), killers) {
 			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
@@ -144,16 +144,16 @@ func TestKillers(t *testing.T) {
 // Classes whose NodeClaims cannot be created are parked in the end where others' can be, and no other is.
 func TestClassesWithoutClaims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 2)
+		c := newSimulation(t, 2)
 		c.uncreated = true
 		killers := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 1, min(len(c.classes)-1, 20), rapid.ID).Draw(t, "killers")
 		slices.Sort(killers)
-		c.survives = without(killers...)
+		c.succeeds = without(killers...)
 		for step := 0; len(c.parked()) < len(killers); step++ {
 			if step > 2000 {
 				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
 			}
-			c.step()
+			c.sendBatch()
 		}
 		if !slices.Equal(c.parked(), killers) {
 			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
@@ -164,41 +164,41 @@ func TestClassesWithoutClaims(t *testing.T) {
 // While no NodeClaim can be created no class is parked, whole batches go on, and it is told.
 func TestNoClaimsAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 1)
+		c := newSimulation(t, 1)
 		c.uncreated = true
-		c.survives = func(batch []uint64) bool { return len(batch) == 0 }
+		c.succeeds = func(batch []uint64) bool { return len(batch) == 0 }
 		for range 300 {
-			c.step()
+			c.sendBatch()
 			if got := c.parked(); len(got) > 0 {
 				t.Fatalf("parked are %v", got)
 			}
 		}
-		if c.lost == 0 || c.whole < 4 {
-			t.Errorf("%d batches failed, %d of them whole, and it is told %d times", c.dead, c.whole, c.lost)
+		if c.allFailed == 0 || c.whole < 4 {
+			t.Errorf("%d batches failed, %d of them whole, and it is told %d times", c.failed, c.whole, c.allFailed)
 		}
 	})
 }
 
 // While nothing is answered nobody is blamed, whole batches go on, and it is
 // told. When the planner is back, all is as it was.
-func TestNobodyAnswers(t *testing.T) {
+func TestPlannerDoesNotAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 1)
+		c := newSimulation(t, 1)
 		down := rapid.IntRange(0, 100).Draw(t, "sequences without an answer")
-		c.survives = func([]uint64) bool { down--; return down < 0 }
+		c.succeeds = func([]uint64) bool { down--; return down < 0 }
 		for range 100 {
-			c.step()
+			c.sendBatch()
 			if got := c.parked(); len(got) > 0 {
 				t.Fatalf("parked are %v", got)
 			}
 		}
-		if c.dead > 20 && (c.lost == 0 || c.whole < 4) {
-			t.Errorf("%d sequences without an answer, %d of them whole, and it is told %d times", c.dead, c.whole, c.lost)
+		if c.failed > 20 && (c.allFailed == 0 || c.whole < 4) {
+			t.Errorf("%d sequences without an answer, %d of them whole, and it is told %d times", c.failed, c.whole, c.allFailed)
 		}
 		for range 20 {
-			c.step()
+			c.sendBatch()
 		}
-		for c.step() {
+		for c.sendBatch() {
 			if c.whole > 1000 {
 				t.Fatal("the hunt never ends")
 			}
@@ -208,13 +208,13 @@ func TestNobodyAnswers(t *testing.T) {
 
 // Two classes that only kill together are planned apart, again and again, and
 // neither is parked.
-func TestKillersTogether(t *testing.T) {
+func TestClassesThatFailTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := begin(t, 2)
+		c := newSimulation(t, 2)
 		pair := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 2, 2, rapid.ID).Draw(t, "pair")
-		c.survives = func(batch []uint64) bool { return !slices.Contains(batch, pair[0]) || !slices.Contains(batch, pair[1]) }
+		c.succeeds = func(batch []uint64) bool { return !slices.Contains(batch, pair[0]) || !slices.Contains(batch, pair[1]) }
 		for range 100 {
-			c.step()
+			c.sendBatch()
 		}
 		for _, class := range c.classes {
 			if c.planned[class] < 2 {
@@ -231,22 +231,22 @@ func TestKillersTogether(t *testing.T) {
 // kills, and a plan if it does not.
 func TestParkedClassReturns(t *testing.T) {
 	for _, mended := range []bool{false, true} {
-		c := &chase{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, survives: without(3)}
+		c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
 		for len(c.parked()) == 0 {
-			c.step()
+			c.sendBatch()
 		}
 		for range 3 {
-			c.step()
+			c.sendBatch()
 		}
 		if c.now = c.now.Add(bisect.FirstParkDuration); mended {
-			c.survives = without()
+			c.succeeds = without()
 		}
-		dead, before := c.dead, c.planned[1]
-		c.step()
-		if want := map[bool]int{false: 1, true: 0}[mended]; c.dead != dead+want || c.planned[1] != before {
-			t.Errorf("mended %v: %d sequences without a plan, and the others were in it: %v", mended, c.dead-dead, c.planned[1] != before)
+		dead, before := c.failed, c.planned[1]
+		c.sendBatch()
+		if want := map[bool]int{false: 1, true: 0}[mended]; c.failed != dead+want || c.planned[1] != before {
+			t.Errorf("mended %v: %d sequences without a plan, and the others were in it: %v", mended, c.failed-dead, c.planned[1] != before)
 		}
-		c.step()
+		c.sendBatch()
 		if got := len(c.parked()) == 0; got != mended || c.planned[1] != before+1 {
 			t.Errorf("mended %v: parked are %v, and the others are planned on: %v", mended, c.parked(), c.planned[1] == before+1)
 		}
@@ -256,12 +256,12 @@ func TestParkedClassReturns(t *testing.T) {
 // A class that kills again and again is left out for longer each time, up to an hour,
 // and is forgiven at once when it does not.
 func TestParkedForLongerEachTime(t *testing.T) {
-	c := &chase{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, survives: without(3)}
+	c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
 	var minutes []float64
 	for len(minutes) < 6 {
 		until, _ := bisect.ParkedUntil(c.hunt, 3)
 		for !until.After(c.now) {
-			c.step()
+			c.sendBatch()
 			until, _ = bisect.ParkedUntil(c.hunt, 3)
 		}
 		minutes = append(minutes, until.Sub(c.now).Minutes())
@@ -273,7 +273,7 @@ func TestParkedForLongerEachTime(t *testing.T) {
 }
 
 // Pods that go away take their span with them; a hunt for nobody is over.
-func TestClassesThatGo(t *testing.T) {
+func TestDeletedClasses(t *testing.T) {
 	h := outbox.Hunt{Parts: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
 	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Parts) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
 		t.Errorf("the parts are %v", got.Parts)

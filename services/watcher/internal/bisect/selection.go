@@ -13,18 +13,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// deferredReason is why a pod that is not parked is not in a batch.
-const deferredReason = "batches get no plan, and its turn comes while the pods are looked for that are the cause"
+// deferredReason says why a pod that is not parked is left out of a batch.
+const deferredReason = "batches get no plan; this pod is in a later batch while Joist searches for the pods that cause the failure"
 
-// HashClass is the hash of a class. Pods that planning cannot tell apart have the
-// same, for as long as no new selector tells them apart.
+// HashClass returns the hash of a class. It is the same for pods that planning cannot distinguish,
+// until a new selector distinguishes them.
 func HashClass(spec planning.PodSpec) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(podspec.Key(spec)))
 	return hash.Sum64()
 }
 
-// HashClasses are the hashes of the classes in order.
+// HashClasses returns the sorted hashes of the classes without duplicates.
 func HashClasses(pending []planning.PodClass) []uint64 {
 	var out []uint64
 	for i := range pending {
@@ -34,15 +34,15 @@ func HashClasses(pending []planning.PodClass) []uint64 {
 	return slices.Compact(out)
 }
 
-// Selection is what is left of the pods that wait.
+// Selection divides the pending classes for the next batch.
 type Selection struct {
-	// Pending are the classes of the batch, Deferred those whose turn has not come, and
-	// Parked those that are left out, with the ends of that.
+	// Pending are the classes in the batch. Deferred are those in later batches. Parked are those
+	// that are left out, each until the time at the same index of Until.
 	Pending, Deferred, Parked []planning.PodClass
 	Until                     []time.Time
 }
 
-// SelectClasses takes the classes that wait apart.
+// SelectClasses selects the classes of the next batch.
 func SelectClasses(h outbox.Hunt, pending []planning.PodClass) Selection {
 	if !IsActive(h) && len(h.Parked) == 0 {
 		return Selection{Pending: pending}
@@ -61,7 +61,7 @@ func SelectClasses(h outbox.Hunt, pending []planning.PodClass) Selection {
 	return out
 }
 
-// IgnoredPods is what the batch says of the pods that it does not have.
+// IgnoredPods returns the pods that are left out of the batch, with the reason.
 func (c Selection) IgnoredPods() []planning.Ignored {
 	var out []planning.Ignored
 	for i, class := range c.Parked {
@@ -73,9 +73,9 @@ func (c Selection) IgnoredPods() []planning.Ignored {
 	return out
 }
 
-// ParkedReason is why a parked pod is not in a batch.
+// ParkedReason says why a parked pod is left out of batches.
 func ParkedReason(until time.Time) string {
-	return "every batch with this pod fails: no plan comes, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
+	return "every batch with this pod fails: it gets no plan, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
 
 func appendIgnored(list []planning.Ignored, class planning.PodClass, reason string) []planning.Ignored {
@@ -86,32 +86,32 @@ func appendIgnored(list []planning.Ignored, class planning.PodClass, reason stri
 	return append(list, planning.Ignored{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
 }
 
-// ReserveCapacity takes from nodes that are still to come what the pods need that each
-// was made for and that are not in the batch: it is their room, and planned anew
-// it would have to be bought again for them.
+// ReserveCapacity reserves capacity on nodes that have not joined for the pods that each was
+// launched for and that are not in the batch. Otherwise the planner would give that capacity to
+// other pods and launch more nodes for these.
 func (c Selection) ReserveCapacity(nodes []planning.Node) []planning.Node {
-	away := map[string]*planning.PodSpec{}
+	leftOut := map[string]*planning.PodSpec{}
 	for _, classes := range [][]planning.PodClass{c.Deferred, c.Parked} {
 		for i := range classes {
 			for _, pod := range classes[i].Pods {
-				away[pod.UID] = &classes[i].Spec
+				leftOut[pod.UID] = &classes[i].Spec
 			}
 		}
 	}
-	if len(away) == 0 {
+	if len(leftOut) == 0 {
 		return nodes
 	}
 	out := slices.Clone(nodes)
 	for i := range out {
-		reserveOnNode(&out[i], away)
+		reserveOnNode(&out[i], leftOut)
 	}
 	return out
 }
 
-func reserveOnNode(node *planning.Node, away map[string]*planning.PodSpec) {
+func reserveOnNode(node *planning.Node, leftOut map[string]*planning.PodSpec) {
 	var used corev1.ResourceList
 	for _, uid := range node.Expected {
-		spec := away[uid]
+		spec := leftOut[uid]
 		if spec == nil {
 			continue
 		}

@@ -24,7 +24,7 @@ func class(namespace, cpu string, pods ...string) planning.PodClass {
 
 // Each class is in the batch, held or parked; the batch says why of each pod that
 // exists, and the room that was made for one is not given away.
-func TestDivide(t *testing.T) {
+func TestSelectClasses(t *testing.T) {
 	tried, waits, kills := class("tried", "1", "t"), class("waits", "1500m", "w", "v"), class("kills", "2", "k")
 	kills.Pods = append(kills.Pods, planning.PodRef{Name: "room", UID: "room", Buffer: "spare"})
 	hash := func(c planning.PodClass) uint64 { return bisect.HashClass(c.Spec) }

@@ -11,7 +11,7 @@ import (
 
 // Halving ends with batches of one class each, every class has its turn, and none is
 // parked.
-func TestHalveReachesEveryClass(t *testing.T) {
+func TestSplitReachesEveryClass(t *testing.T) {
 	classes := []uint64{3, 5, 7, 11, 13}
 	var h outbox.Hunt
 	var turns []uint64
@@ -38,7 +38,7 @@ func TestHalveReachesEveryClass(t *testing.T) {
 }
 
 // A batch of one class or of none is not halved.
-func TestHalveStops(t *testing.T) {
+func TestSplitStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		hunt    outbox.Hunt
 		classes []uint64

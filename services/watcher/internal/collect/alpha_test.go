@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-var everyGate = planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true}
+var allGates = planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true}
 
 func buffer(name string, spec karpenter.CapacityBufferSpec) *karpenter.CapacityBuffer {
 	return &karpenter.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "b"}, Spec: spec}
@@ -43,7 +43,7 @@ func TestGates(t *testing.T) {
 		}),
 		static("fixed", 2), node("n"), claim("c", registered, func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "fixed" }),
 	}
-	off, on := from(objects...), gated(everyGate, objects...)
+	off, on := collectAll(objects...), gated(allGates, objects...)
 	if keys := off.PendingKeys(); keys != nil || off.Snapshot.NodeOverlays != nil || off.Snapshot.Buffers != nil {
 		t.Errorf("with the gates off: %v, %+v", keys, off.Snapshot)
 	}
@@ -63,5 +63,5 @@ func TestGates(t *testing.T) {
 }
 
 func gated(gates planning.Gates, objects ...cluster.Object) collect.View {
-	return given(collect.Inputs{Settings: planning.Settings{Gates: gates}}, objects...)
+	return inputs(collect.Inputs{Settings: planning.Settings{Gates: gates}}, objects...)
 }

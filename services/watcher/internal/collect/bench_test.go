@@ -31,8 +31,8 @@ func shaped(i, turn int) *corev1.Pod {
 	return p
 }
 
-func largeState() (*table, *collect.State, func(cluster.Object)) {
-	feed, trims := newTable(), podspec.Trims()
+func largeState() (*fakeFeed, *collect.State, func(cluster.Object)) {
+	feed, trims := newFakeFeed(), podspec.Trims()
 	put := func(o cluster.Object) {
 		kind, _ := cluster.KindOf(o)
 		if trim := trims[kind]; trim != nil {
@@ -96,16 +96,16 @@ func BenchmarkAttachment(b *testing.B) {
 	}
 }
 
-// BenchmarkFrom is what collecting everything costs instead.
-func BenchmarkFrom(b *testing.B) {
+// BenchmarkCollectAll is what collecting everything costs instead.
+func BenchmarkCollectAll(b *testing.B) {
 	feed, _, _ := largeState()
 	for b.Loop() {
 		collect.CollectAll(feed, collect.Inputs{Now: noon})
 	}
 }
 
-// BenchmarkGuarded tells of a budget for each app which of the pods it keeps.
-func BenchmarkGuarded(b *testing.B) {
+// BenchmarkDisruptionSnapshot tells of a budget for each app which of the pods it keeps.
+func BenchmarkDisruptionSnapshot(b *testing.B) {
 	_, state, put := largeState()
 	for i := range manyApps {
 		app := fmt.Sprint("app-", i)

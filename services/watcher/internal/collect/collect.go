@@ -1,9 +1,8 @@
-// Package collect turns what the cache shows into the documents that decisions
-// are made from. It reads the cache and nothing else, so it is as pure as the
-// cache is still.
+// Package collect builds the documents that decisions are made from: the inputs of batches and
+// snapshots. It reads the cache only.
 //
-// The invariant: every input of a decision is in the view. Nothing is left out
-// because it seems not to matter; only pods' private fields never enter.
+// The invariant: a view contains every input of a decision. Nothing is left out because it seems
+// unimportant; only private fields of pods never enter a view.
 package collect
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Inputs is what a snapshot holds beside what the cache shows.
+// Inputs are the parts of a snapshot that do not come from the cache.
 type Inputs struct {
 	Cluster     event.Cluster
 	Catalogue   event.Ref
@@ -33,23 +32,22 @@ type Inputs struct {
 	Now         time.Time
 }
 
-// View is a snapshot, the pods that wait, and those that wait for somebody else.
+// View is a snapshot, the pending pods, and the pending pods that Joist does not plan.
 type View struct {
 	Snapshot planning.Snapshot
 	Pending  []planning.PodClass
 	Ignored  []planning.Ignored
 	// Unplanned are the NodeClaims that a person created and that wait to be launched.
 	Unplanned []karpenter.NodeClaim
-	// Expires is when the view is out of date though nothing changes, because a pod's
-	// protection ends or its node's deadline comes near; zero when it never is.
+	// Expires is when the view becomes outdated although no object changes, because a pod's
+	// protection ends or its node's deadline is near; zero means never.
 	Expires time.Time
 }
 
-// PendingKeys names everything that waits for a node: provisionable pods, pods
-// that do not exist but have a buffer, places in static pools, and
-// NodeClaims that a person created.
-// A pod on a node that goes away is another key than the same pod waiting, so
-// that its eviction is news.
+// PendingKeys returns a key for everything that waits for a node: provisionable pods, placeholder
+// pods of buffers, missing nodes of static NodePools, and NodeClaims that a person created. A pod
+// on a node that is being removed has another key than the same pod when it is pending, so that its
+// eviction counts as new.
 func (v View) PendingKeys() []string {
 	keys := PodKeys(v.Pending)
 	for _, short := range planning.Shortfalls(v.Snapshot) {
@@ -63,7 +61,7 @@ func (v View) PendingKeys() []string {
 	return keys
 }
 
-// PodKeys names the pods of the classes.
+// PodKeys returns the keys of the pods of the classes.
 func PodKeys(classes []planning.PodClass) []string {
 	var keys []string
 	for _, class := range classes {
@@ -74,14 +72,14 @@ func PodKeys(classes []planning.PodClass) []string {
 	return keys
 }
 
-// IsLeaving reports whether a key is that of a pod whose node goes away.
+// IsLeaving reports whether a key belongs to a pod whose node is being removed.
 func IsLeaving(key string) bool {
 	_, node, _ := strings.Cut(key, "@")
 	return node != ""
 }
 
-// SupplyKey says in one line what decides, beside pods and nodes, whether a pod can
-// be placed at all. When it changes, pods that found no place may find one now.
+// SupplyKey returns one line that identifies everything but pods and nodes that determines whether
+// a pod can be placed. When it changes, pods that could not be placed may find a node.
 func (v View) SupplyKey() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", v.Snapshot.Catalogue.Digest)
@@ -105,26 +103,25 @@ func (v View) SupplyKey() string {
 	return b.String()
 }
 
-// collector is one gathering under way.
+// collector builds one view.
 type collector struct {
 	cache cluster.Cache
 	pods  []*corev1.Pod
-	// labelKeys are the keys by which some pod selects pods, and spaces those by which
+	// labelKeys are the label keys by which some pod selects pods, and namespaceKeys those by which
 	// it selects namespaces.
 	labelKeys, namespaceKeys podspec.Named
 	mounts                   podspec.Mounts
 	storage                  *podspec.Storage
-	// leaving holds the nodes that are going away, with their deadlines or zero.
+	// leaving maps the nodes that are being removed to their deadlines, or to zero.
 	leaving map[string]time.Time
-	// budgets are read when they are first asked for.
+	// budgets are loaded when they are first used.
 	budgets *podspec.Budgets
 	now     time.Time
-	// expires is the next moment at which time alone makes a pod wait.
+	// expires is the next time at which a pod becomes pending by the passing of time alone.
 	expires time.Time
 }
 
-// CollectAll collects the view. It looks at everything, and so it is what a State is
-// measured by.
+// CollectAll builds the view from all objects in the cache. Tests compare a State's views with it.
 func CollectAll(cache cluster.Cache, given Inputs) View {
 	c := collector{
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
@@ -141,15 +138,15 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 		func(node *corev1.Node, claim *karpenter.NodeClaim) planning.Node {
 			return c.describeNode(node, claim, bound[node.Name])
 		})
-	inhabited := namespaceCounts{}
+	counts := namespaceCounts{}
 	for i := range nodes {
-		inhabited.addNode(&nodes[i], 1)
+		counts.addNode(&nodes[i], 1)
 	}
-	return c.buildView(given, nodes, c.describeDaemonSets(newestByDaemonSet(c.pods)), inhabited)
+	return c.buildView(given, nodes, c.describeDaemonSets(newestByDaemonSet(c.pods)), counts)
 }
 
-// buildView puts together what was collected of nodes and daemons with all the rest.
-func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, inhabited namespaceCounts) View {
+// buildView adds everything but nodes and DaemonSets to a view.
+func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, counts namespaceCounts) View {
 	s := planning.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
 	given.stampSnapshot(&s)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
@@ -161,15 +158,15 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 	c.addGatedKinds(&s)
 	pending, ignored := c.pendingPods()
 	pending = append(pending, planning.BufferPods(s.Buffers)...)
-	s.Namespaces = c.describeNamespaces(inhabited, pending)
+	s.Namespaces = c.describeNamespaces(counts, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplannedClaims(), Expires: c.expires}
 }
 
-// maxUnplanned is how many NodeClaims that a person created one batch launches; the others
-// wait for the next.
+// maxUnplanned is how many NodeClaims that a person created one batch launches. The others wait for
+// the next batch.
 const maxUnplanned = 50
 
-// unplannedClaims are the NodeClaims that a person created and that wait to be launched, the
+// unplannedClaims returns the NodeClaims that a person created and that wait to be launched, the
 // oldest first.
 func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 	var out []karpenter.NodeClaim
@@ -184,13 +181,13 @@ func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 	return out[:min(len(out), maxUnplanned)]
 }
 
-// stampSnapshot writes into a snapshot what the cache does not show.
+// stampSnapshot writes the inputs into a snapshot.
 func (g Inputs) stampSnapshot(s *planning.Snapshot) {
 	s.Taken, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
 	s.Settings, s.Unavailable = g.Settings, g.Unavailable
 }
 
-// addGatedKinds adds the kinds that are behind gates.
+// addGatedKinds adds the kinds that are behind feature gates.
 func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	if s.Settings.Gates.NodeOverlay {
 		for _, overlay := range cluster.Cached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
@@ -204,10 +201,10 @@ func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	}
 }
 
-// namespaceCounts are how many classes of pods on nodes each namespace has.
+// namespaceCounts counts for each namespace the classes of pods on nodes.
 type namespaceCounts map[string]int
 
-// addNode adds those of a node, so many times.
+// addNode adds the classes of a node, times 1 or -1.
 func (in namespaceCounts) addNode(node *planning.Node, times int) {
 	for _, list := range [2][]planning.PodClass{node.Pods, node.DaemonPods} {
 		for i := range list {
@@ -219,17 +216,17 @@ func (in namespaceCounts) addNode(node *planning.Node, times int) {
 	}
 }
 
-// describeNamespaces describes the namespaces of all pods that are in the view.
-func (c *collector) describeNamespaces(inhabited namespaceCounts, pending []planning.PodClass) map[string]map[string]string {
-	waits := map[string]bool{}
+// describeNamespaces returns the selected labels of the namespaces of all pods in the view.
+func (c *collector) describeNamespaces(counts namespaceCounts, pending []planning.PodClass) map[string]map[string]string {
+	isPending := map[string]bool{}
 	for i := range pending {
-		waits[pending[i].Spec.Namespace] = true
+		isPending[pending[i].Spec.Namespace] = true
 	}
 	return podspec.NamespacesIn(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.namespaceKeys,
-		func(name string) bool { return inhabited[name] > 0 || waits[name] })
+		func(name string) bool { return counts[name] > 0 || isPending[name] })
 }
 
-// stripMetadata drops what no decision reads and what would make equal states differ.
+// stripMetadata removes metadata that no decision reads and that would make equal states differ.
 func stripMetadata[T cluster.Object](o T) T {
 	annotations := maps.Clone(o.GetAnnotations())
 	delete(annotations, corev1.LastAppliedConfigAnnotation)

@@ -27,10 +27,10 @@ var noon = memcluster.Epoch
 
 const providerID = "aws:///eu-west-1a/i-1"
 
-// from collects what a cluster of these objects shows.
-func from(objects ...cluster.Object) collect.View { return given(collect.Inputs{}, objects...) }
+// collectAll collects what a cluster of these objects shows.
+func collectAll(objects ...cluster.Object) collect.View { return inputs(collect.Inputs{}, objects...) }
 
-func given(what collect.Inputs, objects ...cluster.Object) collect.View {
+func inputs(what collect.Inputs, objects ...cluster.Object) collect.View {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(objects...)
 	cache := server.NewCache(memcluster.CacheOptions{})
@@ -113,20 +113,20 @@ func registered(c *karpenter.NodeClaim) {
 	}
 }
 
-// ending claims are being deleted: their nodes really go.
-func ending(c *karpenter.NodeClaim) {
+// deleteClaim claims are being deleted: their nodes really go.
+func deleteClaim(c *karpenter.NodeClaim) {
 	at := metav1.NewTime(noon)
 	c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
 }
 
-func annotated(key, value string) func(*karpenter.NodeClaim) {
+func withAnnotation(key, value string) func(*karpenter.NodeClaim) {
 	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
 }
 
 // Who is in a batch: those that wait, and at once those whose node goes.
 func TestPending(t *testing.T) {
-	going := []cluster.Object{node("n", disrupted), claim("c", registered, ending)}
-	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, ending, annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
+	going := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim)}
+	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim, withAnnotation(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
 	staying := []cluster.Object{node("n"), claim("c", registered)}
 	for _, test := range []struct {
 		name    string
@@ -138,7 +138,7 @@ func TestPending(t *testing.T) {
 		{"not looked at by the scheduler", nil, pod("p", "", func(p *corev1.Pod) { p.Status.Conditions = nil }), nil},
 		{"runs", staying, pod("p", "n"), nil},
 		{"runs on a node that goes", going, pod("p", "n"), []string{"p@n"}},
-		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, ending)}, pod("p", "n"), []string{"p@n"}},
+		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, deleteClaim)}, pod("p", "n"), []string{"p@n"}},
 		{"has ended on a node that goes", going, pod("p", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil},
 		{"is leaving a node that goes", going, pod("p", "n", func(p *corev1.Pod) {
 			at, grace := metav1.NewTime(noon.Add(time.Minute)), int64(60)
@@ -149,7 +149,7 @@ func TestPending(t *testing.T) {
 		{"must stay on a node with a deadline", deadline, pod("p", "n", doNotDisrupt), []string{"p@n"}},
 		{"must not be disrupted and waits", going, pod("p", "", doNotDisrupt), []string{"p@"}},
 	} {
-		view := from(append(slices.Clone(test.objects), test.pod)...)
+		view := collectAll(append(slices.Clone(test.objects), test.pod)...)
 		if diff := cmp.Diff(test.want, view.PendingKeys()); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
@@ -170,7 +170,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
 		"taint, without a claim": {node("n", disrupted)},
-		"claim deleted":          {node("n"), claim("c", registered, ending)},
+		"claim deleted":          {node("n"), claim("c", registered, deleteClaim)},
 		"node deleted": {node("n", func(n *corev1.Node) {
 			n.DeletionTimestamp, n.Finalizers = &at, []string{karpenter.TerminationFinalizer}
 		}), claim("c", registered)},
@@ -222,7 +222,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 	} {
 		for how, objects := range goes {
 			objects = append(slices.Clone(objects), append(test.budgets, pod("p", "n", test.pod...))...)
-			view := from(objects...)
+			view := collectAll(objects...)
 			if got := len(view.PendingKeys()) == 1; got != test.want {
 				t.Errorf("%s, %s: planned: %v", test.name, how, got)
 			}
@@ -247,8 +247,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 			if name == "do-not-disrupt" {
 				p, protect = pod("p", "n", doNotDisrupt), node("other")
 			}
-			deadline := annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(test.left).Format(time.RFC3339))
-			view := from(node("n", disrupted), claim("c", registered, ending, deadline), protect, p)
+			deadline := withAnnotation(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(test.left).Format(time.RFC3339))
+			view := collectAll(node("n", disrupted), claim("c", registered, deleteClaim, deadline), protect, p)
 			if got := len(view.PendingKeys()) == 1; got != test.want {
 				t.Errorf("%s in spite of %s: planned: %v", test.name, name, got)
 			}
@@ -262,8 +262,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 // A node that a proposal is about to replace takes no pods, and its own are not
 // planned: their place is what the proposal launched. They are once it really goes,
 // and when the proposal is rolled back nothing has happened to it.
-func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
-	confirmed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
+	confirmed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	for _, test := range []struct {
 		name         string
 		node         *corev1.Node
@@ -274,9 +274,9 @@ func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
 		{"confirmed, not tainted yet", node("n"), claim("c", registered, confirmed), false, false},
 		{"confirmed and tainted", node("n", disrupted), claim("c", registered, confirmed), true, false},
 		{"rolled back, the taint is seen longer", node("n", disrupted), claim("c", registered), true, false},
-		{"its replacements are there, and it goes", node("n", disrupted), claim("c", registered, confirmed, ending), true, true},
+		{"its replacements are there, and it goes", node("n", disrupted), claim("c", registered, confirmed, deleteClaim), true, true},
 	} {
-		view := from(test.node, test.claim, pod("p", "n"))
+		view := collectAll(test.node, test.claim, pod("p", "n"))
 		if got := view.Snapshot.Nodes[0].Going; got != test.going {
 			t.Errorf("%s: going %v", test.name, got)
 		}
@@ -289,11 +289,11 @@ func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
 // The room of a replacement is for the pods of the node that waits for it, and taken
 // for all others. Once that node really goes its pods wait, and it is room
 // for them.
-func TestReplacementsKeepTheirRoom(t *testing.T) {
-	confirmed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
-	proposed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
-	replacement := claim("r", annotated(planning.ExpectedAnnotation, "p,gone"))
-	other := claim("other", annotated(planning.ExpectedAnnotation, "p"))
+func TestReplacementsReserveCapacity(t *testing.T) {
+	confirmed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+	proposed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
+	replacement := claim("r", withAnnotation(planning.ExpectedAnnotation, "p,gone"))
+	other := claim("other", withAnnotation(planning.ExpectedAnnotation, "p"))
 	leaving := func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(noon)), new(int64(60))
 	}
@@ -306,10 +306,10 @@ func TestReplacementsKeepTheirRoom(t *testing.T) {
 		{"confirmed", claim("c", registered, confirmed), pod("p", "n"), 1},
 		{"proposed", claim("c", registered, proposed), pod("p", "n"), 0},
 		{"rolled back", claim("c", registered), pod("p", "n"), 0},
-		{"it goes", claim("c", registered, confirmed, ending), pod("p", "n"), 0},
+		{"it goes", claim("c", registered, confirmed, deleteClaim), pod("p", "n"), 0},
 		{"the pod goes by itself", claim("c", registered, confirmed), pod("p", "n", leaving), 0},
 	} {
-		for _, node := range from(node("n"), test.claim, replacement, other, test.pod).Snapshot.Nodes {
+		for _, node := range collectAll(node("n"), test.claim, replacement, other, test.pod).Snapshot.Nodes {
 			want := test.want
 			if node.Claim != "r" {
 				want = 0
@@ -322,7 +322,7 @@ func TestReplacementsKeepTheirRoom(t *testing.T) {
 }
 
 // What of a claim decides about its removal.
-func TestClaimsTellWhatDecides(t *testing.T) {
+func TestClaimFields(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))
 	telling := func(c *karpenter.NodeClaim) {
 		c.CreationTimestamp = since
@@ -336,21 +336,21 @@ func TestClaimsTellWhatDecides(t *testing.T) {
 	terminating := func(c *karpenter.NodeClaim) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}, since.Time)
 	}
-	if got := from(node("n"), claim("c", registered, ending)).Snapshot.Nodes[0]; !got.Going || got.Terminating {
+	if got := collectAll(node("n"), claim("c", registered, deleteClaim)).Snapshot.Nodes[0]; !got.Going || got.Terminating {
 		t.Errorf("a claim is deleted: going %v, terminating %v", got.Going, got.Terminating)
 	}
-	if got := from(node("n"), claim("c", registered, ending, terminating)).Snapshot.Nodes[0]; !got.Going || !got.Terminating {
+	if got := collectAll(node("n"), claim("c", registered, deleteClaim, terminating)).Snapshot.Nodes[0]; !got.Going || !got.Terminating {
 		t.Errorf("its instance terminates: going %v, terminating %v", got.Going, got.Terminating)
 	}
 	for name, objects := range map[string][]cluster.Object{
 		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
 	} {
-		got := from(objects...).Snapshot.Nodes[0]
+		got := collectAll(objects...).Snapshot.Nodes[0]
 		if !got.Bounded || !got.Expires.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (planning.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
 			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.Bounded, got.Expires, got.Drift)
 		}
 	}
-	if got := from(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
+	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
 		t.Errorf("a claim that says nothing: bounded %v, expires %v, drift %+v", got.Bounded, got.Expires, got.Drift)
 	}
 }
@@ -365,7 +365,7 @@ func TestOneInstanceTwoClaims(t *testing.T) {
 	}
 	young, old := claim("a", launched, born(time.Minute)), claim("b", launched, born(0))
 	for name, objects := range map[string][]cluster.Object{"not joined": {young, old}, "joined": {young, old, node("n")}} {
-		nodes := from(objects...).Snapshot.Nodes
+		nodes := collectAll(objects...).Snapshot.Nodes
 		if len(nodes) != 1 || nodes[0].Claim != "b" {
 			t.Errorf("%s: the nodes are %+v", name, nodes)
 		}
@@ -376,7 +376,7 @@ func TestOneInstanceTwoClaims(t *testing.T) {
 func TestNodes(t *testing.T) {
 	one := func(objects ...cluster.Object) planning.Node {
 		t.Helper()
-		nodes := from(objects...).Snapshot.Nodes
+		nodes := collectAll(objects...).Snapshot.Nodes
 		if len(nodes) != 1 {
 			t.Fatalf("%d nodes: %+v", len(nodes), nodes)
 		}
@@ -404,7 +404,7 @@ func TestNodes(t *testing.T) {
 	if joined.Registered || joined.Labels["on"] != "node" || joined.Labels[karpenter.NodePoolLabelKey] != "default" {
 		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
 	}
-	running := one(claim("c", registered, annotated(planning.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	running := one(claim("c", registered, withAnnotation(planning.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 	if running.Image != "ami-1" || running.PricePerHour != 0.0301 || silent.PricePerHour != 0 {
 		t.Errorf("it booted %q for %v", running.Image, running.PricePerHour)
 	}
@@ -419,7 +419,7 @@ func TestNodes(t *testing.T) {
 
 // Nothing of a pod leaves the cluster that planning does not read, nor what
 // somebody once applied.
-func TestSecretsStay(t *testing.T) {
+func TestSecretsStayInCluster(t *testing.T) {
 	const secret = "hunter2"
 	private := func(p *corev1.Pod) {
 		p.Annotations = map[string]string{"note": secret, corev1.LastAppliedConfigAnnotation: secret}
@@ -443,7 +443,7 @@ func TestSecretsStay(t *testing.T) {
 	workload.Spec.Template.Spec, workload.Spec.Template.Labels, workload.Spec.Template.Annotations = hidden.Spec, hidden.Labels, hidden.Annotations
 	spare := buffer("spare", karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Replicas: new(int32(1))})
 	spare.Annotations = map[string]string{"note": secret}
-	view := gated(everyGate, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered, ending), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
+	view := gated(allGates, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered, deleteClaim), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
 		pod("kept", "", private, owner("DaemonSet")))
 	text, err := json.Marshal(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored})
 	if err != nil {
@@ -458,15 +458,15 @@ func TestSecretsStay(t *testing.T) {
 }
 
 // Offer changes with what could place a pod, and with nothing else.
-func TestOffer(t *testing.T) {
+func TestSupplyKey(t *testing.T) {
 	pool := func(generation int64) *karpenter.NodePool {
 		return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: generation}}
 	}
-	first := from(pool(1)).SupplyKey()
-	if again := from(pool(1), pod("p", ""), node("n")).SupplyKey(); again != first {
+	first := collectAll(pool(1)).SupplyKey()
+	if again := collectAll(pool(1), pod("p", ""), node("n")).SupplyKey(); again != first {
 		t.Errorf("pods and nodes change the offer: %q and %q", first, again)
 	}
-	if changed := from(pool(2)).SupplyKey(); changed == first {
+	if changed := collectAll(pool(2)).SupplyKey(); changed == first {
 		t.Error("a changed pool is no other offer")
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// describeDaemonSets describes what each DaemonSet puts on a node. The newest pod of
-// it that lives tells more than its template: admission may have changed it,
-// and a resize the running pod. A DaemonSet whose spec is too large for documents is left
-// out: new nodes have no room for it.
+// describeDaemonSets returns the pod spec that each DaemonSet adds to a node. It uses the newest
+// living pod if there is one, because admission may have changed the template's spec, or a resize
+// the pod's. It leaves out a DaemonSet whose spec is too large for documents, so new nodes have no
+// capacity for it.
 func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []planning.PodSpec {
 	var out []planning.PodSpec
 	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
@@ -30,9 +30,9 @@ func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []plannin
 	return out
 }
 
-// withTemplateAffinity gives the pod the node affinity that its DaemonSet's template
-// requires: the controller replaces that of each pod by the pod's own node
-// (Karpenter: pkg/controllers/provisioning/provisioner.go, getDaemonSetPods).
+// withTemplateAffinity returns the pod with the required node affinity of its DaemonSet's template.
+// The DaemonSet controller replaces that of each pod by the pod's own node (Karpenter:
+// pkg/controllers/provisioning/provisioner.go, getDaemonSetPods).
 func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -52,8 +52,8 @@ func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
 	return &out
 }
 
-// newestByDaemonSet finds the youngest living pod of each DaemonSet; of equally young ones
-// the first by name.
+// newestByDaemonSet returns the newest living pod of each DaemonSet; of equally old ones the first
+// by name.
 func newestByDaemonSet(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {

@@ -45,7 +45,7 @@ func TestDaemons(t *testing.T) {
 		{"one of another set does not", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), other)}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := from(append(tt.pods, set.DeepCopy())...).Snapshot.DaemonSets
+			got := collectAll(append(tt.pods, set.DeepCopy())...).Snapshot.DaemonSets
 			if len(got) != 1 || got[0].Requests.Cpu().Value() != tt.want || got[0].OwnerKind != "DaemonSet" {
 				t.Errorf("want %d cpu of one set: %+v", tt.want, got)
 			}
@@ -86,7 +86,7 @@ func TestDaemonsKeepTheirAffinity(t *testing.T) {
 			set.Spec.Template.Spec.Affinity = tt.template
 			alive := pod("a", "n", owner("DaemonSet"), func(p *corev1.Pod) { p.Spec.Affinity = tt.pod.DeepCopy() })
 			before := alive.DeepCopy()
-			got := from(alive, set).Snapshot.DaemonSets
+			got := collectAll(alive, set).Snapshot.DaemonSets
 			if len(got) != 1 {
 				t.Fatalf("%d sets", len(got))
 			}

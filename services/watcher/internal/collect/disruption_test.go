@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// guarded is the snapshot and the view of a cluster of these objects.
-func guarded(objects ...cluster.Object) (*table, *collect.State, func() (planning.Snapshot, collect.View)) {
-	feed := newTable()
+// disruptionSnapshot is the snapshot and the view of a cluster of these objects.
+func disruptionSnapshot(objects ...cluster.Object) (*fakeFeed, *collect.State, func() (planning.Snapshot, collect.View)) {
+	feed := newFakeFeed()
 	for _, o := range objects {
 		feed.put(o)
 	}
@@ -51,7 +51,7 @@ func TestBudgetsInSnapshots(t *testing.T) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
 	}
 	web := budget("web", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"app": "web"} })
-	feed, state, look := guarded(node("n"), claim("c", registered), node("foreign", func(n *corev1.Node) { n.Spec.ProviderID = "kind://f" }), web,
+	feed, state, look := disruptionSnapshot(node("n"), claim("c", registered), node("foreign", func(n *corev1.Node) { n.Spec.ProviderID = "kind://f" }), web,
 		pod("a", "n", labelled("web")), pod("b", "n", labelled("web"), doNotDisrupt), pod("free", "n"), pod("elsewhere", "foreign", labelled("web")),
 		pod("waits", ""))
 	snapshot, view := look()
@@ -82,13 +82,13 @@ func TestBudgetsInSnapshots(t *testing.T) {
 }
 
 // Daemons and mirrors keep a node too, though no selector names them.
-func TestDaemonsKeepTheirNode(t *testing.T) {
+func TestBlockedDaemonPodsAreListed(t *testing.T) {
 	covered := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "daemon"} }
 	mirror := func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }
 	strict := budget("strict", func(b *policyv1.PodDisruptionBudget) {
 		b.Spec.Selector.MatchLabels = map[string]string{"app": "daemon"}
 	})
-	_, _, look := guarded(node("n"), claim("c", registered), strict,
+	_, _, look := disruptionSnapshot(node("n"), claim("c", registered), strict,
 		pod("covered", "n", owner("DaemonSet"), covered), pod("must-stay", "n", owner("DaemonSet"), doNotDisrupt), pod("mirror", "n", doNotDisrupt, mirror),
 		pod("ended", "n", owner("DaemonSet"), doNotDisrupt, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), pod("plain", "n", owner("DaemonSet")))
 	snapshot, view := look()
@@ -108,14 +108,14 @@ func TestDaemonsKeepTheirNode(t *testing.T) {
 
 // When a pod began is told where its protection is a time from then on, and nowhere
 // else.
-func TestSnapshotsTellWhenProtectionBegan(t *testing.T) {
+func TestSnapshotsHaveStartOfProtection(t *testing.T) {
 	began := func(protection string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: protection}
 			p.Status.StartTime = new(metav1.NewTime(noon.Add(-time.Minute)))
 		}
 	}
-	_, _, look := guarded(node("n"), claim("c", registered), pod("timed", "n", began("5m")), pod("ever", "n", began("true")), pod("typo", "n", began("soon")))
+	_, _, look := disruptionSnapshot(node("n"), claim("c", registered), pod("timed", "n", began("5m")), pod("ever", "n", began("true")), pod("typo", "n", began("soon")))
 	snapshot, _ := look()
 	for _, class := range snapshot.Nodes[0].Pods {
 		text, err := json.Marshal(class.Pods[0])

@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// table is a feed that its test writes.
-type table struct {
+// fakeFeed is a feed that its test writes.
+type fakeFeed struct {
 	objects, whole map[cluster.Kind]map[cluster.Key]cluster.Object
 	changes        map[cluster.Kind]*cluster.Changes
 	// listed is each kind in order, until it changes.
 	listed map[cluster.Kind][]cluster.Object
 }
 
-func newTable() *table {
-	t := &table{map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]*cluster.Changes{}, map[cluster.Kind][]cluster.Object{}}
+func newFakeFeed() *fakeFeed {
+	t := &fakeFeed{map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]*cluster.Changes{}, map[cluster.Kind][]cluster.Object{}}
 	for _, kind := range cluster.Kinds {
 		t.objects[kind], t.whole[kind], t.changes[kind] = map[cluster.Key]cluster.Object{}, map[cluster.Key]cluster.Object{}, &cluster.Changes{}
 	}
@@ -27,7 +27,7 @@ func newTable() *table {
 }
 
 // put creates the object or replaces the one of its name.
-func (t *table) put(o cluster.Object) {
+func (t *fakeFeed) put(o cluster.Object) {
 	kind, _ := cluster.KindOf(o)
 	key := cluster.KeyOf(o)
 	t.objects[kind][key], t.whole[kind][key] = o, o.DeepCopyObject().(cluster.Object)
@@ -35,7 +35,7 @@ func (t *table) put(o cluster.Object) {
 	delete(t.listed, kind)
 }
 
-func (t *table) drop(kind cluster.Kind, key cluster.Key) {
+func (t *fakeFeed) drop(kind cluster.Kind, key cluster.Key) {
 	delete(t.objects[kind], key)
 	delete(t.whole[kind], key)
 	t.changes[kind].Note(key)
@@ -43,11 +43,11 @@ func (t *table) drop(kind cluster.Kind, key cluster.Key) {
 }
 
 // relist makes the feed say that all of a kind may have changed.
-func (t *table) relist(kind cluster.Kind) {
+func (t *fakeFeed) relist(kind cluster.Kind) {
 	t.changes[kind] = &cluster.Changes{}
 }
 
-func (t *table) untouched(test testing.TB) {
+func (t *fakeFeed) untouched(test testing.TB) {
 	test.Helper()
 	for kind, objects := range t.objects {
 		for key, o := range objects {
@@ -58,7 +58,7 @@ func (t *table) untouched(test testing.TB) {
 	}
 }
 
-func (t *table) List(kind cluster.Kind) []cluster.Object {
+func (t *fakeFeed) List(kind cluster.Kind) []cluster.Object {
 	out, known := t.listed[kind]
 	if !known {
 		for _, key := range slices.SortedFunc(maps.Keys(t.objects[kind]), cluster.Key.Compare) {
@@ -69,7 +69,7 @@ func (t *table) List(kind cluster.Kind) []cluster.Object {
 	return slices.Clone(out)
 }
 
-func (t *table) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+func (t *fakeFeed) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
 	var out []cluster.Object
 	for _, o := range t.objects[kind] {
 		if index.Value(o) == value {
@@ -80,11 +80,11 @@ func (t *table) ListBy(kind cluster.Kind, index cluster.Index, value string) []c
 	return out
 }
 
-func (t *table) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+func (t *fakeFeed) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	o, ok := t.objects[kind][key]
 	return o, ok
 }
 
-func (t *table) Synced() bool { return true }
+func (t *fakeFeed) Synced() bool { return true }
 
-func (t *table) Drain(kind cluster.Kind) cluster.Changed { return t.changes[kind].Drain() }
+func (t *fakeFeed) Drain(kind cluster.Kind) cluster.Changed { return t.changes[kind].Drain() }

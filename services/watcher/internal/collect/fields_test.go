@@ -116,12 +116,12 @@ func inUse() []cluster.Object {
 // documents are the snapshot and the batch that a watcher makes of objects, in JSON.
 func documents(t *testing.T, objects []cluster.Object) string {
 	t.Helper()
-	feed := newTable()
+	feed := newFakeFeed()
 	for _, o := range objects {
 		feed.put(o)
 	}
 	state := collect.NewState(feed)
-	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: everyGate}})
+	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates}})
 	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view)})
 	if err != nil {
 		t.Fatal(err)

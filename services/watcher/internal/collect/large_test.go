@@ -31,7 +31,7 @@ func TestLargeSpecsMakeSmallDocuments(t *testing.T) {
 		set.Namespace, set.Name, set.Spec.Template.Spec.Affinity = "default", fmt.Sprint("set-", i), avoiding(i)
 		objects = append(objects, pod(fmt.Sprint("waits-", i), "", avoids), pod(fmt.Sprint("runs-", i), "n", avoids), set)
 	}
-	view := from(objects...)
+	view := collectAll(objects...)
 	text, err := json.Marshal(view)
 	if err != nil {
 		t.Fatal(err)

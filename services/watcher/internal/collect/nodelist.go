@@ -11,32 +11,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// nodeList are the nodes of a view, which stay from one view to the next. What a
-// change touches is described anew where it stands; only when a node or a claim
-// comes, goes or turns to another instance are all joined anew.
+// nodeList keeps the described nodes from one view to the next. A change describes only the
+// affected nodes again. All nodes and claims are joined again only when one is added, removed, or
+// moves to another instance.
 type nodeList struct {
-	// list is what join would make.
+	// list is the result of joinNodes.
 	list []planning.Node
-	// nodes are the nodes in the list by name, and coming where in the list a claim
-	// without a node stands.
+	// nodes are the joined nodes by name. claimIndex is the index in the list of each claim without
+	// a node.
 	nodes      map[string]*listedNode
 	claimIndex map[string]int
-	// claims are all claims, those that have no place in the list too, and joined the
-	// nodes of each: one, but for what a hand has written.
+	// claims are all claims, including those that are not in the list. nodesOfClaim are the nodes
+	// of each claim: one, unless somebody edited an object.
 	claims       map[string]*karpenter.NodeClaim
 	nodesOfClaim map[string][]string
-	// leaving are the nodes that go away, with their deadlines or zero.
+	// leaving maps the nodes that are being removed to their deadlines, or to zero.
 	leaving    map[string]time.Time
 	namespaces namespaceCounts
 
-	// needsJoin says that the list must be joined anew, and altered are claims without a
-	// node that have to be described anew.
+	// needsJoin reports that the list must be joined again. changedClaims are the claims without a
+	// node that must be described again.
 	needsJoin     bool
 	changedClaims map[string]bool
 }
 
-// listedNode is what a node was described from, beside its pods and their volumes, and
-// where it stands in the list.
+// listedNode has the objects that a node was described from, except pods and volumes, and its index
+// in the list.
 type listedNode struct {
 	index int
 	node  *corev1.Node
@@ -51,8 +51,7 @@ func newNodeList() nodeList {
 	}
 }
 
-// updateNodes looks again at the nodes that changed, and at their claims and what
-// their CSI drivers say.
+// updateNodes reads the changed nodes, claims and CSINodes.
 func (s *State) updateNodes() {
 	nodes, claims, csi := s.feed.Drain(cluster.Nodes), s.feed.Drain(cluster.NodeClaims), s.feed.Drain(cluster.CSINodes)
 	if nodes.Empty() && claims.Empty() && csi.Empty() {
@@ -89,7 +88,7 @@ func (s *State) updateClaim(key cluster.Key) {
 	object, _ := s.feed.Get(cluster.NodeClaims, key)
 	claim, _ := object.(*karpenter.NodeClaim)
 	was := s.nodes.claims[key.Name]
-	// Of two claims of one instance it is the elder's.
+	// Of two claims of one instance, the older one owns it, so the creation time matters.
 	if was == nil || claim == nil || was.Status.ProviderID != claim.Status.ProviderID || !was.CreationTimestamp.Equal(&claim.CreationTimestamp) {
 		s.nodes.needsJoin = true
 		return
@@ -127,27 +126,27 @@ func (s *State) refreshNodes(c *collector) {
 	p.needsJoin = false
 }
 
-// refreshNode describes a node where it stands.
+// refreshNode describes a node again in place.
 func (s *State) refreshNode(c *collector, on *listedNode) {
 	was := &s.nodes.list[on.index]
 	s.nodes.forgetNode(was)
 	*was = s.describeNode(c, on)
 }
 
-// describeNode describes a node and counts whose pods it has.
+// describeNode describes a node and counts the namespaces of its pods.
 func (s *State) describeNode(c *collector, on *listedNode) planning.Node {
 	out := c.describeNode(on.node, on.claim, slices.DeleteFunc(sortedPods(s.podsByNode[on.node.Name]), isFinished))
 	s.nodes.namespaces.addNode(&out, 1)
 	return out
 }
 
-// forgetNode takes back what a node was counted for.
+// forgetNode removes a node from the counts and the nodes that are being removed.
 func (p *nodeList) forgetNode(node *planning.Node) {
 	delete(p.leaving, node.Name)
 	p.namespaces.addNode(node, -1)
 }
 
-// rejoinNodes makes the list anew, of what was described before where that holds still.
+// rejoinNodes joins the list again, and reuses the descriptions that are still valid.
 func (s *State) rejoinNodes(c *collector) {
 	p := &s.nodes
 	nodes, claims := cluster.Cached[*corev1.Node](s.feed, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](s.feed, cluster.NodeClaims)

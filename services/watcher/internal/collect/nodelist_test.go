@@ -36,7 +36,7 @@ func everybody(p *corev1.Pod) {
 
 // A node is described anew wherever it must be, also where a drawn history seldom
 // comes.
-func TestStateDescribesAnew(t *testing.T) {
+func TestStateDescribesChangedNodes(t *testing.T) {
 	bound := volumeClaim("v")
 	bound.Spec.VolumeName, bound.Annotations = "pv", map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestStateDescribesAnew(t *testing.T) {
 			[]cluster.Object{pod("p", "", everybody)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			feed := newTable()
+			feed := newFakeFeed()
 			for _, o := range c.first {
 				feed.put(o)
 			}

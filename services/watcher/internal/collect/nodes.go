@@ -18,14 +18,14 @@ import (
 // nominatedAnnotation is until when lifecycle expects pods on a claim.
 const nominatedAnnotation = "joist.sh/nominated-until"
 
-// joinNodes joins nodes and claims by providerID: a claim without a node is a node to
-// be, and comes after all nodes. describe tells of a node and its claim, which may
-// be nil.
+// joinNodes joins nodes and claims by provider ID. A claim without a node becomes a node of its
+// own, after all real nodes. describe is called with each real node and its claim, which may be
+// nil.
 func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) planning.Node) []planning.Node {
 	claims, joined := claimsByInstance(all), make(map[string]bool, len(all))
 	var out []planning.Node
 	if most := max(len(nodes), len(all)); most > 0 {
-		// Most claims have joined: few more nodes are to be than there are.
+		// Most claims have a node, so a small reserve is enough for those that have none.
 		out = make([]planning.Node, 0, most+most/64)
 	}
 	for _, node := range nodes {
@@ -43,9 +43,9 @@ func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*
 	return out
 }
 
-// claimsByInstance finds the claim of each instance. Where two name the same, which only a
-// hand can bring about, it is the elder's: the younger has no node and will get
-// none, so it is no room either.
+// claimsByInstance returns the claim of each instance. Two claims have the same instance only if
+// somebody edited one; then the older one owns it. The younger one never gets a node, so it
+// provides no capacity.
 func claimsByInstance(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
 	out := make(map[string]*karpenter.NodeClaim, len(all))
 	for _, claim := range all {
@@ -60,7 +60,7 @@ func claimsByInstance(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClai
 	return out
 }
 
-// podsByNode groups the pods that take room on a node.
+// podsByNode groups by node the pods that use resources.
 func (c *collector) podsByNode() map[string][]*corev1.Pod {
 	bound := map[string][]*corev1.Pod{}
 	for _, pod := range c.pods {
@@ -85,15 +85,15 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 			out.Labels = mergeLabels(claim.Labels, node.Labels)
 		}
 		if !out.Initialized || len(out.Allocatable) == 0 {
-			// A kubelet that has just started reports nothing, and none of a resource whose
-			// device plugin has not started. The claim has what will come.
+			// A kubelet that has just started reports no resources, and none of a device plugin
+			// that has not started. Take these from the claim.
 			out.Allocatable = fillZeros(out.Allocatable, claim.Status.Allocatable)
 			out.Capacity = fillZeros(out.Capacity, claim.Status.Capacity)
 		}
 	}
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
-	// The taint alone keeps pods away and does not end the node while its claim stands:
-	// a proposal that acts has launched what its pods need, or is rolled back.
+	// The taint alone does not end the node while its claim exists: disruption has launched what
+	// the node's pods need, or rolls back.
 	leaves := out.Going || node.DeletionTimestamp != nil || disrupted && claim == nil
 	out.Going = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
@@ -113,24 +113,24 @@ func describeClaim(claim *karpenter.NodeClaim) planning.Node {
 		Allocatable: claim.Status.Allocatable, Capacity: claim.Status.Capacity,
 	}
 	addClaim(&out, claim)
-	// Between the binding and its labels nobody knows the zone yet: until then
-	// the claim is what it was planned to be.
+	// A claim gets its provider ID before its labels, and its zone is unknown until then. Treat it
+	// as planned for that time.
 	out.Launched = out.Launched && claim.Labels[corev1.LabelInstanceTypeStable] != ""
 	if !out.Launched {
-		// What it was planned for, so that exactly those pods fit again.
+		// Use the planned requests, so that exactly those pods fit again.
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
-		// The most that it may turn out to be is what counts against limits.
+		// Limits count the largest instance type that it may become.
 		out.Capacity = parseCeiling(claim)
 	}
 	if launchspec.WaitsUnplanned(claim) && claim.Annotations[launchspec.RefusalAnnotation] != "" {
-		out.Allocatable = nil // A person created it, and it cannot be launched.
+		out.Allocatable = nil // A person created the claim, and it cannot be launched.
 	}
 	return out
 }
 
-// parseCeiling reads the largest capacity that the planner left open. The plan's
-// digest vouches for it, so one that does not parse is none.
+// parseCeiling returns the largest capacity among the claim's planned instance types. It returns
+// nil if the annotation cannot be parsed; the plan's digest protects it from edits.
 func parseCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 	var out corev1.ResourceList
 	if json.Unmarshal([]byte(claim.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
@@ -139,7 +139,7 @@ func parseCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 	return out
 }
 
-// addClaim adds what the claim says.
+// addClaim adds the fields that come from the claim.
 func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
@@ -175,7 +175,7 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	out.Proposal = planning.ProposalOf(claim)
 }
 
-// readySince reports whether the node is, and since when.
+// readySince reports whether the node is ready, and since when.
 func readySince(node *corev1.Node) (bool, time.Time) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

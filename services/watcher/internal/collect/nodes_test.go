@@ -43,7 +43,7 @@ func TestLateDevicePlugin(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			waiting := pod("p", "")
 			waiting.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1")
-			view := from(claim("c", tt.claim), node("n", func(n *corev1.Node) {
+			view := collectAll(claim("c", tt.claim), node("n", func(n *corev1.Node) {
 				n.Status.Allocatable, n.Status.Capacity = amounts("4", tt.reported), amounts("4", tt.reported)
 			}), waiting)
 			got := view.Snapshot.Nodes[0]

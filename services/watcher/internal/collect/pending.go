@@ -12,37 +12,36 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// pendingPods groups the pods that wait for a node, and those that soon will because
-// their node goes away (and at once rather than when they are Pending).
-// Apart from them it names the pods that wait for something else.
+// pendingPods returns the classes of pods that are pending or will soon be because their node is
+// being removed. It also returns the pending pods that Joist does not plan.
 func (c *collector) pendingPods() ([]planning.PodClass, []planning.Ignored) {
 	var classes podspec.Classes
 	var ignored []planning.Ignored
 	for _, pod := range c.pods {
-		verdict := podspec.Provisionable(pod)
+		result := podspec.Provisionable(pod)
 		switch {
-		case verdict.Provisionable || c.willBePending(pod):
+		case result.Provisionable || c.willBePending(pod):
 			if !classes.AddPending(pod, c.labelKeys, c.mounts.Of(pod)) {
 				ignored = appendIgnored(ignored, pod, podspec.TooLarge)
 			}
-		case verdict.Reason != "":
-			ignored = appendIgnored(ignored, pod, verdict.Reason)
+		case result.Reason != "":
+			ignored = appendIgnored(ignored, pod, result.Reason)
 		}
 	}
 	return classes.List(), ignored
 }
 
-// replanLead is how long before a protected pod must go its next place is planned:
-// what an instance takes to join, with a launch or two that fail.
+// replanLead is how long before a protected pod must leave its node its next node is planned. An
+// instance takes that long to join, with a failed launch or two.
 const replanLead = 5 * time.Minute
 
-// willBePending reports whether the pod will leave a node that goes. One that must
-// not be disrupted, or that a budget never lets go, stays for as long as it may:
-// a place for it would be empty, be removed, and be planned again. Where the node
-// has a deadline it is planned, whatever protects it, shortly before it must go.
+// willBePending reports whether the pod will leave a node that is being removed. A pod that must
+// not be disrupted, or whose budget never allows its eviction, may stay for long: a node for it
+// would be empty, be removed, and be launched again. If its node has a deadline, the pod is planned
+// shortly before the deadline, whatever protects it.
 func (c *collector) willBePending(pod *corev1.Pod) bool {
-	deadline, going := c.leaving[pod.Spec.NodeName]
-	if pod.Spec.NodeName == "" || !going || !podspec.Reschedulable(pod) {
+	deadline, leaves := c.leaving[pod.Spec.NodeName]
+	if pod.Spec.NodeName == "" || !leaves || !podspec.Reschedulable(pod) {
 		return false
 	}
 	if pod.DeletionTimestamp != nil || !deadline.IsZero() && c.hasPassed(deadline.Add(-podspec.Grace(pod)-replanLead)) {
@@ -52,11 +51,11 @@ func (c *collector) willBePending(pod *corev1.Pod) bool {
 	if protected {
 		return !until.IsZero() && c.hasPassed(until)
 	}
-	_, fully := c.loadBudgets().Blocked(pod, c.now)
-	return !fully
+	_, permanently := c.loadBudgets().Blocked(pod, c.now)
+	return !permanently
 }
 
-// hasPassed reports whether a moment is over, and remembers the next that is not.
+// hasPassed reports whether a time has passed, and records the next time that has not.
 func (c *collector) hasPassed(at time.Time) bool {
 	if !at.After(c.now) {
 		return true
@@ -67,7 +66,8 @@ func (c *collector) hasPassed(at time.Time) bool {
 	return false
 }
 
-// loadBudgets reads the disruption budgets, once and only if some node goes.
+// loadBudgets returns the PodDisruptionBudgets. It reads them once, and only if some node is being
+// removed.
 func (c *collector) loadBudgets() podspec.Budgets {
 	if c.budgets == nil {
 		budgets := podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](c.cache, cluster.DisruptionBudgets))
@@ -76,10 +76,9 @@ func (c *collector) loadBudgets() podspec.Budgets {
 	return *c.budgets
 }
 
-// appendIgnored adds a pod to those of its namespace that are left alone for the same
-// reason.
+// appendIgnored adds a pod to the group with the same namespace and reason.
 func appendIgnored(list []planning.Ignored, pod *corev1.Pod, reason string) []planning.Ignored {
-	i := slices.IndexFunc(list, func(one planning.Ignored) bool { return one.Namespace == pod.Namespace && one.Reason == reason })
+	i := slices.IndexFunc(list, func(group planning.Ignored) bool { return group.Namespace == pod.Namespace && group.Reason == reason })
 	if i < 0 {
 		i = len(list)
 		list = append(list, planning.Ignored{Namespace: pod.Namespace, Reason: reason})

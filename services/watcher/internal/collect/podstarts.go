@@ -7,25 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podStarts follows pods from when they are seen pending until they are on a node, and
-// until they are ready. A pod that was never seen pending began before us.
+// podStarts tracks pods from when they are seen pending until they are bound, and until they are
+// ready. It ignores pods that were never seen pending: they started before this process.
 type podStarts struct {
 	unbound, unready map[types.UID]bool
-	// bound are the creations of pods that came so far since somebody asked, and ready
-	// those that run.
+	// bound are the creation times of the pods that were bound since the last TakeStarts, and ready
+	// the pods that became ready.
 	bound []time.Time
 	ready []PodStart
 }
 
-// PodStart is a pod that became ready: when it was made, and on which node it runs. The pod
-// of a DaemonSet is there because of the node, and waited for none.
+// PodStart is a pod that became ready: its creation time and its node. A DaemonSet's pod exists
+// because of its node and did not wait for it.
 type PodStart struct {
 	Created time.Time
 	Node    string
 	Daemon  bool
 }
 
-// trackPod looks at a pod that changed; without one, the old one is gone.
+// trackPod records the change of a pod; pod is nil if it was deleted.
 func (s *podStarts) trackPod(old, pod *corev1.Pod) {
 	if old != nil && (pod == nil || pod.UID != old.UID) {
 		delete(s.unbound, old.UID)
@@ -61,8 +61,7 @@ func (s *podStarts) addPending(in *map[types.UID]bool, uid types.UID) {
 	(*in)[uid] = true
 }
 
-// isReady reports whether a pod is ready. Of conditions a trimmed pod has only those that
-// are not met.
+// isReady reports whether a pod is ready. A trimmed pod has only the conditions that are not met.
 func isReady(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
@@ -72,8 +71,8 @@ func isReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning
 }
 
-// TakeStarts are the times at which those pods were made that have come onto a node, and
-// the pods that became ready, since it was asked last.
+// TakeStarts returns the creation times of the pods that were bound and the pods that became ready
+// since the last call.
 func (s *State) TakeStarts() (bound []time.Time, ready []PodStart) {
 	bound, ready = s.starts.bound, s.starts.ready
 	s.starts.bound, s.starts.ready = nil, nil

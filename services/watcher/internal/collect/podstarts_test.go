@@ -13,7 +13,7 @@ import (
 
 // A pod counts once when it comes onto a node, and once when it is ready, if it was seen
 // without a node before.
-func TestStarts(t *testing.T) {
+func TestTakeStarts(t *testing.T) {
 	made := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	pod := func(phase corev1.PodPhase, node string, ready corev1.ConditionStatus) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1", CreationTimestamp: metav1.NewTime(made)}}

@@ -10,10 +10,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// reserveReplacements are the nodes with the room taken on replacements that is for pods of nodes
-// which stand until those are there. The pods do not wait, so that nothing
-// else says what the room is for: others would be planned into it, and a replacement
-// be launched for the replaced. A node that is changed is another in the list.
+// reserveReplacements returns the nodes with capacity reserved on replacements for the pods of the
+// nodes that they replace. These pods are not pending, so nothing else reserves that capacity:
+// other pods would be planned into it, and a second replacement be launched. Changed nodes are
+// copies in a new list.
 func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 	replacements, moving := map[string]bool{}, map[string]corev1.ResourceList{}
 	for i := range nodes {
@@ -39,8 +39,8 @@ func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 	return nodes
 }
 
-// expectedPods are the pods that a claim was planned for, also once it is initialized:
-// other replacements may not be.
+// expectedPods returns the UIDs of the pods that a claim was planned for, also after it is
+// initialized, because other replacements may not be.
 func (c *collector) expectedPods(name string) []string {
 	object, _ := c.cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
 	claim, known := object.(*karpenter.NodeClaim)
@@ -50,13 +50,13 @@ func (c *collector) expectedPods(name string) []string {
 	return planning.ParseExpected(claim.Annotations[planning.ExpectedAnnotation])
 }
 
-// awaitsReplacement reports whether the node stands until its replacements are there.
+// awaitsReplacement reports whether the node stays until its replacements are ready.
 func (c *collector) awaitsReplacement(node *planning.Node) bool {
 	_, leaves := c.leaving[node.Name]
 	return node.Proposal != nil && !node.Proposal.Confirmed.IsZero() && !leaves
 }
 
-// addRequests notes by UID what pods ask for that will need another node.
+// addRequests adds by UID the requests of the pods that will need another node.
 func addRequests(classes []planning.PodClass, out map[string]corev1.ResourceList) {
 	for i := range classes {
 		for j := range classes[i].Pods {

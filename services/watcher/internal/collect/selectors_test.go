@@ -32,7 +32,7 @@ func avoids(label, space string) func(*corev1.Pod) {
 // onNode is the one node of the view.
 func onNode(t *testing.T, objects ...cluster.Object) planning.Node {
 	t.Helper()
-	nodes := from(append(objects, node("n"), claim("c", registered))...).Snapshot.Nodes
+	nodes := collectAll(append(objects, node("n"), claim("c", registered))...).Snapshot.Nodes
 	if len(nodes) != 1 {
 		t.Fatalf("%d nodes", len(nodes))
 	}
@@ -68,12 +68,12 @@ func TestNamespaces(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team, "private": "x"}}}
 	}
 	in := func(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
-	view := from(space("web", "a"), space("db", "b"), space("unused", "c"), node("n"),
+	view := collectAll(space("web", "a"), space("db", "b"), space("unused", "c"), node("n"),
 		pod("p", "", avoids("app", "team"), in("web")), pod("q", "n", in("db")))
 	if diff := cmp.Diff(map[string]map[string]string{"web": {"team": "a"}, "db": {"team": "b"}}, view.Snapshot.Namespaces); diff != "" {
 		t.Error(diff)
 	}
-	if view := from(space("web", "a"), pod("p", "", in("web"))); view.Snapshot.Namespaces != nil {
+	if view := collectAll(space("web", "a"), pod("p", "", in("web"))); view.Snapshot.Namespaces != nil {
 		t.Errorf("nobody selects namespaces, and these leave: %v", view.Snapshot.Namespaces)
 	}
 }
@@ -115,7 +115,7 @@ func TestDaemonPods(t *testing.T) {
 }
 
 // A pod that is being deleted takes room, and is marked so that nobody counts it.
-func TestGoing(t *testing.T) {
+func TestTerminatingPods(t *testing.T) {
 	got := onNode(t, pod("p", "n", func(p *corev1.Pod) {
 		at, grace := metav1.NewTime(noon), int64(60)
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
@@ -134,7 +134,7 @@ func TestIgnored(t *testing.T) {
 			}}},
 		}}}
 	}
-	view := from(pod("a", "", offPools), pod("b", "", offPools), pod("c", "", owner("DaemonSet")), pod("d", ""), pod("e", "n"))
+	view := collectAll(pod("a", "", offPools), pod("b", "", offPools), pod("c", "", owner("DaemonSet")), pod("d", ""), pod("e", "n"))
 	var got []string
 	for _, one := range view.Ignored {
 		for _, ref := range one.Pods {

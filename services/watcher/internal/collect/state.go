@@ -14,59 +14,58 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// State keeps what was collected and works out anew only what a change touches.
-// Its view is what From would collect at the same moment; a test holds the one to
-// the other. It is not safe for concurrent use, and the only reader of its feed.
+// State keeps the collected objects and recomputes only what a change affects. Its view equals what
+// CollectAll would return at the same moment; a test compares them. It is not safe for concurrent
+// use, and must be the only reader of its feed.
 //
-// Views share memory with each other: nobody changes them, and one holds until the
-// next is asked for.
+// Views share memory: callers must not change them, and each is valid until the next call.
 type State struct {
 	feed cluster.Feed
 
-	// pods are those that the feed has told of, and bound the same by node; those on
-	// none are under the empty name.
+	// pods are the pods in the feed, and podsByNode the same by node; pods without a node are under
+	// the empty name.
 	pods       map[cluster.Key]*corev1.Pod
 	podsByNode map[string]map[cluster.Key]*corev1.Pod
-	// labelKeys and spaces count what pods select pods and namespaces by.
+	// labelKeys and namespaceKeys count the keys by which pods select pods and namespaces.
 	labelKeys, namespaceKeys podspec.Tally
 	volumeUsers              podspec.Users
-	// daemonPods are the living pods of each DaemonSet, and newest the youngest of each.
+	// daemonPods are the living pods of each DaemonSet, and newest is the newest of each.
 	daemonPods      map[types.UID]map[cluster.Key]*corev1.Pod
 	newest          map[types.UID]*corev1.Pod
 	staleDaemonSets map[types.UID]bool
 
 	storage *podspec.Storage
-	// attachments is what is attached to nodes, as it was last seen.
+	// attachments are the VolumeAttachments as last seen.
 	attachments map[cluster.Key]*storagev1.VolumeAttachment
 
 	nodes  nodeList
 	starts podStarts
-	// dirtyNodes are the nodes that have to be described anew, and every says that all do.
+	// dirtyNodes are the nodes that have to be described again; allDirty means all of them.
 	dirtyNodes map[string]bool
 	allDirty   bool
-	// changedKeys are the label keys that some pod selects by since the last view and did
-	// not before, or the other way round.
+	// changedKeys are the label keys that pods have started or stopped selecting by since the last
+	// view.
 	changedKeys map[string]bool
 
-	// hasRead says that the feed was read at all. Who read it before is another.
+	// hasRead reports that the feed was read at least once. Before that, another reader may have
+	// taken its changes.
 	hasRead bool
 	view    View
-	// isCurrent says that nothing has changed since the view was put together, which
-	// was at that time, and turn counts how often it was.
+	// isCurrent reports that nothing has changed since the view was built at builtAt. revision
+	// counts how often it was built.
 	isCurrent bool
 	builtAt   time.Time
 	revision  uint64
-	// isUrgent says that what changed may make something wait, and waits that something
-	// does.
+	// isUrgent reports that a change may have made a pod pending; hasPending reports that something
+	// is pending.
 	isUrgent, hasPending bool
 }
 
-// idleMaxAge is how often the view is put together while all that changes is which
-// pods run on nodes that stay: a large cluster is never still, and while nothing
-// waits nobody needs to know by the instant.
+// idleMaxAge is how old the view may be while nothing is pending and only running pods on staying
+// nodes change. A large cluster changes all the time.
 const idleMaxAge = time.Second
 
-// NewState makes a state that knows nothing yet.
+// NewState returns a state that has not read its feed.
 func NewState(feed cluster.Feed) *State {
 	return &State{
 		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, podsByNode: map[string]map[cluster.Key]*corev1.Pod{}, volumeUsers: podspec.Users{},
@@ -75,15 +74,15 @@ func NewState(feed cluster.Feed) *State {
 	}
 }
 
-// otherKinds are the kinds that From reads beside pods, nodes and volumes.
+// otherKinds are the kinds that CollectAll reads besides pods, nodes and volumes.
 var otherKinds = []cluster.Kind{
 	cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
 	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
 }
 
-// View is the view as of now, or of a second ago when nothing waits and nothing
-// has changed that could make something wait. It costs what has changed.
+// View returns the current view, or one of up to a second ago if nothing is pending and no change
+// could have made a pod pending. Its cost depends on what has changed.
 func (s *State) View(given Inputs) View {
 	s.updatePods()
 	s.updateVolumes()
@@ -103,7 +102,7 @@ func (s *State) View(given Inputs) View {
 	return view
 }
 
-// isViewDue reports whether the view has to be put together anew.
+// isViewDue reports whether the view has to be built again.
 func (s *State) isViewDue(given Inputs) bool {
 	switch {
 	case given.Settings != s.view.Snapshot.Settings, !s.view.Expires.IsZero() && !given.Now.Before(s.view.Expires):
@@ -115,11 +114,10 @@ func (s *State) isViewDue(given Inputs) bool {
 	}
 }
 
-// Revision is another number whenever the last View showed another cluster than the
-// one before.
+// Revision returns a number that changes whenever View builds the view again.
 func (s *State) Revision() uint64 { return s.revision }
 
-// updatePods looks again at the pods that changed.
+// updatePods reads the changed pods.
 func (s *State) updatePods() {
 	changed := s.feed.Drain(cluster.Pods)
 	keys := changed.Keys
@@ -137,7 +135,7 @@ func (s *State) updatePods() {
 	}
 }
 
-// replacePod puts one pod in the place of another; either may be nil.
+// replacePod replaces the pod with that key; pod is nil if it was deleted.
 func (s *State) replacePod(key cluster.Key, pod *corev1.Pod) {
 	old := s.pods[key]
 	if old == pod {
@@ -167,13 +165,14 @@ func (s *State) replacePod(key cluster.Key, pod *corev1.Pod) {
 	}
 }
 
-// mayBePending reports whether a pod may wait: it is on no node, or on one that goes.
+// mayBePending reports whether a pod may be pending: it is on no node, or on one that is being
+// removed.
 func (s *State) mayBePending(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
 	}
-	_, going := s.nodes.leaving[pod.Spec.NodeName]
-	return pod.Spec.NodeName == "" || going
+	_, leaving := s.nodes.leaving[pod.Spec.NodeName]
+	return pod.Spec.NodeName == "" || leaving
 }
 
 func putPod[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
@@ -183,7 +182,7 @@ func putPod[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key clu
 	in[under][key] = pod
 }
 
-// countPod counts a pod in or out, and notes what that touches.
+// countPod adds or removes a pod's counts, and marks what that affects.
 func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
 	s.dirtyNodes[pod.Spec.NodeName] = true
 	if set, ok := daemonSetOf(pod); ok {
@@ -207,8 +206,8 @@ func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []st
 	spaces(keys)
 }
 
-// toggleKey notes that a key came into use or went out of it. Who does both, as a pod
-// does that another replaces, has changed nothing.
+// toggleKey records that pods have started or stopped selecting by a key. Doing both, as when a pod
+// replaces another, cancels out.
 func (s *State) toggleKey(key string) {
 	if s.changedKeys[key] {
 		delete(s.changedKeys, key)
@@ -217,10 +216,10 @@ func (s *State) toggleKey(key string) {
 	}
 }
 
-// markRelabelled finds the nodes of the pods that have a label that came into use or went
-// out of it. It looks at all pods, which is less than to describe all nodes.
+// markRelabelled marks the nodes of the pods that have a changed key. It goes through all pods,
+// which is cheaper than describing all nodes.
 func (s *State) markRelabelled() {
-	// A selector of everything makes every daemon count, whatever its labels.
+	// A selector that matches everything makes every daemon count, whatever its labels.
 	s.allDirty = s.allDirty || s.changedKeys[""]
 	if len(s.changedKeys) > 0 && !s.allDirty {
 		for _, pod := range s.pods {
@@ -241,7 +240,7 @@ func hasAnyKey(labels map[string]string, keys map[string]bool) bool {
 	return false
 }
 
-// daemonSetOf is the DaemonSet that a living pod tells of.
+// daemonSetOf returns the UID of the DaemonSet of a living pod.
 func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
 	if !isDaemon(pod) || pod.DeletionTimestamp != nil || isFinished(pod) {
 		return "", false
@@ -249,8 +248,7 @@ func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
 	return metav1.GetControllerOfNoCopy(pod).UID, true
 }
 
-// rebuildView puts the view together from what is known and what has to be looked at
-// again.
+// rebuildView builds the view from what is known and what has to be read again.
 func (s *State) rebuildView(given Inputs) View {
 	c := &collector{
 		cache: s.feed, labelKeys: s.labelKeys.Named(), namespaceKeys: s.namespaceKeys.Named(), mounts: s.volumeUsers.Mounts(s.storage),
@@ -264,8 +262,8 @@ func (s *State) rebuildView(given Inputs) View {
 	return c.buildView(given, slices.Clip(s.nodes.list), c.describeDaemonSets(s.newestDaemons()), s.nodes.namespaces)
 }
 
-// candidatePods are the pods that may wait for a node: those on none, and those on
-// nodes that go.
+// candidatePods returns the pods that may be pending: those without a node, and those on nodes that
+// are being removed.
 func (s *State) candidatePods(going map[string]time.Time) []*corev1.Pod {
 	all := maps.Clone(s.podsByNode[""])
 	for node := range going {
@@ -277,7 +275,7 @@ func (s *State) candidatePods(going map[string]time.Time) []*corev1.Pod {
 	return sortedPods(all)
 }
 
-// newestDaemons are the youngest pods of all DaemonSets.
+// newestDaemons returns the newest pod of each DaemonSet.
 func (s *State) newestDaemons() map[types.UID]*corev1.Pod {
 	for set := range s.staleDaemonSets {
 		delete(s.newest, set)
@@ -290,7 +288,7 @@ func (s *State) newestDaemons() map[types.UID]*corev1.Pod {
 	return s.newest
 }
 
-// sortedPods are the pods by namespace and name.
+// sortedPods returns the pods sorted by namespace and name.
 func sortedPods(pods map[cluster.Key]*corev1.Pod) []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, len(pods))
 	for _, key := range slices.SortedFunc(maps.Keys(pods), cluster.Key.Compare) {

@@ -24,21 +24,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// hand draws objects whose names meet: nodes n0 to n2, volume claims v0 to v2 and
+// randomObjects draws objects whose names meet: nodes n0 to n2, volume claims v0 to v2 and
 // so on.
-type hand struct{ *rapid.T }
+type randomObjects struct{ *rapid.T }
 
-func (t hand) pick(label string, words ...string) string {
+func (t randomObjects) pick(label string, words ...string) string {
 	return rapid.SampledFrom(words).Draw(t.T, label)
 }
-func (t hand) maybe(label string) bool { return rapid.IntRange(0, 2).Draw(t.T, label) == 0 }
-func (t hand) one(of string) string    { return fmt.Sprint(of, rapid.IntRange(0, 2).Draw(t.T, of)) }
+func (t randomObjects) maybe(label string) bool { return rapid.IntRange(0, 2).Draw(t.T, label) == 0 }
+func (t randomObjects) one(of string) string {
+	return fmt.Sprint(of, rapid.IntRange(0, 2).Draw(t.T, of))
+}
 
-func (t hand) time(label string) metav1.Time {
+func (t randomObjects) time(label string) metav1.Time {
 	return metav1.NewTime(noon.Add(time.Duration(rapid.IntRange(-3, 20).Draw(t.T, label)) * time.Minute))
 }
 
-func (t hand) pod() *corev1.Pod {
+func (t randomObjects) pod() *corev1.Pod {
 	p := pod(fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t.T, "pod")), "")
 	p.CreationTimestamp, p.Namespace = t.time("age"), t.pick("namespace", "default", "other")
 	if !t.maybe("waits") {
@@ -77,7 +79,7 @@ func (t hand) pod() *corev1.Pod {
 	return p
 }
 
-func (t hand) node() *corev1.Node {
+func (t randomObjects) node() *corev1.Node {
 	n := node(t.one("n"))
 	n.Spec.ProviderID = t.one("aws:///eu-west-1a/i-")
 	if t.maybe("disrupted") {
@@ -89,7 +91,7 @@ func (t hand) node() *corev1.Node {
 	return n
 }
 
-func (t hand) claim() *karpenter.NodeClaim {
+func (t randomObjects) claim() *karpenter.NodeClaim {
 	c := claim(t.one("c"))
 	c.CreationTimestamp = t.time("claimed")
 	if t.maybe("launched") {
@@ -114,7 +116,7 @@ func (t hand) claim() *karpenter.NodeClaim {
 }
 
 // object draws any kind that the view reads.
-func (t hand) object() cluster.Object {
+func (t randomObjects) object() cluster.Object {
 	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi") {
 	case "node":
 		return t.node()
@@ -148,7 +150,7 @@ func (t hand) object() cluster.Object {
 	}
 }
 
-func (t hand) storage() cluster.Object {
+func (t randomObjects) storage() cluster.Object {
 	switch t.pick("storage", "claim", "claim", "volume", "class", "attachment") {
 	case "volume":
 		v := volume(t.one("pv"), t.one("v"))
@@ -171,9 +173,9 @@ func (t hand) storage() cluster.Object {
 
 // A state says at any time what collecting everything would: whatever came,
 // changed and went, however much at once, and while nothing but time passes.
-func TestStateAgreesWithFrom(t *testing.T) {
+func TestStateAgreesWithCollectAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		hand, feed := hand{rt}, newTable()
+		hand, feed := randomObjects{rt}, newFakeFeed()
 		for i := range 3 {
 			bound := volumeClaim(fmt.Sprint("v", i))
 			bound.Spec.VolumeName, bound.Annotations = fmt.Sprint("pv", i), map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
@@ -188,7 +190,7 @@ func TestStateAgreesWithFrom(t *testing.T) {
 			feed.put(hand.pod())
 		}
 		state := collect.NewState(feed)
-		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: everyGate}}
+		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates}}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
 				change(hand, feed)
@@ -218,7 +220,7 @@ func TestStateAgreesWithFrom(t *testing.T) {
 	})
 }
 
-func change(t hand, feed *table) {
+func change(t randomObjects, feed *fakeFeed) {
 	switch t.pick("change", "put", "put", "put", "drop", "relist") {
 	case "drop":
 		kind := rapid.SampledFrom(cluster.Kinds).Draw(t.T, "dropped kind")
@@ -248,8 +250,8 @@ func text(t rapid.TB, view collect.View) string {
 
 // A view that nothing but time makes old is put together anew, and one that
 // nothing makes old is the one before.
-func TestStateMindsTime(t *testing.T) {
-	feed := newTable()
+func TestStateFollowsTime(t *testing.T) {
+	feed := newFakeFeed()
 	feed.put(node("n", disrupted))
 	feed.put(pod("p", "n", func(p *corev1.Pod) {
 		p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "5m"}
@@ -273,8 +275,8 @@ func TestStateMindsTime(t *testing.T) {
 
 // Pods that come and go on nodes that stay are looked at once a second while
 // nothing waits, and at once while something does.
-func TestStateRests(t *testing.T) {
-	feed := newTable()
+func TestStateReusesView(t *testing.T) {
+	feed := newFakeFeed()
 	feed.put(node("n"))
 	state := collect.NewState(feed)
 	at := func(after time.Duration) int {

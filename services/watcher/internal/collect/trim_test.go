@@ -8,13 +8,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// trimming is a cache whose objects are trimmed before anybody sees them.
-type trimming struct {
+// trimmingCache is a cache whose objects are trimmed before anybody sees them.
+type trimmingCache struct {
 	cluster.Cache
 	trims map[cluster.Kind]func(cluster.Object)
 }
 
-func (c trimming) trimmed(kind cluster.Kind, o cluster.Object) cluster.Object {
+func (c trimmingCache) trimmed(kind cluster.Kind, o cluster.Object) cluster.Object {
 	trim := c.trims[kind]
 	if trim == nil {
 		return o
@@ -24,20 +24,22 @@ func (c trimming) trimmed(kind cluster.Kind, o cluster.Object) cluster.Object {
 	return o
 }
 
-func (c trimming) all(kind cluster.Kind, list []cluster.Object) []cluster.Object {
+func (c trimmingCache) all(kind cluster.Kind, list []cluster.Object) []cluster.Object {
 	for i := range list {
 		list[i] = c.trimmed(kind, list[i])
 	}
 	return list
 }
 
-func (c trimming) List(kind cluster.Kind) []cluster.Object { return c.all(kind, c.Cache.List(kind)) }
+func (c trimmingCache) List(kind cluster.Kind) []cluster.Object {
+	return c.all(kind, c.Cache.List(kind))
+}
 
-func (c trimming) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+func (c trimmingCache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
 	return c.all(kind, c.Cache.ListBy(kind, index, value))
 }
 
-func (c trimming) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+func (c trimmingCache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	o, ok := c.Cache.Get(kind, key)
 	if ok {
 		o = c.trimmed(kind, o)
@@ -48,5 +50,5 @@ func (c trimming) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool)
 // trimsAlike says how the view of trimmed objects differs from the view; every
 // test of the view asks it.
 func trimsAlike(cache cluster.Cache, what collect.Inputs, view collect.View) string {
-	return cmp.Diff(view, collect.CollectAll(trimming{cache, podspec.Trims()}, what))
+	return cmp.Diff(view, collect.CollectAll(trimmingCache{cache, podspec.Trims()}, what))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// newStorage is what pods' volumes are looked up in.
+// newStorage indexes the objects that pods' volumes refer to.
 func newStorage(cache cluster.Cache) *podspec.Storage {
 	return podspec.NewStorage(
 		cluster.Cached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
@@ -21,8 +21,8 @@ func newStorage(cache cluster.Cache) *podspec.Storage {
 		cluster.Cached[*storagev1.StorageClass](cache, cluster.StorageClasses))
 }
 
-// addAttachments adds to a node how many volumes its CSI drivers take, as they have
-// told, and what is attached still for pods that are gone.
+// addAttachments adds to a node how many volumes its CSI drivers can attach, and the volumes that
+// are still attached for pods that are gone.
 func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))
@@ -46,8 +46,7 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	}
 }
 
-// updateVolumes looks again at the volumes that changed, at the claims that pods
-// have of them, and at what is attached where.
+// updateVolumes reads the volumes, claims and attachments that changed.
 func (s *State) updateVolumes() {
 	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
 	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
@@ -70,8 +69,8 @@ func (s *State) updateVolumes() {
 	}
 }
 
-// updatePersistentVolumes notes the nodes of those whose claims are bound to the volumes, or
-// where they are attached.
+// updatePersistentVolumes marks the nodes on which the volumes are attached or are used through
+// their claims.
 func (s *State) updatePersistentVolumes(keys []cluster.Key) {
 	names := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -92,14 +91,14 @@ func (s *State) updatePersistentVolumes(keys []cluster.Key) {
 	}
 }
 
-// markClaimUsers notes the nodes of a volume claim's pods.
+// markClaimUsers marks the nodes of the pods that use a volume claim.
 func (s *State) markClaimUsers(claim cluster.Key) {
 	for user := range s.volumeUsers[claim] {
 		s.dirtyNodes[s.pods[user].Spec.NodeName] = true
 	}
 }
 
-// updateAttachments notes the nodes to which something is attached, or was.
+// updateAttachments marks the nodes whose attachments changed.
 func (s *State) updateAttachments(changed cluster.Changed) {
 	keys := changed.Keys
 	if changed.All {

@@ -60,7 +60,7 @@ func claims(names ...string) func(*corev1.Pod) {
 // Pods with a claim of their own each, as StatefulSets have them, are still one
 // class; those that share one say which.
 func TestVolumesOfPendingPods(t *testing.T) {
-	view := from(storageClass(), volumeClaim("a"), volumeClaim("b"), volumeClaim("shared"),
+	view := collectAll(storageClass(), volumeClaim("a"), volumeClaim("b"), volumeClaim("shared"),
 		pod("a", "", claims("a")), pod("b", "", claims("b")), pod("c", "", claims("shared")), pod("d", "", claims("shared")), pod("e", "", claims("lost")))
 	got := map[string][]planning.Volume{}
 	for _, class := range view.Pending {
@@ -105,9 +105,9 @@ func TestAttachLimits(t *testing.T) {
 }
 
 // A claim that appears may be all that a pod waited for.
-func TestOfferVolumes(t *testing.T) {
-	before := from(storageClass(), pod("a", "", claims("a"))).SupplyKey()
-	after := from(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
+func TestSupplyKeyVolumes(t *testing.T) {
+	before := collectAll(storageClass(), pod("a", "", claims("a"))).SupplyKey()
+	after := collectAll(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
 	if before == after {
 		t.Error("a claim that is there now is no other offer")
 	}

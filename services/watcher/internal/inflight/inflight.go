@@ -1,9 +1,8 @@
-// Package flight decides what to do with the batch in flight. It is pure: the
-// outbox, what the cache has seen, and how long this process has been looking.
+// Package inflight decides what to do with the batch in flight. Its functions are pure: their input
+// is the outbox, what the cache shows, and how long this process has seen that state.
 //
-// The invariant: at most one batch is in flight, and the next is built only
-// when the claims of the last are in the cache, so that no two plans are made
-// from the same free capacity.
+// The invariant: at most one batch is in flight, and the next is built only when the cache shows
+// the claims of the last, so that no two plans use the same free capacity.
 package inflight
 
 import (
@@ -15,22 +14,22 @@ import (
 const (
 	// ResendInterval is how often the batch in flight is sent again, unchanged.
 	ResendInterval = 15 * time.Second
-	// SentTimeout is the solve budget (60 s) plus 30 s.
+	// SentTimeout is how long to wait for a plan: the solver's limit of 60 s plus 30 s.
 	SentTimeout = 90 * time.Second
-	// PartSentTimeout is the same for a part of the pods, while those are looked for that
-	// no batch survives: most parts take no second.
+	// PartSentTimeout is the same for a part of the pods during a bisection. Most parts are planned
+	// within a second.
 	PartSentTimeout = 30 * time.Second
-	// ApplyingTimeout is how long lifecycle may take to write a plan's claims.
+	// ApplyingTimeout is how long lifecycle may take to create a plan's claims.
 	ApplyingTimeout = 120 * time.Second
 	// PartApplyingTimeout is the same for a part of the pods.
 	PartApplyingTimeout = 60 * time.Second
-	// CacheTimeout is how long the cache may take to show them.
+	// CacheTimeout is how long the cache may take to show the claims.
 	CacheTimeout = 120 * time.Second
-	// UnconfirmedTimeout is how long a claim of the last plan may be neither admitted nor
-	// gone. It is one claim's trouble, and no batch waits longer for it.
+	// UnconfirmedTimeout is how long a claim of the last plan may be neither admitted nor gone.
+	// After it, the fault is that claim's own, and batches continue without it.
 	UnconfirmedTimeout = 15 * time.Second
-	// ReplanInterval is how long pods may stay unschedulable before they are planned
-	// again although nothing is new.
+	// ReplanInterval is how often pods that stay unschedulable are planned again although nothing
+	// has changed.
 	ReplanInterval = 30 * time.Second
 )
 
@@ -38,14 +37,14 @@ const (
 type Action string
 
 const (
-	// Wait says that nothing is due.
+	// Wait means that nothing is due.
 	Wait Action = "wait"
-	// SendAgain says to send the batch in flight again.
+	// SendAgain means to send the batch in flight again.
 	SendAgain Action = "repeat"
-	// Build says to build the next batch.
+	// Build means to build the next batch.
 	Build Action = "open"
-	// GiveUp says to build the next batch although the last has no plan or its claims
-	// are not all created, or close it when no pod waits.
+	// GiveUp means to build the next batch although the last has no plan, or not all of its claims
+	// were created. If no pods are pending, the last batch is closed.
 	GiveUp Action = "give-up"
 )
 
@@ -53,40 +52,38 @@ const (
 type Visibility string
 
 const (
-	// Stale says that a claim exists that the cache does not show: what a batch
-	// would be built from is older than the plan.
+	// Stale means that a claim exists that the cache does not show: the cache is older than the
+	// plan.
 	Stale Visibility = "behind"
-	// Unconfirmed says that a claim is not admitted yet, or that nobody could say whether
-	// it exists.
+	// Unconfirmed means that a claim is not admitted yet, or that the API server could not report
+	// whether it exists.
 	Unconfirmed Visibility = "unsure"
-	// Complete says that the cache shows each claim admitted, or that it is gone again.
+	// Complete means that for each claim the cache shows that it is admitted, or it is gone.
 	Complete Visibility = "full"
 )
 
-// BatchState is what the decision looks at.
+// BatchState is the input of Decide.
 type BatchState struct {
 	Outbox outbox.Outbox
-	// Visibility is what is seen of the outbox's claims, once it is done.
+	// Visibility is how much of the outbox's claims the cache shows, once the outbox is done.
 	Visibility Visibility
-	// InState is how long this process has seen the outbox as it is, on its
-	// monotonic clock.
+	// InState is how long this process has seen the outbox in its state, by its monotonic clock.
 	InState time.Duration
-	// UnconfirmedFor is how long the sight has been no worse than that.
+	// UnconfirmedFor is how long the visibility has been Unconfirmed or better.
 	UnconfirmedFor time.Duration
-	// SinceSent is how long ago this process sent the batch in flight; negative
-	// when it never did.
+	// SinceSent is how long ago this process sent the batch in flight; negative if it has not.
 	SinceSent time.Duration
-	// WindowOver says that a batch window is over.
+	// WindowOver reports that a batch window is over.
 	WindowOver bool
-	// Bisecting says that batches are partial: the next part waits for no window.
+	// Bisecting reports that batches are parts of a bisection, which do not wait for a window.
 	Bisecting bool
-	// HasPending says that some pod is provisionable.
+	// HasPending reports that some pod is provisionable.
 	HasPending bool
-	// SinceBatch is how long ago this process built a batch; negative when never.
+	// SinceBatch is how long ago this process built a batch; negative if it has not.
 	SinceBatch time.Duration
 }
 
-// Decide says what to do now.
+// Decide returns what to do now.
 func Decide(v BatchState) Action {
 	switch v.Outbox.State {
 	case outbox.Sent:
@@ -108,26 +105,26 @@ func Decide(v BatchState) Action {
 	return v.buildIfDue()
 }
 
-// hasCaughtUp reports whether enough of the last plan is seen, or was waited for long
-// enough.
+// hasCaughtUp reports whether the cache shows enough of the last plan, or a timeout has passed.
 func (v BatchState) hasCaughtUp() bool {
 	return v.Visibility == Complete || v.Visibility == Unconfirmed && v.UnconfirmedFor >= UnconfirmedTimeout || v.InState >= CacheTimeout
 }
 
-// waitOrGiveUp waits for others, repeating the question where that helps.
-func (v BatchState) waitOrGiveUp(limit time.Duration, repeat bool) Action {
+// waitOrGiveUp waits until the timeout for the service that has to act, and sends the message again
+// if resend is set and that is due.
+func (v BatchState) waitOrGiveUp(timeout time.Duration, resend bool) Action {
 	switch {
-	case v.InState >= limit:
+	case v.InState >= timeout:
 		return GiveUp
-	case repeat && (v.SinceSent < 0 || v.SinceSent >= ResendInterval):
+	case resend && (v.SinceSent < 0 || v.SinceSent >= ResendInterval):
 		return SendAgain
 	default:
 		return Wait
 	}
 }
 
-// buildIfDue starts the next batch when something is new, or when pods have waited
-// long enough to be looked at again.
+// buildIfDue starts the next batch when something has changed, or when pods have been pending for
+// ReplanInterval.
 func (v BatchState) buildIfDue() Action {
 	if v.HasPending && (v.WindowOver || v.Bisecting || v.SinceBatch >= ReplanInterval) {
 		return Build

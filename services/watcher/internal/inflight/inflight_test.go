@@ -61,7 +61,7 @@ func is(state outbox.State) outbox.Outbox { return outbox.Outbox{State: state} }
 
 // The planner must have had its time before a batch is given up: its budget, and
 // a message that was lost and sent again.
-func TestPatience(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	const solve = 60 * time.Second
 	if inflight.SentTimeout < solve+inflight.ResendInterval {
 		t.Errorf("a batch is given up after %s", inflight.SentTimeout)

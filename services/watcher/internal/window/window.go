@@ -1,11 +1,9 @@
-// Package window gathers pods into batches: the first new pod opens a window,
-// each further one extends it by the idle duration, and it never stays open
-// longer than the maximum. It is pure but for what it remembers.
+// Package window collects pods into batches. The first new pod opens a window, each further pod
+// extends it by the idle duration, and it never stays open longer than the maximum.
 //
-// Two kinds of pods wait for less: one that comes alone after a while of quiet,
-// since nothing speaks for a second; and one that is known to lose its node,
-// since it came with all others of that node. Waiting is never longer than by
-// the rule above.
+// Two kinds of pods wait for less: a pod that arrives alone after a quiet period, because a second
+// one is unlikely, and pods whose node is being removed, because all pods of that node arrive
+// together. Neither rule makes any pod wait longer.
 package window
 
 import (
@@ -20,35 +18,33 @@ const (
 )
 
 const (
-	// QuietPeriod is how long no new pod must have come for the next to be taken for one
-	// alone.
+	// QuietPeriod is how long no new pod must have arrived before the next one counts as alone.
 	QuietPeriod = 10 * time.Second
-	// LonePodWait is how long such a pod waits for a second one. A workload that is scaled
-	// up has its pods judged by the scheduler within milliseconds of each other.
+	// LonePodWait is how long a lone pod waits for a second one. When a workload is scaled up, the
+	// scheduler marks its pods unschedulable within milliseconds of each other.
 	LonePodWait = 50 * time.Millisecond
 )
 
-// Window is one batch window. Its zero value, with durations set, is closed.
+// Window is one batch window. The zero value with durations set is closed.
 type Window struct {
 	Idle, Max time.Duration
 
 	openedAt, extendedAt time.Time
-	// newKeys are the keys that the last batch did not have, and came when the last of
-	// all such came. seen are those of the batch that wait still.
+	// newKeys are the keys that the last batch did not have, and lastNewAt is when the last such
+	// key arrived. batchKeys are the keys of the last batch that are still pending.
 	newKeys, batchKeys map[string]bool
 	lastNewAt          time.Time
-	// lone is set while the window is one key's alone, rushed when it is over already,
-	// and reopened when it was opened without a new key.
+	// lone is set while the window has a single key, endNow when the window is over at once, and
+	// reopened when it was opened without a new key.
 	lone, endNow, reopened bool
 }
 
-// Observe notes the keys that wait now, and gives those that the last batch did
-// not have and that are new since the last call. calm says that no batch is in
-// flight. A key that went away is forgotten, so that its return is news; and when
-// none of those wait any more for which a window was opened, it is no longer
-// open: left open, it would be over at once when the next burst begins, with its
-// first pod alone.
-func (w *Window) Observe(keys []string, calm bool, now time.Time) []string {
+// Observe takes the keys that are pending now, and returns those that neither the last batch nor an
+// earlier call had. noneInFlight reports that no batch is in flight. A key that is no longer
+// pending is forgotten, so that it counts as new when it returns. When no key is pending any more
+// for which the window was opened, the window closes. Otherwise it would be over at once when the
+// next burst begins, with the first pod alone.
+func (w *Window) Observe(keys []string, noneInFlight bool, now time.Time) []string {
 	waiting := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		waiting[key] = true
@@ -62,40 +58,39 @@ func (w *Window) Observe(keys []string, calm bool, now time.Time) []string {
 	var fresh []string
 	for _, key := range keys {
 		if !w.batchKeys[key] && !w.newKeys[key] {
-			w.addKey(key, calm, now)
+			w.addKey(key, noneInFlight, now)
 			fresh = append(fresh, key)
 		}
 	}
 	return fresh
 }
 
-func (w *Window) addKey(key string, calm bool, now time.Time) {
+func (w *Window) addKey(key string, noneInFlight bool, now time.Time) {
 	if w.newKeys == nil {
 		w.newKeys = map[string]bool{}
 	}
 	w.newKeys[key] = true
 	if w.openedAt.IsZero() {
 		w.openedAt = now
-		w.lone = calm && now.Sub(w.lastNewAt) >= QuietPeriod
+		w.lone = noneInFlight && now.Sub(w.lastNewAt) >= QuietPeriod
 	} else {
 		w.lone = false
 	}
 	w.extendedAt, w.lastNewAt = now, now
 }
 
-// reset leaves no window open.
+// reset closes the window.
 func (w *Window) reset() {
 	w.openedAt, w.extendedAt = time.Time{}, time.Time{}
 	w.lone, w.endNow, w.reopened = false, false, false
 }
 
-// IsOver reports whether a window is over: a batch is due.
+// IsOver reports whether a window is over, so that a batch is due.
 func (w *Window) IsOver(now time.Time) bool {
 	return !w.openedAt.IsZero() && !now.Before(w.EndsAt())
 }
 
-// EndsAt is when the window will be over if nothing new comes; zero when none is
-// open.
+// EndsAt returns when the window will be over if no new key arrives; zero if none is open.
 func (w *Window) EndsAt() time.Time {
 	switch {
 	case w.openedAt.IsZero() || w.endNow:
@@ -113,14 +108,14 @@ func (w *Window) EndsAt() time.Time {
 // EndNow ends an open window at once.
 func (w *Window) EndNow() { w.endNow = true }
 
-// Open opens the window without a new key: what was planned has come to nothing.
+// Open opens the window without a new key, because pods have to be planned again.
 func (w *Window) Open(now time.Time) {
 	if w.openedAt.IsZero() {
 		w.openedAt, w.extendedAt, w.reopened = now, now, true
 	}
 }
 
-// Close ends the window with a batch of the given keys.
+// Close closes the window; the batch has the given keys.
 func (w *Window) Close(keys []string) {
 	w.reset()
 	w.newKeys, w.batchKeys = nil, make(map[string]bool, len(keys))

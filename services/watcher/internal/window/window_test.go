@@ -13,8 +13,8 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// look is what waits at a time, in tenths of a second from noon.
-type look struct {
+// observation is what waits at a time, in tenths of a second from noon.
+type observation struct {
 	at   int
 	keys []string
 }
@@ -25,33 +25,33 @@ func fresh() *window.Window { return &window.Window{Idle: window.DefaultIdle, Ma
 
 // When a batch is due: a second after the last new pod, ten after the
 // first.
-func TestClosed(t *testing.T) {
+func TestIsOver(t *testing.T) {
 	// stream is a new pod each half second from the beginning.
-	stream := func(until int) []look {
-		var out []look
+	stream := func(until int) []observation {
+		var out []observation
 		var keys []string
 		for tenth := 0; tenth <= until; tenth += 5 {
 			keys = append(keys, string(rune('a'+tenth/5)))
-			out = append(out, look{tenth, slices.Clone(keys)})
+			out = append(out, observation{tenth, slices.Clone(keys)})
 		}
 		return out
 	}
 	for _, test := range []struct {
 		name  string
-		looks []look
+		looks []observation
 		at    int
 		want  bool
 	}{
-		{"nothing waits", []look{{0, nil}}, 500, false},
-		{"one pod, idle for not long enough", []look{{0, []string{"a"}}}, 9, false},
-		{"one pod, idle", []look{{0, []string{"a"}}}, 10, true},
-		{"the same pod again does not put it off", []look{{0, []string{"a"}}, {9, []string{"a"}}}, 10, true},
-		{"another pod puts it off", []look{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 18, false},
-		{"and then it is idle", []look{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 19, true},
+		{"nothing waits", []observation{{0, nil}}, 500, false},
+		{"one pod, idle for not long enough", []observation{{0, []string{"a"}}}, 9, false},
+		{"one pod, idle", []observation{{0, []string{"a"}}}, 10, true},
+		{"the same pod again does not put it off", []observation{{0, []string{"a"}}, {9, []string{"a"}}}, 10, true},
+		{"another pod puts it off", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 18, false},
+		{"and then it is idle", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 19, true},
 		{"a stream for nearly ten seconds", stream(95), 99, false},
 		{"a stream for ten seconds", stream(95), 100, true},
-		{"they all went away", []look{{0, []string{"a"}}, {5, nil}}, 500, false},
-		{"a burst long after they went away", []look{{0, []string{"a"}}, {5, nil}, {500, []string{"b"}}}, 505, false},
+		{"they all went away", []observation{{0, []string{"a"}}, {5, nil}}, 500, false},
+		{"a burst long after they went away", []observation{{0, []string{"a"}}, {5, nil}, {500, []string{"b"}}}, 505, false},
 	} {
 		w := fresh()
 		for _, l := range test.looks {
@@ -102,7 +102,7 @@ func TestOpen(t *testing.T) {
 // A key that went away and comes back is news, as is a place in a static pool that
 // was filled and is empty again; and a window that was opened for keys that
 // went away is no longer open, though others wait as they did.
-func TestKeysThatGo(t *testing.T) {
+func TestDeletedKeys(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room"}, true, at(100))
@@ -130,20 +130,20 @@ func TestKeysThatGo(t *testing.T) {
 
 // A pod alone waits for hardly anything, and is no longer alone once there is
 // another, or when pods come all the time.
-func TestLone(t *testing.T) {
+func TestLonePod(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		before []look // and a batch of them
-		looks  []look
+		before []observation // and a batch of them
+		looks  []observation
 		busy   bool
 		want   time.Duration // from the last look
 	}{
-		{name: "the first of all", looks: []look{{0, []string{"a"}}}, want: window.LonePodWait},
-		{name: "after a while", before: []look{{0, []string{"a"}}}, looks: []look{{100, []string{"a", "b"}}}, want: window.LonePodWait},
-		{name: "after not quite a while", before: []look{{0, []string{"a"}}}, looks: []look{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
-		{name: "while a batch is in flight", looks: []look{{0, []string{"a"}}}, busy: true, want: window.DefaultIdle},
-		{name: "with another", looks: []look{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
-		{name: "soon with another", looks: []look{{0, []string{"a"}}, {0, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "the first of all", looks: []observation{{0, []string{"a"}}}, want: window.LonePodWait},
+		{name: "after a while", before: []observation{{0, []string{"a"}}}, looks: []observation{{100, []string{"a", "b"}}}, want: window.LonePodWait},
+		{name: "after not quite a while", before: []observation{{0, []string{"a"}}}, looks: []observation{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "while a batch is in flight", looks: []observation{{0, []string{"a"}}}, busy: true, want: window.DefaultIdle},
+		{name: "with another", looks: []observation{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "soon with another", looks: []observation{{0, []string{"a"}}, {0, []string{"a", "b"}}}, want: window.DefaultIdle},
 	} {
 		w := fresh()
 		for _, l := range test.before {
@@ -161,7 +161,7 @@ func TestLone(t *testing.T) {
 	}
 }
 
-func TestRush(t *testing.T) {
+func TestEndNow(t *testing.T) {
 	w := fresh()
 	w.EndNow()
 	if w.IsOver(noon) {
@@ -187,7 +187,7 @@ func TestRush(t *testing.T) {
 
 // No batch is later than by the idle and maximum durations alone, none is of a
 // part of a burst, and none is later than the maximum.
-func TestNeverLater(t *testing.T) {
+func TestLoneRuleIsNeverLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
 		w.Idle = time.Duration(rapid.IntRange(1, 2000).Draw(t, "idle ms")) * time.Millisecond
@@ -223,7 +223,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Next is the first moment at which the window is due if nothing comes.
-func TestNext(t *testing.T) {
+func TestEndsAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
 		now := noon

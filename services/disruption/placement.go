@@ -12,7 +12,7 @@ import (
 // scheduler would put some where others have theirs, and leave those without a node.
 const RuleWouldNotLand = "would-not-land"
 
-// land asks whether the pods of an attempt, if it has any, find room where Kubernetes
+// checkPlacement asks whether the pods of an attempt, if it has any, find room where Kubernetes
 // puts them. Otherwise a node would be launched for those that are left out, only to be
 // removed again by a later pass.
 //
@@ -26,20 +26,20 @@ const RuleWouldNotLand = "would-not-land"
 // in the next one, which is looked at before anything acts. What slips through both costs
 // a move: a pod without room is launched a node for, and waits for one where a limit
 // forbids that or EC2 has none.
-func (p *pass) land(a *attempt) {
+func (p *evaluation) checkPlacement(a *attempt) {
 	if a.PodsMoved == 0 {
 		return
 	}
-	left := p.simulate().Stranded(a.Result, places(a.nodes)...)
+	left := p.loadSimulation().Stranded(a.Result, indexesOf(a.nodes)...)
 	if len(left) == 0 {
 		return
 	}
 	a.objection = candidate.Objection{Rule: RuleWouldNotLand, Detail: fmt.Sprintf("of %d pods, %d would find no room where Kubernetes' scheduler puts the others", a.PodsMoved, len(left))}
-	a.spoilers = hosts(a.nodes, left)
+	a.retryWithout = nodesOfPods(a.nodes, left)
 }
 
-// hosts are the nodes on which pods run.
-func hosts(nodes []*candidate.Candidate, pods []planning.PodRef) []*candidate.Candidate {
+// nodesOfPods are the nodes on which pods run.
+func nodesOfPods(nodes []*candidate.Candidate, pods []planning.PodRef) []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for _, c := range nodes {
 		if slices.ContainsFunc(pods, func(pod planning.PodRef) bool { return pod.Node == c.Node.Name }) {

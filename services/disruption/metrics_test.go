@@ -26,7 +26,7 @@ func TestEligibleNodes(t *testing.T) {
 		fixture.Node("used", "t4g.large", used), fixture.Node("used-lately", "t4g.large", used, lately), fixture.Node("used-drifted", "t4g.large", used, lately, drifted),
 		fixture.Node("drifted-kept", "t4g.large", kept, drifted))
 	want := map[karpenter.DisruptionReason]int{karpenter.DisruptionReasonEmpty: 1, karpenter.DisruptionReasonDrifted: 1, karpenter.DisruptionReasonUnderutilized: 1}
-	if diff := cmp.Diff(want, Evaluate(s, fixture.Stock(s), Options{}).Tally.Eligible); diff != "" {
+	if diff := cmp.Diff(want, Evaluate(s, fixture.Stock(s), Options{}).Metrics.Eligible); diff != "" {
 		t.Errorf("eligible (-want +got):\n%s", diff)
 	}
 }
@@ -34,19 +34,19 @@ func TestEligibleNodes(t *testing.T) {
 // Work that did not suffice counts once in a look, however many attempts it hit.
 func TestTimeouts(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool())
-	p := newPass(s, fixture.Stock(s), Options{})
-	p.tally()
+	p := newEvaluation(s, fixture.Stock(s), Options{})
+	p.countEligible()
 	for _, m := range []Method{MultiNode, MultiNode, SingleNode, Drift} {
 		a := attempt{Command: Command{Method: m}}
 		a.Result.Partial = m == MultiNode
-		p.tried(&a)
+		p.countAttempt(&a)
 	}
 	var told []string
 	Service{Count: func(what Counted, value float64, labels ...string) {
 		if what == Timeouts {
 			told = append(told, fmt.Sprint(labels, " ", value))
 		}
-	}}.count(p.findings.Tally)
+	}}.countFindings(p.findings.Metrics)
 	if diff := cmp.Diff([]string{"[multi] 1", "[multi] 0", "[single] 0"}, told); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}

@@ -1,4 +1,4 @@
-package restraint_test
+package thresholds_test
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -169,15 +169,15 @@ func (h *hours) looks() planning.Snapshot {
 // consolidates lets some of the nodes go, if it may.
 func (h *hours) consolidates() {
 	s := h.looks()
-	r, list := restraint.New(&s), candidate.Survey(&s, h.stock)
+	r, list := thresholds.New(&s), candidate.FindAll(&s, h.stock)
 	var chosen []*candidate.Candidate
 	for i := range list {
 		c := &list[i]
-		if !h.leaving[c.Index] && rapid.Bool().Draw(h.T, "goes") && r.Node(c).None() {
+		if !h.leaving[c.Index] && rapid.Bool().Draw(h.T, "goes") && r.CheckNode(c).IsNone() {
 			chosen = append(chosen, c)
 		}
 	}
-	if no, _ := r.Set(chosen); !no.None() {
+	if no, _ := r.CheckSet(chosen); !no.IsNone() {
 		return
 	}
 	for _, c := range chosen {

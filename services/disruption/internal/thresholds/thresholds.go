@@ -9,7 +9,7 @@
 //   - Of several NodePools in one command, the strictest is heeded.
 //   - Who came for another reason counts as moved, if that cannot be told apart: a
 //     limit is kept too well rather than broken.
-package restraint
+package thresholds
 
 import (
 	"cmp"
@@ -37,59 +37,59 @@ const (
 	RuleEvictions = "evictions-per-hour"
 )
 
-// Restraint is what the policies of a snapshot's NodePools hold back.
-type Restraint struct {
+// Thresholds is what the policies of a snapshot's NodePools hold back.
+type Thresholds struct {
 	now time.Time
-	// asking are the pools that ask for something, wrong those that cannot be read.
-	asking map[string]policy.Consolidation
-	wrong  map[string]error
+	// policies are the pools that ask for something, wrong those that cannot be read.
+	policies map[string]policy.Consolidation
+	invalid  map[string]error
 	// moves are counted where some pool limits them; nil otherwise.
-	moves *moves
+	moves *moveCounts
 }
 
 // New reads what the NodePools of a snapshot ask for.
-func New(s *planning.Snapshot) Restraint {
-	out := Restraint{now: s.Taken, asking: map[string]policy.Consolidation{}, wrong: map[string]error{}}
+func New(s *planning.Snapshot) Thresholds {
+	out := Thresholds{now: s.Taken, policies: map[string]policy.Consolidation{}, invalid: map[string]error{}}
 	limited := false
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
 		switch asks, err := policy.ReadConsolidation(pool.Annotations); {
 		case err != nil:
-			out.wrong[pool.Name] = err
+			out.invalid[pool.Name] = err
 		case asks != (policy.Consolidation{}):
-			out.asking[pool.Name] = asks
+			out.policies[pool.Name] = asks
 			limited = limited || asks.EvictionsPerHour.Set()
 		}
 	}
 	if limited {
-		out.moves = countMoves(s)
+		out.moves = countRecentMoves(s)
 	}
 	return out
 }
 
-// Node is what keeps a node from being consolidated before anything is simulated.
-func (r Restraint) Node(c *candidate.Candidate) candidate.Objection {
-	asks, ok := r.asking[c.Node.NodePool]
+// CheckNode is what keeps a node from being consolidated before anything is simulated.
+func (r Thresholds) CheckNode(c *candidate.Candidate) candidate.Objection {
+	asks, ok := r.policies[c.Node.NodePool]
 	if !ok {
-		return r.unreadable(c)
+		return r.checkReadable(c)
 	}
-	if no := r.cooling(c, asks.Cooldown); !no.None() {
+	if no := r.checkCooldown(c, asks.Cooldown); !no.IsNone() {
 		return no
 	}
-	return r.evictions(c, asks.EvictionsPerHour)
+	return r.checkEvictions(c, asks.EvictionsPerHour)
 }
 
-// Empty is what keeps an empty node whose pods cost nothing to move: only that they
+// CheckEmpty is what keeps an empty node whose pods cost nothing to move: only that they
 // move at all.
-func (r Restraint) Empty(c *candidate.Candidate) candidate.Objection {
+func (r Thresholds) CheckEmpty(c *candidate.Candidate) candidate.Objection {
 	if c.Pods == 0 {
 		return candidate.Objection{}
 	}
-	return cmp.Or(r.unreadable(c), r.evictions(c, r.asking[c.Node.NodePool].EvictionsPerHour))
+	return cmp.Or(r.checkReadable(c), r.checkEvictions(c, r.policies[c.Node.NodePool].EvictionsPerHour))
 }
 
-func (r Restraint) unreadable(c *candidate.Candidate) candidate.Objection {
-	err := r.wrong[c.Node.NodePool]
+func (r Thresholds) checkReadable(c *candidate.Candidate) candidate.Objection {
+	err := r.invalid[c.Node.NodePool]
 	if err == nil {
 		return candidate.Objection{}
 	}
@@ -97,34 +97,34 @@ func (r Restraint) unreadable(c *candidate.Candidate) candidate.Objection {
 	return candidate.Objection{Rule: RuleUnreadable, Detail: detail}
 }
 
-// cooling is whether the node has joined, or one of its pods has come to be, less
+// checkCooldown is whether the node has joined, or one of its pods has come to be, less
 // than so long ago.
-func (r Restraint) cooling(c *candidate.Candidate, cooldown time.Duration) candidate.Objection {
+func (r Thresholds) checkCooldown(c *candidate.Candidate, cooldown time.Duration) candidate.Objection {
 	if cooldown <= 0 {
 		return candidate.Objection{}
 	}
-	if r.within(c.Node.InitializedAt, cooldown) {
-		return r.cooldown("it joined", c.Node.InitializedAt, cooldown)
+	if r.isWithin(c.Node.InitializedAt, cooldown) {
+		return r.cooldownObjection("it joined", c.Node.InitializedAt, cooldown)
 	}
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
-			if pod := &class.Pods[k]; !pod.Going && r.within(pod.Created, cooldown) {
-				return r.cooldown("pod "+class.Spec.Namespace+"/"+pod.Name+" was created", pod.Created, cooldown)
+			if pod := &class.Pods[k]; !pod.Going && r.isWithin(pod.Created, cooldown) {
+				return r.cooldownObjection("pod "+class.Spec.Namespace+"/"+pod.Name+" was created", pod.Created, cooldown)
 			}
 		}
 	}
 	return candidate.Objection{}
 }
 
-func (r Restraint) cooldown(what string, at time.Time, cooldown time.Duration) candidate.Objection {
-	return candidate.Objection{Rule: RuleCooldown, Detail: fmt.Sprintf("%s %s ago, and %s asks for %s", what, r.ago(at), policy.Cooldown, cooldown)}
+func (r Thresholds) cooldownObjection(what string, at time.Time, cooldown time.Duration) candidate.Objection {
+	return candidate.Objection{Rule: RuleCooldown, Detail: fmt.Sprintf("%s %s ago, and %s asks for %s", what, r.ageOf(at), policy.Cooldown, cooldown)}
 }
 
-// within reports whether something happened less than so long ago. A clock that was
+// isWithin reports whether something happened less than so long ago. A clock that was
 // set back makes it long ago no sooner; of what has no time nothing is known.
-func (r Restraint) within(at time.Time, length time.Duration) bool {
+func (r Thresholds) isWithin(at time.Time, length time.Duration) bool {
 	return !at.IsZero() && r.now.Before(at.Add(length))
 }
 
-func (r Restraint) ago(at time.Time) time.Duration { return r.now.Sub(at).Truncate(time.Second) }
+func (r Thresholds) ageOf(at time.Time) time.Duration { return r.now.Sub(at).Truncate(time.Second) }

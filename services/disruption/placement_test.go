@@ -88,7 +88,7 @@ func TestCommandsLand(t *testing.T) {
 		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
 		fixture.Budgets("100%")(&s.NodePools[0])
 		stock := instancetypes.NewStock(s, planningtest.Catalogue())
-		simulation := solver.NewSimulation(prepared(s), stock)
+		simulation := solver.NewSimulation(prepareSnapshot(s), stock)
 		for _, c := range Evaluate(s, stock, Options{}).Commands {
 			if left := simulation.Stranded(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
 				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, tell(s, c), len(left), c.PodsMoved)

@@ -1,5 +1,5 @@
 // Package room counts how many nodes of each pool may begin to go.
-package room
+package budgets
 
 import (
 	"fmt"
@@ -13,22 +13,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Room is how many more nodes of each pool may begin to go.
-type Room struct {
+// Remaining is how many more nodes of each pool may begin to go.
+type Remaining struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
-	// busy counts the nodes that go or are not ready, for whatever reason.
-	busy map[string]int
+	// disrupting counts the nodes that go or are not ready, for whatever reason.
+	disrupting map[string]int
 	// rates are how many may begin to go within an hour.
-	rates map[string]budget.Rate
-	begun map[string]int
-	// bound says which budgets bind, by pool and reason; it is asked for seldom.
-	bound map[bound]string
-	pools map[string]*karpenter.NodePool
-	total map[string]int
-	now   time.Time
+	rates   map[string]budget.Rate
+	started map[string]int
+	// explanations says which budgets bind, by pool and reason; it is asked for seldom.
+	explanations map[poolReason]string
+	pools        map[string]*karpenter.NodePool
+	total        map[string]int
+	now          time.Time
 }
 
-type bound struct {
+type poolReason struct {
 	pool   string
 	reason karpenter.DisruptionReason
 }
@@ -39,10 +39,10 @@ type bound struct {
 // BuildDisruptionBudgetMapping). Problems names
 // the budgets that cannot be read; their pools have no room. What is
 // wrong with its annotations takes the room as well, and is told of with the others.
-func New(s *planning.Snapshot) (Room, []error) {
-	out := Room{
-		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{}, rates: map[string]budget.Rate{}, begun: map[string]int{},
-		bound: map[bound]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,
+func New(s *planning.Snapshot) (Remaining, []error) {
+	out := Remaining{
+		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
+		explanations: map[poolReason]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -51,24 +51,24 @@ func New(s *planning.Snapshot) (Room, []error) {
 		}
 		out.total[n.NodePool]++
 		if n.Going || !n.Ready || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
-			out.busy[n.NodePool]++
+			out.disrupting[n.NodePool]++
 		}
 	}
 	var problems []error
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
 		out.pools[pool.Name] = pool
-		if err := out.open(pool); err != nil {
+		if err := out.loadPool(pool); err != nil {
 			problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
 		}
 	}
 	return out, problems
 }
 
-// open reads what a pool allows. On error it has no room; what is wrong with its policy
+// loadPool reads what a pool allows. On error it has no room; what is wrong with its policy
 // is no error here.
-func (r Room) open(pool *karpenter.NodePool) error {
-	if !readable(pool) {
+func (r Remaining) loadPool(pool *karpenter.NodePool) error {
+	if !hasReadableBudgets(pool) {
 		return nil
 	}
 	allowed := map[karpenter.DisruptionReason]int{}
@@ -82,7 +82,7 @@ func (r Room) open(pool *karpenter.NodePool) error {
 	rate, err := budget.RateOf(pool, r.total[pool.Name])
 	if err != nil {
 		for _, reason := range budget.Reasons {
-			r.bound[bound{pool.Name, reason}] = err.Error()
+			r.explanations[poolReason{pool.Name, reason}] = err.Error()
 		}
 		return err
 	}
@@ -90,41 +90,41 @@ func (r Room) open(pool *karpenter.NodePool) error {
 	return nil
 }
 
-// readable reports whether what the pool's annotations ask of budgets can be read.
-func readable(pool *karpenter.NodePool) bool {
+// hasReadableBudgets reports whether what the pool's annotations ask of budgets can be read.
+func hasReadableBudgets(pool *karpenter.NodePool) bool {
 	_, err := policy.ReadBudgets(pool.Annotations)
 	return err == nil
 }
 
 // Left is how many more nodes of the pool may begin to go for the reason.
-func (r Room) Left(pool string, reason karpenter.DisruptionReason) int {
-	return max(0, min(r.allowed[pool][reason]-r.busy[pool], r.rate(pool)))
+func (r Remaining) Left(pool string, reason karpenter.DisruptionReason) int {
+	return max(0, min(r.allowed[pool][reason]-r.disrupting[pool], r.leftOfRate(pool)))
 }
 
-// Take counts a node that begins to go.
-func (r Room) Take(pool string) {
-	r.busy[pool]++
-	r.begun[pool]++
+// AddDisrupted counts a node that begins to go.
+func (r Remaining) AddDisrupted(pool string) {
+	r.disrupting[pool]++
+	r.started[pool]++
 }
 
-// rate is how many more nodes of the pool may begin to go in this hour.
-func (r Room) rate(pool string) int { return r.rates[pool].Left(r.now) - r.begun[pool] }
+// leftOfRate is how many more nodes of the pool may begin to go in this hour.
+func (r Remaining) leftOfRate(pool string) int { return r.rates[pool].Left(r.now) - r.started[pool] }
 
-// Why says in words what bounds the pool for the reason: which budgets, to what, and
+// Explain says in words what bounds the pool for the reason: which budgets, to what, and
 // how many nodes take of it.
-func (r Room) Why(pool string, reason karpenter.DisruptionReason) string {
-	if r.rate(pool) < r.allowed[pool][reason]-r.busy[pool] {
+func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) string {
+	if r.leftOfRate(pool) < r.allowed[pool][reason]-r.disrupting[pool] {
 		return r.rates[pool].Why(r.now)
 	}
-	key := bound{pool, reason}
-	if _, known := r.bound[key]; !known {
-		r.bound[key] = r.binding(pool, reason)
+	key := poolReason{pool, reason}
+	if _, known := r.explanations[key]; !known {
+		r.explanations[key] = r.explainBudgets(pool, reason)
 	}
-	return fmt.Sprintf("%s, and %d are going or not ready", r.bound[key], r.busy[pool])
+	return fmt.Sprintf("%s, and %d are going or not ready", r.explanations[key], r.disrupting[pool])
 }
 
-// binding says which budgets bind, and to what.
-func (r Room) binding(name string, reason karpenter.DisruptionReason) string {
+// explainBudgets says which budgets bind, and to what.
+func (r Remaining) explainBudgets(name string, reason karpenter.DisruptionReason) string {
 	pool := r.pools[name]
 	if pool == nil {
 		return "there is no such NodePool"

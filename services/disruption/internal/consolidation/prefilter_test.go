@@ -40,9 +40,9 @@ func TestFloor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := fixture.Snapshot(fixture.Pool(), tt.a, fixture.Node("b", "t4g.large", tt.other))
 			stock := fixture.Stock(s)
-			floor, all := consolidation.NewFloor(&s, stock), candidate.Survey(&s, stock)
+			floor, all := consolidation.NewPrefilter(&s, stock), candidate.FindAll(&s, stock)
 			for range 2 {
-				if got := floor.Objection(&all[0]); got.Rule != tt.rule {
+				if got := floor.CheckNode(&all[0]); got.Rule != tt.rule {
 					t.Fatalf("objection %+v", got)
 				}
 			}

@@ -1,4 +1,4 @@
-package restraint
+package thresholds
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// overlap is for how long new nodes are taken to be paid beside the old ones: about a
+// replacementOverlap is for how long new nodes are taken to be paid beside the old ones: about a
 // minute until a node of EKS is ready (65 s before, and 45 s after it was tuned, over
 // some 1,000 nodes: https://kube.fm/faster-eks-node-and-pod-startup-jan), and two for
 // the drain with its default grace of 30 s, until the instance is shutting down.
-const overlap = 3 * time.Minute
+const replacementOverlap = 3 * time.Minute
 
-// Command is what a consolidation would do.
-type Command struct {
+// PlannedMove is what a consolidation would do.
+type PlannedMove struct {
 	Nodes []*candidate.Candidate
 	// SavedPerHour and NewPerHour are in US dollars: what is saved, and what the nodes
 	// cost that come.
@@ -23,9 +23,9 @@ type Command struct {
 	PodsMoved                int
 }
 
-// Saving is what stands against a command because it saves too little.
-func (r Restraint) Saving(c Command) candidate.Objection {
-	asks := r.strictest(c.Nodes)
+// CheckSaving is what stands against a command because it saves too little.
+func (r Thresholds) CheckSaving(c PlannedMove) candidate.Objection {
+	asks := r.strictestPolicy(c.Nodes)
 	if asks == (policy.Consolidation{}) {
 		return candidate.Objection{}
 	}
@@ -41,22 +41,22 @@ func (r Restraint) Saving(c Command) candidate.Objection {
 		return candidate.Objection{Rule: RuleMinSaving, Detail: fmt.Sprintf("%.1f%% of $%.4f an hour would be saved, and %s asks for %.1f%%",
 			100*c.SavedPerHour/price, price, policy.MinSavingPercent, 100*asks.MinSavingPart)}
 	}
-	cost := c.NewPerHour*overlap.Hours() + float64(c.PodsMoved)*asks.EvictionCost
+	cost := c.NewPerHour*replacementOverlap.Hours() + float64(c.PodsMoved)*asks.EvictionCost
 	if asks.Payback > 0 && !(cost <= c.SavedPerHour*asks.Payback.Hours()) {
 		return candidate.Objection{Rule: RulePayback, Detail: fmt.Sprintf("it costs $%.4f, for %s beside the old nodes and for moving %d pods, and $%.4f an hour earn that in %.1f h; %s asks for %.1f h",
-			cost, overlap, c.PodsMoved, c.SavedPerHour, cost/c.SavedPerHour, policy.Payback, asks.Payback.Hours())}
+			cost, replacementOverlap, c.PodsMoved, c.SavedPerHour, cost/c.SavedPerHour, policy.Payback, asks.Payback.Hours())}
 	}
 	return candidate.Objection{}
 }
 
-// strictest is what the pools of the nodes ask for together.
-func (r Restraint) strictest(nodes []*candidate.Candidate) policy.Consolidation {
+// strictestPolicy is what the pools of the nodes ask for together.
+func (r Thresholds) strictestPolicy(nodes []*candidate.Candidate) policy.Consolidation {
 	var out policy.Consolidation
-	if len(r.asking) == 0 {
+	if len(r.policies) == 0 {
 		return out
 	}
 	for _, n := range nodes {
-		asks := r.asking[n.Node.NodePool]
+		asks := r.policies[n.Node.NodePool]
 		out.MinSaving, out.MinSavingPart = max(out.MinSaving, asks.MinSaving), max(out.MinSavingPart, asks.MinSavingPart)
 		out.EvictionCost = max(out.EvictionCost, asks.EvictionCost)
 		if asks.Payback > 0 && (out.Payback == 0 || asks.Payback < out.Payback) {

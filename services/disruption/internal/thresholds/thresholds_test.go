@@ -1,4 +1,4 @@
-package restraint_test
+package thresholds_test
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -44,14 +44,14 @@ func joined(ago time.Duration) func(*planning.Node) {
 }
 
 // restrained is a pool with these annotations, and its nodes.
-func restrained(annotations map[string]string, nodes ...planning.Node) (restraint.Restraint, []*candidate.Candidate) {
+func restrained(annotations map[string]string, nodes ...planning.Node) (thresholds.Thresholds, []*candidate.Candidate) {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
 	s.NodePools[0].Annotations = annotations
-	return restraint.New(&s), survey(s)
+	return thresholds.New(&s), survey(s)
 }
 
 func survey(s planning.Snapshot) []*candidate.Candidate {
-	list := candidate.Survey(&s, fixture.Stock(s))
+	list := candidate.FindAll(&s, fixture.Stock(s))
 	var out []*candidate.Candidate
 	for i := range list {
 		out = append(out, &list[i])
@@ -94,15 +94,15 @@ func TestNode(t *testing.T) {
 		{"evictions: pods of nobody are each their own", two, node("a", pods("", 3, day)), nil, "", ""},
 	} {
 		r, list := restrained(tt.annotations, append([]planning.Node{tt.node}, tt.others...)...)
-		if no := r.Node(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
+		if no := r.CheckNode(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
 		}
 		// Of a node that goes as an empty one only its pods are asked about.
 		wanted := tt.rule
-		if wanted == restraint.RuleCooldown {
+		if wanted == thresholds.RuleCooldown {
 			wanted = ""
 		}
-		if no := r.Empty(list[0]); no.Rule != wanted {
+		if no := r.CheckEmpty(list[0]); no.Rule != wanted {
 			t.Errorf("%s, empty: got %+v, want %q", tt.name, no, wanted)
 		}
 	}
@@ -117,13 +117,13 @@ func TestWaitingPodsCount(t *testing.T) {
 		edit func(*planning.PodClass)
 		rule string
 	}{
-		{"they wait", func(*planning.PodClass) {}, restraint.RuleEvictions},
+		{"they wait", func(*planning.PodClass) {}, thresholds.RuleEvictions},
 		{"on a node that goes", func(c *planning.PodClass) { c.Pods[0].Node = "b" }, ""},
 		{"for nobody", func(c *planning.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
 	} {
 		s.Waiting = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
-		r := restraint.New(&s)
-		if no := r.Node(survey(s)[0]); no.Rule != tt.rule {
+		r := thresholds.New(&s)
+		if no := r.CheckNode(survey(s)[0]); no.Rule != tt.rule {
 			t.Errorf("%s: %+v", tt.name, no)
 		}
 	}
@@ -132,20 +132,20 @@ func TestWaitingPodsCount(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a"), node("b", pods("web", 1, day)))
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "1", policy.Cooldown: "soon", policy.EvictionCost: "dear"}
-	r := restraint.New(&s)
+	r := thresholds.New(&s)
 	list := survey(s)
-	if no := r.Node(list[0]); no.Rule != restraint.RuleUnreadable || !strings.HasPrefix(no.Detail, "what NodePool default asks for cannot be read: annotation "+policy.EvictionCost) ||
+	if no := r.CheckNode(list[0]); no.Rule != thresholds.RuleUnreadable || !strings.HasPrefix(no.Detail, "what NodePool default asks for cannot be read: annotation "+policy.EvictionCost) ||
 		!strings.Contains(no.Detail, "; annotation "+policy.Cooldown) {
 		t.Errorf("%+v", no)
 	}
-	if no := r.Empty(list[0]); !no.None() {
+	if no := r.CheckEmpty(list[0]); !no.IsNone() {
 		t.Errorf("a node without pods: %+v", no)
 	}
-	if no := r.Empty(list[1]); no.Rule != restraint.RuleUnreadable {
+	if no := r.CheckEmpty(list[1]); no.Rule != thresholds.RuleUnreadable {
 		t.Errorf("a node with pods that cost nothing to move: %+v", no)
 	}
 	s.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "all of it", policy.Cooldown: "1h"}
-	if no := restraint.New(&s).Node(list[1]); !no.None() {
+	if no := thresholds.New(&s).CheckNode(list[1]); !no.IsNone() {
 		t.Errorf("what is asked for elsewhere cannot be read: %+v", no)
 	}
 }
@@ -181,7 +181,7 @@ func TestSaving(t *testing.T) {
 		{"an eviction cost alone asks nothing", asks(policy.EvictionCost, "10"), 1e-9, 0, 1000, "", ""},
 	} {
 		r, list := restrained(tt.annotations, node("a"), node("b"))
-		no := r.Saving(restraint.Command{Nodes: list, SavedPerHour: tt.saved, NewPerHour: tt.come, PodsMoved: tt.pods})
+		no := r.CheckSaving(thresholds.PlannedMove{Nodes: list, SavedPerHour: tt.saved, NewPerHour: tt.come, PodsMoved: tt.pods})
 		if no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
 		}
@@ -197,25 +197,25 @@ func TestStrictestOfPools(t *testing.T) {
 	s.NodePools[1].Name = "other"
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "0.01", policy.Payback: "1h", policy.EvictionsPerHour: "3"}
 	s.NodePools[1].Annotations = map[string]string{policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.01"}
-	r := restraint.New(&s)
+	r := thresholds.New(&s)
 	list := survey(s)
 	for _, tt := range []struct {
 		saved float64
 		pods  int
 		rule  string
 	}{
-		{0.009, 0, restraint.RuleMinSaving},
-		{0.0166, 0, restraint.RuleMinSaving},
+		{0.009, 0, thresholds.RuleMinSaving},
+		{0.0166, 0, thresholds.RuleMinSaving},
 		{0.0167, 0, ""},
-		{0.0167, 2, restraint.RulePayback},
+		{0.0167, 2, thresholds.RulePayback},
 	} {
-		if no := r.Saving(restraint.Command{Nodes: list, SavedPerHour: tt.saved, PodsMoved: tt.pods}); no.Rule != tt.rule {
+		if no := r.CheckSaving(thresholds.PlannedMove{Nodes: list, SavedPerHour: tt.saved, PodsMoved: tt.pods}); no.Rule != tt.rule {
 			t.Errorf("$%v saved, %d pods: %+v", tt.saved, tt.pods, no)
 		}
 	}
 	// The pool that has no limit moves pods of one that has.
 	for _, order := range [][]*candidate.Candidate{{list[0], list[1]}, {list[1], list[0]}} {
-		if no, spoilers := r.Set(order); no.Rule != restraint.RuleEvictions || len(spoilers) != 1 || spoilers[0] != order[1] {
+		if no, spoilers := r.CheckSet(order); no.Rule != thresholds.RuleEvictions || len(spoilers) != 1 || spoilers[0] != order[1] {
 			t.Errorf("4 pods where 3 may: %+v, %v", no, spoilers)
 		}
 	}
@@ -242,18 +242,18 @@ func TestLimitIsKept(t *testing.T) {
 		}
 		most, moved := p.EvictionsPerHour.Of(total), fresh
 		// Who asks about nodes once, and then takes one set after the other, is safe.
-		list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return !r.Node(c).None() })
+		list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return !r.CheckNode(c).IsNone() })
 		for len(list) > 0 {
 			set := list[:min(len(list), rapid.IntRange(1, 8).Draw(t, "set"))]
-			no, spoilers := r.Set(set)
-			if no.None() != (len(spoilers) == 0) {
+			no, spoilers := r.CheckSet(set)
+			if no.IsNone() != (len(spoilers) == 0) {
 				t.Fatalf("%+v with %d spoilers", no, len(spoilers))
 			}
 			rest := slices.DeleteFunc(slices.Clone(set), func(c *candidate.Candidate) bool { return slices.Contains(spoilers, c) })
-			if no, _ := r.Set(rest); !no.None() {
+			if no, _ := r.CheckSet(rest); !no.IsNone() {
 				t.Fatalf("without its spoilers: %+v", no)
 			}
-			r.Take(rest)
+			r.AddMoves(rest)
 			for _, c := range rest {
 				moved += c.Pods
 				if c.Pods > 0 && fixture.Taken.Sub(c.Node.Pods[0].Pods[0].Created) < time.Hour {

@@ -1,12 +1,12 @@
-package room_test
+package budgets_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/budgets"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
@@ -55,7 +55,7 @@ func TestRoom(t *testing.T) {
 				nodes = append(nodes, fixture.Node("a", "t4g.large", edit))
 			}
 			s := fixture.Snapshot(fixture.Pool(tt.edit), nodes...)
-			r, problems := room.New(&s)
+			r, problems := budgets.New(&s)
 			if got := [2]int{r.Left("default", empty), r.Left("default", drifted)}; got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
@@ -68,13 +68,13 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			was := r.Left("default", empty)
-			if r.Take("default"); was > 0 && r.Left("default", empty) != was-1 {
+			if r.AddDisrupted("default"); was > 0 && r.Left("default", empty) != was-1 {
 				t.Error("what is taken does not count")
 			}
 		})
 	}
 	s := fixture.Snapshot(fixture.Pool())
-	if r, _ := room.New(&s); r.Left("gone", empty) != 0 {
+	if r, _ := budgets.New(&s); r.Left("gone", empty) != 0 {
 		t.Error("a pool that nobody knows has room")
 	}
 }
@@ -86,20 +86,20 @@ func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
 		p.Spec.Disruption.Budgets = append(p.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "0", Reasons: []karpenter.DisruptionReason{drifted}})
 	})
 	s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large", going), fixture.Node("b", "t4g.large"))
-	r, _ := room.New(&s)
+	r, _ := budgets.New(&s)
 	for range 2 {
-		if got, want := r.Why("default", empty), "spec.disruption.budgets[0] (100%) and spec.disruption.budgets[1] (2): 2 of 2, and 1 are going or not ready"; got != want {
+		if got, want := r.Explain("default", empty), "spec.disruption.budgets[0] (100%) and spec.disruption.budgets[1] (2): 2 of 2, and 1 are going or not ready"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	r.Take("default")
-	if got, want := r.Why("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2, and 2 are going or not ready"; got != want {
+	r.AddDisrupted("default")
+	if got, want := r.Explain("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2, and 2 are going or not ready"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	fixture.Budgets("some")(&pool)
 	s.NodePools[0] = pool
-	r, _ = room.New(&s)
-	if got := r.Why("default", empty); !strings.Contains(got, "budgets[3]: nodes \"some\"") {
+	r, _ = budgets.New(&s)
+	if got := r.Explain("default", empty); !strings.Contains(got, "budgets[3]: nodes \"some\"") {
 		t.Error(got)
 	}
 }
@@ -127,15 +127,15 @@ func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 	} {
 		pool := fixture.Pool(fixture.Budgets("100%"), tt.edit)
 		s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large"), fixture.Node("b", "t4g.large"), fixture.Node("c", "t4g.large"), fixture.Node("d", "t4g.large"))
-		r, _ := room.New(&s)
+		r, _ := budgets.New(&s)
 		for left := tt.want; left >= 0; left-- {
 			if got := r.Left("default", karpenter.DisruptionReasonEmpty); got != left {
 				t.Errorf("%s: %d are left, want %d", tt.name, got, left)
 			}
-			r.Take("default")
+			r.AddDisrupted("default")
 		}
-		r, _ = room.New(&s)
-		if got := r.Why("default", karpenter.DisruptionReasonEmpty); tt.want == 0 && !strings.Contains(got, tt.why) {
+		r, _ = budgets.New(&s)
+		if got := r.Explain("default", karpenter.DisruptionReasonEmpty); tt.want == 0 && !strings.Contains(got, tt.why) {
 			t.Errorf("%s: why: %s", tt.name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package restraint
+package thresholds
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// window is the hour of the limit.
-const window = time.Hour
+// evictionWindow is the hour of the limit.
+const evictionWindow = time.Hour
 
 // workload is what keeps pods in number: a Deployment, a StatefulSet, a Job. A pod
 // that nobody keeps is one of its own.
@@ -26,7 +26,7 @@ func workloadOf(spec *planning.PodSpec, pod *planning.PodRef) workload {
 
 func (w workload) String() string { return w.namespace + "/" + w.name }
 
-// moves are how many pods each workload has, and how many of them were moved within
+// moveCounts are how many pods each workload has, and how many of them were moved within
 // the last hour or are about to be.
 //
 // A pod that was evicted is not there any more; the one in its place is, and was
@@ -49,56 +49,56 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 //     has not said that it is unschedulable.
 //
 // TestNoHourMovesMore plays it, with pods that end or are not wanted any more.
-type moves struct{ pods, moved map[workload]int }
+type moveCounts struct{ pods, moved map[workload]int }
 
-func countMoves(s *planning.Snapshot) *moves {
-	m := &moves{pods: map[workload]int{}, moved: map[workload]int{}}
+func countRecentMoves(s *planning.Snapshot) *moveCounts {
+	m := &moveCounts{pods: map[workload]int{}, moved: map[workload]int{}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for k := range n.Pods {
-			m.count(&n.Pods[k], s.Taken, n.Going)
+			m.addClass(&n.Pods[k], s.Taken, n.Going)
 		}
 	}
 	for i := range s.Waiting {
-		m.wait(&s.Waiting[i], s.Taken)
+		m.addPending(&s.Waiting[i], s.Taken)
 	}
 	return m
 }
 
-// wait counts the pods of a class that are on no node yet; those that wait on one
+// addPending counts the pods of a class that are on no node yet; those that wait on one
 // that goes are counted there.
-func (m *moves) wait(class *planning.PodClass, now time.Time) {
+func (m *moveCounts) addPending(class *planning.PodClass, now time.Time) {
 	on := func(pod planning.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
-	m.count(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), on)}, now, false)
+	m.addClass(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), on)}, now, false)
 }
 
-// count counts the pods of a class, of a node that stays or one that leaves.
-func (m *moves) count(class *planning.PodClass, now time.Time, leaves bool) {
+// addClass counts the pods of a class, of a node that stays or one that leaves.
+func (m *moveCounts) addClass(class *planning.PodClass, now time.Time, leaves bool) {
 	for i := range class.Pods {
 		pod := &class.Pods[i]
 		w := workloadOf(&class.Spec, pod)
 		if !pod.Going || class.Spec.OwnerKind == "StatefulSet" {
 			m.pods[w]++
 		}
-		if pod.Going && replacesLate(class.Spec.OwnerKind) || !pod.Going && (leaves || young(pod, now)) {
+		if pod.Going && isReplacedLate(class.Spec.OwnerKind) || !pod.Going && (leaves || isYoung(pod, now)) {
 			m.moved[w]++
 		}
 	}
 }
 
-// replacesLate reports whether what comes instead of a pod may come when that is gone,
+// isReplacedLate reports whether what comes instead of a pod may come when that is gone,
 // and not when it was asked to end: a StatefulSet waits for its name, and a Job may be
 // told to wait. Where it came at once after all, the two count twice for a while.
-func replacesLate(owner string) bool {
+func isReplacedLate(owner string) bool {
 	return owner != "ReplicaSet" && owner != "ReplicationController"
 }
 
-func young(pod *planning.PodRef, now time.Time) bool {
-	return !pod.Created.IsZero() && now.Before(pod.Created.Add(window))
+func isYoung(pod *planning.PodRef, now time.Time) bool {
+	return !pod.Created.IsZero() && now.Before(pod.Created.Add(evictionWindow))
 }
 
-// carries is how many pods of each workload would leave the nodes.
-func carries(nodes ...*candidate.Candidate) map[workload]int {
+// podsByWorkload is how many pods of each workload would leave the nodes.
+func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 	out := map[workload]int{}
 	for _, c := range nodes {
 		for i := range c.Node.Pods {
@@ -113,27 +113,27 @@ func carries(nodes ...*candidate.Candidate) map[workload]int {
 	return out
 }
 
-// evictions is what keeps a node alone because of how many pods were moved.
-func (r Restraint) evictions(c *candidate.Candidate, limit policy.Share) candidate.Objection {
+// checkEvictions is what keeps a node alone because of how many pods were moved.
+func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) candidate.Objection {
 	if !limit.Set() {
 		return candidate.Objection{}
 	}
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
-			if pod := &class.Pods[k]; !pod.Going && young(pod, r.now) {
+			if pod := &class.Pods[k]; !pod.Going && isYoung(pod, r.now) {
 				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("pod %s/%s was created %s ago, and under %s no pod is moved twice in an hour",
-					class.Spec.Namespace, pod.Name, r.ago(pod.Created), policy.EvictionsPerHour)}
+					class.Spec.Namespace, pod.Name, r.ageOf(pod.Created), policy.EvictionsPerHour)}
 			}
 		}
 	}
-	return r.moves.beyond(carries(c), c, limit)
+	return r.moves.firstExceeded(podsByWorkload(c), c, limit)
 }
 
-// Set is what keeps nodes from going together, or one of them now, because of how many
+// CheckSet is what keeps nodes from going together, or one of them now, because of how many
 // pods were moved, commands before this one included; and the nodes without which the
 // others might go.
-func (r Restraint) Set(nodes []*candidate.Candidate) (candidate.Objection, []*candidate.Candidate) {
+func (r Thresholds) CheckSet(nodes []*candidate.Candidate) (candidate.Objection, []*candidate.Candidate) {
 	var first candidate.Objection
 	var spoilers []*candidate.Candidate
 	if r.moves == nil {
@@ -141,24 +141,24 @@ func (r Restraint) Set(nodes []*candidate.Candidate) (candidate.Objection, []*ca
 	}
 	var fit []*candidate.Candidate
 	for _, c := range nodes {
-		no := r.together(append(fit, c))
-		if no.None() {
+		no := r.checkTogether(append(fit, c))
+		if no.IsNone() {
 			fit = append(fit, c)
 			continue
 		}
-		if spoilers = append(spoilers, c); first.None() {
+		if spoilers = append(spoilers, c); first.IsNone() {
 			first = no
 		}
 	}
 	return first, spoilers
 }
 
-// together asks of each node's pool whether all of the nodes may go.
-func (r Restraint) together(nodes []*candidate.Candidate) candidate.Objection {
-	sum := carries(nodes...)
+// checkTogether asks of each node's pool whether all of the nodes may go.
+func (r Thresholds) checkTogether(nodes []*candidate.Candidate) candidate.Objection {
+	sum := podsByWorkload(nodes...)
 	for _, c := range nodes {
-		if limit := r.asking[c.Node.NodePool].EvictionsPerHour; limit.Set() {
-			if no := r.moves.beyond(sum, c, limit); !no.None() {
+		if limit := r.policies[c.Node.NodePool].EvictionsPerHour; limit.Set() {
+			if no := r.moves.firstExceeded(sum, c, limit); !no.IsNone() {
 				return no
 			}
 		}
@@ -166,8 +166,8 @@ func (r Restraint) together(nodes []*candidate.Candidate) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// beyond is the first workload of the node of which too many pods would move.
-func (m *moves) beyond(sum map[workload]int, c *candidate.Candidate, limit policy.Share) candidate.Objection {
+// firstExceeded is the first workload of the node of which too many pods would move.
+func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate, limit policy.Share) candidate.Objection {
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
@@ -184,12 +184,12 @@ func (m *moves) beyond(sum map[workload]int, c *candidate.Candidate, limit polic
 	return candidate.Objection{}
 }
 
-// Take counts the pods of nodes that go.
-func (r Restraint) Take(nodes []*candidate.Candidate) {
+// AddMoves counts the pods of nodes that go.
+func (r Thresholds) AddMoves(nodes []*candidate.Candidate) {
 	if r.moves == nil {
 		return
 	}
-	for w, count := range carries(nodes...) {
+	for w, count := range podsByWorkload(nodes...) {
 		r.moves.moved[w] += count
 	}
 }

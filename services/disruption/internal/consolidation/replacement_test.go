@@ -42,7 +42,7 @@ func comes(options ...planning.Option) planning.PlannedNode {
 }
 
 // left writes what a verdict leaves: the options of each new node.
-func left(v consolidation.Verdict) (out []string) {
+func left(v consolidation.CheckedResult) (out []string) {
 	for _, n := range v.Result.Nodes {
 		var text strings.Builder
 		for _, o := range n.Options {
@@ -89,7 +89,7 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := fmt.Sprint(tt.news)
-			v := consolidation.Judge{}.Replace(tt.nodes, planning.Result{Nodes: tt.news})
+			v := consolidation.ReplacementRules{}.CheckReplacement(tt.nodes, planning.Result{Nodes: tt.news})
 			if v.Objection.Rule != tt.rule || v.Saved < tt.saved-1e-9 || v.Saved > tt.saved+1e-9 {
 				t.Fatalf("objection %+v, saves %v", v.Objection, v.Saved)
 			}
@@ -105,7 +105,7 @@ func TestReplace(t *testing.T) {
 
 // The claim's requirements say what its options are.
 func TestReplacePinsRequirements(t *testing.T) {
-	v := consolidation.Judge{}.Replace([]*candidate.Candidate{goes("large", od, 4)},
+	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{goes("large", od, 4)},
 		planning.Result{Nodes: []planning.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
 	reqs, n := v.Result.Nodes[0].Requirements, v.Result.Nodes[0]
 	types, _ := reqs[corev1.LabelInstanceTypeStable].Finite()
@@ -124,7 +124,7 @@ func many(count int) (out []planning.Option) {
 }
 
 func TestSpotToSpot(t *testing.T) {
-	judge := consolidation.Judge{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
+	judge := consolidation.ReplacementRules{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
 	}}
 	one := []*candidate.Candidate{goes("large", spot, 4)}
@@ -145,7 +145,7 @@ func TestSpotToSpot(t *testing.T) {
 		{"minValues that cannot be had", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := judge.Replace(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
+			v := judge.CheckReplacement(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
 			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Options) != tt.types {
 				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Options))
 			}
@@ -160,19 +160,19 @@ func demanding(n planning.PlannedNode, key string, values int) planning.PlannedN
 }
 
 func TestMinValuesAfterPrices(t *testing.T) {
-	judge := consolidation.Judge{Labels: func(_, _, name string) map[string]string {
+	judge := consolidation.ReplacementRules{Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name}
 	}}
 	options := []planning.Option{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
 	for values, rule := range map[int]string{2: "", 3: "min-values"} {
 		n := demanding(comes(options...), karpenter.LabelInstanceFamily, values)
 		one := []*candidate.Candidate{goes("large", od, 4)}
-		if v := judge.Replace(one, planning.Result{Nodes: []planning.PlannedNode{n}}); v.Objection.Rule != rule {
+		if v := judge.CheckReplacement(one, planning.Result{Nodes: []planning.PlannedNode{n}}); v.Objection.Rule != rule {
 			t.Errorf("%d values: %+v", values, v.Objection)
 		}
 		n.MinValuesRelaxed = true
-		v := judge.Replace(one, planning.Result{Nodes: []planning.PlannedNode{n}})
-		if !v.Objection.None() {
+		v := judge.CheckReplacement(one, planning.Result{Nodes: []planning.PlannedNode{n}})
+		if !v.Objection.IsNone() {
 			t.Fatalf("%d values, relaxed: %+v", values, v.Objection)
 		}
 		if got := v.Result.Nodes[0].Requirements[karpenter.LabelInstanceFamily].MinValues(); got != 2 {
@@ -186,21 +186,21 @@ func TestSpoilers(t *testing.T) {
 	a.Node.Name, b.Node.Name = "a", "b"
 	lost := planning.Result{Unplaced: []planning.Unplaced{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
 		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
-	v := consolidation.Judge{}.Replace([]*candidate.Candidate{a, b}, lost)
-	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web has no other place: the limit is reached" || !slices.Equal(v.Spoilers, []*candidate.Candidate{b}) {
+	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b}, lost)
+	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web has no other place: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
 		t.Errorf("verdict %+v", v)
 	}
 	c := goes("small", od, 1)
-	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{comes(offer("small", od, 1))}})
-	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c}) {
+	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{comes(offer("small", od, 1))}})
+	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c}) {
 		t.Errorf("verdict %+v", v)
 	}
 	two := []planning.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
-	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: two})
-	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c, a}) {
+	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: two})
+	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c, a}) {
 		t.Errorf("verdict %+v", v)
 	}
-	if v := (consolidation.Judge{}).Replace([]*candidate.Candidate{a}, planning.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
+	if v := (consolidation.ReplacementRules{}).CheckReplacement([]*candidate.Candidate{a}, planning.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
 		t.Errorf("what was not thought through: %+v", v)
 	}
 }
@@ -230,7 +230,7 @@ func TestBalanced(t *testing.T) {
 		{"two pools share what is saved by their prices", []*candidate.Candidate{&all[0], &all[2]}, 6, true},
 		{"and either may object", []*candidate.Candidate{&all[0], &all[2]}, 5.9, false},
 	} {
-		if no := scores.Objection(tt.nodes, tt.saved); no.None() != tt.good {
+		if no := scores.CheckScores(tt.nodes, tt.saved); no.IsNone() != tt.good {
 			t.Errorf("%s: %+v", tt.name, no)
 		}
 	}
@@ -239,8 +239,8 @@ func TestBalanced(t *testing.T) {
 func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(fixture.Pods("web", 3, "500m", "1Gi"))))
 	stock := fixture.Stock(s)
-	w := consolidation.NewWorth(&s, stock)
-	if w.Of(&s.Nodes[0]) <= 0 {
+	w := consolidation.NewShadowPrices(&s, stock)
+	if w.PodsValue(&s.Nodes[0]) <= 0 {
 		t.Fatalf("worth %+v", w)
 	}
 	tight := false
@@ -254,20 +254,20 @@ func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
 					price = o.PricePerHour
 				}
 			}
-			if w.Of(&full) > price*(1+1e-9) {
-				t.Errorf("a full %s is worth %v, and costs %v", typ.Name, w.Of(&full), price)
+			if w.PodsValue(&full) > price*(1+1e-9) {
+				t.Errorf("a full %s is worth %v, and costs %v", typ.Name, w.PodsValue(&full), price)
 			}
-			tight = tight || w.Of(&full) > price*(1-1e-6)
+			tight = tight || w.PodsValue(&full) > price*(1-1e-6)
 		}
 	}
 	if !tight {
 		t.Error("room is worth less than it costs everywhere")
 	}
 	empty := fixture.Snapshot(fixture.Pool())
-	if got := consolidation.NewWorth(&empty, stock); got != (consolidation.Worth{}) {
+	if got := consolidation.NewShadowPrices(&empty, stock); got != (consolidation.ShadowPrices{}) {
 		t.Errorf("of no pods: %+v", got)
 	}
-	if got := consolidation.NewWorth(&s, instancetypes.Stock{}); got != (consolidation.Worth{}) {
+	if got := consolidation.NewShadowPrices(&s, instancetypes.Stock{}); got != (consolidation.ShadowPrices{}) {
 		t.Errorf("of no market: %+v", got)
 	}
 }

@@ -45,16 +45,16 @@ const (
 // those, so it is not replaced again.
 const spotTypes = 15
 
-// Judge applies the rules of replacement.
-type Judge struct {
+// ReplacementRules applies the rules of replacement.
+type ReplacementRules struct {
 	// SpotToSpot lets spot replace spot.
 	SpotToSpot bool
 	// Labels are those of an instance type of a NodePool.
 	Labels func(nodePool, class, instanceType string) map[string]string
 }
 
-// Whole reports whether all pods found a place.
-func Whole(r planning.Result) candidate.Objection {
+// CheckAllPlaced reports whether all pods found a place.
+func CheckAllPlaced(r planning.Result) candidate.Objection {
 	if len(r.Unplaced) > 0 {
 		u := r.Unplaced[0]
 		detail := fmt.Sprintf("pod %s/%s has no other place", u.Namespace, u.Pods[0].Name)
@@ -69,8 +69,8 @@ func Whole(r planning.Result) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// Verdict is what is left of a simulation's result once the rules are applied.
-type Verdict struct {
+// CheckedResult is what is left of a simulation's result once the rules are applied.
+type CheckedResult struct {
 	// Result has only the options that may be launched.
 	Result planning.Result
 	// Saved is what the nodes cost less what replaces them is expected to cost, in US
@@ -78,16 +78,16 @@ type Verdict struct {
 	// where only spoilers stand against it.
 	Saved     float64
 	Objection candidate.Objection
-	// Spoilers are the nodes without which the objection might not stand, if it is
+	// RetryWithout are the nodes without which the objection might not stand, if it is
 	// about some of them.
-	Spoilers []*candidate.Candidate
+	RetryWithout []*candidate.Candidate
 }
 
-// Replace judges what would become of nodes. It changes nothing that others share.
-func (j Judge) Replace(nodes []*candidate.Candidate, r planning.Result) Verdict {
-	out := Verdict{Result: r, Objection: Whole(r)}
-	if !out.Objection.None() {
-		out.Spoilers = hosts(nodes, r)
+// CheckReplacement judges what would become of nodes. It changes nothing that others share.
+func (j ReplacementRules) CheckReplacement(nodes []*candidate.Candidate, r planning.Result) CheckedResult {
+	out := CheckedResult{Result: r, Objection: CheckAllPlaced(r)}
+	if !out.Objection.IsNone() {
+		out.RetryWithout = nodesOfUnplaced(nodes, r)
 		return out
 	}
 	if len(r.Nodes) > len(nodes) {
@@ -99,26 +99,26 @@ func (j Judge) Replace(nodes []*candidate.Candidate, r planning.Result) Verdict 
 		price += c.Price
 	}
 	out.Result.Nodes = slices.Clone(r.Nodes)
-	j.settle(nodes, price, &out)
-	if !out.Objection.None() {
+	j.narrowNodes(nodes, price, &out)
+	if !out.Objection.IsNone() {
 		return out
 	}
-	out.Result.PricePerHour = total(out.Result.Nodes)
+	out.Result.PricePerHour = totalPrice(out.Result.Nodes)
 	if out.Saved = price - out.Result.PricePerHour; out.Saved <= 0 {
 		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper"}
 	}
 	return out
 }
 
-// settle narrows each new node to what may be launched.
-func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict) {
+// narrowNodes narrows each new node to what may be launched.
+func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float64, out *CheckedResult) {
 	planned := out.Result.Nodes
-	spot := allSpot(nodes)
-	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return sells(&n, karpenter.CapacityTypeSpot) }) {
+	spot := areAllSpot(nodes)
+	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return hasCapacityType(&n, karpenter.CapacityTypeSpot) }) {
 		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, which the feature gate SpotToSpotConsolidation allows, and it is off"}
 		return
 	}
-	sum := total(planned)
+	sum := totalPrice(planned)
 	if len(planned) > 0 && sum >= price {
 		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf("what replaces it costs $%.4f an hour, and it costs $%.4f", sum, price)}
 		return
@@ -130,22 +130,22 @@ func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict)
 		if sum > 0 {
 			below = price * n.PricePerHour / sum
 		}
-		no := j.narrow(nodes, n, below, spot)
+		no := j.narrowOptions(nodes, n, below, spot)
 		if no.Rule == RuleSameType {
 			out.Saved = price - sum
-			out.Spoilers = append(out.Spoilers, same(nodes, n, out.Spoilers)...)
-		} else if !no.None() {
-			out.Objection, out.Spoilers = no, nil
+			out.RetryWithout = append(out.RetryWithout, sameTypeNode(nodes, n, out.RetryWithout)...)
+		} else if !no.IsNone() {
+			out.Objection, out.RetryWithout = no, nil
 			return
 		}
 		out.Objection = cmp.Or(out.Objection, no)
 	}
-	for i := 0; i < len(planned) && out.Objection.None(); i++ {
-		out.Objection = j.pin(&planned[i])
+	for i := 0; i < len(planned) && out.Objection.IsNone(); i++ {
+		out.Objection = j.pinRequirements(&planned[i])
 	}
 }
 
-func total(planned []planning.PlannedNode) float64 {
+func totalPrice(planned []planning.PlannedNode) float64 {
 	sum := 0.0
 	for i := range planned {
 		sum += planned[i].PricePerHour
@@ -153,8 +153,8 @@ func total(planned []planning.PlannedNode) float64 {
 	return sum
 }
 
-// hosts are the nodes whose pods found no place.
-func hosts(nodes []*candidate.Candidate, r planning.Result) []*candidate.Candidate {
+// nodesOfUnplaced are the nodes whose pods found no place.
+func nodesOfUnplaced(nodes []*candidate.Candidate, r planning.Result) []*candidate.Candidate {
 	lost := map[string]bool{}
 	for _, u := range r.Unplaced {
 		for _, pod := range u.Pods {
@@ -170,52 +170,52 @@ func hosts(nodes []*candidate.Candidate, r planning.Result) []*candidate.Candida
 	return out
 }
 
-// narrow leaves the options of one new node that cost less than a cap.
-func (j Judge) narrow(nodes []*candidate.Candidate, n *planning.PlannedNode, below float64, spot bool) candidate.Objection {
-	spotOnly := spot && sells(n, karpenter.CapacityTypeSpot)
-	keep(n, func(o planning.Option) bool {
+// narrowOptions leaves the options of one new node that cost less than a cap.
+func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, below float64, spot bool) candidate.Objection {
+	spotOnly := spot && hasCapacityType(n, karpenter.CapacityTypeSpot)
+	keepOptions(n, func(o planning.Option) bool {
 		return o.PricePerHour > 0 && o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
 	// Spot is tried first; if there is none, on-demand might be dearer than what goes.
-	if sells(n, karpenter.CapacityTypeSpot) && sells(n, karpenter.CapacityTypeOnDemand) {
-		keep(n, func(o planning.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
+	if hasCapacityType(n, karpenter.CapacityTypeSpot) && hasCapacityType(n, karpenter.CapacityTypeOnDemand) {
+		keepOptions(n, func(o planning.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
 	}
 	if len(n.Options) == 0 {
 		return candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper, however the launch falls out"}
 	}
 	if len(nodes) > 1 {
-		least := cheapestSame(nodes, n)
+		least := cheapestSameType(nodes, n)
 		cheaper := func(o planning.Option) bool { return least == 0 || o.PricePerHour < least }
 		if !slices.ContainsFunc(n.Options, cheaper) {
 			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would be of a type that goes: one of those nodes stays instead"}
 		}
-		keep(n, cheaper)
+		keepOptions(n, cheaper)
 	}
 	if len(nodes) == 1 && spotOnly {
-		return j.fewer(n)
+		return j.limitSpotTypes(n)
 	}
 	return candidate.Objection{}
 }
 
-// fewer cuts the list of a spot node that replaces a spot node.
-func (j Judge) fewer(n *planning.PlannedNode) candidate.Objection {
-	names := types(n)
+// limitSpotTypes cuts the list of a spot node that replaces a spot node.
+func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Objection {
+	names := typeNames(n)
 	if len(names) < spotTypes {
 		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
 	}
 	most := spotTypes
-	for most < len(names) && j.short(n, names[:most]) != "" {
+	for most < len(names) && j.missingMinValue(n, names[:most]) != "" {
 		most++
 	}
-	keep(n, func(o planning.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
+	keepOptions(n, func(o planning.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
 	return candidate.Objection{}
 }
 
-// pin writes down in the requirements what the options are, and asks whether enough
+// pinRequirements writes down in the requirements what the options are, and asks whether enough
 // of them are left for the pool.
-func (j Judge) pin(n *planning.PlannedNode) candidate.Objection {
-	names := types(n)
-	if key := j.short(n, names); key != "" && !n.MinValuesRelaxed {
+func (j ReplacementRules) pinRequirements(n *planning.PlannedNode) candidate.Objection {
+	names := typeNames(n)
+	if key := j.missingMinValue(n, names); key != "" && !n.MinValuesRelaxed {
 		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
 	}
 	var kinds []string
@@ -228,14 +228,14 @@ func (j Judge) pin(n *planning.PlannedNode) candidate.Objection {
 		With(karpenter.CapacityTypeLabelKey, planning.In(kinds...))
 	n.PricePerHour = n.Options[0].PricePerHour
 	if n.MinValuesRelaxed {
-		n.LowerMinValues(func(o planning.Option, key string) (string, bool) { return j.value(n, o, key) })
+		n.LowerMinValues(func(o planning.Option, key string) (string, bool) { return j.labelValue(n, o, key) })
 	}
 	return candidate.Objection{}
 }
 
-// short is a label of which the options of these types have fewer values than the
+// missingMinValue is a label of which the options of these types have fewer values than the
 // pool asks for, or "".
-func (j Judge) short(n *planning.PlannedNode, names []string) string {
+func (j ReplacementRules) missingMinValue(n *planning.PlannedNode, names []string) string {
 	for _, key := range slices.Sorted(maps.Keys(n.Requirements)) {
 		least := n.Requirements[key].MinValues()
 		if least == 0 {
@@ -243,7 +243,7 @@ func (j Judge) short(n *planning.PlannedNode, names []string) string {
 		}
 		seen := map[string]bool{}
 		for _, o := range n.Options {
-			if value, ok := j.value(n, o, key); ok && slices.Contains(names, o.InstanceType) {
+			if value, ok := j.labelValue(n, o, key); ok && slices.Contains(names, o.InstanceType) {
 				seen[value] = true
 			}
 		}
@@ -254,8 +254,8 @@ func (j Judge) short(n *planning.PlannedNode, names []string) string {
 	return ""
 }
 
-// value is the label of a node that is bought so.
-func (j Judge) value(n *planning.PlannedNode, o planning.Option, key string) (string, bool) {
+// labelValue is the label of a node that is bought so.
+func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.Option, key string) (string, bool) {
 	switch key {
 	case corev1.LabelInstanceTypeStable:
 		return o.InstanceType, true
@@ -270,9 +270,9 @@ func (j Judge) value(n *planning.PlannedNode, o planning.Option, key string) (st
 	return value, ok
 }
 
-// cheapestSame is the lowest price of a node that goes whose type the replacement
+// cheapestSameType is the lowest price of a node that goes whose type the replacement
 // might be; 0 if there is none.
-func cheapestSame(nodes []*candidate.Candidate, n *planning.PlannedNode) float64 {
+func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) float64 {
 	least := 0.0
 	for _, c := range nodes {
 		if least > 0 && c.Price >= least {
@@ -286,11 +286,11 @@ func cheapestSame(nodes []*candidate.Candidate, n *planning.PlannedNode) float64
 	return least
 }
 
-// same is the node that might stay as the replacement: of those that cost least
+// sameTypeNode is the node that might stay as the replacement: of those that cost least
 // among the types that it might be, the one that is to go last and stays for no
 // other replacement yet.
-func same(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
-	least := cheapestSame(nodes, n)
+func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
+	least := cheapestSameType(nodes, n)
 	for _, c := range slices.Backward(nodes) {
 		if slices.Contains(others, c) {
 			continue
@@ -303,8 +303,8 @@ func same(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candi
 	return nil
 }
 
-// keep narrows the options, which other nodes share.
-func keep(n *planning.PlannedNode, good func(planning.Option) bool) {
+// keepOptions narrows the options, which other nodes share.
+func keepOptions(n *planning.PlannedNode, good func(planning.Option) bool) {
 	if !slices.ContainsFunc(n.Options, func(o planning.Option) bool { return !good(o) }) {
 		return
 	}
@@ -317,8 +317,8 @@ func keep(n *planning.PlannedNode, good func(planning.Option) bool) {
 	n.Options = out
 }
 
-// types are the names in the options, the cheapest first.
-func types(n *planning.PlannedNode) []string {
+// typeNames are the names in the options, the cheapest first.
+func typeNames(n *planning.PlannedNode) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, o := range n.Options {
@@ -330,11 +330,11 @@ func types(n *planning.PlannedNode) []string {
 	return out
 }
 
-func sells(n *planning.PlannedNode, capacityType string) bool {
+func hasCapacityType(n *planning.PlannedNode, capacityType string) bool {
 	return slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.CapacityType == capacityType })
 }
 
-func allSpot(nodes []*candidate.Candidate) bool {
+func areAllSpot(nodes []*candidate.Candidate) bool {
 	return !slices.ContainsFunc(nodes, func(c *candidate.Candidate) bool {
 		return c.Node.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot
 	})

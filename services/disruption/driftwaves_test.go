@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/driftwaves"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
@@ -184,7 +184,7 @@ func TestBadImageStopsAfterCanary(t *testing.T) {
 		f.images("ami-bad")
 		f.run(3*60).want(t, "0s -2")
 		rules, detail := f.kept()
-		if !slices.Equal(rules, []string{canary.RuleHalted}) || !strings.Contains(detail, "RegistrationFailed") || !strings.Contains(detail, policy.DriftResume) {
+		if !slices.Equal(rules, []string{driftwaves.RuleHalted}) || !strings.Contains(detail, "RegistrationFailed") || !strings.Contains(detail, policy.DriftResume) {
 			t.Fatalf("nodes stay because of %v: %s", rules, detail)
 		}
 		if problems := Evaluate(f.Snapshot, f.stock, Options{}).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "NodePool default: drift is halted: a launch failed") {

@@ -19,7 +19,7 @@
 //   - Whenever a drifted node goes, there are fewer nodes that have to prove themselves,
 //     those on their way included, than have done so and the canary together.
 //   - While a fresh node ails, or a launch has failed since, no drifted node goes.
-package canary
+package driftwaves
 
 import (
 	"fmt"
@@ -41,28 +41,28 @@ const (
 	RuleHalted = "drift-halted"
 )
 
-// Rollout is how the drift of one NodePool goes on.
-type Rollout struct {
-	asked policy.Drift
-	now   time.Time
-	// size is of how many nodes the canary is.
-	size int
+// Waves is how the drift of one NodePool goes on.
+type Waves struct {
+	policy policy.Drift
+	now    time.Time
+	// canarySize is of how many nodes the canary is.
+	canarySize int
 	// fresh are the nodes of the pool that have not drifted and do not go, of those that
 	// came since the first did.
 	fresh []*planning.Node
-	// coming is how many nodes come that the snapshot does not have yet.
-	coming int
-	// halted is why it does not go on by itself, in words; empty where it does.
-	halted string
+	// launching is how many nodes come that the snapshot does not have yet.
+	launching int
+	// haltReason is why it does not go on by itself, in words; empty where it does.
+	haltReason string
 }
 
 // New reads off the snapshot how the drift of a pool goes on; nil where the pool does
 // not ask for waves. Without a number of its own the canary is one node.
-func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Rollout {
+func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Waves {
 	if !asked.Waves() {
 		return nil
 	}
-	r := &Rollout{asked: asked, now: s.Taken, coming: awaited(s, pool.Name)}
+	r := &Waves{policy: asked, now: s.Taken, launching: countLaunching(s, pool.Name)}
 	all := 0
 	var nodes []*planning.Node
 	var members []drift.Member
@@ -76,19 +76,19 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Ro
 		}
 		nodes, members = append(nodes, n), append(members, drift.MemberOf(n))
 	}
-	came := drift.NewRollout(pool, classOf(s, pool), members, asked, s.Taken)
+	came := drift.NewRollout(pool, findNodeClass(s, pool), members, asked, s.Taken)
 	for _, i := range came.Fresh {
 		r.fresh = append(r.fresh, nodes[i])
 	}
-	r.size, r.halted = max(1, asked.Canary.Of(all)), came.Halted()
+	r.canarySize, r.haltReason = max(1, asked.Canary.Of(all)), came.Halted()
 	if asked.Resume.After(s.Taken) {
-		r.asked.Resume = time.Time{} // It is said for later.
+		r.policy.Resume = time.Time{} // It is said for later.
 	}
 	return r
 }
 
-// classOf is the pool's node class, or nil.
-func classOf(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
+// findNodeClass is the pool's node class, or nil.
+func findNodeClass(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	for i := range s.NodeClasses {
 		if ref != nil && s.NodeClasses[i].Name == ref.Name {
@@ -98,9 +98,9 @@ func classOf(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeC
 	return nil
 }
 
-// awaited counts the replacements of proposals that act which the snapshot does not
+// countLaunching counts the replacements of proposals that act which the snapshot does not
 // have yet.
-func awaited(s *planning.Snapshot, pool string) int {
+func countLaunching(s *planning.Snapshot, pool string) int {
 	claims, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
 		claims[s.Nodes[i].Claim] = true
@@ -119,27 +119,27 @@ func awaited(s *planning.Snapshot, pool string) int {
 	return len(names)
 }
 
-// Take counts nodes that are to come for a drifted node.
-func (r *Rollout) Take(come int) {
+// AddLaunches counts nodes that are to come for a drifted node.
+func (r *Waves) AddLaunches(come int) {
 	if r != nil {
-		r.coming += come
+		r.launching += come
 	}
 }
 
 // Objection is why a node of the pool that drifted at a time may not go now.
-func (r *Rollout) Objection(since time.Time) candidate.Objection {
+func (r *Waves) Objection(since time.Time) candidate.Objection {
 	if r == nil {
 		return candidate.Objection{}
 	}
-	if r.halted != "" {
-		return candidate.Objection{Rule: RuleHalted, Detail: r.halted}
+	if r.haltReason != "" {
+		return candidate.Objection{Rule: RuleHalted, Detail: r.haltReason}
 	}
-	unproved, good := r.coming, 0
+	unproved, good := r.launching, 0
 	var until []time.Time
 	for _, n := range r.fresh {
-		at, begun := r.proof(n)
+		at, begun := r.provenAt(n)
 		switch {
-		case !begun && n.Created.Before(r.asked.Resume):
+		case !begun && n.Created.Before(r.policy.Resume):
 			// Somebody has seen to it: it may never come, and holds nobody up.
 		case !begun:
 			unproved++
@@ -150,24 +150,24 @@ func (r *Rollout) Objection(since time.Time) candidate.Objection {
 			good++
 		}
 	}
-	if limit := r.allowed(good); good+unproved >= limit {
+	if limit := r.waveLimit(good); good+unproved >= limit {
 		slices.SortFunc(until, time.Time.Compare)
-		return candidate.Objection{Rule: RuleCanary, Detail: r.waits(limit, good, until)}
+		return candidate.Objection{Rule: RuleCanary, Detail: r.describeWait(limit, good, until)}
 	}
 	return candidate.Objection{}
 }
 
-// allowed is how many fresh nodes there may be when so many have proved themselves.
-func (r *Rollout) allowed(good int) int {
-	limit := r.size
-	for wave := r.size; good >= limit; limit += wave {
+// waveLimit is how many fresh nodes there may be when so many have proved themselves.
+func (r *Waves) waveLimit(good int) int {
+	limit := r.canarySize
+	for wave := r.canarySize; good >= limit; limit += wave {
 		wave *= 2
 	}
 	return limit
 }
 
-// proof is when the node has proved itself; false while it has not begun to.
-func (r *Rollout) proof(n *planning.Node) (time.Time, bool) {
+// provenAt is when the node has proved itself; false while it has not begun to.
+func (r *Waves) provenAt(n *planning.Node) (time.Time, bool) {
 	if !n.Initialized || !n.Ready {
 		return time.Time{}, false
 	}
@@ -175,12 +175,12 @@ func (r *Rollout) proof(n *planning.Node) (time.Time, bool) {
 	if n.ReadySince.After(since) {
 		since = n.ReadySince
 	}
-	return since.Add(r.asked.Bake), true
+	return since.Add(r.policy.Bake), true
 }
 
-// waits says what is waited for, and until when at least.
-func (r *Rollout) waits(limit, good int, until []time.Time) string {
-	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.asked.Bake)
+// describeWait says what is waited for, and until when at least.
+func (r *Waves) describeWait(limit, good int, until []time.Time) string {
+	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.policy.Bake)
 	if more := limit - good; len(until) >= more {
 		out += "; the next may go at " + until[more-1].UTC().Format(time.RFC3339)
 	}

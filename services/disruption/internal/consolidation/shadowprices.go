@@ -10,72 +10,72 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// Worth is what room is worth at what the market sells it for: the prices of a core
+// ShadowPrices is what room is worth at what the market sells it for: the prices of a core
 // and of a byte for an hour, in US dollars, at which no type that can be bought is
 // worth more than it costs. A node that costs more than its pods are worth wastes
 // the difference.
-type Worth struct{ Core, Byte float64 }
+type ShadowPrices struct{ Core, Byte float64 }
 
-// NewWorth finds the prices at which the pods of all nodes together are worth most:
+// NewShadowPrices finds the prices at which the pods of all nodes together are worth most:
 // the dual of buying for them what is cheapest, if nodes and pods were divisible.
-func NewWorth(s *planning.Snapshot, stock instancetypes.Stock) Worth {
+func NewShadowPrices(s *planning.Snapshot, stock instancetypes.Stock) ShadowPrices {
 	var cores, bytes float64
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Claim != "" {
-			cores += amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
-			bytes += amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
+			cores += amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.Daemons, corev1.ResourceCPU)
+			bytes += amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.Daemons, corev1.ResourceMemory)
 		}
 	}
 	var sold []packing.Sold
-	for _, g := range market(s, stock) {
+	for _, g := range ordinaryTypes(s, stock) {
 		sold = append(sold, packing.Sold{Room: []float64{g.cores, g.bytes}, Price: g.price})
 	}
 	prices := packing.Prices([]float64{max(cores, 0), max(bytes, 0)}, sold)
-	return Worth{Core: prices[0], Byte: prices[1]}
+	return ShadowPrices{Core: prices[0], Byte: prices[1]}
 }
 
-// Of is what a node's pods are worth, in US dollars an hour.
-func (w Worth) Of(n *planning.Node) float64 {
-	cores := amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
-	bytes := amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
+// PodsValue is what a node's pods are worth, in US dollars an hour.
+func (w ShadowPrices) PodsValue(n *planning.Node) float64 {
+	cores := amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.Daemons, corev1.ResourceCPU)
+	bytes := amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.Daemons, corev1.ResourceMemory)
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
 }
 
-// PerPod is what each pod of nodes that cost more than their pods are worth would save
+// WastePerPod is what each pod of nodes that cost more than their pods are worth would save
 // on average, in US dollars an hour, if all that these nodes waste were saved; 0 if
 // none does.
-func (w Worth) PerPod(nodes []*candidate.Candidate) float64 {
+func (w ShadowPrices) WastePerPod(nodes []*candidate.Candidate) float64 {
 	waste, pods := 0.0, 0
 	for _, c := range nodes {
-		if over := c.Price - w.Of(c.Node); over > 0 {
+		if over := c.Price - w.PodsValue(c.Node); over > 0 {
 			waste, pods = waste+over, pods+c.Pods
 		}
 	}
 	return waste / float64(max(pods, 1))
 }
 
-// goods are what one type holds, and its lowest price.
-type goods struct {
+// pricedType are what one type holds, and its lowest price.
+type pricedType struct {
 	cores, bytes, price float64
 	// ordinary types are neither exotic nor reserved.
 	ordinary bool
 }
 
-// market lists what ordinary pods of the pools may be put on, with what daemons leave
+// ordinaryTypes lists what ordinary pods of the pools may be put on, with what daemons leave
 // of it. Reservations are paid for anyway, and say nothing of the market.
-func market(s *planning.Snapshot, stock instancetypes.Stock) []goods {
-	var daemons goods
+func ordinaryTypes(s *planning.Snapshot, stock instancetypes.Stock) []pricedType {
+	var daemons pricedType
 	for i := range s.DaemonSets {
-		daemons.cores += amount(s.DaemonSets[i].Requests, corev1.ResourceCPU)
-		daemons.bytes += amount(s.DaemonSets[i].Requests, corev1.ResourceMemory)
+		daemons.cores += amountOf(s.DaemonSets[i].Requests, corev1.ResourceCPU)
+		daemons.bytes += amountOf(s.DaemonSets[i].Requests, corev1.ResourceMemory)
 	}
-	var out []goods
+	var out []pricedType
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
 		if pool.Static() || pool.Spec.Template.Spec.NodeClassRef == nil {
 			continue
 		}
-		for _, g := range shelf(pool, stock) {
+		for _, g := range listTypes(pool, stock) {
 			if g.cores, g.bytes = g.cores-daemons.cores, g.bytes-daemons.bytes; g.ordinary && g.cores > 0 && g.bytes > 0 {
 				out = append(out, g)
 			}
@@ -84,20 +84,20 @@ func market(s *planning.Snapshot, stock instancetypes.Stock) []goods {
 	return out
 }
 
-// shelf lists what a pool may buy: each type at its lowest price, and at the lowest
+// listTypes lists what a pool may buy: each type at its lowest price, and at the lowest
 // of its reservations.
-func shelf(pool *karpenter.NodePool, stock instancetypes.Stock) []goods {
-	var out []goods
+func listTypes(pool *karpenter.NodePool, stock instancetypes.Stock) []pricedType {
+	var out []pricedType
 	wanted := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
 	types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
 	for k := range types {
 		t := &types[k]
-		if !suits(t.Labels, wanted) {
+		if !matchesLabels(t.Labels, wanted) {
 			continue
 		}
-		g := goods{cores: amount(t.Allocatable, corev1.ResourceCPU), bytes: amount(t.Allocatable, corev1.ResourceMemory)}
+		g := pricedType{cores: amountOf(t.Allocatable, corev1.ResourceCPU), bytes: amountOf(t.Allocatable, corev1.ResourceMemory)}
 		for _, reserved := range []bool{false, true} {
-			if g.price = lowest(t, wanted, reserved); g.price > 0 {
+			if g.price = lowestPrice(t, wanted, reserved); g.price > 0 {
 				g.ordinary = !reserved && !t.Exotic
 				out = append(out, g)
 			}
@@ -106,30 +106,30 @@ func shelf(pool *karpenter.NodePool, stock instancetypes.Stock) []goods {
 	return out
 }
 
-// lowest is the price of the type's cheapest offer that the pool may buy, or 0.
-func lowest(t *instancetypes.Type, wanted planning.Requirements, reserved bool) float64 {
+// lowestPrice is the price of the type's cheapest offer that the pool may buy, or 0.
+func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved bool) float64 {
 	least := 0.0
 	for i := range t.Offers {
 		o := &t.Offers[i]
 		if !o.Available || o.Unpriced || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
-		if suits(placeOf(o), wanted) {
+		if matchesLabels(offerLabels(o), wanted) {
 			least = o.PricePerHour
 		}
 	}
 	return least
 }
 
-// placeOf are the labels that an offer gives to a node.
-func placeOf(o *instancetypes.Offer) map[string]string {
+// offerLabels are the labels that an offer gives to a node.
+func offerLabels(o *instancetypes.Offer) map[string]string {
 	return map[string]string{
 		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
 	}
 }
 
-// suits reports that no label is one that is not wanted.
-func suits(labels map[string]string, wanted planning.Requirements) bool {
+// matchesLabels reports that no label is one that is not wanted.
+func matchesLabels(labels map[string]string, wanted planning.Requirements) bool {
 	for key, values := range wanted {
 		if value, ok := labels[key]; ok && !values.Has(value) {
 			return false
@@ -138,7 +138,7 @@ func suits(labels map[string]string, wanted planning.Requirements) bool {
 	return true
 }
 
-func amount(of corev1.ResourceList, name corev1.ResourceName) float64 {
+func amountOf(of corev1.ResourceList, name corev1.ResourceName) float64 {
 	q := of[name]
 	return q.AsApproximateFloat64()
 }

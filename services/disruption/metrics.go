@@ -32,8 +32,8 @@ const (
 	Scores Counted = "scores"
 )
 
-// Tally is what a look counts beside its findings.
-type Tally struct {
+// EvaluationMetrics is what a look counts beside its findings.
+type EvaluationMetrics struct {
 	// Eligible are nodes by the reason for which they may go.
 	Eligible map[karpenter.DisruptionReason]int
 	// Exhausted are the methods of which some simulation ended before its work was
@@ -43,18 +43,18 @@ type Tally struct {
 	Moves []Move
 }
 
-// tally counts the nodes that may go as far as they are concerned themselves. It is
+// countEligible counts the nodes that may go as far as they are concerned themselves. It is
 // asked before any is taken.
-func (p *pass) tally() {
+func (p *evaluation) countEligible() {
 	eligible := map[karpenter.DisruptionReason]int{}
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		may := map[karpenter.DisruptionReason]bool{}
 		for _, m := range []Method{Emptiness, Drift, StaticDrift, Expiration, SingleNode} {
-			if m == Emptiness && !c.Empty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
+			if m == Emptiness && !c.IsEmpty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
 				continue
 			}
-			may[m.reason()] = may[m.reason()] || p.objection(m, c).None()
+			may[m.budgetReason()] = may[m.budgetReason()] || p.checkNode(m, c).IsNone()
 		}
 		for reason, free := range may {
 			if free {
@@ -62,36 +62,36 @@ func (p *pass) tally() {
 			}
 		}
 	}
-	p.findings.Tally.Eligible = eligible
+	p.findings.Metrics.Eligible = eligible
 }
 
-// tried counts an attempt.
-func (p *pass) tried(a *attempt) {
+// countAttempt counts an attempt.
+func (p *evaluation) countAttempt(a *attempt) {
 	if a.objection.Rule == consolidation.RuleBalanced {
-		p.rejected(a)
+		p.countRejected(a)
 	}
 	if !a.Result.Partial {
 		return
 	}
-	if p.findings.Tally.Exhausted == nil {
-		p.findings.Tally.Exhausted = map[Method]bool{}
+	if p.findings.Metrics.Exhausted == nil {
+		p.findings.Metrics.Exhausted = map[Method]bool{}
 	}
-	p.findings.Tally.Exhausted[a.Method] = true
+	p.findings.Metrics.Exhausted[a.Method] = true
 }
 
-// measured is evaluate with the time that each method takes told.
-func (s Service) measured(snapshot planning.Snapshot, stock instancetypes.Stock) Findings {
-	return evaluate(snapshot, stock, s.Options, func(m Method, find func()) {
+// evaluateTimed is evaluate with the time that each method takes told.
+func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.Stock) Findings {
+	return evaluateWith(snapshot, stock, s.Options, func(m Method, find func()) {
 		began := s.Now()
 		find()
 		if s.Count != nil {
-			s.Count(Evaluations, s.Now().Sub(began).Seconds(), m.reason().Label(), karpenter.ConsolidationType(string(m)))
+			s.Count(Evaluations, s.Now().Sub(began).Seconds(), m.budgetReason().Label(), karpenter.ConsolidationType(string(m)))
 		}
 	})
 }
 
-// count tells what was tallied, to whoever listens.
-func (s Service) count(t Tally) {
+// countFindings tells what was tallied, to whoever listens.
+func (s Service) countFindings(t EvaluationMetrics) {
 	if s.Count == nil {
 		return
 	}

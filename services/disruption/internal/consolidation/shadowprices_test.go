@@ -14,9 +14,9 @@ func TestPerPod(t *testing.T) {
 		fixture.Node("idle", "t4g.large"),
 		fixture.Node("half", "t4g.large", fixture.With(fixture.Pods("web", 4, "250m", "1Gi"))),
 		fixture.Node("full", "t4g.large", fixture.With(fixture.Pods("shop", 2, "1", "1Gi"))))
-	all := candidate.Survey(&s, fixture.Stock(s))
+	all := candidate.FindAll(&s, fixture.Stock(s))
 	price := all[0].Price
-	worth := consolidation.Worth{Core: price / 2} // A core of two costs half.
+	worth := consolidation.ShadowPrices{Core: price / 2} // A core of two costs half.
 	for _, tt := range []struct {
 		name  string
 		nodes []*candidate.Candidate
@@ -28,7 +28,7 @@ func TestPerPod(t *testing.T) {
 		{"a node without pods", []*candidate.Candidate{&all[0], &all[1]}, price * 1.5 / 4},
 		{"no pods at all", []*candidate.Candidate{&all[0]}, price},
 	} {
-		if got := worth.PerPod(tt.nodes); math.Abs(got-tt.want) > 1e-12 {
+		if got := worth.WastePerPod(tt.nodes); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%s: $%.6f for each pod, want $%.6f", tt.name, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package canary_test
+package driftwaves_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/driftwaves"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -70,31 +70,31 @@ func TestCanaryObjections(t *testing.T) {
 		want, says string
 	}{
 		{"the first", []planning.Node{old(), old()}, "", ""},
-		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, canary.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
-		{"while one is on its way", []planning.Node{old(), old(acting("x"))}, canary.RuleCanary, ""},
+		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
+		{"while one is on its way", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
 		{"it has come", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
 		{"others' are on their way", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
-		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, canary.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
+		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
 		{"which it has", []planning.Node{old(), came(bake)}, "", ""},
-		{"and not in between", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, canary.RuleCanary, "12:29:00Z"},
+		{"and not in between", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
 		{"twice as many in the second wave", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
-		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, canary.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
+		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
 		{"until they have come", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
-		{"what was there before proves nothing", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, canary.RuleCanary, ""},
+		{"what was there before proves nothing", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
 		{"nor hinders", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},
 		{"nor does another pool's", []planning.Node{old(), came(time.Minute, elsewhere)}, "", ""},
 		{"nor one that goes", []planning.Node{old(), came(time.Minute, going)}, "", ""},
 		{"who drifts late counts on what came since", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
-		{"but goes with nobody else", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, canary.RuleCanary, ""},
-		{"one that drifted long ago proves nothing for others", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, canary.RuleCanary, ""},
-		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, canary.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
-		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, canary.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
+		{"but goes with nobody else", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
+		{"one that drifted long ago proves nothing for others", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, driftwaves.RuleCanary, ""},
+		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
+		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
 		{"but is replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := planning.Snapshot{Taken: noon, Nodes: tt.nodes}
-			got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, share(t, "1")).Objection(tt.nodes[0].Drift.Since)
-			if got.Rule != tt.want || !strings.Contains(got.Detail, tt.says) || (got.Detail == "") != got.None() {
+			got := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, share(t, "1")).Objection(tt.nodes[0].Drift.Since)
+			if got.Rule != tt.want || !strings.Contains(got.Detail, tt.says) || (got.Detail == "") != got.IsNone() {
 				t.Errorf("got %+v, want %s: %s", got, tt.want, tt.says)
 			}
 		})
@@ -110,14 +110,14 @@ func TestResumeSkipsFailedNodes(t *testing.T) {
 	}{
 		"for one that does not come":            {came(20*time.Minute, coming), ago(time.Minute), ""},
 		"for one that is sick":                  {came(40*time.Minute, sick), ago(time.Minute), ""},
-		"not for one that has come since":       {came(20*time.Minute, sick), ago(30 * time.Minute), canary.RuleHalted},
-		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), canary.RuleCanary},
-		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), canary.RuleCanary},
+		"not for one that has come since":       {came(20*time.Minute, sick), ago(30 * time.Minute), driftwaves.RuleHalted},
+		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
+		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
 	} {
 		s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old(), tt.node}}
 		drift := share(t, "1")
 		drift.Resume = tt.resume
-		if got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, drift).Objection(ago(time.Hour)); got.Rule != tt.want {
+		if got := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, drift).Objection(ago(time.Hour)); got.Rule != tt.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -131,20 +131,20 @@ func TestCanarySize(t *testing.T) {
 	s.Nodes = append(s.Nodes, came(time.Minute, coming))
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	for asked, want := range map[string]int{"10%": 2, "1": 0, "4": 3, "0": 0, "0%": 0, "100%": 24} {
-		r, goes := canary.New(&s, pool, share(t, asked)), 0
-		for r.Objection(ago(time.Hour)).None() {
-			r.Take(1)
+		r, goes := driftwaves.New(&s, pool, share(t, asked)), 0
+		for r.Objection(ago(time.Hour)).IsNone() {
+			r.AddLaunches(1)
 			goes++
 		}
 		if goes != want {
 			t.Errorf("%s of 25, one of which is coming: %d go, want %d", asked, goes, want)
 		}
 	}
-	r := canary.New(&s, pool, policy.Drift{})
-	if r.Take(9); r != nil || !r.Objection(ago(time.Hour)).None() {
+	r := driftwaves.New(&s, pool, policy.Drift{})
+	if r.AddLaunches(9); r != nil || !r.Objection(ago(time.Hour)).IsNone() {
 		t.Errorf("nobody asks: %+v", r)
 	}
-	if r := canary.New(&s, pool, policy.Drift{Bake: bake}); r.Objection(ago(time.Hour)).Rule != canary.RuleCanary {
+	if r := driftwaves.New(&s, pool, policy.Drift{Bake: bake}); r.Objection(ago(time.Hour)).Rule != driftwaves.RuleCanary {
 		t.Error("without a number there is no canary")
 	}
 }
@@ -201,8 +201,8 @@ func TestLaunchFailuresHaltDrift(t *testing.T) {
 			s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
 			drift := share(t, "1")
 			drift.Resume = tt.resume
-			got := canary.New(&s, pool, drift).Objection(ago(time.Hour))
-			if (got.Rule == canary.RuleHalted) != tt.halted || tt.halted && !strings.Contains(got.Detail, "RegistrationFailed: Failed to register node") {
+			got := driftwaves.New(&s, pool, drift).Objection(ago(time.Hour))
+			if (got.Rule == driftwaves.RuleHalted) != tt.halted || tt.halted && !strings.Contains(got.Detail, "RegistrationFailed: Failed to register node") {
 				t.Errorf("got %+v, want halted %v", got, tt.halted)
 			}
 		})
@@ -236,12 +236,12 @@ func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 				unproved++
 			}
 		}
-		r := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, p.Drift)
-		for r.Objection(ago(time.Hour)).None() {
+		r := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, p.Drift)
+		for r.Objection(ago(time.Hour)).IsNone() {
 			if unproved >= proved+size {
 				t.Fatalf("with %d proved and %d to be proved another may go", proved, unproved)
 			}
-			r.Take(1)
+			r.AddLaunches(1)
 			unproved++
 		}
 	})
