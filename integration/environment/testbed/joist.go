@@ -44,6 +44,7 @@ func (w *World) StartJoist(dir string, lambda bool) {
 func (w *World) startFunction(dir, service string) {
 	f, m := w.worker(service)
 	environ := w.functionEnviron(service)
+	w.functionNames = append(w.functionNames, f.FunctionName)
 	w.functions = append(w.functions, run(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
 	q, _ := w.Broker.Lookup(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{
@@ -66,6 +67,9 @@ func (w *World) Crash() {
 		for _, p := range list {
 			p.kill()
 		}
+	}
+	for _, name := range w.functionNames {
+		w.Server.Lambda.ExitProcess(name)
 	}
 	for _, list := range [][]*process{w.processes, w.functions} {
 		for i, p := range list {

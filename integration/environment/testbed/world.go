@@ -79,6 +79,8 @@ type World struct {
 
 	options              Options
 	processes, functions []*process
+	// functionNames has the function of each process of functions.
+	functionNames []string
 	// dead are those that were killed and have successors.
 	dead []*process
 	// trouble takes what goes wrong beside the scenario.

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -122,5 +123,31 @@ func TestLambdaWithoutAProcess(t *testing.T) {
 	w := start(t)
 	if _, err := w.Lambda.Invoke(t.Context(), "nobody", []byte(`{}`), 10*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLambdaProcessExits takes an event without answering it, as a process does that is
+// killed. The invocation ends at once and not at its timeout.
+func TestLambdaProcessExits(t *testing.T) {
+	w := start(t)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := w.Lambda.Invoke(t.Context(), "killed", []byte(`{}`), time.Minute)
+		failed <- err
+	}()
+	next, err := http.Get("http://" + lambdaruntime.Address(strings.TrimPrefix(w.URL, "http://"), "killed") + "/2018-06-01/runtime/invocation/next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Body.Close()
+	w.Lambda.ExitProcess("other")
+	w.Lambda.ExitProcess("killed")
+	select {
+	case err := <-failed:
+		if err == nil || !strings.Contains(err.Error(), "Runtime.ExitError") {
+			t.Errorf("the invocation ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the invocation does not end")
 	}
 }

@@ -33,6 +33,9 @@ type Runtime struct {
 // invocation is one event that waits for its answer.
 type invocation struct {
 	id       string
+	function string
+	// taken is true once a process of the function has the event.
+	taken    bool
 	payload  []byte
 	deadline time.Time
 	answer   chan answer
@@ -59,7 +62,7 @@ func (l *Runtime) Invoke(ctx context.Context, function string, payload []byte, t
 	deadline, _ := ctx.Deadline()
 	l.mu.Lock()
 	l.serial++
-	call := &invocation{id: fmt.Sprintf("invocation-%d", l.serial), payload: payload, deadline: deadline, answer: make(chan answer, 1)}
+	call := &invocation{id: fmt.Sprintf("invocation-%d", l.serial), function: function, payload: payload, deadline: deadline, answer: make(chan answer, 1)}
 	l.pending[call.id] = call
 	l.mu.Unlock()
 	defer func() {
@@ -132,12 +135,29 @@ func (l *Runtime) next(w http.ResponseWriter, r *http.Request, function string) 
 	select {
 	case <-r.Context().Done():
 	case call := <-l.function(function):
+		l.mu.Lock()
+		call.taken = true
+		l.mu.Unlock()
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", call.id)
 		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(call.deadline.UnixMilli(), 10))
 		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:123456789012:function:"+function)
 		w.Header().Set("Content-Type", "application/json")
-		// A process that is gone by now answers nothing, and the invocation times out.
+		// If the process is gone, ExitProcess ends the invocation.
 		_, _ = w.Write(call.payload)
+	}
+}
+
+// ExitProcess fails the invocations that processes of the function have taken and not
+// answered, as Lambda does at once when a function's process exits. Call it when the
+// function's only process has ended.
+func (l *Runtime) ExitProcess(function string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, call := range l.pending {
+		if call.function == function && call.taken {
+			delete(l.pending, id)
+			call.answer <- answer{err: fmt.Errorf("function %s failed: Runtime.ExitError: its process exited", function)}
+		}
 	}
 }
 
