@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// entries are those of the corpus whose name has the text.
-func entries(t *testing.T, text string) []noticetest.Entry {
+// corpusEntries are those of the corpus whose name has the text.
+func corpusEntries(t *testing.T, text string) []noticetest.Entry {
 	t.Helper()
 	var out []noticetest.Entry
 	for _, e := range noticetest.Corpus(start) {
@@ -31,27 +31,27 @@ func entries(t *testing.T, text string) []noticetest.Entry {
 	return out
 }
 
-// trueWarning is a true spot warning of ours.
-func trueWarning(t *testing.T) []byte { return entries(t, "spot: as AWS writes it")[0].Body }
+// spotWarning is a true spot warning of ours.
+func spotWarning(t *testing.T) []byte { return corpusEntries(t, "spot: as AWS writes it")[0].Body }
 
-// refused hands over a body, of which nothing may come.
-func refused(t *testing.T, name string, body []byte, want ...fault.Kind) {
+// requireRefused hands over a body, of which nothing may come.
+func requireRefused(t *testing.T, name string, body []byte, want ...fault.Kind) {
 	t.Helper()
-	b := corpusBench()
-	err := b.deliver(t, noticetest.Entry{Body: body})
-	if !fault.Is(err, want...) || len(b.said) > 0 {
-		t.Errorf("%s: %v, and %d facts; want %v and none", name, err, len(b.said), want)
+	b := newCorpusFixture()
+	err := b.deliverEntry(t, noticetest.Entry{Body: body})
+	if !fault.Is(err, want...) || len(b.published) > 0 {
+		t.Errorf("%s: %v, and %d facts; want %v and none", name, err, len(b.published), want)
 	}
 }
 
 // TestForgedEvents are those that somebody else made up: of our instance in
 // another's name, and envelopes of our own that interruption does not take.
 func TestForgedEvents(t *testing.T) {
-	true1 := string(trueWarning(t))
-	refused(t, "of our own source", []byte(strings.Replace(true1, `"aws.ec2"`, `"com.example"`, 1)), fault.Foreign)
-	refused(t, "of a source in capitals", []byte(strings.Replace(true1, `"aws.ec2"`, `"AWS.EC2"`, 1)), fault.Poison)
-	refused(t, "of two instances", []byte(strings.Replace(true1, noticetest.Ours[0], noticetest.Ours[1], 1)), fault.Poison)
-	refused(t, "in a detail alone", []byte(`{"detail":`+true1+`}`), fault.Poison)
+	true1 := string(spotWarning(t))
+	requireRefused(t, "of our own source", []byte(strings.Replace(true1, `"aws.ec2"`, `"com.example"`, 1)), fault.Foreign)
+	requireRefused(t, "of a source in capitals", []byte(strings.Replace(true1, `"aws.ec2"`, `"AWS.EC2"`, 1)), fault.Poison)
+	requireRefused(t, "of two instances", []byte(strings.Replace(true1, noticetest.Ours[0], noticetest.Ours[1], 1)), fault.Poison)
+	requireRefused(t, "in a detail alone", []byte(`{"detail":`+true1+`}`), fault.Poison)
 	for _, b := range []event.Body{
 		event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: noticetest.Ours[0], Noticed: start, Deadline: start.Add(time.Minute)},
 		event.InstanceGone{InstanceID: noticetest.Ours[0], Shown: start},
@@ -65,48 +65,48 @@ func TestForgedEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bench := corpusBench()
-			if err := bench.deliver(t, noticetest.Entry{Body: body}); err == nil || len(bench.said) > 0 || bench.asked > 0 {
-				t.Errorf("an envelope %s of cluster %s: %v, %d facts, %d calls", e.Type, of.Name, err, len(bench.said), bench.asked)
+			bench := newCorpusFixture()
+			if err := bench.deliverEntry(t, noticetest.Entry{Body: body}); err == nil || len(bench.published) > 0 || bench.describeCalls > 0 {
+				t.Errorf("an envelope %s of cluster %s: %v, %d facts, %d calls", e.Type, of.Name, err, len(bench.published), bench.describeCalls)
 			}
 		}
 	}
 }
 
 func TestForeignAccountAndRegion(t *testing.T) {
-	for _, e := range append(entries(t, "of another account"), entries(t, "of another region")...) {
-		refused(t, e.Name, e.Body, fault.Foreign, fault.Poison)
+	for _, e := range append(corpusEntries(t, "of another account"), corpusEntries(t, "of another region")...) {
+		requireRefused(t, e.Name, e.Body, fault.Foreign, fault.Poison)
 	}
 }
 
 // TestDuplicatedEvents delivers one warning ten times: each says the same fact with
 // the same id, so that whoever hears it can tell, and EC2 is asked once.
 func TestDuplicatedEvents(t *testing.T) {
-	b := corpusBench()
+	b := newCorpusFixture()
 	for range 10 {
-		if err := b.deliver(t, noticetest.Entry{Body: trueWarning(t)}); err != nil {
+		if err := b.deliverEntry(t, noticetest.Entry{Body: spotWarning(t)}); err != nil {
 			t.Fatal(err)
 		}
 		b.now = b.now.Add(time.Second)
 	}
-	for _, said := range b.said[1:] {
-		if said.ID != b.said[0].ID {
-			t.Errorf("%s and %s are ids of the same warning", b.said[0].ID, said.ID)
+	for _, said := range b.published[1:] {
+		if said.ID != b.published[0].ID {
+			t.Errorf("%s and %s are ids of the same warning", b.published[0].ID, said.ID)
 		}
 	}
-	if len(b.said) != 10 || b.asked != 1 {
-		t.Errorf("%d facts and %d calls, want 10 and 1", len(b.said), b.asked)
+	if len(b.published) != 10 || b.describeCalls != 1 {
+		t.Errorf("%d facts and %d calls, want 10 and 1", len(b.published), b.describeCalls)
 	}
 }
 
-// TestHoursOldEvents asks nobody about what no longer means anything.
-func TestHoursOldEvents(t *testing.T) {
+// TestStaleEvents asks nobody about what no longer means anything.
+func TestStaleEvents(t *testing.T) {
 	for _, ago := range []time.Duration{11 * time.Minute, 6 * time.Hour, 14 * 24 * time.Hour} {
-		b := corpusBench()
+		b := newCorpusFixture()
 		b.now = start.Add(ago)
-		err := b.deliver(t, noticetest.Entry{Body: trueWarning(t)})
-		if !fault.Is(err, fault.Stale) || len(b.said) > 0 || b.asked > 0 {
-			t.Errorf("%s later: %v, %d facts, %d calls", ago, err, len(b.said), b.asked)
+		err := b.deliverEntry(t, noticetest.Entry{Body: spotWarning(t)})
+		if !fault.Is(err, fault.Stale) || len(b.published) > 0 || b.describeCalls > 0 {
+			t.Errorf("%s later: %v, %d facts, %d calls", ago, err, len(b.published), b.describeCalls)
 		}
 	}
 }
@@ -114,12 +114,12 @@ func TestHoursOldEvents(t *testing.T) {
 // TestEventsFromTheFuture are acted on, and by the queue's clock: no deadline is
 // later than what AWS gives from the moment that the queue took the event.
 func TestEventsFromTheFuture(t *testing.T) {
-	for _, e := range append(entries(t, "after the queue's stamp"), entries(t, "said in the year 9999")...) {
-		b := corpusBench()
-		if err := b.deliver(t, e); err != nil {
+	for _, e := range append(corpusEntries(t, "after the queue's stamp"), corpusEntries(t, "said in the year 9999")...) {
+		b := newCorpusFixture()
+		if err := b.deliverEntry(t, e); err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 		}
-		for _, f := range b.facts(t) {
+		for _, f := range b.publishedFacts(t) {
 			if f.Deadline.After(start.Add(120 * time.Second)) {
 				t.Errorf("%s: its deadline is %s after the queue's stamp", e.Name, f.Deadline.Sub(start))
 			}
@@ -127,31 +127,31 @@ func TestEventsFromTheFuture(t *testing.T) {
 	}
 }
 
-// TestHalfTruncatedEvents cuts a true warning at every byte.
-func TestHalfTruncatedEvents(t *testing.T) {
-	whole := trueWarning(t)
+// TestTruncatedEvents cuts a true warning at every byte.
+func TestTruncatedEvents(t *testing.T) {
+	whole := spotWarning(t)
 	for i := range whole {
-		refused(t, fmt.Sprintf("cut after %d bytes", i), whole[:i], fault.Poison)
+		requireRefused(t, fmt.Sprintf("cut after %d bytes", i), whole[:i], fault.Poison)
 	}
 }
 
-// TestAMebibyte parks what is too large with all of its bytes, and what follows it
+// TestOversizedMessages parks what is too large with all of its bytes, and what follows it
 // is not held up.
-func TestAMebibyte(t *testing.T) {
+func TestOversizedMessages(t *testing.T) {
 	var bodies [][]byte
 	want := 0
-	for _, e := range entries(t, "1048576 bytes") {
+	for _, e := range corpusEntries(t, "1048576 bytes") {
 		bodies = append(bodies, e.Body)
 		want += len(e.Body)
 	}
-	good := goodOnes(1)
-	c := serve(t, append(bodies, good...))
+	good := validWarnings(1)
+	c := runQueue(t, append(bodies, good...))
 	got := 0
-	for _, letter := range c.letters {
+	for _, letter := range c.deadLetters {
 		got += len(letter.Body)
 	}
 	// A letter's attributes share the limit with its body, and the largest is cut.
-	if count := len(c.letters); count != len(bodies) || got < want*99/100 {
+	if count := len(c.deadLetters); count != len(bodies) || got < want*99/100 {
 		t.Errorf("%d dead letters of %d bytes in all, want %d of %d", count, got, len(bodies), want)
 	}
 	if at, known := c.handled[string(good[0])]; !known || at > time.Second {
@@ -163,20 +163,20 @@ func TestDeeplyNested(t *testing.T) {
 	for _, levels := range []int{33, 1000, 100_000} {
 		for _, brackets := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 			text := strings.Repeat(brackets[0], levels) + "1" + strings.Repeat(brackets[1], levels)
-			refused(t, fmt.Sprintf("%d levels of %s", levels, brackets[0]), []byte(`{"source":"aws.ec2","x":`+text+`}`), fault.Poison)
-			refused(t, fmt.Sprintf("%d open levels of %s", levels, brackets[0]), []byte(strings.Repeat(brackets[0], levels)), fault.Poison)
+			requireRefused(t, fmt.Sprintf("%d levels of %s", levels, brackets[0]), []byte(`{"source":"aws.ec2","x":`+text+`}`), fault.Poison)
+			requireRefused(t, fmt.Sprintf("%d open levels of %s", levels, brackets[0]), []byte(strings.Repeat(brackets[0], levels)), fault.Poison)
 		}
 	}
 }
 
-// account is one that two clusters and others share.
-type account struct {
-	*bench
+// sharedAccount is one that two clusters and others share.
+type sharedAccount struct {
+	*fixture
 	mu         sync.Mutex
 	calls, ids int
 }
 
-func (a *account) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
+func (a *sharedAccount) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
 	time.Sleep(5 * time.Millisecond)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,19 +189,19 @@ func (a *account) DescribeInstances(_ context.Context, f cloud.InstanceFilter) (
 	return out, nil
 }
 
-func (a *account) Send(ctx context.Context, messages ...queue.Outgoing) error {
+func (a *sharedAccount) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.bench.Send(ctx, messages...)
+	return a.fixture.Send(ctx, messages...)
 }
 
-// TestNothingForeignIsTouched lets a hundred thousand events of another cluster of
+// TestForeignEventsPublishNothing lets a hundred thousand events of another cluster of
 // the account come, about five thousand of its instances: nothing is said of any,
 // and each is asked for once, in company.
-func TestNothingForeignIsTouched(t *testing.T) {
+func TestForeignEventsPublishNothing(t *testing.T) {
 	const instances, repeats = 5_000, 20
 	synctest.Test(t, func(t *testing.T) {
-		a := &account{bench: corpusBench()}
+		a := &sharedAccount{fixture: newCorpusFixture()}
 		a.EC2, a.Bus = a, a
 		for range repeats {
 			work := make(chan int)
@@ -224,8 +224,8 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			all.Wait()
 		}
 		t.Logf("%d events: %d calls for %d ids", instances*repeats, a.calls, a.ids)
-		if len(a.said) > 0 || a.ids != instances || a.calls > instances/50 {
-			t.Errorf("%d facts, %d calls for %d ids", len(a.said), a.calls, a.ids)
+		if len(a.published) > 0 || a.ids != instances || a.calls > instances/50 {
+			t.Errorf("%d facts, %d calls for %d ids", len(a.published), a.calls, a.ids)
 		}
 	})
 }

@@ -18,43 +18,43 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// wired is a bench that notes its calls, and refuses some.
-type wired struct {
-	*bench
+// recordingFixture is a bench that notes its calls, and refuses some.
+type recordingFixture struct {
+	*fixture
 	calls []string
 	// refuse is what a call gives, by its note.
 	refuse map[string]error
 }
 
-func newWired() *wired {
-	w := &wired{bench: newBench(), refuse: map[string]error{}}
+func newRecordingFixture() *recordingFixture {
+	w := &recordingFixture{fixture: newFixture(), refuse: map[string]error{}}
 	w.EC2, w.Bus = w, w
 	return w
 }
 
-func (w *wired) called(format string, args ...any) error {
+func (w *recordingFixture) recordCall(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	w.calls = append(w.calls, call)
 	return w.refuse[call]
 }
 
-func (w *wired) DescribeInstances(ctx context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
-	if err := w.called("describe %d", len(f.IDs)); err != nil {
+func (w *recordingFixture) DescribeInstances(ctx context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
+	if err := w.recordCall("describe %d", len(f.IDs)); err != nil {
 		return nil, err
 	}
-	return w.bench.DescribeInstances(ctx, f)
+	return w.fixture.DescribeInstances(ctx, f)
 }
 
-func (w *wired) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	if err := w.called("publish %d", len(messages)); err != nil {
+func (w *recordingFixture) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	if err := w.recordCall("publish %d", len(messages)); err != nil {
 		return err
 	}
-	return w.bench.Send(ctx, messages...)
+	return w.fixture.Send(ctx, messages...)
 }
 
-// hearAll hands the service bodies that were received together, and gives the kind
+// deliverBatch hands the service bodies that were received together, and gives the kind
 // of what each came to: "" is dealt with, and "alone" is left to Handle.
-func (w *wired) hearAll(t *testing.T, bodies ...[]byte) (fates []string) {
+func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (fates []string) {
 	t.Helper()
 	batch := make([]host.Delivery, len(bodies))
 	for i, body := range bodies {
@@ -71,15 +71,15 @@ func (w *wired) hearAll(t *testing.T, bodies ...[]byte) (fates []string) {
 	return fates
 }
 
-// mate is another instance of ours.
-const mate = "i-0000000000000000d"
+// secondOwnedID is another instance of ours.
+const secondOwnedID = "i-0000000000000000d"
 
 // tick is an envelope of our own.
 var tick = []byte(`{"specversion":"1.0","type":"tick.v1"}`)
 
 func TestBatch(t *testing.T) {
-	ours, others, poison := warning(mine, start), warning(theirs, start), warning("i-*", start)
-	hidden, second := warning(unseen, start), warning(mate, start)
+	ours, others, poison := warningBody(ownedID, start), warningBody(foreignID, start), warningBody("i-*", start)
+	hidden, second := warningBody(missingID, start), warningBody(secondOwnedID, start)
 	invalid, away := fault.F("calling", fault.Invalid, "no"), fault.F("calling", fault.Retry, "away")
 	for _, c := range []struct {
 		name string
@@ -109,50 +109,50 @@ func TestBatch(t *testing.T) {
 		{"nothing", nil, nil, nil, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWired()
+			w := newRecordingFixture()
 			also := w.instances[0]
-			also.ID = mate
+			also.ID = secondOwnedID
 			w.instances = append(w.instances, also)
 			for _, body := range c.known {
-				w.hearAll(t, body)
+				w.deliverBatch(t, body)
 			}
-			w.said, w.calls, w.refuse = nil, nil, c.refuse
-			fates := w.hearAll(t, c.bodies...)
+			w.published, w.calls, w.refuse = nil, nil, c.refuse
+			fates := w.deliverBatch(t, c.bodies...)
 			if diff := cmp.Diff(c.fates, fates) + cmp.Diff(c.calls, w.calls); diff != "" {
 				t.Error(diff)
 			}
-			if len(w.said) != c.said {
-				t.Errorf("%d facts were said: %v", len(w.said), w.types())
+			if len(w.published) != c.said {
+				t.Errorf("%d facts were said: %v", len(w.published), w.publishedTypes())
 			}
 		})
 	}
 }
 
 // A batch says of each message what it says of it alone, whatever else is in it.
-func TestBatchIsItsMessages(t *testing.T) {
+func TestBatchEqualsSingleMessages(t *testing.T) {
 	ended := func(id string) []byte {
-		return []byte(strings.Replace(string(warning(id, start)), spotType+`"`, stateType+`"`, 1))
+		return []byte(strings.Replace(string(warningBody(id, start)), spotType+`"`, stateType+`"`, 1))
 	}
 	state := func(id, state string) []byte {
 		return []byte(strings.Replace(string(ended(id)), `"instance-action":"terminate"`, fmt.Sprintf(`"state":%q`, state), 1))
 	}
 	bodies := [][]byte{
-		warning(mine, start), state(mine, "terminated"), warning(theirs, start), state(unseen, "terminated"), []byte("{"), state(mine, "stopping"),
-		warning(mine, start.Add(-time.Hour)), state(theirs, "terminated"), ended(mine),
+		warningBody(ownedID, start), state(ownedID, "terminated"), warningBody(foreignID, start), state(missingID, "terminated"), []byte("{"), state(ownedID, "stopping"),
+		warningBody(ownedID, start.Add(-time.Hour)), state(foreignID, "terminated"), ended(ownedID),
 	}
 	for _, later := range []time.Duration{0, 3 * time.Minute} {
-		together := newWired()
+		together := newRecordingFixture()
 		together.now = start.Add(later)
 		together.instances[0].State = cloud.Terminated
 		var want []string
 		var said []event.Envelope
 		for _, body := range bodies {
-			alone := newWired()
+			alone := newRecordingFixture()
 			alone.now, alone.instances = together.now, together.instances
-			want = append(want, alone.hearAll(t, body)...)
-			said = append(said, alone.said...)
+			want = append(want, alone.deliverBatch(t, body)...)
+			said = append(said, alone.published...)
 		}
-		if diff := cmp.Diff(want, together.hearAll(t, bodies...)); diff != "" {
+		if diff := cmp.Diff(want, together.deliverBatch(t, bodies...)); diff != "" {
 			t.Errorf("after %s: %s", later, diff)
 		}
 		ids := func(all []event.Envelope) (ids []string) {
@@ -162,7 +162,7 @@ func TestBatchIsItsMessages(t *testing.T) {
 			slices.Sort(ids)
 			return ids
 		}
-		if diff := cmp.Diff(ids(said), ids(together.said)); diff != "" || len(said) < 2 {
+		if diff := cmp.Diff(ids(said), ids(together.published)); diff != "" || len(said) < 2 {
 			t.Errorf("after %s, of %d: %s", later, len(said), diff)
 		}
 	}

@@ -3,104 +3,145 @@ package interruption
 import (
 	"context"
 	"fmt"
-	"slices"
+	"io"
+	"log/slog"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// nullPorts are ports that do nothing, so that what is measured is ours.
+type nullPorts struct{ queue.Queue }
 
-// The instances of the tests: ours, somebody else's, and one that EC2 does not
-// show.
-const (
-	mine   = "i-0000000000000000a"
-	theirs = "i-0000000000000000b"
-	unseen = "i-0000000000000000c"
-)
+func (nullPorts) Send(context.Context, ...queue.Outgoing) error { return nil }
+func (nullPorts) Delete(context.Context, ...string) error       { return nil }
 
-var web = event.Cluster{Name: "web"}
-
-var _ host.Handler = (&Service{}).Handle
-
-// bench is an account with a few instances, and what the service said.
-type bench struct {
-	Service
-	now       time.Time
-	instances []cloud.Instance
-	statuses  []cloud.Status
-	asked     int
-	said      []event.Envelope
-}
-
-func newBench() *bench {
-	b := &bench{now: start}
-	b.instances = []cloud.Instance{
-		{ID: mine, Type: "m6i.large", Zone: "us-west-2a", CapacityType: "spot", State: cloud.Running,
-			Tags: map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}},
-		{ID: theirs, State: cloud.Running, Tags: map[string]string{"Name": "db"}},
-	}
-	b.EC2, b.Statuses, b.Bus, b.Cluster, b.Now = b, b, b, web, func() time.Time { return b.now }
-	return b
-}
-
-func (b *bench) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
-	b.asked++
+func (nullPorts) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
-	for _, i := range b.instances {
-		if slices.Contains(f.IDs, i.ID) {
-			out = append(out, i)
+	for _, id := range f.IDs {
+		i := cloud.Instance{ID: id, Type: "m6i.large", Zone: "us-west-2a", CapacityType: "spot", State: cloud.Running, Tags: map[string]string{"Name": "db"}}
+		if id != foreignID {
+			i.Tags = map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}
 		}
+		out = append(out, i)
 	}
 	return out, nil
 }
 
-func (b *bench) DescribeStatus(context.Context) ([]cloud.Status, error) { return b.statuses, nil }
-
-func (b *bench) Send(_ context.Context, messages ...queue.Outgoing) error {
-	for _, m := range messages {
-		e, err := event.Decode(m.Body)
-		if err != nil {
-			return err
-		}
-		b.said = append(b.said, e)
-	}
-	return nil
+// warningBody is a spot warning as AWS writes it.
+func warningBody(id string, at time.Time) []byte {
+	return fmt.Appendf(nil, `{"version":"0","id":"11111111-2222-3333-4444-555555555555","detail-type":%q,"source":"aws.ec2",`+
+		`"account":"123456789012","time":%q,"region":"us-west-2","resources":["arn:aws:ec2:us-west-2a:instance/%s"],`+
+		`"detail":{"instance-id":%q,"instance-action":"terminate"}}`, spotType, at.UTC().Format(time.RFC3339), id, id)
 }
 
-// hear hands the service an event of AWS about an instance.
-func (b *bench) hear(t *testing.T, detailType, id, detail string) error {
+// newWorker is the service in its host, with the log and the metrics that it has
+// outside.
+func newWorker(t testing.TB, log func(host.Line)) host.Worker {
 	t.Helper()
-	body := fmt.Sprintf(`{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":"123456789012","time":%q,`+
-		`"region":"us-west-2","resources":["arn:aws:ec2:us-west-2:123456789012:instance/%s"],"detail":{"instance-id":%q%s}}`,
-		detailType, start.Format(time.RFC3339), id, id, detail)
-	return b.Handle(t.Context(), queue.Message{ID: "m", Body: []byte(body), Receives: 1})
+	s := &Service{EC2: nullPorts{}, Bus: nullPorts{}, Cluster: web, Now: time.Now}
+	return host.Worker{Service: "interruption", Queue: nullPorts{}, Dead: nullPorts{}, Handle: s.Handle, Batch: s.Batch, Now: time.Now, Log: log}
 }
 
-// types are the types of what was said.
-func (b *bench) types() []event.Type {
-	var out []event.Type
-	for _, e := range b.said {
-		out = append(out, e.Type)
-	}
-	return out
-}
-
-const (
-	spotType      = "EC2 Spot Instance Interruption Warning"
-	rebalanceType = "EC2 Instance Rebalance Recommendation"
-	stateType     = "EC2 Instance State-change Notification"
-)
-
-func body[T event.Body](t *testing.T, e event.Envelope) T {
+func newLineLogger(t testing.TB) func(host.Line) {
 	t.Helper()
-	b, err := event.As[T](e)
+	told, err := telemetry.New(t.Context(), telemetry.Options{Service: "interruption", Version: "v", Cluster: "web", Out: io.Discard, Level: slog.LevelInfo})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	t.Cleanup(func() { _ = told.Close() })
+	return told.Line
+}
+
+var messageCases = []struct {
+	name string
+	body func(at time.Time) []byte
+	want host.Action
+	// alone and allocs are what a message may allocate, alone and as one of ten.
+	alone, allocs float64
+}{
+	{"ours", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 18, 7},
+	{"somebody else's", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 8},
+	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.Park, 33, 17},
+}
+
+// cpuTime is the time that the process has been at work, whoever else is.
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkMessage is what a message costs from the queue's delivery to its line.
+func BenchmarkMessage(b *testing.B) {
+	for name, log := range map[string]func(host.Line){"silent": nil, "told": newLineLogger(b)} {
+		for _, c := range messageCases {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				w := newWorker(b, log)
+				m := queue.Message{ID: "m", Body: c.body(time.Now()), Receipt: "r", Receives: 1, Sent: time.Now()}
+				b.ReportAllocs()
+				began := cpuTime()
+				for b.Loop() {
+					if v := w.Do(b.Context(), m); v.Action != c.want {
+						b.Fatal(v)
+					}
+				}
+				b.ReportMetric(float64(cpuTime()-began)/float64(b.N), "cpu-ns/op")
+			})
+		}
+	}
+}
+
+// BenchmarkBatch is what a message costs of ten that were received together.
+func BenchmarkBatch(b *testing.B) {
+	for name, log := range map[string]func(host.Line){"silent": nil, "told": newLineLogger(b)} {
+		for _, c := range messageCases {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				w, messages := newWorkerWithMessages(b, log, c.body)
+				b.ReportAllocs()
+				began := cpuTime()
+				for b.Loop() {
+					if lines := w.DealAll(b.Context(), messages); lines[9].Verdict.Action != c.want {
+						b.Fatal(lines[9].Verdict)
+					}
+				}
+				b.ReportMetric(float64(cpuTime()-began)/float64(b.N*len(messages)), "cpu-ns/message")
+			})
+		}
+	}
+}
+
+// newWorkerWithMessages is the service in its host, and ten messages.
+func newWorkerWithMessages(t testing.TB, log func(host.Line), body func(at time.Time) []byte) (host.Worker, []queue.Message) {
+	t.Helper()
+	w := newWorker(t, log)
+	messages := make([]queue.Message, queue.MaxBatch)
+	for i := range messages {
+		id := strconv.Itoa(i)
+		messages[i] = queue.Message{ID: id, Body: body(time.Now()), Receipt: id, Receives: 1, Sent: time.Now()}
+	}
+	return w, messages
+}
+
+// What is looked at thousands of times a second must not cost memory: alone, and as
+// one of ten.
+func TestAllocations(t *testing.T) {
+	for _, c := range messageCases {
+		w, messages := newWorkerWithMessages(t, nil, c.body)
+		for n, allowed := range map[int]float64{1: c.alone, len(messages): c.allocs} {
+			got := testing.AllocsPerRun(100, func() { w.DealAll(context.Background(), messages[:n]) }) / float64(n)
+			t.Logf("%s, of %d: %.1f allocations", c.name, n, got)
+			if got > allowed {
+				t.Errorf("%s, of %d: %.1f allocations, and %.0f are allowed", c.name, n, got, allowed)
+			}
+		}
+	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// corpusBench is an account in which the corpus plays, a little after its messages
+// newCorpusFixture is an account in which the corpus plays, a little after its messages
 // were sent.
-func corpusBench() *bench {
-	b := newBench()
+func newCorpusFixture() *fixture {
+	b := newFixture()
 	b.now = start.Add(2 * time.Second)
 	b.Account, b.Region = noticetest.Account, noticetest.Region
 	tags := map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}
@@ -32,14 +32,14 @@ func corpusBench() *bench {
 	return b
 }
 
-// deliver hands over an entry as the queue does.
-func (b *bench) deliver(t *testing.T, e noticetest.Entry) error {
+// deliverEntry hands over an entry as the queue does.
+func (b *fixture) deliverEntry(t *testing.T, e noticetest.Entry) error {
 	t.Helper()
 	return b.Handle(t.Context(), queue.Message{ID: "m", Body: e.Body, Sent: start, Receives: 1})
 }
 
-// verdictOf is the corpus's word for what a handler answered.
-func verdictOf(err error) noticetest.Verdict {
+// dispositionOf is the corpus's word for what a handler answered.
+func dispositionOf(err error) noticetest.Verdict {
 	if err == nil {
 		return noticetest.Act
 	}
@@ -57,39 +57,39 @@ func verdictOf(err error) noticetest.Verdict {
 	}
 }
 
-// fact is what is to be said of one instance.
-type fact struct {
+// wantedFact is what is to be said of one instance.
+type wantedFact struct {
 	Kind     event.NoticeKind
 	Instance string
 	Deadline time.Time
 }
 
-// facts are what was said, in the order of instances; the end of one has no kind.
-func (b *bench) facts(t *testing.T) []fact {
+// publishedFacts are what was said, in the order of instances; the end of one has no kind.
+func (b *fixture) publishedFacts(t *testing.T) []wantedFact {
 	t.Helper()
-	var out []fact
-	for _, e := range b.said {
+	var out []wantedFact
+	for _, e := range b.published {
 		if e.Type == event.InstanceGoneType {
-			out = append(out, fact{Instance: body[event.InstanceGone](t, e).InstanceID})
+			out = append(out, wantedFact{Instance: decodeBody[event.InstanceGone](t, e).InstanceID})
 			continue
 		}
-		n := body[event.NodeNoticed](t, e)
-		out = append(out, fact{Kind: n.Kind, Instance: n.InstanceID, Deadline: n.Deadline.UTC()})
+		n := decodeBody[event.NodeNoticed](t, e)
+		out = append(out, wantedFact{Kind: n.Kind, Instance: n.InstanceID, Deadline: n.Deadline.UTC()})
 	}
 	return out
 }
 
-// wanted are the facts of an entry.
-func wanted(e noticetest.Entry) []fact {
-	var out []fact
+// wantedFacts are the facts of an entry.
+func wantedFacts(e noticetest.Entry) []wantedFact {
+	var out []wantedFact
 	for _, id := range e.Instances {
-		f := fact{Kind: e.Kind, Instance: id}
+		f := wantedFact{Kind: e.Kind, Instance: id}
 		if e.Deadline != noticetest.DeadlineNone {
 			f.Deadline = start.Add(e.Deadline).UTC()
 		}
 		out = append(out, f)
 		if id == noticetest.Ended {
-			out = append(out, fact{Instance: id})
+			out = append(out, wantedFact{Instance: id})
 		}
 	}
 	return out
@@ -98,13 +98,13 @@ func wanted(e noticetest.Entry) []fact {
 // TestCorpus holds every body of the corpus against its verdict.
 func TestCorpus(t *testing.T) {
 	for _, e := range noticetest.Corpus(start) {
-		b := corpusBench()
-		err := b.deliver(t, e)
-		if got := verdictOf(err); got != e.Want {
+		b := newCorpusFixture()
+		err := b.deliverEntry(t, e)
+		if got := dispositionOf(err); got != e.Want {
 			t.Errorf("%s: %s (%v), want %s\n%.400q", e.Name, got, err, e.Want, e.Body)
 			continue
 		}
-		if diff := cmp.Diff(wanted(e), b.facts(t)); diff != "" {
+		if diff := cmp.Diff(wantedFacts(e), b.publishedFacts(t)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", e.Name, diff)
 		}
 		if err != nil && !strings.Contains(err.Error(), ": ") {
@@ -121,12 +121,12 @@ func TestCorpusKeepsTrueWarnings(t *testing.T) {
 		if !e.Warning {
 			continue
 		}
-		b := corpusBench()
-		if err := b.deliver(t, e); err != nil {
+		b := newCorpusFixture()
+		if err := b.deliverEntry(t, e); err != nil {
 			t.Errorf("%s: the warning is lost: %v", e.Name, err)
 		}
-		said := b.facts(t)
-		if i := slices.IndexFunc(said, func(f fact) bool { return f.Kind == event.SpotInterruption }); i < 0 || said[i].Deadline.After(start.Add(120*time.Second)) {
+		said := b.publishedFacts(t)
+		if i := slices.IndexFunc(said, func(f wantedFact) bool { return f.Kind == event.SpotInterruption }); i < 0 || said[i].Deadline.After(start.Add(120*time.Second)) {
 			t.Errorf("%s: said %+v", e.Name, said)
 		}
 		kept++
@@ -145,12 +145,12 @@ func FuzzHandle(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		b := corpusBench()
-		err := b.deliver(t, noticetest.Entry{Body: body})
-		if verdict := verdictOf(err); strings.Contains(string(verdict), " ") {
+		b := newCorpusFixture()
+		err := b.deliverEntry(t, noticetest.Entry{Body: body})
+		if verdict := dispositionOf(err); strings.Contains(string(verdict), " ") {
 			t.Errorf("%s: %v", verdict, err)
 		}
-		for _, said := range b.facts(t) {
+		for _, said := range b.publishedFacts(t) {
 			if said.Instance != noticetest.Ended && !slices.Contains(noticetest.Ours, said.Instance) && said.Kind != "" {
 				t.Errorf("%+v is said of a stranger", said)
 			}

@@ -55,27 +55,27 @@ type Service struct {
 
 	once   sync.Once
 	finder *owner.Finder
-	// notOurs is the fate of most messages, for the rules see the whole account. It
+	// errForeign is the fate of most messages, for the rules see the whole account. It
 	// is one error for all of them.
-	notOurs error
+	errForeign error
 }
 
-// owners finds out whose instances are whose.
-func (s *Service) owners() *owner.Finder {
-	s.begin()
+// ownerFinder finds out whose instances are whose.
+func (s *Service) ownerFinder() *owner.Finder {
+	s.initialize()
 	return s.finder
 }
 
-// strange is the error of a notice about somebody else's instances.
-func (s *Service) strange() error {
-	s.begin()
-	return s.notOurs
+// foreignError is the error of a notice about somebody else's instances.
+func (s *Service) foreignError() error {
+	s.initialize()
+	return s.errForeign
 }
 
-func (s *Service) begin() {
+func (s *Service) initialize() {
 	s.once.Do(func() {
 		s.finder = &owner.Finder{EC2: s.EC2, Cluster: s.Cluster.Name, Now: s.Now, Limit: s.Limit}
-		s.notOurs = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
+		s.errForeign = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	})
 }
 
@@ -88,19 +88,19 @@ func (s *Service) Handle(ctx context.Context, m queue.Message) error {
 		host.Noted(ctx, d.Note)
 		return d.Err
 	}
-	return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.envelope)(ctx, m)
+	return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.handleEnvelope)(ctx, m)
 }
 
 // source is where the facts come from.
 const source = "joist/interruption"
 
-func (s *Service) maker() event.Maker {
+func (s *Service) eventMaker() event.Maker {
 	return event.Maker{Service: "interruption", Cluster: s.Cluster}
 }
 
-// labels are the types by which lines and metrics know an event of AWS: these
+// typeLabels are the types by which lines and metrics know an event of AWS: these
 // few, whatever is in the message.
-var labels = func() map[event.NoticeKind]string {
+var typeLabels = func() map[event.NoticeKind]string {
 	all := map[event.NoticeKind]string{"": "aws.other"}
 	for _, kind := range notice.Kinds() {
 		all[kind] = "aws." + string(kind)
@@ -108,8 +108,8 @@ var labels = func() map[event.NoticeKind]string {
 	return all
 }()
 
-// envelope takes a tick.
-func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
+// handleEnvelope takes a tick.
+func (s *Service) handleEnvelope(ctx context.Context, e event.Envelope) error {
 	tick, err := event.As[event.Tick](e)
 	if err != nil {
 		return err
@@ -117,12 +117,12 @@ func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
 	if tick.Want != event.WantStatus {
 		return nil
 	}
-	return s.poll(ctx, e, tick)
+	return s.pollStatuses(ctx, e, tick)
 }
 
-// publish says facts that a tick led to.
-func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
-	maker := s.maker()
+// publishFacts says facts that a tick led to.
+func (s *Service) publishFacts(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
+	maker := s.eventMaker()
 	facts := make([]event.Envelope, 0, len(bodies))
 	for _, body := range bodies {
 		fact, err := maker.New(s.Now(), body, cause)
@@ -135,12 +135,12 @@ func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, messages)
+	return s.sendFacts(ctx, messages)
 }
 
-// send hands facts to the bus: as many at once as a call carries, so that the rest
+// sendFacts hands facts to the bus: as many at once as a call carries, so that the rest
 // can share one with others.
-func (s *Service) send(ctx context.Context, facts []queue.Outgoing) error {
+func (s *Service) sendFacts(ctx context.Context, facts []queue.Outgoing) error {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -157,8 +157,8 @@ func (s *Service) send(ctx context.Context, facts []queue.Outgoing) error {
 	return nil
 }
 
-// elsewhere refuses an event that says that it is of another account or region.
-func (s *Service) elsewhere(n *notice.Notice) error {
+// checkOrigin refuses an event that says that it is of another account or region.
+func (s *Service) checkOrigin(n *notice.Notice) error {
 	other := func(said, ours string) bool { return said != "" && ours != "" && said != ours }
 	if other(n.Account, s.Account) || other(n.Region, s.Region) {
 		return fault.F("reading a notice", fault.Foreign, "it is of account %s in %s, and this service serves %s in %s",

@@ -14,10 +14,10 @@ const (
 	// BusLanes is how many calls to the bus are under way at a time. A batch of ten
 	// messages may have a few facts more than ten, and then needs two.
 	BusLanes = 8
-	// soon is how often a message comes again after a second each time. SQS parks
+	// quickRetries is how often a message comes again after a second each time. SQS parks
 	// it after a hundred receives, so an outage of a minute leaves some for what
 	// follows.
-	soon = 70
+	quickRetries = 70
 )
 
 // Options are how its queue is polled: a storm of warnings in seconds, and the
@@ -28,13 +28,13 @@ const (
 // for twice that.
 func Options() host.Options {
 	return host.Options{
-		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second, Again: Again,
+		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second, Again: RetryDelay,
 	}
 }
 
-// Again is how long a message stays hidden that is to be tried again.
-func Again(m queue.Message) time.Duration {
-	if m.Receives <= soon {
+// RetryDelay is how long a message stays hidden that is to be tried again.
+func RetryDelay(m queue.Message) time.Duration {
+	if m.Receives <= quickRetries {
 		return time.Second
 	}
 	return host.Backoff(m)

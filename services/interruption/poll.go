@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// poll reads the status checks. What is wrong is said at each poll until
+// pollStatuses reads the status checks. What is wrong is said at each poll until
 // it is right again, so that a notice that was lost is said anew.
-func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) error {
+func (s *Service) pollStatuses(ctx context.Context, e event.Envelope, tick event.Tick) error {
 	statuses, err := s.Statuses.DescribeStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("describing the status of instances: %w", err)
@@ -20,33 +20,33 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 	var notices []notice.Notice
 	var ids []string
 	for _, status := range statuses {
-		if said := notice.OfStatus(status, tick.Due, s.Now()); len(said) > 0 {
+		if said := notice.FromStatus(status, tick.Due, s.Now()); len(said) > 0 {
 			notices = append(notices, said...)
 			ids = append(ids, status.InstanceID)
 		}
 	}
-	found, err := s.owners().Find(ctx, ids, tick.Due, false)
+	found, err := s.ownerFinder().FindOwners(ctx, ids, tick.Due, false)
 	if err != nil {
 		return err
 	}
-	ours := make(map[string]owner.Instance, len(found.Ours))
-	for _, i := range found.Ours {
+	ours := make(map[string]owner.Instance, len(found.Owned))
+	for _, i := range found.Owned {
 		ours[i.ID] = i
 	}
 	var facts []event.Body
 	for _, n := range notices {
 		if i, mine := ours[n.Instances[0]]; mine {
-			facts = append(facts, noticed(&n, &i))
+			facts = append(facts, newNodeNoticed(&n, &i))
 		}
 	}
 	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
-	if err := s.publish(ctx, &e, facts...); err != nil || s.Span == nil {
+	if err := s.publishFacts(ctx, &e, facts...); err != nil || s.Span == nil {
 		return err
 	}
 	for _, fact := range facts {
 		notice := fact.(event.NodeNoticed)
 		s.Span(host.Span{
-			Name: "notice " + string(notice.Kind), Of: s.maker().Head(s.Now(), fact), Begins: true, From: notice.Noticed, To: s.Now(),
+			Name: "notice " + string(notice.Kind), Of: s.eventMaker().Head(s.Now(), fact), Begins: true, From: notice.Noticed, To: s.Now(),
 		})
 	}
 	return nil

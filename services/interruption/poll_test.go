@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// tick hands the service the scheduler's tick, or another envelope.
-func (b *bench) tick(t *testing.T, of event.Cluster, content event.Body) (event.Envelope, error) {
+// deliverTick hands the service the scheduler's tick, or another envelope.
+func (b *fixture) deliverTick(t *testing.T, of event.Cluster, content event.Body) (event.Envelope, error) {
 	t.Helper()
 	e, err := event.Maker{Service: "scheduler", Cluster: of}.New(b.now, content, nil)
 	if err != nil {
@@ -26,26 +26,26 @@ func (b *bench) tick(t *testing.T, of event.Cluster, content event.Body) (event.
 	return e, b.Handle(t.Context(), queue.Message{ID: "m", Body: text})
 }
 
-func TestStatusIsSaidUntilItIsRight(t *testing.T) {
-	b := newBench()
+func TestImpairedStatusIsRepublished(t *testing.T) {
+	b := newFixture()
 	impaired := start.Add(-2 * time.Minute)
 	b.statuses = []cloud.Status{
-		{InstanceID: mine, Impaired: impaired, Events: []cloud.ScheduledEvent{{Code: "instance-stop", NotBefore: start.Add(time.Hour)}}},
-		{InstanceID: theirs, Impaired: impaired},
-		{InstanceID: unseen, Impaired: impaired},
+		{InstanceID: ownedID, Impaired: impaired, Events: []cloud.ScheduledEvent{{Code: "instance-stop", NotBefore: start.Add(time.Hour)}}},
+		{InstanceID: foreignID, Impaired: impaired},
+		{InstanceID: missingID, Impaired: impaired},
 	}
-	cause, err := b.tick(t, web, event.Tick{Want: event.WantStatus, Due: start})
+	cause, err := b.deliverTick(t, web, event.Tick{Want: event.WantStatus, Due: start})
 	if err != nil {
 		t.Fatal(err)
 	}
 	offering := event.Offering{InstanceType: "m6i.large", Zone: "us-west-2a", CapacityType: "spot"}
 	want := []event.NodeNoticed{
-		{Kind: event.StatusImpaired, InstanceID: mine, Deadline: start, Noticed: impaired, Detail: "impaired", Offering: offering},
-		{Kind: event.ScheduledChange, InstanceID: mine, Noticed: start, Detail: "instance-stop", Offering: offering},
+		{Kind: event.StatusImpaired, InstanceID: ownedID, Deadline: start, Noticed: impaired, Detail: "impaired", Offering: offering},
+		{Kind: event.ScheduledChange, InstanceID: ownedID, Noticed: start, Detail: "instance-stop", Offering: offering},
 	}
 	var got []event.NodeNoticed
-	for _, e := range b.said {
-		got = append(got, body[event.NodeNoticed](t, e))
+	for _, e := range b.published {
+		got = append(got, decodeBody[event.NodeNoticed](t, e))
 		if e.Causation != cause.ID {
 			t.Errorf("caused by %q", e.Causation)
 		}
@@ -54,15 +54,15 @@ func TestStatusIsSaidUntilItIsRight(t *testing.T) {
 		t.Fatalf("notices (-want +got):\n%s", diff)
 	}
 	b.now = start.Add(time.Minute)
-	if _, err := b.tick(t, web, event.Tick{Want: event.WantStatus, Due: b.now}); err != nil || len(b.said) != 4 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+	if _, err := b.deliverTick(t, web, event.Tick{Want: event.WantStatus, Due: b.now}); err != nil || len(b.published) != 4 {
+		t.Fatalf("said %d (%v)", len(b.published), err)
 	}
-	if b.said[0].ID != b.said[2].ID {
+	if b.published[0].ID != b.published[2].ID {
 		t.Fatal("the same impairment was another event at the next poll")
 	}
 }
 
-func TestEnvelopesThatAreNotForUs(t *testing.T) {
+func TestIgnoredEnvelopes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		cluster event.Cluster
@@ -74,13 +74,13 @@ func TestEnvelopesThatAreNotForUs(t *testing.T) {
 		{"another type", web, event.InventoryWanted{Asked: start}, fault.Poison},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench()
-			b.statuses = []cloud.Status{{InstanceID: mine, Impaired: start.Add(-time.Hour)}}
-			if _, err := b.tick(t, tt.cluster, tt.content); fault.KindOf(err) != tt.want {
+			b := newFixture()
+			b.statuses = []cloud.Status{{InstanceID: ownedID, Impaired: start.Add(-time.Hour)}}
+			if _, err := b.deliverTick(t, tt.cluster, tt.content); fault.KindOf(err) != tt.want {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
-			if len(b.said) > 0 {
-				t.Fatalf("it said %d facts", len(b.said))
+			if len(b.published) > 0 {
+				t.Fatalf("it said %d facts", len(b.published))
 			}
 		})
 	}

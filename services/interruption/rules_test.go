@@ -14,12 +14,12 @@ import (
 
 // the rules bring every event that becomes a notice, each once, and keep
 // away what no pattern needs to bring.
-func TestRules(t *testing.T) {
+func TestEventRules(t *testing.T) {
 	ec2 := func(detailType, rest string) string {
 		return fmt.Sprintf(`{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":"123456789012","time":"2026-11-20T12:00:00Z",`+
-			`"region":"us-west-2","resources":[],"detail":{"instance-id":%q%s}}`, detailType, mine, rest)
+			`"region":"us-west-2","resources":[],"detail":{"instance-id":%q%s}}`, detailType, ownedID, rest)
 	}
-	health := strings.Replace(ec2("AWS Health Event", `,"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"`+mine+`"}]`), "aws.ec2", "aws.health", 1)
+	health := strings.Replace(ec2("AWS Health Event", `,"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"`+ownedID+`"}]`), "aws.ec2", "aws.health", 1)
 	for _, tt := range []struct {
 		event string
 		rule  string
@@ -56,9 +56,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s\nis brought by %q, want %q", tt.event, got, tt.rule)
 		}
 		var d notice.Document
-		err := d.Open([]byte(tt.event))
+		err := d.ReadHeader([]byte(tt.event))
 		if err == nil {
-			err = d.Notice(start.Add(time.Hour), &notice.Notice{})
+			err = d.ReadNotice(start.Add(time.Hour), &notice.Notice{})
 		}
 		if (err == nil) != (tt.rule != "") {
 			t.Errorf("%s\nis read as %v", tt.event, err)

@@ -20,13 +20,13 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// bus remembers the facts that were said, or fails.
-type bus struct {
-	said []event.Envelope
-	err  error
+// fakeBus remembers the facts that were said, or fails.
+type fakeBus struct {
+	published []event.Envelope
+	err       error
 }
 
-func (b *bus) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (b *fakeBus) Send(_ context.Context, messages ...queue.Outgoing) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -35,56 +35,56 @@ func (b *bus) Send(_ context.Context, messages ...queue.Outgoing) error {
 		if err != nil {
 			return err
 		}
-		b.said = append(b.said, e)
+		b.published = append(b.published, e)
 	}
 	return nil
 }
 
-// site is a launcher before a modelled account.
-type site struct {
+// fixture is a launcher before a modelled account.
+type fixture struct {
 	*memcloud.Cloud
 	memcloud.World
-	t     *testing.T
-	svc   launcher.Service
-	blobs *memblob.Store
-	bus   *bus
-	now   time.Time
-	// counted are metrics with their labels.
-	counted []string
+	t       *testing.T
+	service launcher.Service
+	blobs   *memblob.Store
+	bus     *fakeBus
+	now     time.Time
+	// counts are metrics with their labels.
+	counts []string
 }
 
-func newSite(t *testing.T) *site {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	s := &site{t: t, bus: &bus{}, now: noon}
+	s := &fixture{t: t, bus: &fakeBus{}, now: noon}
 	clock := func() time.Time { return s.now }
 	s.Cloud = memcloud.New(memcloud.Options{Now: clock, RateDivisor: -1})
 	s.World = s.Furnish("prod")
 	s.blobs = memblob.New(memblob.Options{Now: clock})
-	s.svc = launcher.Service{
-		EC2: s.Cloud, Rehearsal: s.Cloud, Profiles: s.Cloud, Memory: launcher.NewMemory(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
-		Count: func(what launcher.Counted, value float64, labels ...string) {
+	s.service = launcher.Service{
+		EC2: s.Cloud, DryRun: s.Cloud, Profiles: s.Cloud, Cache: launcher.NewLaunchCache(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
+		Count: func(what launcher.LaunchCounter, value float64, labels ...string) {
 			words := append([]string{string(what)}, labels...)
 			if value != 1 {
 				words = append(words, strconv.FormatFloat(value, 'g', -1, 64))
 			}
-			s.counted = append(s.counted, strings.Join(words, " "))
+			s.counts = append(s.counts, strings.Join(words, " "))
 		},
 	}
 	return s
 }
 
-func (s *site) pass(d time.Duration) {
+func (s *fixture) advanceClock(d time.Duration) {
 	s.now = s.now.Add(d)
 	s.Advance()
 }
 
-// tags are those that every instance of ours carries.
-func tags(intent string) map[string]string {
+// instanceTags are those that every instance of ours carries.
+func instanceTags(intent string) map[string]string {
 	return map[string]string{"kubernetes.io/cluster/prod": "owned", "karpenter.sh/nodepool": "default", launchspec.IntentTag: intent}
 }
 
-// intent asks for n on-demand m6i.large in any zone.
-func (s *site) intent(id string, n int) launchspec.Intent {
+// newIntent asks for n on-demand m6i.large in any zone.
+func (s *fixture) newIntent(id string, n int) launchspec.Intent {
 	config := cloud.FleetConfig{Template: "template-" + id}
 	for _, subnet := range s.Subnets {
 		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone})
@@ -93,64 +93,64 @@ func (s *site) intent(id string, n int) launchspec.Intent {
 		ID: id, Cluster: "prod", NodePool: "default", NodeClass: "default",
 		Templates: []cloud.Template{{
 			Name: "template-" + id, ImageID: s.ImageAMD64.ID, InstanceProfile: s.World.Profile, SecurityGroups: []string{s.SecurityGroup.ID},
-			Tags: tags(id),
+			Tags: instanceTags(id),
 		}},
 		Fleet: cloud.FleetRequest{
 			Token: id, Count: n, CapacityType: cloud.OnDemand, Strategy: "lowest-price", Configs: []cloud.FleetConfig{config},
-			TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags(id)}},
+			TagSets: []cloud.TagSet{{Resource: "instance", Tags: instanceTags(id)}},
 		},
 	}
 	for i := range n {
-		out.Claims = append(out.Claims, claimOf(id, i))
+		out.Claims = append(out.Claims, claimName(id, i))
 	}
 	return out
 }
 
-// claimOf names the claim in a slot of an intent, as the planner does.
-func claimOf(intent string, slot int) string { return launchspec.ClaimName("default", intent, slot) }
+// claimName names the claim in a slot of an intent, as the planner does.
+func claimName(intent string, slot int) string { return launchspec.ClaimName("default", intent, slot) }
 
-// message makes what lifecycle would send, now.
-func (s *site) message(body event.Body) event.Envelope {
+// newMessage makes what lifecycle would send, now.
+func (s *fixture) newMessage(body event.Body) event.Envelope {
 	s.t.Helper()
-	e, err := event.Maker{Service: "lifecycle", Cluster: s.svc.Cluster}.New(s.now, body, nil)
+	e, err := event.Maker{Service: "lifecycle", Cluster: s.service.Cluster}.New(s.now, body, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return e
 }
 
-// request stores the intent and asks for it.
-func (s *site) request(intent launchspec.Intent) event.Envelope {
+// launchRequest stores the intent and asks for it.
+func (s *fixture) launchRequest(intent launchspec.Intent) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, launchspec.Kind, intent)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.message(event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: len(intent.Claims)})
+	return s.newMessage(event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: len(intent.Claims)})
 }
 
-// handle obeys a message and expects an error of the kind, "" for none.
-func (s *site) handle(e event.Envelope, want fault.Kind) {
+// handleMessage obeys a message and expects an error of the kind, "" for none.
+func (s *fixture) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
-	if err := s.svc.Handle(s.t.Context(), e); fault.KindOf(err) != want {
+	if err := s.service.Handle(s.t.Context(), e); fault.KindOf(err) != want {
 		s.t.Fatalf("handling %s: %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
 	}
 }
 
-// settled takes the next fact, which has to be a settled launch.
-func (s *site) settled() event.LaunchSettled {
+// nextResult takes the next fact, which has to be a settled launch.
+func (s *fixture) nextResult() event.LaunchSettled {
 	s.t.Helper()
-	return fact[event.LaunchSettled](s)
+	return nextFact[event.LaunchSettled](s)
 }
 
-// fact takes the next fact off the bus.
-func fact[T event.Body](s *site) T {
+// nextFact takes the next fact off the bus.
+func nextFact[T event.Body](s *fixture) T {
 	s.t.Helper()
-	if len(s.bus.said) == 0 {
+	if len(s.bus.published) == 0 {
 		s.t.Fatal("nothing was said")
 	}
-	e := s.bus.said[0]
-	s.bus.said = s.bus.said[1:]
+	e := s.bus.published[0]
+	s.bus.published = s.bus.published[1:]
 	body, err := event.As[T](e)
 	if err != nil {
 		s.t.Fatal(err)
@@ -158,16 +158,16 @@ func fact[T event.Body](s *site) T {
 	return body
 }
 
-func (s *site) silent() {
+func (s *fixture) requireNoFacts() {
 	s.t.Helper()
-	if len(s.bus.said) > 0 {
-		s.t.Fatalf("%s was said", s.bus.said[0].Data)
+	if len(s.bus.published) > 0 {
+		s.t.Fatalf("%s was said", s.bus.published[0].Data)
 	}
 }
 
-// launch has one instance launched and gives its id.
-func (s *site) launch(id string) string {
+// launchInstance has one instance launched and gives its id.
+func (s *fixture) launchInstance(id string) string {
 	s.t.Helper()
-	s.handle(s.request(s.intent(id, 1)), "")
-	return s.settled().Instances[0].InstanceID
+	s.handleMessage(s.launchRequest(s.newIntent(id, 1)), "")
+	return s.nextResult().Instances[0].InstanceID
 }

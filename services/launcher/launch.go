@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/services/launcher/internal/settle"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/launchresult"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -15,48 +15,48 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// launch obeys one intent. The order matters: the templates must exist before
+// launchIntent obeys one intent. The order matters: the templates must exist before
 // the fleet names them, and the fact is published before the message is deleted.
-func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchRequested) error {
+func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.LaunchRequested) error {
 	intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, b.IntentRef)
 	if err != nil {
 		return fmt.Errorf("reading intent %s: %w", b.Intent, err)
 	}
-	if err := s.check(intent, b); err != nil {
+	if err := s.checkIntent(intent, b); err != nil {
 		return err
 	}
-	known, end, err := s.Memory.begin(intent.ID)
+	known, end, err := s.Cache.reserveIntent(intent.ID)
 	if err != nil {
 		return err
 	}
 	defer end()
 	if known != nil {
-		return s.publish(ctx, e, *known)
+		return s.publishFact(ctx, e, *known)
 	}
-	if err := s.Memory.allow(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
-		s.count(Stopped, 1, string(fault.KindOf(err)))
+	if err := s.Cache.allowLaunch(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
+		s.addCount(LaunchesStopped, 1, string(fault.KindOf(err)))
 		return err
 	}
-	result, err := s.create(ctx, e, intent)
+	result, err := s.createFleet(ctx, e, intent)
 	switch {
 	case fault.Is(err, fault.Conflict):
-		return s.mismatched(ctx, e, intent, err)
+		return s.recoverLaunch(ctx, e, intent, err)
 	case fault.Is(err, fault.Denied, fault.Invalid, fault.Missing):
-		return s.refused(ctx, e, intent, err)
+		return s.publishRefusal(ctx, e, intent, err)
 	case err != nil:
 		return err
 	}
-	settled, ok := settle.Result(intent, result)
+	settled, ok := launchresult.FromFleet(intent, result)
 	if !ok {
-		return s.mismatched(ctx, e, intent, errEmpty)
+		return s.recoverLaunch(ctx, e, intent, errEmptyAnswer)
 	}
-	return s.settled(ctx, e, intent, settled)
+	return s.publishResult(ctx, e, intent, settled)
 }
 
-// create makes sure of the templates and calls EC2. A template that EC2 misses
+// createFleet makes sure of the templates and calls EC2. A template that EC2 misses
 // although it was there, swept a moment ago or removed by somebody, is made again
 // once; EC2 has not taken the token then.
-func (s Service) create(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
+func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
 	if err := s.ensureTemplates(ctx, intent); err != nil {
 		return cloud.FleetResult{}, err
 	}
@@ -64,12 +64,12 @@ func (s Service) create(ctx context.Context, e event.Envelope, intent launchspec
 		return cloud.FleetResult{}, fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its templates were made")
 	}
 	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)
-	if cloud.Code(err) == templateGone {
-		s.forget(intent)
+	if cloud.Code(err) == codeTemplateNotFound {
+		s.forgetTemplates(intent)
 		if err := s.ensureTemplates(ctx, intent); err != nil {
 			return cloud.FleetResult{}, err
 		}
-		if result, err = s.EC2.CreateFleet(ctx, intent.Fleet); cloud.Code(err) == templateGone {
+		if result, err = s.EC2.CreateFleet(ctx, intent.Fleet); cloud.Code(err) == codeTemplateNotFound {
 			// It was made a moment ago: EC2 has not spread it yet.
 			err = fault.E("finding the new launch template of intent "+intent.ID, fault.Retry, err)
 		}
@@ -80,9 +80,9 @@ func (s Service) create(ctx context.Context, e event.Envelope, intent launchspec
 	return result, nil
 }
 
-// check refuses an intent that is not what the request says, or that would
+// checkIntent refuses an intent that is not what the request says, or that would
 // launch for somebody else.
-func (s Service) check(intent launchspec.Intent, b event.LaunchRequested) error {
+func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) error {
 	poison := func(format string, args ...any) error {
 		return fault.F("checking intent "+b.Intent, fault.Poison, format, args...)
 	}
@@ -105,52 +105,52 @@ func (s Service) check(intent launchspec.Intent, b event.LaunchRequested) error 
 	return poison("its instances would not carry the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
 }
 
-// refused says that EC2 turned a request away: nothing was launched, and it has
+// publishRefusal says that EC2 turned a request away: nothing was launched, and it has
 // not taken the token. Everything that is not as definite is tried again, under
 // the same token.
-func (s Service) refused(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
+func (s Service) publishRefusal(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
 	host.Say(ctx, "refused", err.Error())
-	return s.settled(ctx, e, intent, settle.Refused(intent, err))
+	return s.publishResult(ctx, e, intent, launchresult.FromError(intent, err))
 }
 
-// settled publishes an outcome, and counts why EC2 gave less than was wanted.
-func (s Service) settled(ctx context.Context, e event.Envelope, intent launchspec.Intent, settled event.LaunchSettled) error {
+// publishResult publishes an outcome, and counts why EC2 gave less than was wanted.
+func (s Service) publishResult(ctx context.Context, e event.Envelope, intent launchspec.Intent, settled event.LaunchSettled) error {
 	host.Say(ctx, "intent", intent.ID, "instances", len(settled.Instances), "refusals", len(settled.Refusals))
 	if n := len(settled.Instances); n > 0 {
-		s.count(Launched, float64(n), intent.Fleet.CapacityType)
+		s.addCount(InstancesLaunched, float64(n), intent.Fleet.CapacityType)
 	}
 	for _, r := range settled.Refusals {
-		if r.Code == templateGone {
-			s.forget(intent)
+		if r.Code == codeTemplateNotFound {
+			s.forgetTemplates(intent)
 		}
-		s.count(Refused, 1, settle.Known(r.Code), intent.Fleet.CapacityType)
+		s.addCount(LaunchesRefused, 1, launchresult.MetricCode(r.Code), intent.Fleet.CapacityType)
 	}
-	settled.Refusals = settle.Merge(settled.Refusals)
-	s.Memory.ended(settled, s.Now())
-	return s.publish(ctx, e, settled)
+	settled.Refusals = launchresult.MergeRefusals(settled.Refusals)
+	s.Cache.storeResult(settled, s.Now())
+	return s.publishFact(ctx, e, settled)
 }
 
-// instanceTerminated is EC2's code for a token whose instance was launched and is
+// codeInstanceTerminated is EC2's code for a token whose instance was launched and is
 // terminated.
-const instanceTerminated = "IdempotentInstanceTerminated"
+const codeInstanceTerminated = "IdempotentInstanceTerminated"
 
-// errEmpty is an answer of EC2 that leaves open what became of a launch.
-var errEmpty = errors.New("EC2 answered with neither instances nor errors")
+// errEmptyAnswer is an answer of EC2 that leaves open what became of a launch.
+var errEmptyAnswer = errors.New("EC2 answered with neither instances nor errors")
 
-// mismatched looks for instances by the intent's tag after an answer that does not say
+// recoverLaunch looks for instances by the intent's tag after an answer that does not say
 // what the token launched: EC2 knows the token with another body, or knows that its
 // instance is terminated, or answers with neither instances nor errors. Only instances
 // prove a launch.
-func (s Service) mismatched(ctx context.Context, e event.Envelope, intent launchspec.Intent, cause error) error {
+func (s Service) recoverLaunch(ctx context.Context, e event.Envelope, intent launchspec.Intent, cause error) error {
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{launchspec.IntentTag: intent.ID}})
 	if err != nil {
 		return fmt.Errorf("looking for the instances of intent %s: %w", intent.ID, err)
 	}
 	if len(found) > 0 {
-		return s.settled(ctx, e, intent, settle.Found(intent, found))
+		return s.publishResult(ctx, e, intent, launchresult.FromInstances(intent, found))
 	}
-	if cloud.Code(cause) == instanceTerminated {
-		return s.settled(ctx, e, intent, settle.Terminated(intent, cause))
+	if cloud.Code(cause) == codeInstanceTerminated {
+		return s.publishResult(ctx, e, intent, launchresult.FromTerminated(intent, cause))
 	}
 	return fault.E("creating the fleet of intent "+intent.ID, fault.Unknown, cause)
 }

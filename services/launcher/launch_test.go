@@ -19,14 +19,14 @@ import (
 )
 
 func TestLaunch(t *testing.T) {
-	s := newSite(t)
-	e := s.request(s.intent("one", 3))
-	s.handle(e, "")
-	said := s.bus.said[0]
+	s := newFixture(t)
+	e := s.launchRequest(s.newIntent("one", 3))
+	s.handleMessage(e, "")
+	said := s.bus.published[0]
 	if said.Causation != e.ID || said.Correlation != e.Correlation || said.Source != "joist/launcher" {
 		t.Errorf("the fact is %+v", said)
 	}
-	settled := s.settled()
+	settled := s.nextResult()
 	if len(settled.Instances) != 3 || !settled.Spent || len(settled.Refusals) != 0 {
 		t.Fatalf("settled as %+v", settled)
 	}
@@ -42,63 +42,63 @@ func TestLaunch(t *testing.T) {
 }
 
 // However often it is asked, one intent is one launch with one answer.
-func TestAskedAgain(t *testing.T) {
-	s := newSite(t)
-	e := s.request(s.intent("one", 2))
-	s.handle(e, "")
-	first := s.bus.said[0]
-	s.pass(30 * time.Second)
-	s.handle(s.request(s.intent("one", 2)), "")
+func TestRepeatedRequest(t *testing.T) {
+	s := newFixture(t)
+	e := s.launchRequest(s.newIntent("one", 2))
+	s.handleMessage(e, "")
+	first := s.bus.published[0]
+	s.advanceClock(30 * time.Second)
+	s.handleMessage(s.launchRequest(s.newIntent("one", 2)), "")
 	if n := len(s.Records()); n != 2 {
 		t.Errorf("%d instances for 2 claims", n)
 	}
-	if len(s.bus.said) != 2 || s.bus.said[1].ID != first.ID {
+	if len(s.bus.published) != 2 || s.bus.published[1].ID != first.ID {
 		t.Error("the same answer is another event")
 	}
 }
 
 func TestLostAnswer(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.LoseAnswer(memcloud.CreateFleet)
-	e := s.request(s.intent("one", 1))
-	s.handle(e, fault.Unknown)
-	s.silent()
-	s.handle(e, "")
-	if settled := s.settled(); len(settled.Instances) != 1 || len(s.Records()) != 1 {
+	e := s.launchRequest(s.newIntent("one", 1))
+	s.handleMessage(e, fault.Unknown)
+	s.requireNoFacts()
+	s.handleMessage(e, "")
+	if settled := s.nextResult(); len(settled.Instances) != 1 || len(s.Records()) != 1 {
 		t.Errorf("%d instances, settled as %+v", len(s.Records()), settled)
 	}
 }
 
 func TestLostCall(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.LoseCall(memcloud.CreateFleet)
-	e := s.request(s.intent("one", 1))
-	s.handle(e, fault.Unknown)
-	s.silent()
-	s.handle(e, "")
-	if len(s.settled().Instances) != 1 {
+	e := s.launchRequest(s.newIntent("one", 1))
+	s.handleMessage(e, fault.Unknown)
+	s.requireNoFacts()
+	s.handleMessage(e, "")
+	if len(s.nextResult().Instances) != 1 {
 		t.Error("the second call did not launch")
 	}
 }
 
 // The fact comes before the message goes: a bus that is away means another try,
 // and that is the same launch.
-func TestBusAway(t *testing.T) {
-	s := newSite(t)
+func TestBusUnavailable(t *testing.T) {
+	s := newFixture(t)
 	s.bus.err = fault.E("publishing", fault.Retry, nil)
-	e := s.request(s.intent("one", 1))
-	s.handle(e, fault.Retry)
+	e := s.launchRequest(s.newIntent("one", 1))
+	s.handleMessage(e, fault.Retry)
 	s.bus.err = nil
-	s.handle(e, "")
-	if len(s.settled().Instances) != 1 || len(s.Records()) != 1 {
+	s.handleMessage(e, "")
+	if len(s.nextResult().Instances) != 1 || len(s.Records()) != 1 {
 		t.Errorf("%d instances", len(s.Records()))
 	}
 }
 
 // A token that came with another body proves no launch. Only instances do.
 func TestTokenMismatch(t *testing.T) {
-	s := newSite(t)
-	intent := s.intent("one", 2)
+	s := newFixture(t)
+	intent := s.newIntent("one", 2)
 	for _, template := range intent.Templates {
 		if err := s.EnsureTemplate(t.Context(), template); err != nil {
 			t.Fatal(err)
@@ -110,28 +110,28 @@ func TestTokenMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.handle(s.request(intent), "")
-	settled := s.settled()
+	s.handleMessage(s.launchRequest(intent), "")
+	settled := s.nextResult()
 	if len(settled.Instances) != 1 || settled.Instances[0].InstanceID != given.Instances[0].IDs[0] || settled.Spent {
 		t.Errorf("settled as %+v, EC2 gave %+v", settled, given.Instances)
 	}
 
-	empty := s.intent("two", 1)
+	empty := s.newIntent("two", 1)
 	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
 	other = empty.Fleet
 	other.Strategy = "prioritized"
 	if _, err := s.CreateFleet(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	s.handle(s.request(empty), fault.Unknown)
-	s.silent()
+	s.handleMessage(s.launchRequest(empty), fault.Unknown)
+	s.requireNoFacts()
 }
 
-// empty is an EC2 whose fleet calls launch, and are answered with neither instances
+// emptyAnswerEC2 is an EC2 whose fleet calls launch, and are answered with neither instances
 // nor errors.
-type empty struct{ cloud.Launcher }
+type emptyAnswerEC2 struct{ cloud.Launcher }
 
-func (e empty) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
+func (e emptyAnswerEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
 	_, err := e.Launcher.CreateFleet(ctx, request)
 	return cloud.FleetResult{FleetID: "fleet-1"}, err
 }
@@ -139,32 +139,32 @@ func (e empty) CreateFleet(ctx context.Context, request cloud.FleetRequest) (clo
 // An answer that says nothing is settled by the instances with the intent's tag, and by
 // nothing else.
 func TestEmptyAnswer(t *testing.T) {
-	s := newSite(t)
-	s.svc.EC2 = empty{s.Cloud}
-	s.handle(s.request(s.intent("one", 2)), "")
-	if settled := s.settled(); len(settled.Instances) != 2 || !settled.Spent {
+	s := newFixture(t)
+	s.service.EC2 = emptyAnswerEC2{s.Cloud}
+	s.handleMessage(s.launchRequest(s.newIntent("one", 2)), "")
+	if settled := s.nextResult(); len(settled.Instances) != 2 || !settled.Spent {
 		t.Errorf("settled as %+v", settled)
 	}
 	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
-	s.handle(s.request(s.intent("two", 1)), fault.Unknown)
-	s.silent()
+	s.handleMessage(s.launchRequest(s.newIntent("two", 1)), fault.Unknown)
+	s.requireNoFacts()
 }
 
 // A token whose instance is terminated launches nothing again: the claims go, unless
 // EC2 still shows instances of the intent.
 func TestTokenOfTerminatedInstance(t *testing.T) {
 	const code = "IdempotentInstanceTerminated"
-	s := newSite(t)
+	s := newFixture(t)
 	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
-	s.handle(s.request(s.intent("one", 1)), "")
-	if settled := s.settled(); len(settled.Instances) != 0 || !settled.Spent || settled.Refusals[0].Code != code || settled.Refusals[0].Blamed != nil {
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
+	if settled := s.nextResult(); len(settled.Instances) != 0 || !settled.Spent || settled.Refusals[0].Code != code || settled.Refusals[0].Blamed != nil {
 		t.Errorf("settled as %+v", settled)
 	}
-	id := s.launch("two")
-	s.svc.Memory = launcher.NewMemory(launcher.Limits{})
+	id := s.launchInstance("two")
+	s.service.Cache = launcher.NewLaunchCache(launcher.Limits{})
 	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
-	s.handle(s.request(s.intent("two", 1)), "")
-	if settled := s.settled(); len(settled.Instances) != 1 || settled.Instances[0].InstanceID != id {
+	s.handleMessage(s.launchRequest(s.newIntent("two", 1)), "")
+	if settled := s.nextResult(); len(settled.Instances) != 1 || settled.Instances[0].InstanceID != id {
 		t.Errorf("settled as %+v", settled)
 	}
 }
@@ -173,8 +173,8 @@ func TestTokenOfTerminatedInstance(t *testing.T) {
 // however much EC2 writes and however little it names.
 func TestManyRefusals(t *testing.T) {
 	for _, named := range []bool{true, false} {
-		s := newSite(t)
-		intent := s.intent("one", 1)
+		s := newFixture(t)
+		intent := s.newIntent("one", 1)
 		var result cloud.FleetResult
 		for i := range 300 {
 			o := cloud.Override{InstanceType: fmt.Sprintf("m6i.%dxlarge", i), Zone: "us-west-2a", SubnetID: "subnet-a"}
@@ -185,34 +185,34 @@ func TestManyRefusals(t *testing.T) {
 			}
 			result.Errors = append(result.Errors, e)
 		}
-		s.svc.EC2 = answering{s.Cloud, result}
-		s.handle(s.request(intent), "")
-		r := s.settled().Refusals
+		s.service.EC2 = fixedAnswerEC2{s.Cloud, result}
+		s.handleMessage(s.launchRequest(intent), "")
+		r := s.nextResult().Refusals
 		if len(r) != 1 || len(r[0].Blamed) < 300 || len(r[0].Message) > 1200 {
 			t.Errorf("%d refusals, the first blames %d offerings in %d bytes", len(r), len(r[0].Blamed), len(r[0].Message))
 		}
 		// Each error counts: an alarm compares refusals with launches.
-		if len(s.counted) != 300 {
-			t.Errorf("%d refusals were counted", len(s.counted))
+		if len(s.counts) != 300 {
+			t.Errorf("%d refusals were counted", len(s.counts))
 		}
 	}
 }
 
-// answering is an EC2 with one answer to all fleet calls.
-type answering struct {
+// fixedAnswerEC2 is an EC2 with one answer to all fleet calls.
+type fixedAnswerEC2 struct {
 	cloud.Launcher
 	result cloud.FleetResult
 }
 
-func (a answering) CreateFleet(context.Context, cloud.FleetRequest) (cloud.FleetResult, error) {
+func (a fixedAnswerEC2) CreateFleet(context.Context, cloud.FleetRequest) (cloud.FleetResult, error) {
 	return a.result, nil
 }
 
-func TestShortage(t *testing.T) {
-	s := newSite(t)
+func TestInsufficientCapacity(t *testing.T) {
+	s := newFixture(t)
 	s.Shortage(memcloud.Offering{Type: "m6i.large"}, s.now.Add(time.Hour))
-	s.handle(s.request(s.intent("one", 1)), "")
-	settled := s.settled()
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
+	settled := s.nextResult()
 	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != 1 || len(settled.Refusals[0].Blamed) != len(s.Subnets) {
 		t.Fatalf("settled as %+v", settled)
 	}
@@ -223,52 +223,52 @@ func TestShortage(t *testing.T) {
 	}
 	// EC2 remembers the answer under the token, even when it has stock again.
 	s.Unblock()
-	s.handle(s.request(s.intent("one", 1)), "")
-	if len(s.settled().Instances) != 0 {
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
+	if len(s.nextResult().Instances) != 0 {
 		t.Error("a spent token launched")
 	}
 }
 
-func TestPartly(t *testing.T) {
-	s := newSite(t)
+func TestPartialLaunch(t *testing.T) {
+	s := newFixture(t)
 	for i, subnet := range s.Subnets {
 		s.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, 1-min(i, 1))
 	}
-	s.handle(s.request(s.intent("one", 3)), "")
-	settled := s.settled()
+	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")
+	settled := s.nextResult()
 	if len(settled.Instances) != 1 || len(settled.Refusals) == 0 || !settled.Spent || settled.Wanted != 3 {
 		t.Errorf("settled as %+v", settled)
 	}
 }
 
 // What is definite and came before EC2 took the token is refused and not spent.
-func TestRefused(t *testing.T) {
+func TestRefusedLaunch(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		spoil func(*site)
+		spoil func(*fixture)
 		want  fault.Kind
 		code  string
 	}{
-		{"no right to launch", func(s *site) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
-		{"no right to make templates", func(s *site) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
-		{"an invalid request", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
-		{"something that it names is gone", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
-		{"a code that nobody knows", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
-		{"throttled", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
-		{"EC2 is away", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
+		{"no right to launch", func(s *fixture) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
+		{"no right to make templates", func(s *fixture) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
+		{"an invalid request", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
+		{"something that it names is gone", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
+		{"a code that nobody knows", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
+		{"throttled", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
+		{"EC2 is away", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			test.spoil(s)
-			s.handle(s.request(s.intent("one", 1)), test.want)
+			s.handleMessage(s.launchRequest(s.newIntent("one", 1)), test.want)
 			if len(s.Records()) != 0 {
 				t.Fatal("something was launched")
 			}
 			if test.code == "" {
-				s.silent()
+				s.requireNoFacts()
 				return
 			}
-			settled := s.settled()
+			settled := s.nextResult()
 			if settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Code != test.code || settled.Refusals[0].Blamed != nil {
 				t.Errorf("settled as %+v", settled)
 			}
@@ -293,21 +293,21 @@ func TestForeignIntents(t *testing.T) {
 		{"tags on volumes only", func(i *launchspec.Intent) { i.Fleet.TagSets[0].Resource = "volume" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
-			intent := s.intent("one", 1)
+			s := newFixture(t)
+			intent := s.newIntent("one", 1)
 			test.spoil(&intent)
-			s.handle(s.request(intent), fault.Poison)
+			s.handleMessage(s.launchRequest(intent), fault.Poison)
 			if len(s.Effects(0)) != 0 {
 				t.Errorf("EC2 was written to: %+v", s.Effects(0))
 			}
-			s.silent()
+			s.requireNoFacts()
 		})
 	}
 }
 
-func TestRequestsThatDoNotFit(t *testing.T) {
-	s := newSite(t)
-	good := s.request(s.intent("one", 2))
+func TestMismatchedRequests(t *testing.T) {
+	s := newFixture(t)
+	good := s.launchRequest(s.newIntent("one", 2))
 	body, err := event.As[event.LaunchRequested](good)
 	if err != nil {
 		t.Fatal(err)
@@ -315,37 +315,37 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	change := func(how func(*event.LaunchRequested)) event.Envelope {
 		b := body
 		how(&b)
-		return s.message(b)
+		return s.newMessage(b)
 	}
-	s.handle(change(func(b *event.LaunchRequested) { b.Intent = "two" }), fault.Poison)
-	s.handle(change(func(b *event.LaunchRequested) { b.Claims = 1 }), fault.Poison)
-	s.handle(change(func(b *event.LaunchRequested) { b.IntentRef.Size++ }), fault.Poison)
-	s.handle(change(func(b *event.LaunchRequested) { b.IntentRef.Digest = event.DigestOf(nil) }), fault.Retry)
+	s.handleMessage(change(func(b *event.LaunchRequested) { b.Intent = "two" }), fault.Poison)
+	s.handleMessage(change(func(b *event.LaunchRequested) { b.Claims = 1 }), fault.Poison)
+	s.handleMessage(change(func(b *event.LaunchRequested) { b.IntentRef.Size++ }), fault.Poison)
+	s.handleMessage(change(func(b *event.LaunchRequested) { b.IntentRef.Digest = event.DigestOf(nil) }), fault.Retry)
 	s.blobs.SetFaults(memblob.Faults{Corrupt: 1})
-	s.handle(good, fault.Poison)
+	s.handleMessage(good, fault.Poison)
 	if len(s.Effects(0)) != 0 {
 		t.Errorf("EC2 was written to: %+v", s.Effects(0))
 	}
-	s.handle(s.message(event.InstanceGone{InstanceID: "i-1"}), fault.Poison)
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1"}), fault.Poison)
 }
 
-// slow is an EC2 whose templates take a while.
-type slow struct {
+// slowTemplateEC2 is an EC2 whose templates take a while.
+type slowTemplateEC2 struct {
 	cloud.Launcher
 	wait func()
 }
 
-func (s slow) EnsureTemplate(ctx context.Context, template cloud.Template) error {
+func (s slowTemplateEC2) EnsureTemplate(ctx context.Context, template cloud.Template) error {
 	s.wait()
 	return s.Launcher.EnsureTemplate(ctx, template)
 }
 
 // A request that dies while its templates are made launches nothing: lifecycle
 // may have let its claims go meanwhile.
-func TestExpiredMeanwhile(t *testing.T) {
-	s := newSite(t)
-	s.svc.EC2 = slow{s.Cloud, func() { s.pass(3 * time.Minute) }}
-	s.handle(s.request(s.intent("one", 1)), fault.Stale)
+func TestRequestExpiresDuringLaunch(t *testing.T) {
+	s := newFixture(t)
+	s.service.EC2 = slowTemplateEC2{s.Cloud, func() { s.advanceClock(3 * time.Minute) }}
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), fault.Stale)
 	if len(s.Records()) != 0 {
 		t.Error("it was launched all the same")
 	}
@@ -353,11 +353,11 @@ func TestExpiredMeanwhile(t *testing.T) {
 
 // Templates are there before the fleet names them, and equal ones are made once.
 func TestTemplates(t *testing.T) {
-	s := newSite(t)
-	first, second := s.intent("one", 1), s.intent("two", 1)
+	s := newFixture(t)
+	first, second := s.newIntent("one", 1), s.newIntent("two", 1)
 	second.Templates, second.Fleet.Configs = first.Templates, first.Fleet.Configs
-	s.handle(s.request(first), "")
-	s.handle(s.request(second), "")
+	s.handleMessage(s.launchRequest(first), "")
+	s.handleMessage(s.launchRequest(second), "")
 	var writes []memcloud.Action
 	for _, e := range s.Effects(0) {
 		writes = append(writes, e.Action)
@@ -369,16 +369,16 @@ func TestTemplates(t *testing.T) {
 
 // A shortage that EC2 tells instead of an answer blames what it would blame inside
 // one, and the token is as good as new.
-func TestRefusedForShortage(t *testing.T) {
-	s := newSite(t)
+func TestRefusalMarksOfferings(t *testing.T) {
+	s := newFixture(t)
 	s.Refuse(memcloud.CreateFleet, fault.Denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no")
-	s.handle(s.request(s.intent("one", 1)), "")
-	settled := s.settled()
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
+	settled := s.nextResult()
 	want := []event.Offering{{CapacityType: cloud.Spot}}
 	if diff := cmp.Diff(want, settled.Refusals[0].Blamed); diff != "" || settled.Spent {
 		t.Errorf("settled as %+v: %s", settled, diff)
 	}
-	if diff := cmp.Diff([]string{"refused AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counted); diff != "" {
+	if diff := cmp.Diff([]string{"refused AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -386,57 +386,57 @@ func TestRefusedForShortage(t *testing.T) {
 // A flood is held back before EC2 hears of it, and goes on when a minute has
 // passed; the message is kept meanwhile.
 func TestBreaker(t *testing.T) {
-	s := newSite(t)
-	s.svc.Memory = launcher.NewMemory(launcher.Limits{PerIntent: 3, PerMinute: 5})
-	s.handle(s.request(s.intent("one", 3)), "")
-	s.handle(s.request(s.intent("one", 3)), "")
-	second := s.intent("two", 3)
-	s.handle(s.request(second), fault.Throttled)
-	s.handle(s.request(s.intent("large", 4)), fault.Denied)
+	s := newFixture(t)
+	s.service.Cache = launcher.NewLaunchCache(launcher.Limits{PerIntent: 3, PerMinute: 5})
+	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")
+	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")
+	second := s.newIntent("two", 3)
+	s.handleMessage(s.launchRequest(second), fault.Throttled)
+	s.handleMessage(s.launchRequest(s.newIntent("large", 4)), fault.Denied)
 	if n := len(s.Records()); n != 3 {
 		t.Fatalf("%d instances", n)
 	}
-	s.pass(time.Minute)
-	s.handle(s.request(second), "")
+	s.advanceClock(time.Minute)
+	s.handleMessage(s.launchRequest(second), "")
 	if n := len(s.Records()); n != 6 {
 		t.Errorf("%d instances after a minute", n)
 	}
 	want := []string{"launched on-demand 3", "stopped throttled", "stopped denied", "launched on-demand 3"}
-	if diff := cmp.Diff(want, s.counted); diff != "" {
+	if diff := cmp.Diff(want, s.counts); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // A template that was swept behind our back is made again, once.
-func TestTemplateRemade(t *testing.T) {
-	s := newSite(t)
-	first, second := s.intent("one", 1), s.intent("two", 1)
+func TestMissingTemplateIsRecreated(t *testing.T) {
+	s := newFixture(t)
+	first, second := s.newIntent("one", 1), s.newIntent("two", 1)
 	second.Templates, second.Fleet.Configs = first.Templates, first.Fleet.Configs
-	s.handle(s.request(first), "")
+	s.handleMessage(s.launchRequest(first), "")
 	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
 		t.Fatal(err)
 	}
 	// EC2 may say it of the whole call, and then the token is unused.
 	s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidLaunchTemplateName.NotFoundException", "gone")
-	s.handle(s.request(second), "")
+	s.handleMessage(s.launchRequest(second), "")
 	if _, there := s.Template("template-one"); !there || len(s.Records()) != 2 {
 		t.Errorf("%d instances", len(s.Records()))
 	}
 	// Or inside its answer: then the token is spent, and the next intent has it.
-	third, fourth := s.intent("three", 1), s.intent("four", 1)
+	third, fourth := s.newIntent("three", 1), s.newIntent("four", 1)
 	for _, intent := range []*launchspec.Intent{&third, &fourth} {
 		intent.Templates, intent.Fleet.Configs = first.Templates, first.Fleet.Configs
 	}
 	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
 		t.Fatal(err)
 	}
-	s.bus.said = nil
-	s.handle(s.request(third), "")
-	if settled := s.settled(); !settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Blamed != nil {
+	s.bus.published = nil
+	s.handleMessage(s.launchRequest(third), "")
+	if settled := s.nextResult(); !settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Blamed != nil {
 		t.Errorf("settled as %+v", settled)
 	}
-	s.handle(s.request(fourth), "")
-	if len(s.settled().Instances) != 1 {
+	s.handleMessage(s.launchRequest(fourth), "")
+	if len(s.nextResult().Instances) != 1 {
 		t.Error("the next intent found no template either")
 	}
 }

@@ -37,8 +37,8 @@ const TemplateAge = time.Hour
 // Service is the launcher over its ports.
 type Service struct {
 	EC2 cloud.Launcher
-	// Rehearsal makes dry runs; nil makes none.
-	Rehearsal cloud.Rehearsal
+	// DryRun makes dry runs; nil makes none.
+	DryRun cloud.Rehearsal
 	// Profiles is nil where the launcher may not write IAM.
 	Profiles cloud.Profiles
 	Blobs    blob.Store
@@ -47,49 +47,49 @@ type Service struct {
 	Now      func() time.Time
 	// TemplateAge replaces the constant where it is positive.
 	TemplateAge time.Duration
-	// Memory may be nil: then nothing is remembered between messages.
-	Memory *Memory
+	// Cache may be nil: then nothing is remembered between messages.
+	Cache *LaunchCache
 	// Count counts what happened, how often, with labels; nil counts nothing.
-	Count func(what Counted, value float64, labels ...string)
+	Count func(what LaunchCounter, value float64, labels ...string)
 }
 
-// Counted is something that somebody may want to see, or to be woken for.
-type Counted string
+// LaunchCounter is something that somebody may want to see, or to be woken for.
+type LaunchCounter string
 
 // What is counted, with its labels in brackets.
 const (
-	// Stopped is a request that the breaker held back [the kind of its error].
-	Stopped Counted = "stopped"
-	// Refused is a reason of EC2's for less than was wanted [its code, the capacity type].
-	Refused Counted = "refused"
-	// Spared is something foreign that was left alone [instance or profile].
-	Spared Counted = "spared"
-	// Launched are instances that EC2 named in an answer [capacity type].
-	Launched Counted = "launched"
-	// Ended is an instance that EC2 was told to end.
-	Ended Counted = "ended"
+	// LaunchesStopped is a request that the breaker held back [the kind of its error].
+	LaunchesStopped LaunchCounter = "stopped"
+	// LaunchesRefused is a reason of EC2's for less than was wanted [its code, the capacity type].
+	LaunchesRefused LaunchCounter = "refused"
+	// ForeignSkipped is something foreign that was left alone [instance or profile].
+	ForeignSkipped LaunchCounter = "spared"
+	// InstancesLaunched are instances that EC2 named in an answer [capacity type].
+	InstancesLaunched LaunchCounter = "launched"
+	// InstancesTerminated is an instance that EC2 was told to end.
+	InstancesTerminated LaunchCounter = "ended"
 )
 
 // Handle obeys one message.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.LaunchRequestedType:
-		return host.Body(ctx, s.launch, e)
+		return host.Body(ctx, s.launchIntent, e)
 	case event.TerminateRequestedType:
-		return host.Body(ctx, s.terminate, e)
+		return host.Body(ctx, s.terminateInstance, e)
 	case event.TagRequestedType:
-		return host.Body(ctx, s.tag, e)
+		return host.Body(ctx, s.tagInstance, e)
 	case event.NodeClassEnsureType:
-		return host.Body(ctx, s.ensure, e)
+		return host.Body(ctx, s.ensureNodeClass, e)
 	case event.TickType:
-		return host.Body(ctx, s.tick, e)
+		return host.Body(ctx, s.handleTick, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not know the type")
 	}
 }
 
-// publish says a fact that e caused.
-func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body) error {
+// publishFact says a fact that e caused.
+func (s Service) publishFact(ctx context.Context, e event.Envelope, body event.Body) error {
 	maker := event.Maker{Service: "launcher", Cluster: s.Cluster}
 	fact, err := maker.New(s.Now(), body, &e)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body)
 	return nil
 }
 
-// count counts, where somebody listens.
-func (s Service) count(what Counted, value float64, labels ...string) {
+// addCount counts, where somebody listens.
+func (s Service) addCount(what LaunchCounter, value float64, labels ...string) {
 	if s.Count != nil {
 		s.Count(what, value, labels...)
 	}

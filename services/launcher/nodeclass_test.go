@@ -22,8 +22,8 @@ func policyTags() map[string]string {
 	}
 }
 
-// ask is lifecycle's question about a class with a role.
-func ask(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
+// ensureRequest is lifecycle's question about a class with a role.
+func ensureRequest(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
 	b := event.NodeClassEnsure{
 		Name: "default", UID: "u", Role: "prod-node", Profile: "prod_1", Path: profilePath, Tags: policyTags(), Asked: noon, Generation: 3,
 	}
@@ -33,57 +33,57 @@ func ask(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
 	return b
 }
 
-func remove(b *event.NodeClassEnsure) { b.Delete = true }
-func role(name string) func(*event.NodeClassEnsure) {
+func withDelete(b *event.NodeClassEnsure) { b.Delete = true }
+func withRole(name string) func(*event.NodeClassEnsure) {
 	return func(b *event.NodeClassEnsure) { b.Role = name }
 }
 
-// ensured asks and takes the answer.
-func (s *site) ensured(b event.NodeClassEnsure) event.NodeClassEnsured {
+// ensureClass asks and takes the answer.
+func (s *fixture) ensureClass(b event.NodeClassEnsure) event.NodeClassEnsured {
 	s.t.Helper()
-	s.handle(s.message(b), "")
-	return fact[event.NodeClassEnsured](s)
+	s.handleMessage(s.newMessage(b), "")
+	return nextFact[event.NodeClassEnsured](s)
 }
 
 func TestProfiles(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		ask     event.NodeClassEnsure
-		spoil   func(*site)
+		spoil   func(*fixture)
 		kind    fault.Kind
 		deleted bool
 		problem bool
 	}{
-		{"made", ask(), func(*site) {}, "", false, false},
-		{"made for a role behind a path", ask(role("service/prod-node")), func(*site) {}, "", false, false},
-		{"removed, though it was not there", ask(remove), func(*site) {}, "", true, false},
-		{"a role that does not exist", ask(role("nobody")), func(*site) {}, "", false, true},
-		{"no right to make it", ask(), func(s *site) { s.Deny(memcloud.CreateProfile) }, "", false, true},
-		{"no right to remove it", ask(remove), func(s *site) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
-		{"no right to list", ask(), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", false, false},
-		{"removed without the right to list", ask(remove), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", true, false},
-		{"a launcher without IAM", ask(remove), func(s *site) { s.svc.Profiles = nil }, "", false, true},
-		{"IAM is away", ask(), func(s *site) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
-		{"somebody else's profile", ask(), func(s *site) {
+		{"made", ensureRequest(), func(*fixture) {}, "", false, false},
+		{"made for a role behind a path", ensureRequest(withRole("service/prod-node")), func(*fixture) {}, "", false, false},
+		{"removed, though it was not there", ensureRequest(withDelete), func(*fixture) {}, "", true, false},
+		{"a role that does not exist", ensureRequest(withRole("nobody")), func(*fixture) {}, "", false, true},
+		{"no right to make it", ensureRequest(), func(s *fixture) { s.Deny(memcloud.CreateProfile) }, "", false, true},
+		{"no right to remove it", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
+		{"no right to list", ensureRequest(), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", false, false},
+		{"removed without the right to list", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", true, false},
+		{"a launcher without IAM", ensureRequest(withDelete), func(s *fixture) { s.service.Profiles = nil }, "", false, true},
+		{"IAM is away", ensureRequest(), func(s *fixture) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
+		{"somebody else's profile", ensureRequest(), func(s *fixture) {
 			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "", false, true},
-		{"removing somebody else's profile", ask(remove), func(s *site) {
+		{"removing somebody else's profile", ensureRequest(withDelete), func(s *fixture) {
 			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			test.spoil(s)
-			s.handle(s.message(test.ask), test.kind)
+			s.handleMessage(s.newMessage(test.ask), test.kind)
 			if test.kind != "" {
-				s.silent()
+				s.requireNoFacts()
 				return
 			}
-			done := fact[event.NodeClassEnsured](s)
+			done := nextFact[event.NodeClassEnsured](s)
 			if done.Deleted != test.deleted || (done.Problem != nil) != test.problem || done.Role != test.ask.Role || !done.Asked.Equal(noon) || done.Generation != 3 {
 				t.Errorf("it was said %+v", done)
 			}
@@ -101,23 +101,23 @@ func TestProfiles(t *testing.T) {
 
 // A profile that cannot be removed does not keep the class's others.
 func TestProfilesAreRemovedOneByOne(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	foreign := cloud.Profile{Name: "prod_0", Path: profilePath}
 	if err := s.CreateProfile(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
-	s.ensured(ask())
-	if done := s.ensured(ask(remove)); done.Problem == nil || done.Deleted {
+	s.ensureClass(ensureRequest())
+	if done := s.ensureClass(ensureRequest(withDelete)); done.Problem == nil || done.Deleted {
 		t.Errorf("it was said %+v", done)
 	}
-	if s.exists("prod_1") || !s.exists("prod_0") {
-		t.Errorf("its own is there: %t, another's: %t", s.exists("prod_1"), s.exists("prod_0"))
+	if s.profileExists("prod_1") || !s.profileExists("prod_0") {
+		t.Errorf("its own is there: %t, another's: %t", s.profileExists("prod_1"), s.profileExists("prod_0"))
 	}
 }
 
 // What the seeds' policies would deny, and what would not be the cluster's own, is
 // never asked of IAM.
-func TestProfilesThatPoliciesDeny(t *testing.T) {
+func TestProfilesDeniedByPolicies(t *testing.T) {
 	for name, spoil := range map[string]func(*event.NodeClassEnsure){
 		"no cluster":               func(b *event.NodeClassEnsure) { delete(b.Tags, "kubernetes.io/cluster/prod") },
 		"another cluster":          func(b *event.NodeClassEnsure) { b.Tags["kubernetes.io/cluster/prod"] = "shared" },
@@ -130,8 +130,8 @@ func TestProfilesThatPoliciesDeny(t *testing.T) {
 		"removing without a class": func(b *event.NodeClassEnsure) { b.Delete = true; clear(b.Tags) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			s.handle(s.message(ask(spoil)), fault.Poison)
+			s := newFixture(t)
+			s.handleMessage(s.newMessage(ensureRequest(spoil)), fault.Poison)
 			for action, n := range s.Counts() {
 				if action != memcloud.DescribeTemplates {
 					t.Errorf("%s was called %d times", action, n.Calls)
@@ -143,11 +143,11 @@ func TestProfilesThatPoliciesDeny(t *testing.T) {
 
 // With an instance profile of the user's own IAM is not called, neither while the
 // class lives nor when it goes.
-func TestOwnProfile(t *testing.T) {
-	for _, b := range []event.NodeClassEnsure{ask(role("")), ask(role(""), remove)} {
-		s := newSite(t)
+func TestUserProvidedProfile(t *testing.T) {
+	for _, b := range []event.NodeClassEnsure{ensureRequest(withRole("")), ensureRequest(withRole(""), withDelete)} {
+		s := newFixture(t)
 		b.Tags, b.Path, b.Profile = nil, "", s.World.Profile
-		done := s.ensured(b)
+		done := s.ensureClass(b)
 		if done.Problem != nil || done.Deleted != b.Delete {
 			t.Errorf("it was said %+v", done)
 		}
@@ -161,8 +161,8 @@ func TestOwnProfile(t *testing.T) {
 	}
 }
 
-// exists reports whether a profile is there.
-func (s *site) exists(name string) bool {
+// profileExists reports whether a profile is there.
+func (s *fixture) profileExists(name string) bool {
 	_, err := s.Cloud.Profile(s.t.Context(), name)
 	return err == nil
 }
@@ -170,79 +170,79 @@ func (s *site) exists(name string) bool {
 // A profile outlives its role by an hour, and as long as an instance runs with it.
 // One that comes into use again is as good as new.
 func TestProfilesOfFormerRoles(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	s.AddRole("other")
-	next := ask(role("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" })
-	s.ensured(ask())
-	intent := s.intent("one", 1)
+	next := ensureRequest(withRole("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" })
+	s.ensureClass(ensureRequest())
+	intent := s.newIntent("one", 1)
 	intent.Templates[0].InstanceProfile = "prod_1"
-	s.handle(s.request(intent), "")
-	node := s.settled().Instances[0].InstanceID
+	s.handleMessage(s.launchRequest(intent), "")
+	node := s.nextResult().Instances[0].InstanceID
 
-	s.pass(24 * time.Hour)
-	s.ensured(next)
-	s.pass(59 * time.Minute)
-	s.ensured(next)
-	if !s.exists("prod_1") {
+	s.advanceClock(24 * time.Hour)
+	s.ensureClass(next)
+	s.advanceClock(59 * time.Minute)
+	s.ensureClass(next)
+	if !s.profileExists("prod_1") {
 		t.Fatal("it was removed within the hour")
 	}
-	s.pass(2 * time.Minute)
-	s.ensured(next)
-	if !s.exists("prod_1") {
+	s.advanceClock(2 * time.Minute)
+	s.ensureClass(next)
+	if !s.profileExists("prod_1") {
 		t.Fatal("it was removed under an instance")
 	}
 	if err := s.Terminate(t.Context(), []string{node}); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(5 * time.Minute)
-	s.ensured(ask())
-	s.pass(time.Minute)
-	s.ensured(next)
-	s.pass(50 * time.Minute)
-	s.ensured(next)
-	if !s.exists("prod_1") || !s.exists("prod_2") {
+	s.advanceClock(5 * time.Minute)
+	s.ensureClass(ensureRequest())
+	s.advanceClock(time.Minute)
+	s.ensureClass(next)
+	s.advanceClock(50 * time.Minute)
+	s.ensureClass(next)
+	if !s.profileExists("prod_1") || !s.profileExists("prod_2") {
 		t.Fatal("the hour did not begin anew")
 	}
-	s.pass(10 * time.Minute)
-	s.ensured(next)
-	if s.exists("prod_1") || !s.exists("prod_2") {
-		t.Errorf("the former is there: %t, the current: %t", s.exists("prod_1"), s.exists("prod_2"))
+	s.advanceClock(10 * time.Minute)
+	s.ensureClass(next)
+	if s.profileExists("prod_1") || !s.profileExists("prod_2") {
+		t.Errorf("the former is there: %t, the current: %t", s.profileExists("prod_1"), s.profileExists("prod_2"))
 	}
 }
 
 // A class that brings a profile of its own by now loses the one that was made for
 // its role: not within the hour, not under an instance, and nothing else.
-func TestProfileOfAFormerRole(t *testing.T) {
+func TestProfileAfterRoleIsRemoved(t *testing.T) {
 	for name, listed := range map[string]bool{"profiles may be listed": true, "they may not": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			if !listed {
 				s.Deny(memcloud.ListProfiles)
 			}
-			s.ensured(ask())
-			intent := s.intent("one", 1)
+			s.ensureClass(ensureRequest())
+			intent := s.newIntent("one", 1)
 			intent.Templates[0].InstanceProfile = "prod_1"
-			s.handle(s.request(intent), "")
-			node := s.settled().Instances[0].InstanceID
+			s.handleMessage(s.launchRequest(intent), "")
+			node := s.nextResult().Instances[0].InstanceID
 			made := s.Counts()[memcloud.CreateProfile].Calls
-			own := ask(role(""), func(b *event.NodeClassEnsure) { b.Profile, b.Former = s.World.Profile, "prod_1" })
+			own := ensureRequest(withRole(""), func(b *event.NodeClassEnsure) { b.Profile, b.Former = s.World.Profile, "prod_1" })
 			look := func(when string, want bool) {
 				t.Helper()
-				done := s.ensured(own)
-				if done.Retired == want || done.Problem != nil || s.exists("prod_1") != want {
-					t.Fatalf("%s: it is there: %t, and it was said %+v", when, s.exists("prod_1"), done)
+				done := s.ensureClass(own)
+				if done.Retired == want || done.Problem != nil || s.profileExists("prod_1") != want {
+					t.Fatalf("%s: it is there: %t, and it was said %+v", when, s.profileExists("prod_1"), done)
 				}
 			}
 			look("at once", true)
-			s.pass(61 * time.Minute)
+			s.advanceClock(61 * time.Minute)
 			look("under an instance", true)
 			if err := s.Terminate(t.Context(), []string{node}); err != nil {
 				t.Fatal(err)
 			}
-			s.pass(5 * time.Minute)
+			s.advanceClock(5 * time.Minute)
 			look("out of use", false)
 			look("again", false)
-			if !s.exists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != made {
+			if !s.profileExists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != made {
 				t.Error("the user's own was touched, or something was made")
 			}
 		})
@@ -251,10 +251,10 @@ func TestProfileOfAFormerRole(t *testing.T) {
 
 // What the class names itself is not removed, whoever made it, and neither is what
 // was made for another class.
-func TestProfilesThatAreKept(t *testing.T) {
-	s := newSite(t)
-	s.ensured(ask())
-	s.ensured(ask(func(b *event.NodeClassEnsure) {
+func TestProfilesThatAreNotDeleted(t *testing.T) {
+	s := newFixture(t)
+	s.ensureClass(ensureRequest())
+	s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) {
 		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
 		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
 	}))
@@ -262,32 +262,32 @@ func TestProfilesThatAreKept(t *testing.T) {
 		return func(b *event.NodeClassEnsure) { b.Role, b.Profile, b.Former = "", profile, former }
 	}
 	for range 2 {
-		if done := s.ensured(ask(own("prod_1", "prod_1"))); !done.Retired {
+		if done := s.ensureClass(ensureRequest(own("prod_1", "prod_1"))); !done.Retired {
 			t.Errorf("it was said %+v", done)
 		}
-		if done := s.ensured(ask(own("prod_1", "prod_3"))); done.Retired {
+		if done := s.ensureClass(ensureRequest(own("prod_1", "prod_3"))); done.Retired {
 			t.Errorf("it was said %+v", done)
 		}
-		s.pass(2 * time.Hour)
+		s.advanceClock(2 * time.Hour)
 	}
-	if done := s.ensured(ask(remove, own("prod_1", "prod_1"))); !done.Deleted {
+	if done := s.ensureClass(ensureRequest(withDelete, own("prod_1", "prod_1"))); !done.Deleted {
 		t.Errorf("it was said %+v", done)
 	}
-	if !s.exists("prod_1") || !s.exists("prod_3") {
-		t.Errorf("the class's own is there: %t, the neighbour's: %t", s.exists("prod_1"), s.exists("prod_3"))
+	if !s.profileExists("prod_1") || !s.profileExists("prod_3") {
+		t.Errorf("the class's own is there: %t, the neighbour's: %t", s.profileExists("prod_1"), s.profileExists("prod_3"))
 	}
-	if done := s.ensured(ask(remove, own(s.World.Profile, "prod_1"))); !done.Deleted || s.exists("prod_1") {
+	if done := s.ensureClass(ensureRequest(withDelete, own(s.World.Profile, "prod_1"))); !done.Deleted || s.profileExists("prod_1") {
 		t.Errorf("with the class its former profile goes: %+v", done)
 	}
 }
 
 // With the class go all of its profiles and templates, and nobody else's.
-func TestClassGoes(t *testing.T) {
-	s := newSite(t)
+func TestNodeClassDeletion(t *testing.T) {
+	s := newFixture(t)
 	s.AddRole("other")
-	s.ensured(ask())
-	s.ensured(ask(role("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" }))
-	s.ensured(ask(func(b *event.NodeClassEnsure) {
+	s.ensureClass(ensureRequest())
+	s.ensureClass(ensureRequest(withRole("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" }))
+	s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) {
 		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
 		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
 	}))
@@ -298,11 +298,11 @@ func TestClassGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if done := s.ensured(ask(remove)); !done.Deleted || done.Problem != nil {
+	if done := s.ensureClass(ensureRequest(withDelete)); !done.Deleted || done.Problem != nil {
 		t.Errorf("it was said %+v", done)
 	}
 	for name, want := range map[string]bool{"prod_1": false, "prod_2": false, "prod_3": true, s.World.Profile: true} {
-		if s.exists(name) != want {
+		if s.profileExists(name) != want {
 			t.Errorf("profile %s is there: %t", name, !want)
 		}
 	}

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// profileProtected is how long a profile outlives the role that it was for, so
+	// profileRetention is how long a profile outlives the role that it was for, so
 	// that no launch under way misses it.
-	profileProtected = time.Hour
+	profileRetention = time.Hour
 	// supersededTag is since when a profile is of no use, or empty.
 	supersededTag = "joist.sh/superseded"
 	// regionTag is demanded by the IAM policies of this ecosystem.
 	regionTag = "topology.kubernetes.io/region"
 )
 
-// profile makes sure of the class's instance profile, and removes those that
+// ensureProfile makes sure of the class's instance profile, and removes those that
 // earlier roles of the class had.
-func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
+func (s Service) ensureProfile(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
 	}
-	have, err := s.ownProfile(ctx, b, b.Profile)
+	have, err := s.getOwnProfile(ctx, b, b.Profile)
 	if err != nil && !fault.Is(err, fault.Missing) {
 		return err
 	}
@@ -76,34 +76,34 @@ func profilePath(region, cluster, class string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
 }
 
-// ownProfile reads a profile and refuses one that somebody else has made, or that
+// getOwnProfile reads a profile and refuses one that somebody else has made, or that
 // was made for another class.
-func (s Service) ownProfile(ctx context.Context, b event.NodeClassEnsure, name string) (cloud.Profile, error) {
+func (s Service) getOwnProfile(ctx context.Context, b event.NodeClassEnsure, name string) (cloud.Profile, error) {
 	have, err := s.Profiles.Profile(ctx, name)
 	if err != nil {
 		return cloud.Profile{}, err
 	}
 	key, value := s.ownerTag()
 	if have.Tags[key] != value {
-		s.count(Spared, 1, "profile")
+		s.addCount(ForeignSkipped, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not carry %s=%s", key, value).
 			WithHint("delete or rename it, or name it in spec.instanceProfile")
 	}
 	if have.Path != b.Path {
-		s.count(Spared, 1, "profile")
+		s.addCount(ForeignSkipped, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q and not %q", have.Path, b.Path).
 			WithHint("delete it if it is of no use; it was made for something else than EC2NodeClass %s", b.Name)
 	}
 	return have, nil
 }
 
-// removeProfiles removes every profile that was made for the class. One that cannot
+// deleteProfiles removes every profile that was made for the class. One that cannot
 // be removed does not keep the others.
-func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) error {
+func (s Service) deleteProfiles(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
 	}
-	names, err := s.otherProfiles(ctx, b)
+	names, err := s.listOtherProfiles(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	}
 	var failures []error
 	for _, name := range names {
-		_, err := s.ownProfile(ctx, b, name)
+		_, err := s.getOwnProfile(ctx, b, name)
 		if err == nil {
 			err = s.Profiles.DeleteProfile(ctx, name)
 		}
@@ -123,10 +123,10 @@ func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	return errors.Join(failures...)
 }
 
-// otherProfiles names the class's profiles beside the one that it runs with now.
+// listOtherProfiles names the class's profiles beside the one that it runs with now.
 // Where they may not be listed, only the one that the class remembers is
 // known.
-func (s Service) otherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
+func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
 	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
 	if err != nil && !fault.Is(err, fault.Denied) {
 		return nil, err
@@ -154,13 +154,13 @@ func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (l
 	if err := s.checkProfile(b); err != nil {
 		return true, err
 	}
-	names, err := s.otherProfiles(ctx, b)
+	names, err := s.listOtherProfiles(ctx, b)
 	if err != nil {
 		return true, err
 	}
 	var failures []error
 	for _, name := range names {
-		gone, err := s.retire(ctx, b, name)
+		gone, err := s.retireProfile(ctx, b, name)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			failures = append(failures, fmt.Errorf("retiring instance profile %s: %w", name, err))
 		}
@@ -169,9 +169,9 @@ func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (l
 	return left, errors.Join(failures...)
 }
 
-// retire brings one profile nearer to its end, and reports whether it got there.
-func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name string) (gone bool, err error) {
-	have, err := s.ownProfile(ctx, b, name)
+// retireProfile brings one profile nearer to its end, and reports whether it got there.
+func (s Service) retireProfile(ctx context.Context, b event.NodeClassEnsure, name string) (gone bool, err error) {
+	have, err := s.getOwnProfile(ctx, b, name)
 	if err != nil {
 		return false, err
 	}
@@ -182,10 +182,10 @@ func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name strin
 		tags[supersededTag] = s.Now().UTC().Format(time.RFC3339)
 		return false, s.Profiles.TagProfile(ctx, name, tags)
 	}
-	if s.Now().Sub(since) < profileProtected {
+	if s.Now().Sub(since) < profileRetention {
 		return false, nil
 	}
-	used, err := s.runsWith(ctx, name)
+	used, err := s.isProfileInUse(ctx, name)
 	if err != nil || used {
 		return false, err
 	}
@@ -193,9 +193,9 @@ func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name strin
 	return err == nil, err
 }
 
-// runsWith reports whether an instance of the cluster has the profile: without it
+// isProfileInUse reports whether an instance of the cluster has the profile: without it
 // the node would lose its rights.
-func (s Service) runsWith(ctx context.Context, name string) (bool, error) {
+func (s Service) isProfileInUse(ctx context.Context, name string) (bool, error) {
 	key, value := s.ownerTag()
 	alive := []cloud.State{cloud.Pending, cloud.Running, cloud.Stopping, cloud.Stopped, cloud.ShuttingDown}
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{key: value}, States: alive})

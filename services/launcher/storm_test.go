@@ -10,7 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
-	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/ratelimit"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
@@ -21,11 +21,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// storm is a launcher as main wires it, polling a queue, before an EC2 that gives
+// launchStorm is a launcher as main wires it, polling a queue, before an EC2 that gives
 // a quarter of its rates; and a lifecycle that sends every 30 s what is not
 // settled, and asks under a new id for what was refused.
-type storm struct {
-	*site
+type launchStorm struct {
+	*fixture
 	queue *memqueue.Queue
 
 	mu sync.Mutex
@@ -43,8 +43,8 @@ func TestLaunchStormWithErrors(t *testing.T) {
 	const nodes, divisor = 1000, 4
 	// The encoder of documents is made once for the process, and must not be of the
 	// first bubble.
-	warm := newSite(t)
-	warm.handle(warm.request(warm.intent("warm", 1)), "")
+	warm := newFixture(t)
+	warm.handleMessage(warm.launchRequest(warm.newIntent("warm", 1)), "")
 	for _, test := range []struct {
 		name  string
 		share float64
@@ -57,9 +57,9 @@ func TestLaunchStormWithErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStorm(t, nodes, divisor)
-				took := s.run(test.share)
-				s.judge()
+				s := newLaunchStorm(t, nodes, divisor)
+				took := s.runUntilBound(test.share)
+				s.checkInstances()
 				calls := s.Counts()[memcloud.CreateFleet]
 				// Each intent takes a call of a bucket that refills with 2/4 a second.
 				least := float64(s.intents-1) / (2.0 / divisor)
@@ -76,9 +76,9 @@ func TestLaunchStormWithErrors(t *testing.T) {
 	}
 }
 
-func newStorm(t *testing.T, nodes, divisor int) *storm {
+func newLaunchStorm(t *testing.T, nodes, divisor int) *launchStorm {
 	t.Helper()
-	s := &storm{site: &site{t: t, bus: &bus{}}, open: map[string]event.Ref{}, bound: map[string]string{}, wanted: nodes}
+	s := &launchStorm{fixture: &fixture{t: t, bus: &fakeBus{}}, open: map[string]event.Ref{}, bound: map[string]string{}, wanted: nodes}
 	s.Cloud = memcloud.New(memcloud.Options{
 		Now: time.Now, Seed: 1, RateDivisor: float64(divisor),
 		Faults: memcloud.Faults{Shortage: 0.3, LostAnswer: 0.01, LostCall: 0.01, Lag: 30 * time.Second},
@@ -96,14 +96,14 @@ func newStorm(t *testing.T, nodes, divisor int) *storm {
 	return s
 }
 
-// run asks for all nodes and waits until each is bound.
-func (s *storm) run(share float64) time.Duration {
-	ec2 := pace.New(share).For("prod", s.Cloud)
+// runUntilBound asks for all nodes and waits until each is bound.
+func (s *launchStorm) runUntilBound(share float64) time.Duration {
+	ec2 := ratelimit.New(share).ForCluster("prod", s.Cloud)
 	service := launcher.Service{
-		EC2: batch.New(ec2, time.Minute), Rehearsal: ec2, Blobs: s.blobs, Bus: s, Cluster: event.Cluster{Name: "prod", UID: "uid"},
-		Now: time.Now, Memory: launcher.NewMemory(launcher.Limits{}),
+		EC2: batch.New(ec2, time.Minute), DryRun: ec2, Blobs: s.blobs, Bus: s, Cluster: event.Cluster{Name: "prod", UID: "uid"},
+		Now: time.Now, Cache: launcher.NewLaunchCache(launcher.Limits{}),
 	}
-	s.svc = service
+	s.service = service
 	worker := host.Worker{
 		Service: "launcher", Queue: s.queue, Dead: s.queue, Now: time.Now,
 		Handle: host.Events(host.Accept{Cluster: service.Cluster, Types: launcher.Types, Now: time.Now}, service.Handle),
@@ -117,10 +117,10 @@ func (s *storm) run(share float64) time.Duration {
 	})
 	began := time.Now()
 	for range s.wanted {
-		s.ask()
+		s.addIntent()
 	}
-	for s.bindings() < s.wanted && time.Since(began) < 4*time.Hour {
-		s.send()
+	for s.countBound() < s.wanted && time.Since(began) < 4*time.Hour {
+		s.sendOpenIntents()
 		time.Sleep(30 * time.Second)
 	}
 	took := time.Since(began)
@@ -129,12 +129,12 @@ func (s *storm) run(share float64) time.Duration {
 	return took
 }
 
-// ask writes a new intent for one node; each asks for one offering.
-func (s *storm) ask() {
+// addIntent writes a new intent for one node; each asks for one offering.
+func (s *launchStorm) addIntent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := fmt.Sprintf("intent-%04d", s.intents)
-	intent := s.intent(id, 1)
+	intent := s.newIntent(id, 1)
 	intent.Templates[0].Name = "template"
 	intent.Fleet.Configs[0].Template = "template"
 	intent.Fleet.Configs[0].Overrides = intent.Fleet.Configs[0].Overrides[s.intents%2:][:1]
@@ -146,12 +146,12 @@ func (s *storm) ask() {
 	s.open[id] = ref
 }
 
-// send asks for all that is open, again.
-func (s *storm) send() {
+// sendOpenIntents asks for all that is open, again.
+func (s *launchStorm) sendOpenIntents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, ref := range s.open {
-		e, err := event.Maker{Service: "lifecycle", Cluster: s.svc.Cluster}.New(time.Now(), event.LaunchRequested{Intent: id, IntentRef: ref, Claims: 1}, nil)
+		e, err := event.Maker{Service: "lifecycle", Cluster: s.service.Cluster}.New(time.Now(), event.LaunchRequested{Intent: id, IntentRef: ref, Claims: 1}, nil)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func (s *storm) send() {
 }
 
 // Send is the bus, and lifecycle that listens: it binds, or plans anew.
-func (s *storm) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (s *launchStorm) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
 		if err != nil {
@@ -176,15 +176,15 @@ func (s *storm) Send(_ context.Context, messages ...queue.Outgoing) error {
 		if err != nil {
 			return err
 		}
-		if s.close(settled) {
-			s.ask()
+		if s.recordResult(settled) {
+			s.addIntent()
 		}
 	}
 	return nil
 }
 
-// close notes an outcome and reports whether another launch is needed.
-func (s *storm) close(settled event.LaunchSettled) bool {
+// recordResult notes an outcome and reports whether another launch is needed.
+func (s *launchStorm) recordResult(settled event.LaunchSettled) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, waited := s.open[settled.Intent]
@@ -198,15 +198,15 @@ func (s *storm) close(settled event.LaunchSettled) bool {
 	return waited && len(settled.Instances) == 0
 }
 
-func (s *storm) bindings() int {
+func (s *launchStorm) countBound() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.bound)
 }
 
-// judge compares the truth about EC2 with what was said: each instance is some
+// checkInstances compares the truth about EC2 with what was said: each instance is some
 // intent's only one, and each was said.
-func (s *storm) judge() {
+func (s *launchStorm) checkInstances() {
 	s.t.Helper()
 	records := s.Records()
 	if len(records) != s.wanted {

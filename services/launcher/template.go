@@ -11,36 +11,36 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// templateGone is EC2's code for a launch template that it does not know.
-const templateGone = "InvalidLaunchTemplateName.NotFoundException"
+// codeTemplateNotFound is EC2's code for a launch template that it does not know.
+const codeTemplateNotFound = "InvalidLaunchTemplateName.NotFoundException"
 
 // ensureTemplates makes the intent's templates, but for those that were there a
 // moment ago.
 func (s Service) ensureTemplates(ctx context.Context, intent launchspec.Intent) error {
 	for _, template := range intent.Templates {
 		now := s.Now()
-		if !s.Memory.knows(template.Name, now) {
+		if !s.Cache.hasTemplate(template.Name, now) {
 			if err := s.EC2.EnsureTemplate(ctx, template); err != nil {
 				return fmt.Errorf("ensuring launch template %s: %w", template.Name, err)
 			}
-			s.Memory.saw(template.Name, now)
+			s.Cache.storeTemplate(template.Name, now)
 		}
 	}
 	return nil
 }
 
-// forget lets the intent's templates be made anew.
-func (s Service) forget(intent launchspec.Intent) {
+// forgetTemplates lets the intent's templates be made anew.
+func (s Service) forgetTemplates(intent launchspec.Intent) {
 	for _, template := range intent.Templates {
-		s.Memory.miss(template.Name)
+		s.Cache.forgetTemplate(template.Name)
 	}
 }
 
-// tick deletes the cluster's launch templates that are past their age and that
+// handleTick deletes the cluster's launch templates that are past their age and that
 // nobody here launched by since. A template is made again by the next
 // intent that names it, so deleting one too early costs two calls and never a
 // launch.
-func (s Service) tick(ctx context.Context, _ event.Envelope, b event.Tick) error {
+func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick) error {
 	if b.Want != event.WantTemplates {
 		return nil
 	}
@@ -49,14 +49,14 @@ func (s Service) tick(ctx context.Context, _ event.Envelope, b event.Tick) error
 		age = TemplateAge
 	}
 	key, value := s.ownerTag()
-	return s.sweep(ctx, map[string]string{key: value}, func(t cloud.TemplateInfo) bool {
-		return s.Now().Sub(t.Created) >= age && !s.Memory.uses(t.Name, s.Now(), age)
+	return s.deleteTemplates(ctx, map[string]string{key: value}, func(t cloud.TemplateInfo) bool {
+		return s.Now().Sub(t.Created) >= age && !s.Cache.isTemplateInUse(t.Name, s.Now(), age)
 	})
 }
 
-// sweep deletes the templates with the tags that are old. One that fails does not
+// deleteTemplates deletes the templates with the tags that are old. One that fails does not
 // keep the others.
-func (s Service) sweep(ctx context.Context, tags map[string]string, old func(cloud.TemplateInfo) bool) error {
+func (s Service) deleteTemplates(ctx context.Context, tags map[string]string, old func(cloud.TemplateInfo) bool) error {
 	templates, err := s.EC2.Templates(ctx, tags)
 	if err != nil {
 		return fmt.Errorf("listing launch templates: %w", err)
@@ -67,7 +67,7 @@ func (s Service) sweep(ctx context.Context, tags map[string]string, old func(clo
 		if !old(template) {
 			continue
 		}
-		s.Memory.miss(template.Name)
+		s.Cache.forgetTemplate(template.Name)
 		if err := s.EC2.DeleteTemplate(ctx, template.Name); err != nil {
 			failures = append(failures, fmt.Errorf("deleting launch template %s: %w", template.Name, err))
 			continue

@@ -11,10 +11,10 @@ import (
 // has them: errors inside a 200, answers that never came and tokens that do not
 // match are what EC2 says they are.
 func TestLauncherExactlyOnce(t *testing.T) {
-	launchertest.Run(t, func(t *testing.T) launchertest.Subject {
+	launchertest.Run(t, func(t *testing.T) launchertest.Environment {
 		s := startCloud(t)
 		config := s.server.Config()
 		config.RetryMaxAttempts = 1
-		return launchertest.Subject{EC2: ec2cloud.New(config), Model: s.model, World: s.World, Now: s.clock.Now, Pass: s.clock.Advance}
+		return launchertest.Environment{EC2: ec2cloud.New(config), Model: s.model, World: s.World, Now: s.clock.Now, AdvanceClock: s.clock.Advance}
 	})
 }

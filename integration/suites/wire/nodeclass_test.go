@@ -18,7 +18,7 @@ func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsur
 	broker := memqueue.New(memqueue.Options{Now: s.clock.Now})
 	bus := broker.Queue("bus", memqueue.QueueOptions{})
 	cluster := event.Cluster{Name: "web", UID: "uid"}
-	service := launcher.Service{EC2: s.account, Rehearsal: s.account, Profiles: s.account, Bus: bus, Cluster: cluster, Now: s.clock.Now}
+	service := launcher.Service{EC2: s.account, DryRun: s.account, Profiles: s.account, Bus: bus, Cluster: cluster, Now: s.clock.Now}
 	e, err := event.Maker{Service: "lifecycle", Cluster: cluster}.New(s.clock.Now(), b, nil)
 	if err == nil {
 		err = service.Handle(t.Context(), e)

@@ -175,7 +175,7 @@ func startLife(t *testing.T, p policy) *life {
 	config.RetryMaxAttempts, config.HTTPClient = 1, &http.Client{Transport: l.judge}
 	l.Cloud, l.Profiles = ec2cloud.New(config), iamprofile.New(config)
 	l.service = launcher.Service{
-		EC2: l.account, Rehearsal: l.account, Profiles: l.account, Memory: launcher.NewMemory(launcher.Limits{}),
+		EC2: l.account, DryRun: l.account, Profiles: l.account, Cache: launcher.NewLaunchCache(launcher.Limits{}),
 		Blobs: l.blobs, Bus: l.bus, Cluster: event.Cluster{Name: "web", UID: "uid"}, Now: l.clock.Now,
 	}
 	return l

@@ -183,7 +183,7 @@ func buildLauncher(a *Actor, w wire) {
 	world := a.world
 	aws := ec2{w, world.Cloud}
 	s := launcher.Service{
-		EC2: aws, Rehearsal: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
+		EC2: aws, DryRun: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
 		TemplateAge: world.TemplateAge,
 	}
 	a.consume(w, a.events(launcher.Types, s.Handle))

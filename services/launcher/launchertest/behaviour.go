@@ -12,47 +12,47 @@ import (
 
 type behaviour struct {
 	name string
-	try  func(s *scene)
+	run  func(s *testRun)
 }
 
 var behaviours = []behaviour{
-	{"a death before and after every step", diesEverywhere},
-	{"a duplicate at the same time", takesDuplicates},
-	{"a redelivery afterwards", takesRedelivery},
-	{"a request that is sent again", takesResend},
-	{"launched, and the answer is lost", findsLostAnswer},
-	{"the call is lost", repeatsLostCall},
-	{"the connection fails again and again", outlastsFailures},
-	{"throttled, and nothing is lost", waitsOutThrottling},
-	{"fulfilled in part", settlesInPart},
-	{"errors inside a 200", settlesErrorsInside},
-	{"throttled inside a 200", settlesThrottlingInside},
-	{"a token mismatch with instances", looksAfterMismatch},
-	{"a token mismatch without instances", waitsAfterMismatch},
-	{"a template that is gone", remakesTemplate},
-	{"a template that stays away", waitsForTemplate},
-	{"expired", dropsExpired},
+	{"a death before and after every step", crashAtEveryStep},
+	{"a duplicate at the same time", handleDuplicates},
+	{"a redelivery afterwards", handleRedelivery},
+	{"a request that is sent again", handleResend},
+	{"launched, and the answer is lost", recoverLostAnswer},
+	{"the call is lost", repeatLostCall},
+	{"the connection fails again and again", surviveFailures},
+	{"throttled, and nothing is lost", retryThrottled},
+	{"fulfilled in part", launchPartially},
+	{"errors inside a 200", publishFleetErrors},
+	{"throttled inside a 200", publishFleetThrottling},
+	{"a token mismatch with instances", findInstancesAfterMismatch},
+	{"a token mismatch without instances", retryAfterMismatch},
+	{"a template that is gone", recreateTemplate},
+	{"a template that stays away", retryMissingTemplate},
+	{"expired", dropExpired},
 }
 
-func diesEverywhere(s *scene) {
+func crashAtEveryStep(s *testRun) {
 	intent := 0
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
 			intent++
 			id := "die-" + string(rune('a'+intent))
-			s.said, s.steps, s.dieAt, s.after = nil, 0, at, after
-			e := s.request(s.intent(id, 2))
-			died, err := s.deliver(e)
-			s.must(err)
+			s.published, s.steps, s.crashAt, s.crashAfter = nil, 0, at, after
+			e := s.launchRequest(s.newIntent(id, 2))
+			died, err := s.deliverMessage(e)
+			s.requireNoError(err)
 			if !died {
-				s.once(id, 2)
+				s.requireLaunchedOnce(id, 2)
 				break
 			}
-			s.t.Logf("died %s", name(after, s.last))
-			s.dieAt = 0
-			s.Pass(30 * time.Second)
-			s.obeyed(e)
-			s.once(id, 2)
+			s.t.Logf("died %s", stepName(after, s.lastStep))
+			s.crashAt = 0
+			s.AdvanceClock(30 * time.Second)
+			s.handleMessage(e)
+			s.requireLaunchedOnce(id, 2)
 		}
 	}
 	if intent != 2*(3+1) {
@@ -60,101 +60,101 @@ func diesEverywhere(s *scene) {
 	}
 }
 
-func takesDuplicates(s *scene) {
-	e := s.request(s.intent("twice", 3))
+func handleDuplicates(s *testRun) {
+	e := s.launchRequest(s.newIntent("twice", 3))
 	errs := make([]error, 4)
 	var all sync.WaitGroup
 	for i := range errs {
-		all.Go(func() { _, errs[i] = s.deliver(e) })
+		all.Go(func() { _, errs[i] = s.deliverMessage(e) })
 	}
 	all.Wait()
 	for _, err := range errs {
-		s.must(err)
+		s.requireNoError(err)
 	}
-	s.once("twice", 3)
+	s.requireLaunchedOnce("twice", 3)
 }
 
-func takesRedelivery(s *scene) {
-	e := s.request(s.intent("again", 2))
-	s.obeyed(e)
-	s.Pass(90 * time.Second)
-	s.obeyed(e)
-	s.once("again", 2)
+func handleRedelivery(s *testRun) {
+	e := s.launchRequest(s.newIntent("again", 2))
+	s.handleMessage(e)
+	s.AdvanceClock(90 * time.Second)
+	s.handleMessage(e)
+	s.requireLaunchedOnce("again", 2)
 }
 
-// takesResend sends the intent anew, as lifecycle does every 30 s, also when its
+// handleResend sends the intent anew, as lifecycle does every 30 s, also when its
 // instances have ended meanwhile: what ended is not started again.
-func takesResend(s *scene) {
-	intent := s.intent("resent", 2)
-	s.obeyed(s.request(intent))
-	s.Pass(30 * time.Second)
-	s.obeyed(s.request(intent))
-	for id := range s.launched("resent") {
-		s.must(s.EC2.Terminate(s.t.Context(), []string{id}))
+func handleResend(s *testRun) {
+	intent := s.newIntent("resent", 2)
+	s.handleMessage(s.launchRequest(intent))
+	s.AdvanceClock(30 * time.Second)
+	s.handleMessage(s.launchRequest(intent))
+	for id := range s.launchedIDs("resent") {
+		s.requireNoError(s.EC2.Terminate(s.t.Context(), []string{id}))
 	}
-	s.Pass(2 * time.Minute)
-	s.obeyed(s.request(intent))
-	s.once("resent", 2)
+	s.AdvanceClock(2 * time.Minute)
+	s.handleMessage(s.launchRequest(intent))
+	s.requireLaunchedOnce("resent", 2)
 }
 
-func (s *scene) fails(e event.Envelope, want fault.Kind) {
+func (s *testRun) requireFailure(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
-	if _, err := s.deliver(e); fault.KindOf(err) != want {
+	if _, err := s.deliverMessage(e); fault.KindOf(err) != want {
 		s.t.Fatalf("got %v, want kind %q", err, want)
 	}
-	s.silent()
+	s.requireNoFacts()
 }
 
-func findsLostAnswer(s *scene) {
-	e := s.request(s.intent("unheard", 3))
+func recoverLostAnswer(s *testRun) {
+	e := s.launchRequest(s.newIntent("unheard", 3))
 	s.Model.LoseAnswer(memcloud.CreateFleet)
-	s.fails(e, fault.Unknown)
-	if n := len(s.launched("unheard")); n != 3 {
+	s.requireFailure(e, fault.Unknown)
+	if n := len(s.launchedIDs("unheard")); n != 3 {
 		s.t.Fatalf("%d instances before the second try", n)
 	}
-	s.obeyed(e)
-	if !s.once("unheard", 3).Spent {
+	s.handleMessage(e)
+	if !s.requireLaunchedOnce("unheard", 3).Spent {
 		s.t.Error("it is not spent")
 	}
 }
 
-func repeatsLostCall(s *scene) {
-	e := s.request(s.intent("lost", 1))
+func repeatLostCall(s *testRun) {
+	e := s.launchRequest(s.newIntent("lost", 1))
 	s.Model.LoseCall(memcloud.CreateFleet)
-	s.fails(e, fault.Unknown)
-	s.obeyed(e)
-	s.once("lost", 1)
+	s.requireFailure(e, fault.Unknown)
+	s.handleMessage(e)
+	s.requireLaunchedOnce("lost", 1)
 }
 
-func outlastsFailures(s *scene) {
-	e := s.request(s.intent("storm", 2))
+func surviveFailures(s *testRun) {
+	e := s.launchRequest(s.newIntent("storm", 2))
 	for range 2 {
 		s.Model.LoseAnswer(memcloud.CreateFleet)
 		s.Model.LoseCall(memcloud.CreateFleet)
 		s.Model.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "An internal error has occurred.")
 	}
 	for range 6 {
-		s.Pass(3 * time.Second)
-		if _, err := s.deliver(e); !fault.Is(err, fault.Unknown, fault.Retry) {
+		s.AdvanceClock(3 * time.Second)
+		if _, err := s.deliverMessage(e); !fault.Is(err, fault.Unknown, fault.Retry) {
 			s.t.Fatalf("got %v", err)
 		}
-		s.silent()
+		s.requireNoFacts()
 	}
-	s.Pass(3 * time.Second)
-	s.obeyed(e)
-	s.once("storm", 2)
+	s.AdvanceClock(3 * time.Second)
+	s.handleMessage(e)
+	s.requireLaunchedOnce("storm", 2)
 }
 
-func waitsOutThrottling(s *scene) {
-	e := s.request(s.intent("slow", 2))
+func retryThrottled(s *testRun) {
+	e := s.launchRequest(s.newIntent("slow", 2))
 	s.Model.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
-	s.fails(e, fault.Throttled)
-	s.obeyed(e)
-	s.once("slow", 2)
+	s.requireFailure(e, fault.Throttled)
+	s.handleMessage(e)
+	s.requireLaunchedOnce("slow", 2)
 }
 
-// only leaves n instances of the type in the first zone and none elsewhere.
-func (s *scene) only(n int) {
+// limitCapacity leaves n instances of the type in the first zone and none elsewhere.
+func (s *testRun) limitCapacity(n int) {
 	for i, subnet := range s.World.Subnets {
 		left := 0
 		if i == 0 {
@@ -164,116 +164,116 @@ func (s *scene) only(n int) {
 	}
 }
 
-func settlesInPart(s *scene) {
-	s.only(2)
-	e := s.request(s.intent("part", 5))
-	s.obeyed(e)
-	s.only(9)
-	s.obeyed(e)
-	settled := s.once("part", 2)
+func launchPartially(s *testRun) {
+	s.limitCapacity(2)
+	e := s.launchRequest(s.newIntent("part", 5))
+	s.handleMessage(e)
+	s.limitCapacity(9)
+	s.handleMessage(e)
+	settled := s.requireLaunchedOnce("part", 2)
 	if settled.Wanted != 5 || !settled.Spent || len(settled.Refusals) == 0 {
 		s.t.Errorf("settled as %+v", settled)
 	}
 }
 
-// settlesErrorsInside has EC2 refuse every override inside its answer, with each
+// publishFleetErrors has EC2 refuse every override inside its answer, with each
 // of the codes: a refusal, and never a launch later.
-func settlesErrorsInside(s *scene) {
+func publishFleetErrors(s *testRun) {
 	for _, code := range []string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded",
 		"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "UnauthorizedOperation", "TomorrowsCode",
 	} {
-		s.said = nil
-		s.Pass(3 * time.Second)
+		s.published = nil
+		s.AdvanceClock(3 * time.Second)
 		s.Model.Block(memcloud.Offering{Type: "m6i.large"}, code, s.Now().Add(time.Hour))
 		id := "inside-" + code
-		e := s.request(s.intent(id, 2))
-		s.obeyed(e)
+		e := s.launchRequest(s.newIntent(id, 2))
+		s.handleMessage(e)
 		s.Model.Unblock()
-		s.obeyed(e)
-		settled := s.once(id, 0)
+		s.handleMessage(e)
+		settled := s.requireLaunchedOnce(id, 0)
 		if !settled.Spent || settled.Refusals[0].Code != code {
 			s.t.Errorf("%s: settled as %+v", code, settled)
 		}
 	}
 }
 
-// settlesThrottlingInside uses the bucket of instances up: EC2 says so inside its
+// publishFleetThrottling uses the bucket of instances up: EC2 says so inside its
 // answer, and blames no offering.
-func settlesThrottlingInside(s *scene) {
-	s.Pass(time.Hour)
+func publishFleetThrottling(s *testRun) {
+	s.AdvanceClock(time.Hour)
 	for i := range 2 {
-		s.said = nil
-		s.obeyed(s.request(s.intent("large-"+string(rune('a'+i)), 500)))
+		s.published = nil
+		s.handleMessage(s.launchRequest(s.newIntent("large-"+string(rune('a'+i)), 500)))
 	}
-	s.said = nil
-	s.obeyed(s.request(s.intent("over", 100)))
-	settled := s.once("over", 0)
+	s.published = nil
+	s.handleMessage(s.launchRequest(s.newIntent("over", 100)))
+	settled := s.requireLaunchedOnce("over", 0)
 	if r := settled.Refusals[0]; r.Code != "RequestLimitExceeded" || len(r.Blamed) != 0 {
 		s.t.Errorf("settled as %+v", settled)
 	}
 }
 
-// mismatch uses the token of an intent up with another body.
-func (s *scene) mismatch(intentOf string, n int) event.Envelope {
+// spendToken uses the token of an intent up with another body.
+func (s *testRun) spendToken(intentOf string, n int) event.Envelope {
 	s.t.Helper()
-	intent := s.intent(intentOf, n)
-	s.must(s.EC2.EnsureTemplate(s.t.Context(), intent.Templates[0]))
+	intent := s.newIntent(intentOf, n)
+	s.requireNoError(s.EC2.EnsureTemplate(s.t.Context(), intent.Templates[0]))
 	other := intent.Fleet
 	other.Count++
 	_, err := s.EC2.CreateFleet(s.t.Context(), other)
-	s.must(err)
-	s.Pass(time.Minute)
-	return s.request(intent)
+	s.requireNoError(err)
+	s.AdvanceClock(time.Minute)
+	return s.launchRequest(intent)
 }
 
-func looksAfterMismatch(s *scene) {
-	e := s.mismatch("other", 2)
-	s.obeyed(e)
-	s.obeyed(e)
-	if settled := s.once("other", 3); !settled.Spent {
+func findInstancesAfterMismatch(s *testRun) {
+	e := s.spendToken("other", 2)
+	s.handleMessage(e)
+	s.handleMessage(e)
+	if settled := s.requireLaunchedOnce("other", 3); !settled.Spent {
 		s.t.Errorf("settled as %+v", settled)
 	}
 }
 
-func waitsAfterMismatch(s *scene) {
+func retryAfterMismatch(s *testRun) {
 	s.Model.Shortage(memcloud.Offering{}, s.Now().Add(time.Hour))
-	e := s.mismatch("empty", 1)
+	e := s.spendToken("empty", 1)
 	s.Model.Unblock()
-	s.fails(e, fault.Unknown)
-	if n := len(s.launched("empty")); n != 0 {
+	s.requireFailure(e, fault.Unknown)
+	if n := len(s.launchedIDs("empty")); n != 0 {
 		s.t.Errorf("%d instances", n)
 	}
 }
 
-const templateGone = "InvalidLaunchTemplateName.NotFoundException"
+const codeTemplateNotFound = "InvalidLaunchTemplateName.NotFoundException"
 
-func remakesTemplate(s *scene) {
-	intent := s.intent("swept", 2)
-	e := s.request(intent)
-	s.Model.Refuse(memcloud.CreateFleet, fault.Missing, templateGone, "The specified launch template does not exist.")
-	s.obeyed(e)
-	s.once("swept", 2)
+func recreateTemplate(s *testRun) {
+	intent := s.newIntent("swept", 2)
+	e := s.launchRequest(intent)
+	s.Model.Refuse(memcloud.CreateFleet, fault.Missing, codeTemplateNotFound, "The specified launch template does not exist.")
+	s.handleMessage(e)
+	s.requireLaunchedOnce("swept", 2)
 }
 
-func waitsForTemplate(s *scene) {
-	e := s.request(s.intent("away", 2))
+func retryMissingTemplate(s *testRun) {
+	e := s.launchRequest(s.newIntent("away", 2))
 	for range 2 {
-		s.Model.Refuse(memcloud.CreateFleet, fault.Missing, templateGone, "The specified launch template does not exist.")
+		s.Model.Refuse(memcloud.CreateFleet, fault.Missing, codeTemplateNotFound, "The specified launch template does not exist.")
 	}
-	s.fails(e, fault.Retry)
-	s.obeyed(e)
-	s.once("away", 2)
+	s.requireFailure(e, fault.Retry)
+	s.handleMessage(e)
+	s.requireLaunchedOnce("away", 2)
 }
 
-// dropsExpired is host's work for a message that comes late, and the launcher's
+// dropExpired is host's work for a message that comes late, and the launcher's
 // for one that dies on the way: see TestExpiredMeanwhile.
-func dropsExpired(s *scene) {
-	e := s.request(s.intent("late", 1))
-	s.Pass(time.Hour)
-	s.fails(e, fault.Stale)
-	if n := len(s.launched("late")); n != 0 {
+func dropExpired(s *testRun) {
+	e := s.launchRequest(s.newIntent("late", 1))
+	s.AdvanceClock(time.Hour)
+	s.requireFailure(e, fault.Stale)
+	if n := len(s.launchedIDs("late")); n != 0 {
 		s.t.Errorf("%d instances", n)
 	}
 }

@@ -23,24 +23,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Subject is an EC2 to launch in, and the model that is behind it.
-type Subject struct {
+// Environment is an EC2 to launch in, and the model that is behind it.
+type Environment struct {
 	EC2   cloud.Launcher
 	Model *memcloud.Cloud
 	World memcloud.World
 	// Now is the model's clock, and Pass lets time pass on it.
-	Now  func() time.Time
-	Pass func(time.Duration)
+	Now          func() time.Time
+	AdvanceClock func(time.Duration)
 }
 
 // Run tries every behaviour, each on a subject of its own.
-func Run(t *testing.T, subject func(t *testing.T) Subject) {
+func Run(t *testing.T, subject func(t *testing.T) Environment) {
 	t.Helper()
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			s := &scene{Subject: subject(t), t: t}
+			s := &testRun{Environment: subject(t), t: t}
 			s.blobs = memblob.New(memblob.Options{Now: s.Now})
-			b.try(s)
+			b.run(s)
 		})
 	}
 }
@@ -48,90 +48,90 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 // cluster is who launches.
 var cluster = event.Cluster{Name: "prod", UID: "uid"}
 
-// scene is one behaviour under way.
-type scene struct {
-	Subject
+// testRun is one behaviour under way.
+type testRun struct {
+	Environment
 	t     *testing.T
 	blobs *memblob.Store
 
-	mu   sync.Mutex
-	said []event.Envelope
-	// steps counts what the launcher does to the world; it dies at the step dieAt,
+	mu        sync.Mutex
+	published []event.Envelope
+	// steps counts what the launcher does to the world; it dies at the step crashAt,
 	// before or after doing it. Zero never dies.
-	steps, dieAt int
-	after        bool
-	last         string
+	steps, crashAt int
+	crashAfter     bool
+	lastStep       string
 }
 
-// death is what a process that ends in the middle of something leaves: nothing.
-type death struct{}
+// simulatedCrash is what a process that ends in the middle of something leaves: nothing.
+type simulatedCrash struct{}
 
-// step is one thing that the launcher does, around which it may die.
-func (s *scene) step(name string, do func() error) error {
+// runStep is one thing that the launcher does, around which it may die.
+func (s *testRun) runStep(name string, do func() error) error {
 	s.mu.Lock()
 	s.steps++
-	dies := s.steps == s.dieAt
-	s.last = name
+	dies := s.steps == s.crashAt
+	s.lastStep = name
 	s.mu.Unlock()
-	if dies && !s.after {
-		panic(death{})
+	if dies && !s.crashAfter {
+		panic(simulatedCrash{})
 	}
 	err := do()
 	if dies {
-		panic(death{})
+		panic(simulatedCrash{})
 	}
 	return err
 }
 
-// ec2 steps around the calls that launch.
-type ec2 struct {
+// steppedEC2 steps around the calls that launch.
+type steppedEC2 struct {
 	cloud.Launcher
-	*scene
+	*testRun
 }
 
-func (e ec2) EnsureTemplate(ctx context.Context, t cloud.Template) error {
-	return e.step("making the template", func() error { return e.Launcher.EnsureTemplate(ctx, t) })
+func (e steppedEC2) EnsureTemplate(ctx context.Context, t cloud.Template) error {
+	return e.runStep("making the template", func() error { return e.Launcher.EnsureTemplate(ctx, t) })
 }
 
-func (e ec2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out cloud.FleetResult, err error) {
-	err = e.step("creating the fleet", func() error { out, err = e.Launcher.CreateFleet(ctx, r); return err })
+func (e steppedEC2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out cloud.FleetResult, err error) {
+	err = e.runStep("creating the fleet", func() error { out, err = e.Launcher.CreateFleet(ctx, r); return err })
 	return out, err
 }
 
 // Send is the bus.
-func (s *scene) Send(_ context.Context, messages ...queue.Outgoing) error {
-	return s.step("publishing", func() error {
+func (s *testRun) Send(_ context.Context, messages ...queue.Outgoing) error {
+	return s.runStep("publishing", func() error {
 		for _, m := range messages {
 			e, err := event.Decode(m.Body)
 			if err != nil {
 				return err
 			}
 			s.mu.Lock()
-			s.said = append(s.said, e)
+			s.published = append(s.published, e)
 			s.mu.Unlock()
 		}
 		return nil
 	})
 }
 
-// deliver hands a message to a new process, and reports whether that died.
-func (s *scene) deliver(e event.Envelope) (died bool, err error) {
+// deliverMessage hands a message to a new process, and reports whether that died.
+func (s *testRun) deliverMessage(e event.Envelope) (died bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ours := r.(death); !ours {
+			if _, ours := r.(simulatedCrash); !ours {
 				panic(r)
 			}
 			died = true
 		}
 	}()
 	service := launcher.Service{
-		EC2: ec2{s.EC2, s}, Blobs: s.blobs, Bus: s, Cluster: cluster, Now: s.Now, Memory: launcher.NewMemory(launcher.Limits{}),
+		EC2: steppedEC2{s.EC2, s}, Blobs: s.blobs, Bus: s, Cluster: cluster, Now: s.Now, Cache: launcher.NewLaunchCache(launcher.Limits{}),
 	}
 	return false, service.Handle(s.t.Context(), e)
 }
 
-// intent asks for n on-demand m6i.large in any of the subnets.
-func (s *scene) intent(id string, n int, subnets ...cloud.Subnet) launchspec.Intent {
+// newIntent asks for n on-demand m6i.large in any of the subnets.
+func (s *testRun) newIntent(id string, n int, subnets ...cloud.Subnet) launchspec.Intent {
 	if len(subnets) == 0 {
 		subnets = s.World.Subnets
 	}
@@ -158,36 +158,36 @@ func (s *scene) intent(id string, n int, subnets ...cloud.Subnet) launchspec.Int
 	return out
 }
 
-// request stores the intent and makes what lifecycle would send, now.
-func (s *scene) request(intent launchspec.Intent) event.Envelope {
+// launchRequest stores the intent and makes what lifecycle would send, now.
+func (s *testRun) launchRequest(intent launchspec.Intent) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.Now(), launchspec.Kind, intent)
-	s.must(err)
+	s.requireNoError(err)
 	body := event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: len(intent.Claims)}
 	e, err := event.Maker{Service: "lifecycle", Cluster: cluster}.New(s.Now(), body, nil)
-	s.must(err)
+	s.requireNoError(err)
 	return e
 }
 
-func (s *scene) must(err error) {
+func (s *testRun) requireNoError(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// obeyed delivers a message that must be dealt with.
-func (s *scene) obeyed(e event.Envelope) {
+// handleMessage delivers a message that must be dealt with.
+func (s *testRun) handleMessage(e event.Envelope) {
 	s.t.Helper()
-	died, err := s.deliver(e)
+	died, err := s.deliverMessage(e)
 	if died {
 		err = errors.New("the process died")
 	}
-	s.must(err)
+	s.requireNoError(err)
 }
 
-// launched are the ids of the instances that there truly are of an intent.
-func (s *scene) launched(intent string) map[string]bool {
+// launchedIDs are the ids of the instances that there truly are of an intent.
+func (s *testRun) launchedIDs(intent string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range s.Model.Records() {
 		if r.Tags[launchspec.IntentTag] == intent {
@@ -197,24 +197,24 @@ func (s *scene) launched(intent string) map[string]bool {
 	return out
 }
 
-// once says that an intent has n instances, and that every fact that was said of
+// requireLaunchedOnce says that an intent has n instances, and that every fact that was said of
 // it is the same and names them all.
-func (s *scene) once(intent string, n int) event.LaunchSettled {
+func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled {
 	s.t.Helper()
-	there := s.launched(intent)
+	there := s.launchedIDs(intent)
 	if len(there) != n {
 		s.t.Fatalf("%d instances of intent %s, want %d", len(there), intent, n)
 	}
-	if len(s.said) == 0 {
+	if len(s.published) == 0 {
 		s.t.Fatal("nothing was said")
 	}
 	var body event.LaunchSettled
-	for _, e := range s.said {
+	for _, e := range s.published {
 		var err error
 		body, err = event.As[event.LaunchSettled](e)
-		s.must(err)
-		if e.ID != s.said[0].ID {
-			s.t.Fatalf("two different facts: %s and %s", s.said[0].Data, e.Data)
+		s.requireNoError(err)
+		if e.ID != s.published[0].ID {
+			s.t.Fatalf("two different facts: %s and %s", s.published[0].Data, e.Data)
 		}
 	}
 	for _, i := range body.Instances {
@@ -228,14 +228,14 @@ func (s *scene) once(intent string, n int) event.LaunchSettled {
 	return body
 }
 
-func (s *scene) silent() {
+func (s *testRun) requireNoFacts() {
 	s.t.Helper()
-	if len(s.said) > 0 {
-		s.t.Fatalf("it was said: %s", s.said[0].Data)
+	if len(s.published) > 0 {
+		s.t.Fatalf("it was said: %s", s.published[0].Data)
 	}
 }
 
-func name(after bool, step string) string {
+func stepName(after bool, step string) string {
 	if after {
 		return "after " + step
 	}

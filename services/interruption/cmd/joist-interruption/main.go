@@ -26,33 +26,33 @@ func main() {
 		Purpose:  "joist-interruption reads what AWS is about to take away.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Interruptions},
-	}, (&wiring{}).wire, lambda.Serve)
+	}, (&wiring{}).newHandler, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
-var metrics = map[interruption.Counted]telemetry.Metric{
-	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.Heard: telemetry.Heard,
+var metrics = map[interruption.NoticeCounter]telemetry.Metric{
+	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.QueueDuration: telemetry.Heard,
 }
 
 // wiring wires the service of each cluster. EC2's rates are the account's, so one limit is
 // for all clusters that the process serves.
-type wiring struct{ describes *rate.Limiter }
+type wiring struct{ limiter *rate.Limiter }
 
-func (w *wiring) wire(p *startup.Parts) (host.Handler, host.Options) {
-	if w.describes == nil {
-		w.describes = rate.NewLimiter(describesPerSecond, describesAtOnce)
+func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
+	if w.limiter == nil {
+		w.limiter = rate.NewLimiter(describesPerSecond, describesBurst)
 	}
 	ec2 := ec2cloud.New(p.AWS)
 	// One service for all handlers, for they share its memory and its calls.
 	service := &interruption.Service{
-		EC2: paced{ec2, w.describes}, Statuses: ec2,
+		EC2: limitedEC2{ec2, w.limiter}, Statuses: ec2,
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
 	if p.Traces {
 		service.Span = p.Telemetry.Span
 	}
-	p.Telemetry.Also = interruption.Counts(func(what interruption.Counted, value float64, labels ...string) {
+	p.Telemetry.Also = interruption.CountLines(func(what interruption.NoticeCounter, value float64, labels ...string) {
 		p.Telemetry.Count(metrics[what], value, labels...)
 	})
 	options := interruption.Options()
@@ -64,26 +64,26 @@ func (w *wiring) wire(p *startup.Parts) (host.Handler, host.Options) {
 // carries up to 200 instances, so this is enough for thousands a second.
 const (
 	describesPerSecond = 10
-	describesAtOnce    = 20
-	// throttledCalls is how many calls of the future are given up for one that EC2
+	describesBurst     = 20
+	// throttlePenalty is how many calls of the future are given up for one that EC2
 	// refused.
-	throttledCalls = 10
+	throttlePenalty = 10
 )
 
-// paced keeps below EC2's rate.
-type paced struct {
+// limitedEC2 keeps below EC2's rate.
+type limitedEC2 struct {
 	cloud.Instances
-	limit *rate.Limiter
+	limiter *rate.Limiter
 }
 
 // DescribeInstances waits for its turn.
-func (p paced) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
-	if err := p.limit.Wait(ctx); err != nil {
+func (p limitedEC2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
+	if err := p.limiter.Wait(ctx); err != nil {
 		return nil, fault.E("waiting to ask EC2", fault.Throttled, err)
 	}
 	found, err := p.Instances.DescribeInstances(ctx, filter)
 	if fault.Is(err, fault.Throttled) {
-		p.limit.ReserveN(time.Now(), throttledCalls)
+		p.limiter.ReserveN(time.Now(), throttlePenalty)
 	}
 	return found, err
 }

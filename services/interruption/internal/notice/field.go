@@ -9,11 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// fill puts the values of the known names at their places. AWS does not write a
+// collectFields puts the values of the known names at their places. AWS does not write a
 // known name twice, and which of the two would count is a matter of taste.
-func fill(values [][]byte, known []string, members []event.Member) error {
+func collectFields(values [][]byte, known []string, members []event.Member) error {
 	for i := range members {
-		at := place(known, members[i].Name)
+		at := fieldIndex(known, members[i].Name)
 		if at < 0 {
 			continue
 		}
@@ -25,36 +25,36 @@ func fill(values [][]byte, known []string, members []event.Member) error {
 	return nil
 }
 
-// place is where a name stands among the known ones, or -1.
-func place(known []string, written []byte) int {
+// fieldIndex is where a name stands among the known ones, or -1.
+func fieldIndex(known []string, written []byte) int {
 	for i, name := range known {
-		if len(written) == len(name) && (string(written) == name || alike(written, name)) {
+		if len(written) == len(name) && (string(written) == name || equalFold(written, name)) {
 			return i
 		}
 	}
 	return -1
 }
 
-// alike compares names of one length without regard to the case of ASCII letters.
-func alike(written []byte, name string) bool {
+// equalFold compares names of one length without regard to the case of ASCII letters.
+func equalFold(written []byte, name string) bool {
 	for i, c := range written {
-		if lower(c) != lower(name[i]) {
+		if lowerASCII(c) != lowerASCII(name[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func lower(c byte) byte {
+func lowerASCII(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
 	return c
 }
 
-// text is what a JSON string says, or nothing for a value that is none. It is a
+// stringValue is what a JSON string says, or nothing for a value that is none. It is a
 // part of the message where that has no escapes.
-func text(value []byte) []byte {
+func stringValue(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' {
 		return nil
 	}
@@ -68,14 +68,14 @@ func text(value []byte) []byte {
 	return []byte(unescaped)
 }
 
-// shortMax bounds foreign text in errors and details, in bytes.
-const shortMax = 128
+// maxTextBytes bounds foreign text in errors and details, in bytes.
+const maxTextBytes = 128
 
-func short(text string) string {
-	if len(text) <= shortMax {
+func truncateText(text string) string {
+	if len(text) <= maxTextBytes {
 		return text
 	}
-	cut := shortMax
+	cut := maxTextBytes
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

@@ -8,17 +8,17 @@ import (
 
 // The known names of an event's outermost object.
 const (
-	version = iota
-	id
-	source
-	detailType
-	account
-	region
-	at
-	resources
-	detail
-	specVersion // of an envelope of ours
-	topic       // of SNS
+	headerVersion = iota
+	headerID
+	headerSource
+	headerDetailType
+	headerAccount
+	headerRegion
+	headerTime
+	headerResources
+	headerDetail
+	headerSpecVersion // of an envelope of ours
+	headerTopic       // of SNS
 	headerSize
 )
 
@@ -31,14 +31,14 @@ var headerNames = [headerSize]string{
 type header [headerSize][]byte
 
 // bytes is the text of a field, or nothing if it has none.
-func (h *header) bytes(field int) []byte { return text(h[field]) }
+func (h *header) bytes(field int) []byte { return stringValue(h[field]) }
 
 // text is bytes as a string of its own.
 func (h *header) text(field int) string { return string(h.bytes(field)) }
 
 // kind finds the event's kind, or nil.
 func (h *header) kind() *kind {
-	from, typ := h.bytes(source), h.bytes(detailType)
+	from, typ := h.bytes(headerSource), h.bytes(headerDetailType)
 	for i := range kinds {
 		if kinds[i].source == string(from) && kinds[i].detailType == string(typ) {
 			return &kinds[i]
@@ -47,27 +47,27 @@ func (h *header) kind() *kind {
 	return nil
 }
 
-// stranger is the verdict on an event of no known kind. One that differs from a
+// unknownKindError is the verdict on an event of no known kind. One that differs from a
 // known kind by the case of its letters is not one that nobody wanted.
-func (h *header) stranger() error {
-	from, typ := h.text(source), h.text(detailType)
+func (h *header) unknownKindError() error {
+	from, typ := h.text(headerSource), h.text(headerDetailType)
 	for _, k := range kinds {
 		if strings.EqualFold(k.source, from) && strings.EqualFold(k.detailType, typ) {
 			return fault.F("reading an event", fault.Poison, "%q of %q is spelled %q of %q by AWS", typ, from, k.detailType, k.source)
 		}
 	}
-	return fault.F("reading an event", fault.Foreign, "nobody here listens to %q of %q", short(typ), short(from)).
+	return fault.F("reading an event", fault.Foreign, "nobody here listens to %q of %q", truncateText(typ), truncateText(from)).
 		WithHint("narrow the rule that sends it, if there are many")
 }
 
 const (
-	accountDigits = 12
-	regionMax     = 32
+	accountDigits  = 12
+	maxRegionBytes = 32
 )
 
 // account is the event's account, or nothing if that cannot be read.
 func (h *header) account() []byte {
-	written := h.bytes(account)
+	written := h.bytes(headerAccount)
 	if len(written) != accountDigits {
 		return nil
 	}
@@ -81,8 +81,8 @@ func (h *header) account() []byte {
 
 // region is the event's region, or nothing if that cannot be read.
 func (h *header) region() []byte {
-	written := h.bytes(region)
-	if len(written) > regionMax {
+	written := h.bytes(headerRegion)
+	if len(written) > maxRegionBytes {
 		return nil
 	}
 	for _, c := range written {

@@ -11,87 +11,87 @@ const (
 	healthCategory = "scheduledChange"
 )
 
-// scheduledChange reads AWS Health's word of planned maintenance. It has
+// readScheduledChange reads AWS Health's word of planned maintenance. It has
 // no deadline: the time that it names is when work may begin, often days ahead,
 // and the drain must not wait for it.
-func scheduledChange(r *reading, n *Notice) error {
+func readScheduledChange(r *eventReader, n *Notice) error {
 	var room [4][]byte
-	listed, err := r.resources(room[:0])
+	listed, err := r.resourceInstances(room[:0])
 	if err != nil {
 		return err
 	}
-	if err := r.planned(); err != nil {
+	if err := r.checkScheduled(); err != nil {
 		return err
 	}
-	n.Detail = r.said(code)
-	if n.Instances, err = r.entities(n.Instances); err != nil {
+	n.Detail = r.internedText(detailCode)
+	if n.Instances, err = r.affectedInstances(n.Instances); err != nil {
 		return err
 	}
 	if len(n.Instances) == 0 {
 		// An event goes on over pages, and its resources may be of all of them; so
 		// they count only where the page names nobody.
-		n.Instances = once(n.Instances, listed)
+		n.Instances = appendUnique(n.Instances, listed)
 	}
-	switch value := r.detail[affected]; {
+	switch value := r.detail[detailAffected]; {
 	case len(n.Instances) > 0:
 		return nil
 	case len(value) > 0 && value[0] == '[':
-		return r.foreign("it affects no instance")
+		return r.foreignError("it affects no instance")
 	default:
-		return r.poison("the detail has no affectedEntities")
+		return r.poisonError("the detail has no affectedEntities")
 	}
 }
 
-// planned makes sure that the event is of EC2, and of something to come.
-func (r *reading) planned() error {
-	of, err := r.needed(service)
+// checkScheduled makes sure that the event is of EC2, and of something to come.
+func (r *eventReader) checkScheduled() error {
+	of, err := r.requiredText(detailService)
 	if err != nil {
 		return err
 	}
-	what, err := r.needed(category)
+	what, err := r.requiredText(detailCategory)
 	switch {
 	case err != nil:
 		return err
-	case nearly(of, healthService) || nearly(what, healthCategory):
-		return r.poison("%q of %q is spelled %q of %q by AWS", short(string(what)), short(string(of)), healthCategory, healthService)
+	case differsInCase(of, healthService) || differsInCase(what, healthCategory):
+		return r.poisonError("%q of %q is spelled %q of %q by AWS", truncateText(string(what)), truncateText(string(of)), healthCategory, healthService)
 	case string(of) != healthService || string(what) != healthCategory:
-		return r.foreign("it is a %q of %q", short(string(what)), short(string(of)))
+		return r.foreignError("it is a %q of %q", truncateText(string(what)), truncateText(string(of)))
 	default:
 		return nil
 	}
 }
 
-// entities appends the instances that the detail names, by id or ARN.
-func (r *reading) entities(into []string) ([]string, error) {
+// affectedInstances appends the instances that the detail names, by id or ARN.
+func (r *eventReader) affectedInstances(into []string) ([]string, error) {
 	var elements, names [4][]byte
 	found := names[:0]
-	for _, element := range event.Elements(r.detail[affected], elements[:0]) {
+	for _, element := range event.Elements(r.detail[detailAffected], elements[:0]) {
 		var room [6]event.Member
 		members, err := event.Members(element, room[:0])
 		if err != nil {
 			continue // It is no object.
 		}
 		var value [1][]byte
-		if err := fill(value[:], entityNames[:], members); err != nil {
+		if err := collectFields(value[:], entityNames[:], members); err != nil {
 			return nil, err
 		}
-		if found, err = r.named(found, text(value[0])); err != nil {
+		if found, err = r.appendInstance(found, stringValue(value[0])); err != nil {
 			return nil, err
 		}
 	}
-	return once(into, found), nil
+	return appendUnique(into, found), nil
 }
 
 // entityNames are the known names of an entity.
 var entityNames = [...]string{"entityValue"}
 
-// few is up to how many ids are told apart by comparing each with each.
-const few = 8
+// linearSearchLimit is up to how many ids are told apart by comparing each with each.
+const linearSearchLimit = 8
 
-// once appends ids, and none twice.
-func once(into []string, ids [][]byte) []string {
+// appendUnique appends ids, and none twice.
+func appendUnique(into []string, ids [][]byte) []string {
 	var seen map[string]bool
-	if len(ids) > few {
+	if len(ids) > linearSearchLimit {
 		seen = make(map[string]bool, len(ids))
 	}
 	for _, id := range ids {

@@ -72,15 +72,15 @@ func Kinds() []event.NoticeKind {
 // Document is one message of the queue, of which the outermost object has been
 // read. Who reads one after the other uses it again.
 type Document struct {
-	header header
-	texts  texts
+	header  header
+	strings stringCache
 }
 
 // byteOrderMark may stand before a text in UTF-8, and says nothing.
 var byteOrderMark = []byte("\ufeff")
 
-// Open reads the outermost object of a message.
-func (d *Document) Open(body []byte) error {
+// ReadHeader reads the outermost object of a message.
+func (d *Document) ReadHeader(body []byte) error {
 	d.header = header{}
 	body = bytes.TrimPrefix(body, byteOrderMark)
 	var room [12]event.Member
@@ -88,22 +88,22 @@ func (d *Document) Open(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(d.header[:], headerNames[:], members); err != nil {
+	if err := collectFields(d.header[:], headerNames[:], members); err != nil {
 		return err
 	}
-	if d.Ours() || len(d.header.bytes(source)) > 0 && len(d.header.bytes(detailType)) > 0 {
+	if d.IsEnvelope() || len(d.header.bytes(headerSource)) > 0 && len(d.header.bytes(headerDetailType)) > 0 {
 		return nil
 	}
 	poison := fault.F("reading an event", fault.Poison, "it has no source or no detail-type, as EventBridge writes them")
-	if d.header[topic] != nil {
+	if d.header[headerTopic] != nil {
 		_ = poison.WithHint("it came through SNS: let the rule send to the queue itself")
 	}
 	return poison
 }
 
-// Ours reports whether it is to be read as an envelope of Joist's own.
-func (d *Document) Ours() bool {
-	return d.header[specVersion] != nil && len(d.header.bytes(detailType)) == 0
+// IsEnvelope reports whether it is to be read as an envelope of Joist's own.
+func (d *Document) IsEnvelope() bool {
+	return d.header[headerSpecVersion] != nil && len(d.header.bytes(headerDetailType)) == 0
 }
 
 // Kind is what the event is about, or "" if that is of no interest.
@@ -114,59 +114,59 @@ func (d *Document) Kind() event.NoticeKind {
 	return ""
 }
 
-// Close forgets the message.
-func (d *Document) Close() { d.header = header{} }
+// Reset forgets the message.
+func (d *Document) Reset() { d.header = header{} }
 
-// Notice reads the event into n, which is empty, and whose Instances may have room.
+// ReadNotice reads the event into n, which is empty, and whose Instances may have room.
 // The queue took it at by: AWS cannot have said it later.
-func (d *Document) Notice(by time.Time, n *Notice) error {
+func (d *Document) ReadNotice(by time.Time, n *Notice) error {
 	k := d.header.kind()
 	if k == nil {
-		return d.header.stranger()
+		return d.header.unknownKindError()
 	}
-	r := reading{header: &d.header, texts: &d.texts, kind: k, account: d.header.account(), region: d.header.region()}
-	if err := r.open(); err != nil {
+	r := eventReader{header: &d.header, strings: &d.strings, kind: k, account: d.header.account(), region: d.header.region()}
+	if err := r.readDetail(); err != nil {
 		return err
 	}
-	n.Kind, n.EventID, n.Noticed = k.notice, short(r.header.text(id)), r.noticed(by)
-	n.Account, n.Region = r.texts.of(r.account), r.texts.of(r.region)
-	if err := r.parse(n); err != nil {
+	n.Kind, n.EventID, n.Noticed = k.notice, truncateText(r.header.text(headerID)), r.noticedAt(by)
+	n.Account, n.Region = r.strings.intern(r.account), r.strings.intern(r.region)
+	if err := r.readKind(n); err != nil {
 		return err
 	}
-	n.Detail = short(n.Detail)
+	n.Detail = truncateText(n.Detail)
 	return nil
 }
 
-// parse fills in what the detail says. It is no table of functions, for what is
+// readKind fills in what the detail says. It is no table of functions, for what is
 // handed to one of those has to lie on the heap, with each message.
-func (r *reading) parse(n *Notice) error {
+func (r *eventReader) readKind(n *Notice) error {
 	switch r.kind.notice {
 	case event.SpotInterruption:
-		return spot(r, n)
+		return readSpotWarning(r, n)
 	case event.RebalanceRecommendation:
-		return rebalance(r, n)
+		return readRebalance(r, n)
 	case event.ScheduledChange:
-		return scheduledChange(r, n)
+		return readScheduledChange(r, n)
 	case event.StateChange:
-		return stateChange(r, n)
+		return readStateChange(r, n)
 	case event.ReservationInterruption:
-		return reservation(r, n)
+		return readReservationWarning(r, n)
 	default:
-		return r.foreign("there is no way to read it") // Not reached: kinds has no other.
+		return r.foreignError("there is no way to read it") // Not reached: kinds has no other.
 	}
 }
 
-// oldest is how long before the queue's clock an event can have been written. EventBridge
+// maxAge is how long before the queue's clock an event can have been written. EventBridge
 // delivers for 24 hours, and SQS keeps a message for 14 days in the queue and as long in
 // the dead-letter queue from which it may come back.
-const oldest = 31 * 24 * time.Hour
+const maxAge = 31 * 24 * time.Hour
 
-// noticed is when AWS said it: the event's own time, unless that cannot be read, lies in
+// noticedAt is when AWS said it: the event's own time, unless that cannot be read, lies in
 // the future of the queue's clock, or lies further back than a message can travel.
-func (r *reading) noticed(by time.Time) time.Time {
+func (r *eventReader) noticedAt(by time.Time) time.Time {
 	var said time.Time
-	err := said.UnmarshalText(r.header.bytes(at))
-	if err != nil || said.After(by) || by.Sub(said) > oldest {
+	err := said.UnmarshalText(r.header.bytes(headerTime))
+	if err != nil || said.After(by) || by.Sub(said) > maxAge {
 		return by.UTC()
 	}
 	return said.UTC()

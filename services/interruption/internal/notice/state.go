@@ -6,30 +6,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// stateChange reads that an instance has stopped, ended, or is about to.
+// readStateChange reads that an instance has stopped, ended, or is about to.
 // Its beginning is of no interest.
-func stateChange(r *reading, n *Notice) (err error) {
-	if n.Instances, err = r.one(n.Instances); err != nil {
+func readStateChange(r *eventReader, n *Notice) (err error) {
+	if n.Instances, err = r.readInstance(n.Instances); err != nil {
 		return err
 	}
-	said, err := r.needed(state)
+	said, err := r.requiredText(detailState)
 	if err != nil {
 		return err
 	}
-	n.Detail = r.texts.of(said)
+	n.Detail = r.strings.intern(said)
 	n.State = cloud.State(n.Detail)
 	switch n.State {
 	case cloud.Stopping, cloud.Stopped, cloud.ShuttingDown, cloud.Terminated:
 		return nil
 	case cloud.Pending, cloud.Running:
-		return r.foreign("state %s takes nothing away", said)
+		return r.foreignError("state %s takes nothing away", said)
 	default:
-		return r.poison("state %q is none", short(n.Detail))
+		return r.poisonError("state %q is none", truncateText(n.Detail))
 	}
 }
 
-// nearly reports whether a text differs from the known one by the case of its
+// differsInCase reports whether a text differs from the known one by the case of its
 // letters alone.
-func nearly(said []byte, known string) bool {
+func differsInCase(said []byte, known string) bool {
 	return string(said) != known && strings.EqualFold(string(said), known)
 }

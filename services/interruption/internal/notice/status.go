@@ -11,12 +11,12 @@ import (
 // ImpairedAfter is how long a status check must fail before it counts.
 const ImpairedAfter = 120 * time.Second
 
-// codes are the scheduled events that end or interrupt a node.
-var codes = []string{"instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"}
+// interruptingCodes are the scheduled events that end or interrupt a node.
+var interruptingCodes = []string{"instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"}
 
-// OfStatus reads what a poll of the status checks says of one instance. Due is
+// FromStatus reads what a poll of the status checks says of one instance. Due is
 // when the poll was due, and stands for when AWS said so where AWS does not say.
-func OfStatus(s cloud.Status, due, now time.Time) []Notice {
+func FromStatus(s cloud.Status, due, now time.Time) []Notice {
 	var out []Notice
 	switch {
 	case !s.Impaired.IsZero() && now.Sub(s.Impaired) >= ImpairedAfter:
@@ -34,7 +34,7 @@ func OfStatus(s cloud.Status, due, now time.Time) []Notice {
 	}
 	var seen []string
 	for _, planned := range s.Events {
-		if slices.Contains(codes, planned.Code) && !slices.Contains(seen, planned.Code) {
+		if slices.Contains(interruptingCodes, planned.Code) && !slices.Contains(seen, planned.Code) {
 			seen = append(seen, planned.Code)
 			out = append(out, Notice{
 				Kind: event.ScheduledChange, Instances: []string{s.InstanceID}, Detail: planned.Code, Noticed: due.UTC(),

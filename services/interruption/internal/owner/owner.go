@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// owned reports whether the instance carries the tags of a node of the cluster whose
+// hasClusterTags reports whether the instance carries the tags of a node of the cluster whose
 // tag has the key.
-func owned(i *cloud.Instance, key string) bool {
+func hasClusterTags(i *cloud.Instance, key string) bool {
 	return i.Tags[key] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
 }

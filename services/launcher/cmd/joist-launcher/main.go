@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
-	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/ratelimit"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
@@ -27,54 +27,54 @@ func main() {
 		Optional: []string{
 			settings.QueueURL, settings.Prefix, settings.TemplateAge, settings.MaxPerIntent, settings.MaxPerMinute, settings.EC2Share,
 		},
-	}, (&wiring{}).wire, lambda.Serve)
+	}, (&wiring{}).newHandler, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
-var metrics = map[launcher.Counted]telemetry.Metric{
-	launcher.Stopped: telemetry.Stopped, launcher.Refused: telemetry.Refusals, launcher.Spared: telemetry.Spared,
-	launcher.Launched: telemetry.Launched, launcher.Ended: telemetry.Ended,
+var metrics = map[launcher.LaunchCounter]telemetry.Metric{
+	launcher.LaunchesStopped: telemetry.Stopped, launcher.LaunchesRefused: telemetry.Refusals, launcher.ForeignSkipped: telemetry.Spared,
+	launcher.InstancesLaunched: telemetry.Launched, launcher.InstancesTerminated: telemetry.Ended,
 }
 
-// parallel is how many messages are obeyed at a time. Most of them wait: for a
+// parallelMessages is how many messages are obeyed at a time. Most of them wait: for a
 // token, or for others to share a call with.
-const parallel = 50
+const parallelMessages = 50
 
 // wiring wires the launcher of each cluster. EC2's rates are the account's, so one pacer
 // shares them among all clusters that the process serves.
 type wiring struct {
-	pacer *pace.Pacer
-	// voices are the clusters', by their names.
-	voices map[string]*telemetry.Telemetry
+	limiter *ratelimit.Limiter
+	// telemetryByCluster are the clusters', by their names.
+	telemetryByCluster map[string]*telemetry.Telemetry
 }
 
-func (w *wiring) wire(p *startup.Parts) (host.Handler, host.Options) {
-	if w.pacer == nil {
-		w.pacer, w.voices = pace.New(p.EC2Share), map[string]*telemetry.Telemetry{}
-		w.pacer.Told = w.told
+func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
+	if w.limiter == nil {
+		w.limiter, w.telemetryByCluster = ratelimit.New(p.EC2Share), map[string]*telemetry.Telemetry{}
+		w.limiter.OnCall = w.recordWait
 	}
-	w.voices[p.Cluster.Name] = p.Telemetry
+	w.telemetryByCluster[p.Cluster.Name] = p.Telemetry
 	// The pacer hears of every throttled call only where the SDK does not try again.
 	once := p.AWS.Copy()
 	once.RetryMaxAttempts = 1
-	ec2 := w.pacer.For(p.Cluster.Name, ec2cloud.New(once))
+	ec2 := w.limiter.ForCluster(p.Cluster.Name, ec2cloud.New(once))
 	service := launcher.Service{
-		EC2: batch.New(ec2, ec2cloud.Timeout), Rehearsal: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
+		EC2: batch.New(ec2, ec2cloud.Timeout), DryRun: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
-		Count: func(what launcher.Counted, value float64, labels ...string) {
+		Count: func(what launcher.LaunchCounter, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
-		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
+		Cache: launcher.NewLaunchCache(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// A fleet call may take its four minutes, and is described after.
-	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallel}
+	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallelMessages}
 }
 
-// told counts how long a cluster's call waited.
-func (w *wiring) told(cluster, bucket string, waited time.Duration, err error) {
+// recordWait counts how long a cluster's call waited.
+func (w *wiring) recordWait(cluster, bucket string, waited time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	w.voices[cluster].Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
+	w.telemetryByCluster[cluster].Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
 }

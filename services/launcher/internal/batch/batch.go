@@ -17,21 +17,21 @@ import (
 
 // The times and the size of upstream's batches of describe and terminate calls.
 const (
-	// Idle is how long a batch waits for another item.
-	Idle = 100 * time.Millisecond
-	// Max is how long the first item waits at most.
-	Max = time.Second
-	// Items is the most ids that one of EC2's calls takes.
-	Items = 1000
+	// IdleTimeout is how long a batch waits for another item.
+	IdleTimeout = 100 * time.Millisecond
+	// MaxWait is how long the first item waits at most.
+	MaxWait = time.Second
+	// MaxItems is the most ids that one of EC2's calls takes.
+	MaxItems = 1000
 )
 
 // Batcher gathers items by bucket: what is in one bucket can be asked together.
 type Batcher[V any] struct {
-	// Do makes one call for all items of a bucket, which are sorted and differ. It
+	// Call makes one call for all items of a bucket, which are sorted and differ. It
 	// answers by item; one that is missing has the zero value.
-	Do func(ctx context.Context, bucket string, items []string) (map[string]V, error)
-	// Limit bounds one call; the callers' own contexts end their waiting alone.
-	Limit time.Duration
+	Call func(ctx context.Context, bucket string, items []string) (map[string]V, error)
+	// Timeout bounds one call; the callers' own contexts end their waiting alone.
+	Timeout time.Duration
 
 	mu   sync.Mutex
 	open map[string]*window[V]
@@ -51,13 +51,13 @@ type answer[V any] struct {
 	err   error
 }
 
-// Ask joins the bucket's batch and waits for the answer about the item.
-func (b *Batcher[V]) Ask(ctx context.Context, bucket, item string) (V, error) {
+// Submit joins the bucket's batch and waits for the answer about the item.
+func (b *Batcher[V]) Submit(ctx context.Context, bucket, item string) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
 		return none, fault.E("waiting for a batch", fault.Retry, err)
 	}
-	w := b.join(ctx, bucket, item)
+	w := b.joinWindow(ctx, bucket, item)
 	select {
 	case <-w.done:
 		return w.answers[item].value, w.answers[item].err
@@ -66,7 +66,7 @@ func (b *Batcher[V]) Ask(ctx context.Context, bucket, item string) (V, error) {
 	}
 }
 
-func (b *Batcher[V]) join(ctx context.Context, bucket, item string) *window[V] {
+func (b *Batcher[V]) joinWindow(ctx context.Context, bucket, item string) *window[V] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.open[bucket]
@@ -78,23 +78,23 @@ func (b *Batcher[V]) join(ctx context.Context, bucket, item string) *window[V] {
 		b.open[bucket] = w
 		// The call is everybody's, and whoever began it may leave.
 		shared := context.WithoutCancel(ctx)
-		w.timer = time.AfterFunc(Idle, func() { b.close(shared, bucket, w) })
+		w.timer = time.AfterFunc(IdleTimeout, func() { b.closeWindow(shared, bucket, w) })
 	} else {
-		w.timer.Reset(max(0, min(Idle, Max-time.Since(w.began))))
+		w.timer.Reset(max(0, min(IdleTimeout, MaxWait-time.Since(w.began))))
 	}
 	if !slices.Contains(w.items, item) {
 		w.items = append(w.items, item)
 	}
-	if len(w.items) == Items {
+	if len(w.items) == MaxItems {
 		delete(b.open, bucket)
 		w.timer.Reset(0)
 	}
 	return w
 }
 
-// close stops the window from taking items, makes the call and answers. It may be
+// closeWindow stops the window from taking items, makes the call and answers. It may be
 // called twice, by a timer that fired as it was set anew.
-func (b *Batcher[V]) close(ctx context.Context, bucket string, w *window[V]) {
+func (b *Batcher[V]) closeWindow(ctx context.Context, bucket string, w *window[V]) {
 	b.mu.Lock()
 	if w.answers != nil {
 		b.mu.Unlock()
@@ -105,24 +105,24 @@ func (b *Batcher[V]) close(ctx context.Context, bucket string, w *window[V]) {
 		delete(b.open, bucket)
 	}
 	b.mu.Unlock()
-	if b.Limit > 0 {
+	if b.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, b.Limit)
+		ctx, cancel = context.WithTimeout(ctx, b.Timeout)
 		defer cancel()
 	}
 	slices.Sort(w.items)
-	b.call(ctx, bucket, w.items, w.answers)
+	b.callItems(ctx, bucket, w.items, w.answers)
 	close(w.done)
 }
 
-// call asks for all of them. Where EC2 refuses it asks for both halves,
+// callItems asks for all of them. Where EC2 refuses it asks for both halves,
 // until the bad item is alone: a thousand items and a bad one cost twenty calls.
-func (b *Batcher[V]) call(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
-	values, err := b.Do(ctx, bucket, items)
+func (b *Batcher[V]) callItems(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
+	values, err := b.Call(ctx, bucket, items)
 	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Rejected, fault.Missing, fault.Conflict) {
 		half := len(items) / 2
-		b.call(ctx, bucket, items[:half], answers)
-		b.call(ctx, bucket, items[half:], answers)
+		b.callItems(ctx, bucket, items[:half], answers)
+		b.callItems(ctx, bucket, items[half:], answers)
 		return
 	}
 	for _, item := range items {

@@ -17,16 +17,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// calls records what is asked for together; items that begin with bad are refused.
-type calls struct {
-	mu   sync.Mutex
-	made []string
-	err  error
-	took time.Duration
+// callRecorder records what is asked for together; items that begin with bad are refused.
+type callRecorder struct {
+	mu       sync.Mutex
+	made     []string
+	err      error
+	duration time.Duration
 }
 
-func (c *calls) do(_ context.Context, bucket string, items []string) (map[string]string, error) {
-	time.Sleep(c.took)
+func (c *callRecorder) recordCall(_ context.Context, bucket string, items []string) (map[string]string, error) {
+	time.Sleep(c.duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made = append(c.made, bucket+":"+strings.Join(items, ","))
@@ -47,12 +47,12 @@ func (c *calls) do(_ context.Context, bucket string, items []string) (map[string
 	return out, nil
 }
 
-// ask asks for an item after a while and tells how that went.
-func ask(b *batch.Batcher[string], after time.Duration, bucket, item string) func() string {
+// submitAfter asks for an item after a while and tells how that went.
+func submitAfter(b *batch.Batcher[string], after time.Duration, bucket, item string) func() string {
 	out := make(chan string, 1)
 	go func() {
 		time.Sleep(after)
-		value, err := b.Ask(context.Background(), bucket, item)
+		value, err := b.Submit(context.Background(), bucket, item)
 		if err != nil {
 			value = string(fault.KindOf(err))
 		}
@@ -61,15 +61,15 @@ func ask(b *batch.Batcher[string], after time.Duration, bucket, item string) fun
 	return func() string { return <-out }
 }
 
-func TestGathers(t *testing.T) {
+func TestBatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &calls{}
-		b := &batch.Batcher[string]{Do: c.do}
+		c := &callRecorder{}
+		b := &batch.Batcher[string]{Call: c.recordCall}
 		began := time.Now()
 		answers := []func() string{
-			ask(b, 0, "x", "b"), ask(b, 50*time.Millisecond, "x", "a"), ask(b, 60*time.Millisecond, "x", "b"),
-			ask(b, 70*time.Millisecond, "y", "c"),
-			ask(b, 161*time.Millisecond, "x", "d"),
+			submitAfter(b, 0, "x", "b"), submitAfter(b, 50*time.Millisecond, "x", "a"), submitAfter(b, 60*time.Millisecond, "x", "b"),
+			submitAfter(b, 70*time.Millisecond, "y", "c"),
+			submitAfter(b, 161*time.Millisecond, "x", "d"),
 		}
 		var got []string
 		for _, answer := range answers {
@@ -92,11 +92,11 @@ func TestGathers(t *testing.T) {
 // than EC2 takes.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &calls{}
-		b := &batch.Batcher[string]{Do: c.do}
-		first := ask(b, 0, "", "first")
+		c := &callRecorder{}
+		b := &batch.Batcher[string]{Call: c.recordCall}
+		first := submitAfter(b, 0, "", "first")
 		for i := range 40 {
-			defer ask(b, time.Duration(i)*50*time.Millisecond, "", fmt.Sprint("more-", i))()
+			defer submitAfter(b, time.Duration(i)*50*time.Millisecond, "", fmt.Sprint("more-", i))()
 		}
 		began := time.Now()
 		first()
@@ -105,16 +105,16 @@ func TestBounds(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c := &calls{}
-		b := &batch.Batcher[string]{Do: c.do}
+		c := &callRecorder{}
+		b := &batch.Batcher[string]{Call: c.recordCall}
 		var all []func() string
-		for i := range batch.Items + 1 {
-			all = append(all, ask(b, 0, "", fmt.Sprintf("%05d", i)))
+		for i := range batch.MaxItems + 1 {
+			all = append(all, submitAfter(b, 0, "", fmt.Sprintf("%05d", i)))
 		}
 		for _, answer := range all {
 			answer()
 		}
-		if len(c.made) != 2 || strings.Count(c.made[0], ",") != batch.Items-1 {
+		if len(c.made) != 2 || strings.Count(c.made[0], ",") != batch.MaxItems-1 {
 			t.Errorf("%d calls, the first with %d ids", len(c.made), strings.Count(c.made[0], ",")+1)
 		}
 	})
@@ -138,11 +138,11 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &calls{err: test.err}
-				b := &batch.Batcher[string]{Do: c.do}
+				c := &callRecorder{err: test.err}
+				b := &batch.Batcher[string]{Call: c.recordCall}
 				var answers []func() string
 				for _, item := range test.items {
-					answers = append(answers, ask(b, 0, "", item))
+					answers = append(answers, submitAfter(b, 0, "", item))
 				}
 				var got []string
 				for _, answer := range answers {
@@ -160,30 +160,30 @@ func TestFailures(t *testing.T) {
 }
 
 // One that gives up leaves the call to the others, and a call that hangs ends.
-func TestGivingUp(t *testing.T) {
+func TestCancelledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &calls{took: time.Second}
-		b := &batch.Batcher[string]{Do: c.do}
+		c := &callRecorder{duration: time.Second}
+		b := &batch.Batcher[string]{Call: c.recordCall}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		other := ask(b, 10*time.Millisecond, "", "b")
-		if _, err := b.Ask(ctx, "", "a"); !fault.Is(err, fault.Retry) {
+		other := submitAfter(b, 10*time.Millisecond, "", "b")
+		if _, err := b.Submit(ctx, "", "a"); !fault.Is(err, fault.Retry) {
 			t.Errorf("got %v", err)
 		}
 		if got := other(); got != "answer of b" {
 			t.Errorf("the other got %q", got)
 		}
-		if _, err := b.Ask(ctx, "", "a"); !fault.Is(err, fault.Retry) {
+		if _, err := b.Submit(ctx, "", "a"); !fault.Is(err, fault.Retry) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		b := &batch.Batcher[string]{Limit: time.Minute, Do: func(ctx context.Context, _ string, _ []string) (map[string]string, error) {
+		b := &batch.Batcher[string]{Timeout: time.Minute, Call: func(ctx context.Context, _ string, _ []string) (map[string]string, error) {
 			<-ctx.Done()
 			return nil, fault.E("asking", fault.Unknown, errors.New("hung"))
 		}}
 		began := time.Now()
-		if _, err := b.Ask(t.Context(), "", "a"); !fault.Is(err, fault.Unknown) || time.Since(began) > 61*time.Second {
+		if _, err := b.Submit(t.Context(), "", "a"); !fault.Is(err, fault.Unknown) || time.Since(began) > 61*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

@@ -22,9 +22,9 @@ type Limits struct {
 	PerMinute int
 }
 
-// Generous limits are far above what a planner writes (50 claims an intent) and
+// DefaultLimits limits are far above what a planner writes (50 claims an intent) and
 // what EC2 starts in a minute by its own bucket (1,000, then 2 a second).
-var Generous = Limits{PerIntent: 500, PerMinute: 1000}
+var DefaultLimits = Limits{PerIntent: 500, PerMinute: 1000}
 
 // Window is how long an intent counts.
 const Window = time.Minute
@@ -47,12 +47,12 @@ type entry struct {
 // fault.Throttled for too many at once, which passes. Both are tried again as
 // long as the request lives, so nothing is lost.
 func (b *Breaker) Allow(now time.Time, intent string, count int) error {
-	limits := b.limits()
+	limits := b.effectiveLimits()
 	if most := min(limits.PerIntent, limits.PerMinute); count > most {
 		return fault.F("launching intent "+intent, fault.Denied, "it asks for %d instances at once, and %d are allowed", count, most).
 			WithHint("find out who asks for so many; if it is meant, raise JOIST_MAX_INSTANCES_PER_INTENT and JOIST_MAX_INSTANCES_PER_MINUTE")
 	}
-	b.forget(now)
+	b.dropExpired(now)
 	sum := 0
 	for _, e := range b.entries {
 		if e.intent == intent {
@@ -69,19 +69,19 @@ func (b *Breaker) Allow(now time.Time, intent string, count int) error {
 	return nil
 }
 
-func (b *Breaker) limits() Limits {
+func (b *Breaker) effectiveLimits() Limits {
 	out := b.Limits
 	if out.PerIntent <= 0 {
-		out.PerIntent = Generous.PerIntent
+		out.PerIntent = DefaultLimits.PerIntent
 	}
 	if out.PerMinute <= 0 {
-		out.PerMinute = Generous.PerMinute
+		out.PerMinute = DefaultLimits.PerMinute
 	}
 	return out
 }
 
-// forget drops what is older than the window. Entries are in order of time.
-func (b *Breaker) forget(now time.Time) {
+// dropExpired drops what is older than the window. Entries are in order of time.
+func (b *Breaker) dropExpired(now time.Time) {
 	n := 0
 	for n < len(b.entries) && now.Sub(b.entries[n].at) >= Window {
 		n++

@@ -52,7 +52,7 @@ func TestAllow(t *testing.T) {
 }
 
 // Whatever is asked and when, no minute has more instances than it may.
-func TestNoMinuteHasMore(t *testing.T) {
+func TestMinuteLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &breaker.Breaker{Limits: breaker.Limits{PerIntent: rapid.IntRange(1, 20).Draw(t, "per intent"), PerMinute: rapid.IntRange(1, 50).Draw(t, "per minute")}}
 		type launch struct {

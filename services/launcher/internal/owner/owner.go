@@ -10,15 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// slots is how many claims an intent may have at most, as EC2 gives no more
+// maxClaims is how many claims an intent may have at most, as EC2 gives no more
 // instances in one fleet.
-const slots = 1000
+const maxClaims = 1000
 
-// Check refuses, as fault.Foreign, an instance that does not carry the cluster's
+// CheckInstance refuses, as fault.Foreign, an instance that does not carry the cluster's
 // tag and a NodePool's, or that stands for another claim than the one that is
 // asked about. An empty claim asks about none: what no claim stands for is ended
 // for that very reason.
-func Check(i cloud.Instance, key, value, claim string) error {
+func CheckInstance(i cloud.Instance, key, value, claim string) error {
 	refuse := func(format string, args ...any) error {
 		return fault.F("checking the owner of instance "+i.ID, fault.Foreign, format, args...).
 			WithHint("find out who sent this message; the instance was not touched")
@@ -34,7 +34,7 @@ func Check(i cloud.Instance, key, value, claim string) error {
 	}
 	// Before it is tagged, any claim of the intent may have been bound to it. What
 	// Karpenter has launched carries no intent.
-	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !names(i.Tags[karpenter.NodePoolTagKey], intent, claim) {
+	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !intentHasClaim(i.Tags[karpenter.NodePoolTagKey], intent, claim) {
 		return refuse("NodeClaim %s is none of intent %s, which launched it", claim, intent)
 	}
 	return nil
@@ -53,8 +53,8 @@ func CheckOrphan(i cloud.Instance, claim, intent string) error {
 	return nil
 }
 
-func names(nodePool, intent, claim string) bool {
-	for slot := range slots {
+func intentHasClaim(nodePool, intent, claim string) bool {
+	for slot := range maxClaims {
 		if launchspec.ClaimName(nodePool, intent, slot) == claim {
 			return true
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-const cluster = "kubernetes.io/cluster/prod"
+const clusterTag = "kubernetes.io/cluster/prod"
 
 // What is asked of an instance is done to the cluster's own alone.
-func TestCheck(t *testing.T) {
+func TestCheckInstance(t *testing.T) {
 	claim := launchspec.ClaimName("web", "intent-1", 3)
 	tags := func(more ...string) map[string]string {
-		out := map[string]string{cluster: "owned", "karpenter.sh/nodepool": "web"}
+		out := map[string]string{clusterTag: "owned", "karpenter.sh/nodepool": "web"}
 		for i := 0; i < len(more); i += 2 {
 			out[more[i]] = more[i+1]
 		}
@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"ours", tags(), "", true},
 		{"no tags", nil, "", false},
-		{"shared", tags(cluster, "shared"), "", false},
+		{"shared", tags(clusterTag, "shared"), "", false},
 		{"of no pool", tags("karpenter.sh/nodepool", ""), "", false},
 		{"of the claim's intent", tags(launchspec.IntentTag, "intent-1"), claim, true},
 		{"of the last slot of an intent", tags(launchspec.IntentTag, "intent-1"), launchspec.ClaimName("web", "intent-1", 999), true},
@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 		{"tagged with another", tags("karpenter.sh/nodeclaim", "web-x", launchspec.IntentTag, "intent-1"), claim, false},
 		{"Karpenter's", tags("karpenter.sh/nodeclaim", "web-x"), "web-x", true},
 	} {
-		err := owner.Check(cloud.Instance{ID: "i-1", Tags: test.tags}, cluster, "owned", test.claim)
+		err := owner.CheckInstance(cloud.Instance{ID: "i-1", Tags: test.tags}, clusterTag, "owned", test.claim)
 		if (err == nil) != test.ours || err != nil && (!fault.Is(err, fault.Foreign) || fault.HintOf(err) == "") {
 			t.Errorf("%s: %v", test.name, err)
 		}

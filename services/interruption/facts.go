@@ -1,0 +1,71 @@
+package interruption
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
+	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// encodeFacts appends what is to be said of an event to the session's facts, and names their
+// story in the event's line.
+func (s *Service) encodeFacts(b *batchState, h *pendingEvent, now time.Time) error {
+	for i := range h.lookup.Result.Owned {
+		b.noticed = newNodeNoticed(&h.notice, &h.lookup.Result.Owned[i])
+		if err := s.appendFact(b, h, now, event.NodeNoticedType, &b.noticed); err != nil {
+			return err
+		}
+	}
+	if h.goneAt.IsZero() {
+		return nil
+	}
+	b.gone = event.InstanceGone{InstanceID: h.notice.Instances[0], Shown: h.goneAt}
+	return s.appendFact(b, h, now, event.InstanceGoneType, &b.gone)
+}
+
+// appendFact appends one fact. What was written before may move, and stays where its fact
+// has it.
+func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ event.Type, body event.Body) error {
+	before := len(b.buffer)
+	out, err := s.eventMaker().Append(b.buffer, now, body)
+	if err != nil {
+		return err
+	}
+	b.buffer = out
+	if h.Note.Correlation == "" { // A line has room for one story: that of the first instance.
+		h.Note.Correlation = s.eventMaker().Story(body)
+	}
+	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
+	return nil
+}
+
+// newNodeNoticed is what is said of one of our instances.
+func newNodeNoticed(n *notice.Notice, i *owner.Instance) event.NodeNoticed {
+	return event.NodeNoticed{
+		Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
+	}
+}
+
+// recordSpans begins the stories that an event of AWS is of, or goes on with them: when AWS said
+// it, and until we did. AWS sends no trace of its own, and may send an event twice, which
+// is the same span then.
+func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
+	if s.Span == nil {
+		return
+	}
+	for i := range h.lookup.Result.Owned {
+		s.recordSpan(h, "notice "+string(h.notice.Kind), newNodeNoticed(&h.notice, &h.lookup.Result.Owned[i]), now)
+	}
+	if !h.goneAt.IsZero() {
+		s.recordSpan(h, "notice of the end", event.InstanceGone{InstanceID: h.notice.Instances[0], Shown: h.goneAt}, now)
+	}
+}
+
+func (s *Service) recordSpan(h *pendingEvent, name string, body event.Body, now time.Time) {
+	of := s.eventMaker().Head(now, body)
+	h.Stories = append(h.Stories, of.Traceparent)
+	s.Span(host.Span{Name: name, Of: of, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
+}

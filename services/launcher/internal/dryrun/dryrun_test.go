@@ -1,0 +1,143 @@
+package dryrun_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/dryrun"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+func resolvedClass(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeClass {
+	c := &karpenter.EC2NodeClass{}
+	c.Name = "web"
+	c.Spec.Tags = map[string]string{"team": "shop", "karpenter.k8s.aws/ec2nodeclass": "spoofed"}
+	c.Status = karpenter.EC2NodeClassStatus{
+		AMIs: []karpenter.AMI{{ID: "ami-1"}}, SecurityGroups: []karpenter.SecurityGroup{{ID: "sg-1"}}, InstanceProfile: "prod_1",
+		Subnets: []karpenter.Subnet{{ID: "subnet-a", Zone: "a"}, {ID: "subnet-b", Zone: "b"}},
+	}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+// The calls carry what policies look at: the tags of a launch, and what the
+// class names.
+func TestBuildRequests(t *testing.T) {
+	script, err := dryrun.BuildRequests(resolvedClass(), "prod", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := map[string]string{
+		"team": "shop", "karpenter.k8s.aws/ec2nodeclass": "web", "karpenter.sh/nodepool": "",
+		"kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod",
+	}
+	for _, got := range []map[string]string{script.Template.Tags, script.Fleet.TagSets[0].Tags, script.Runs[0].TagSets[0].Tags} {
+		if diff := cmp.Diff(tags, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if script.Template.ImageID != "ami-1" || script.Template.InstanceProfile != "prod_1" || !cmp.Equal(script.Template.SecurityGroups, []string{"sg-1"}) {
+		t.Errorf("the template is %+v", script.Template)
+	}
+	name := script.Template.Name
+	overrides := []cloud.Override{{InstanceType: "m5.large", SubnetID: "subnet-a", Zone: "a"}, {InstanceType: "m5.large", SubnetID: "subnet-b", Zone: "b"}}
+	if diff := cmp.Diff([]cloud.FleetConfig{{Template: name, Overrides: overrides}}, script.Fleet.Configs); diff != "" {
+		t.Error(diff)
+	}
+	if len(script.Runs) != 2 || script.Runs[1].SubnetID != "subnet-b" || script.Runs[1].Template != name || script.Fleet.Token != "" {
+		t.Errorf("the runs are %+v", script.Runs)
+	}
+}
+
+// The launches that are tried ask for the tenancy that real ones would have.
+func TestTenancy(t *testing.T) {
+	for tenancy, want := range map[string]*cloud.Placement{"": nil, "dedicated": {Tenancy: "dedicated"}} {
+		script, err := dryrun.BuildRequests(resolvedClass(), "prod", tenancy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, script.Template.Placement); diff != "" {
+			t.Errorf("%q: %s", tenancy, diff)
+		}
+	}
+}
+
+// The class's interfaces and groups are tried, as far as the type can have them.
+func TestInterfaces(t *testing.T) {
+	ordinary := func(card, device int32) karpenter.NetworkInterface {
+		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: karpenter.InterfaceTypeInterface}
+	}
+	adapter := karpenter.NetworkInterface{DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly}
+	one := []cloud.NetworkInterface{{}}
+	for _, tt := range []struct {
+		name string
+		of   []karpenter.NetworkInterface
+		want []cloud.NetworkInterface
+	}{
+		{"none", nil, one},
+		{"two", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1)}, []cloud.NetworkInterface{{Kind: "interface"}, {Device: 1, Kind: "interface"}}},
+		{"on another card", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(1, 1)}, one},
+		{"an EFA", []karpenter.NetworkInterface{ordinary(0, 0), adapter}, one},
+		{"four", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1), ordinary(0, 2), ordinary(0, 3)}, one},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			script, err := dryrun.BuildRequests(resolvedClass(func(c *karpenter.EC2NodeClass) {
+				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.of, new(false)
+			}), "prod", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := script.Template.PublicIP; p == nil || *p || len(script.Runs) != 2 {
+				t.Errorf("script %+v", script)
+			}
+			for _, run := range script.Runs {
+				for _, got := range [][]cloud.NetworkInterface{run.Interfaces, script.Template.Interfaces} {
+					if diff := cmp.Diff(tt.want, got); diff != "" {
+						t.Error(diff)
+					}
+				}
+				if !cmp.Equal(run.SecurityGroups, []string{"sg-1"}) {
+					t.Errorf("groups %v", run.SecurityGroups)
+				}
+			}
+		})
+	}
+}
+
+func TestNamesAndTypes(t *testing.T) {
+	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
+		script, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return script.Template.Name, script.Runs[0].InstanceType
+	}
+	first, amd := name()
+	again, _ := name()
+	other, arm := name(func(c *karpenter.EC2NodeClass) {
+		c.Status.AMIs[0].Requirements = []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"arm64"}}}
+		c.Status.AMIs[0].ID = "ami-2"
+	})
+	if first != again || first == other || amd != "m5.large" || arm != "m6g.large" {
+		t.Errorf("names %s, %s, %s; types %s, %s", first, again, other, amd, arm)
+	}
+}
+
+func TestUnresolvedClass(t *testing.T) {
+	for name, edit := range map[string]func(*karpenter.EC2NodeClass){
+		"images":  func(c *karpenter.EC2NodeClass) { c.Status.AMIs = nil },
+		"groups":  func(c *karpenter.EC2NodeClass) { c.Status.SecurityGroups = nil },
+		"subnets": func(c *karpenter.EC2NodeClass) { c.Status.Subnets = nil },
+		"profile": func(c *karpenter.EC2NodeClass) { c.Status.InstanceProfile = "" },
+	} {
+		if _, err := dryrun.BuildRequests(resolvedClass(edit), "prod", ""); !fault.Is(err, fault.Invalid) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package launchresult_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/launchresult"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// spotIntent asks for n spot instances of two types in two zones.
+func spotIntent(n int) launchspec.Intent {
+	return launchspec.Intent{
+		ID:        "3f2a",
+		Templates: []cloud.Template{{Name: "t-arm", ImageID: "ami-arm"}, {Name: "t-amd", ImageID: "ami-amd"}},
+		Fleet: cloud.FleetRequest{
+			Token: "3f2a", Count: n, CapacityType: cloud.Spot,
+			Configs: []cloud.FleetConfig{
+				{Template: "t-arm", Overrides: []cloud.Override{
+					{InstanceType: "m6g.large", Zone: "a", SubnetID: "subnet-a"}, {InstanceType: "m6g.large", Zone: "b", SubnetID: "subnet-b"},
+				}},
+				{Template: "t-amd", Overrides: []cloud.Override{{InstanceType: "m6i.large", Zone: "a", SubnetID: "subnet-a"}}},
+			},
+		},
+	}
+}
+
+func spotOffering(instanceType, zone string) event.Offering {
+	return event.Offering{InstanceType: instanceType, Zone: zone, CapacityType: cloud.Spot}
+}
+
+// What each of EC2's codes blames. Blaming too little repeats a
+// refusal; blaming too much stops every plan for minutes.
+func TestUnavailableOfferings(t *testing.T) {
+	one := []event.Offering{spotOffering("m6g.large", "b")}
+	everywhere := []event.Offering{spotOffering("m6g.large", "a"), spotOffering("m6g.large", "b"), spotOffering("m6i.large", "a")}
+	named := cloud.FleetError{InstanceType: "m6g.large", Zone: "b", SubnetID: "subnet-b"}
+	for _, test := range []struct {
+		name   string
+		code   string
+		from   cloud.FleetError
+		blamed []event.Offering
+		subnet string
+	}{
+		{"no capacity", "InsufficientInstanceCapacity", named, one, ""},
+		{"too many spot instances", "MaxSpotInstanceCountExceeded", named, one, ""},
+		{"too many CPUs", "VcpuLimitExceeded", named, one, ""},
+		{"unfulfillable", "UnfulfillableCapacity", named, one, ""},
+		{"unsupported", "Unsupported", named, one, ""},
+		{"too many fleets", "MaxFleetCountExceeded", named, one, ""},
+		{"reservation full", "ReservationCapacityExceeded", named, one, ""},
+		{"no addresses", "InsufficientFreeAddressesInSubnet", named, []event.Offering{{Zone: "b"}}, "subnet-b"},
+		{"no role for spot", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", named, []event.Offering{{CapacityType: cloud.Spot}}, ""},
+
+		{"throttled", "RequestLimitExceeded", named, nil, ""},
+		{"denied", "UnauthorizedOperation", named, nil, ""},
+		{"invalid", "InvalidParameterValue", named, nil, ""},
+		{"template not seen yet", "InvalidLaunchTemplateName.NotFoundException", named, nil, ""},
+		{"a code of tomorrow", "TooManyCoffees", named, nil, ""},
+		{"no code", "", named, nil, ""},
+
+		{"zone known by its subnet", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", SubnetID: "subnet-b"}, one, ""},
+		{"nothing named", "InsufficientInstanceCapacity", cloud.FleetError{}, everywhere, ""},
+		{"type alone", "Unsupported", cloud.FleetError{InstanceType: "m6g.large"}, everywhere[:2], ""},
+		{"zone alone", "UnfulfillableCapacity", cloud.FleetError{Zone: "b"}, one, ""},
+		{"addresses of an unknown subnet", "InsufficientFreeAddressesInSubnet", cloud.FleetError{SubnetID: "subnet-x"}, nil, "subnet-x"},
+		{"addresses, by subnet alone", "InsufficientFreeAddressesInSubnet", cloud.FleetError{SubnetID: "subnet-a"}, []event.Offering{{Zone: "a"}}, "subnet-a"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.from.Code, test.from.Message = test.code, "says EC2"
+			settled, ok := launchresult.FromFleet(spotIntent(1), cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+			if !ok {
+				t.Fatal("an answer with an error is no answer")
+			}
+			want := []event.Refusal{{Code: test.code, Message: "says EC2", Blamed: test.blamed, Subnet: test.subnet}}
+			if diff := cmp.Diff(want, settled.Refusals); diff != "" {
+				t.Error(diff)
+			}
+			for _, o := range settled.Refusals[0].Blamed {
+				if o == (event.Offering{}) {
+					t.Error("it blames everything that EC2 sells")
+				}
+			}
+		})
+	}
+}
+
+func TestFromFleet(t *testing.T) {
+	shortage := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "a"}
+	given := func(ids ...string) cloud.FleetInstances {
+		return cloud.FleetInstances{IDs: ids, InstanceType: "m6g.large", SubnetID: "subnet-b", Template: "t-arm"}
+	}
+	for _, test := range []struct {
+		name      string
+		result    cloud.FleetResult
+		ok        bool
+		instances int
+		codes     []string
+	}{
+		{"all", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1", "i-2")}}, true, 2, nil},
+		{"all, after a shortage", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1"), given("i-2")}, Errors: []cloud.FleetError{shortage}}, true, 2, []string{shortage.Code}},
+		{"some", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1")}, Errors: []cloud.FleetError{shortage}}, true, 1, []string{shortage.Code}},
+		{"some, and no reason", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1")}}, true, 1, []string{"Unfulfilled"}},
+		{"none", cloud.FleetResult{Errors: []cloud.FleetError{shortage, shortage}}, true, 0, []string{shortage.Code, shortage.Code}},
+		{"neither", cloud.FleetResult{FleetID: "fleet-1"}, false, 0, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			settled, ok := launchresult.FromFleet(spotIntent(2), test.result)
+			if ok != test.ok {
+				t.Fatalf("it says something: %t, want %t", ok, test.ok)
+			}
+			if !ok {
+				return
+			}
+			if err := settled.Validate(); err != nil {
+				t.Error(err)
+			}
+			var codes []string
+			for _, r := range settled.Refusals {
+				codes = append(codes, r.Code)
+			}
+			if diff := cmp.Diff(test.codes, codes); diff != "" {
+				t.Error(diff)
+			}
+			if !settled.Spent || settled.Wanted != 2 || settled.Intent != "3f2a" || len(settled.Instances) != test.instances {
+				t.Errorf("settled as %+v", settled)
+			}
+			for _, i := range settled.Instances {
+				if i.ImageID != "ami-arm" || i.Offering != spotOffering("m6g.large", "b") {
+					t.Errorf("the instance is %+v", i)
+				}
+			}
+		})
+	}
+}
+
+func TestFromError(t *testing.T) {
+	settled := launchresult.FromError(spotIntent(2), fault.F("creating", fault.Denied, "no"))
+	want := event.LaunchSettled{Intent: "3f2a", Wanted: 2, Refusals: []event.Refusal{{Code: "denied", Message: "creating: no"}}}
+	if diff := cmp.Diff(want, settled); diff != "" {
+		t.Error(diff)
+	}
+	for code, blamed := range map[string][]event.Offering{
+		"UnauthorizedOperation":                             nil,
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted": {{CapacityType: cloud.Spot}},
+		"MaxFleetCountExceeded":                             {spotOffering("m6g.large", "a"), spotOffering("m6g.large", "b"), spotOffering("m6i.large", "a")},
+	} {
+		got := launchresult.FromError(spotIntent(2), fault.E("creating", fault.Denied, &memcloud.Refusal{Code: code})).Refusals[0]
+		if diff := cmp.Diff(blamed, got.Blamed); diff != "" || got.Code != code {
+			t.Errorf("%s: %s %s", code, got.Code, diff)
+		}
+	}
+	if err := settled.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFromInstances(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		found  int
+		wanted int
+		spent  bool
+	}{{"all", 2, 2, true}, {"some: others may be late", 1, 2, false}, {"more than wanted", 3, 3, true}} {
+		var instances []cloud.Instance
+		for range test.found {
+			instances = append(instances, cloud.Instance{ID: "i-1", Type: "m6g.large", Zone: "b", CapacityType: cloud.Spot, ImageID: "ami-arm"})
+		}
+		settled := launchresult.FromInstances(spotIntent(2), instances)
+		if err := settled.Validate(); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if settled.Spent != test.spent || settled.Wanted != test.wanted || len(settled.Instances) != test.found {
+			t.Errorf("%s: %+v", test.name, settled)
+		}
+		if got := settled.Instances[0]; got.Offering != spotOffering("m6g.large", "b") || got.ImageID != "ami-arm" {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+}
+
+// A shortage in a placement group is nobody's beside it, and one that is
+// full has room for no type.
+func TestUnavailableInPlacementGroups(t *testing.T) {
+	placed := spotIntent(1)
+	for i := range placed.Templates {
+		placed.Templates[i].Placement = &cloud.Placement{Group: "near", GroupID: "pg-1"}
+	}
+	e := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "b", Template: "t-arm"}
+	full := e
+	full.Message = "You've reached the limit of instances in this spread placement group."
+	for _, test := range []struct {
+		name   string
+		intent launchspec.Intent
+		from   cloud.FleetError
+		blamed event.Offering
+		group  string
+	}{
+		{"short within", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
+		{"full", placed, full, event.Offering{Zone: "b"}, "pg-1"},
+		{"such a message without a group", spotIntent(1), full, spotOffering("m6g.large", "b"), ""},
+	} {
+		settled, _ := launchresult.FromFleet(test.intent, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+		if r := settled.Refusals[0]; r.PlacementGroup != test.group || !slices.Equal(r.Blamed, []event.Offering{test.blamed}) {
+			t.Errorf("%s: %+v", test.name, r)
+		}
+	}
+}

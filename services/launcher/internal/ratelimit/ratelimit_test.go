@@ -1,0 +1,298 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/ratelimit"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// newAccount is a modelled EC2 with what a fleet needs.
+func newAccount(t *testing.T, divisor float64) (*memcloud.Cloud, cloud.FleetRequest) {
+	t.Helper()
+	model := memcloud.New(memcloud.Options{Now: time.Now, RateDivisor: divisor})
+	world := model.Furnish("prod")
+	if err := model.EnsureTemplate(t.Context(), cloud.Template{Name: "template", ImageID: world.ImageAMD64.ID}); err != nil {
+		t.Fatal(err)
+	}
+	return model, cloud.FleetRequest{Count: 1, CapacityType: cloud.OnDemand, Configs: []cloud.FleetConfig{{
+		Template: "template", Overrides: []cloud.Override{{InstanceType: "m6i.large", SubnetID: world.Subnets[0].ID}},
+	}}}
+}
+
+// retryThrottled calls until the call was made; it gives how often EC2 throttled it.
+func retryThrottled(t *testing.T, call func() error) {
+	t.Helper()
+	for {
+		err := call()
+		if err == nil {
+			return
+		}
+		if !fault.Is(err, fault.Throttled) {
+			t.Error(err)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// Calls of each kind go as fast as EC2 documents and no faster, and none is
+// throttled.
+func TestRates(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		calls int
+		// seconds are (calls - burst) / rate.
+		seconds float64
+		call    func(ctx context.Context, ec2 ratelimit.EC2, request cloud.FleetRequest) error
+	}{
+		{"reads", 300, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
+			_, err := ec2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: []string{"i-0"}})
+			return err
+		}},
+		{"launches", 25, 10, func(ctx context.Context, ec2 ratelimit.EC2, r cloud.FleetRequest) error {
+			_, err := ec2.CreateFleet(ctx, r)
+			return err
+		}},
+		{"launches of 100 instances each", 11, 50, func(ctx context.Context, ec2 ratelimit.EC2, r cloud.FleetRequest) error {
+			r.Count = 100
+			_, err := ec2.CreateFleet(ctx, r)
+			return err
+		}},
+		{"ends", 150, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
+			return ec2.Terminate(ctx, []string{"i-0"})
+		}},
+		{"templates", 99, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
+			return ec2.DeleteTemplate(ctx, "none")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				model, request := newAccount(t, 1)
+				// Furnishing has drawn from the model's buckets.
+				time.Sleep(time.Hour)
+				ec2 := ratelimit.New(1).ForCluster("prod", model)
+				began := time.Now()
+				var group sync.WaitGroup
+				for range test.calls {
+					group.Go(func() { retryThrottled(t, func() error { return test.call(t.Context(), ec2, request) }) })
+				}
+				group.Wait()
+				took := time.Since(began).Seconds()
+				if took < test.seconds*0.95 || took > test.seconds*1.2+1 {
+					t.Errorf("it took %.1f s, and the bucket's bound is %.1f s", took, test.seconds)
+				}
+				for action, n := range model.Counts() {
+					if n.Throttled > 0 {
+						t.Errorf("%s was throttled %d times", action, n.Throttled)
+					}
+				}
+			})
+		})
+	}
+}
+
+// However much one cluster wants, each of three gets every third token, once the
+// one that is being waited for is drawn.
+func TestFairness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, 1)
+		time.Sleep(time.Hour)
+		pacer := ratelimit.New(1)
+		var mu sync.Mutex
+		var order []string
+		launch := func(cluster string) {
+			if _, err := pacer.ForCluster(cluster, model).CreateFleet(t.Context(), request); err == nil {
+				mu.Lock()
+				order = append(order, cluster)
+				mu.Unlock()
+			}
+		}
+		var group sync.WaitGroup
+		for range 200 {
+			group.Go(func() { launch("greedy") })
+		}
+		time.Sleep(2 * time.Second)
+		from := len(order)
+		for range 3 {
+			group.Go(func() { launch("modest") })
+			group.Go(func() { launch("shy") })
+		}
+		group.Wait()
+		if i := slices.Index(order[from:], "modest"); i < 0 || i > 4 {
+			t.Errorf("the modest one waited for %d others: %v", i, order[from:])
+		}
+		served := order[from:min(len(order), from+12)]
+		for _, cluster := range []string{"modest", "shy"} {
+			n := 0
+			for _, other := range served {
+				if other == cluster {
+					n++
+				}
+			}
+			if n != 3 {
+				t.Errorf("%s had %d of the next 12 turns: %v", cluster, n, served)
+			}
+		}
+	})
+}
+
+// Who would wait too long is told at once or soon, and the call is not made.
+func TestMaxWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, 1)
+		ec2 := ratelimit.New(1).ForCluster("prod", model)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		kinds := map[fault.Kind]int{}
+		began := time.Now()
+		for range 100 {
+			group.Go(func() {
+				_, err := ec2.CreateFleet(t.Context(), request)
+				mu.Lock()
+				kinds[fault.KindOf(err)]++
+				mu.Unlock()
+			})
+		}
+		group.Wait()
+		// Five tokens at once, and two for each second of patience.
+		if kinds[""] < 20 || kinds[""] > 26 || kinds[""]+kinds[fault.Throttled] != 100 {
+			t.Errorf("the calls ended so: %v", kinds)
+		}
+		if took := time.Since(began); took > ratelimit.MaxWait {
+			t.Errorf("somebody waited for %s", took)
+		}
+		if calls := model.Counts()[memcloud.CreateFleet].Calls; calls != kinds[""] {
+			t.Errorf("%d calls were made, %d in time", calls, kinds[""])
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := ec2.Terminate(ctx, []string{"i-0"}); err == nil {
+			t.Error("a call was made for somebody who had left")
+		}
+	})
+}
+
+// Where EC2 gives a quarter of what it documents, because others draw too, the
+// pacer finds that out: after a minute few calls are throttled, and little of what
+// there is is left unused.
+func TestRateAdapts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, 4)
+		ec2 := ratelimit.New(1).ForCluster("prod", model)
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := ec2.CreateFleet(ctx, request); err != nil {
+						time.Sleep(2 * time.Second)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		before := model.Counts()[memcloud.CreateFleet]
+		const minutes = 8
+		time.Sleep(minutes * time.Minute)
+		after := model.Counts()[memcloud.CreateFleet]
+		cancel()
+		group.Wait()
+		throttled := after.Throttled - before.Throttled
+		made := after.Calls - before.Calls - throttled
+		const possible = minutes * 60 * 0.5
+		t.Logf("%d of %.0f possible calls were made in %d minutes, and %d were throttled", made, possible, minutes, throttled)
+		if float64(made) < possible/1.2 || throttled > made/5 {
+			t.Errorf("%d calls made of %.0f, %d throttled", made, possible, throttled)
+		}
+	})
+}
+
+// After a while without throttling the documented rate holds again.
+func TestRateRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, -1)
+		ec2 := ratelimit.New(1).ForCluster("prod", model)
+		for range 3 {
+			model.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no")
+			if _, err := ec2.CreateFleet(t.Context(), request); !fault.Is(err, fault.Throttled) {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(6 * time.Minute)
+		for range 10 {
+			retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		}
+		began := time.Now()
+		for range 10 {
+			retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		}
+		if took := time.Since(began); took > 5100*time.Millisecond {
+			t.Errorf("ten launches took %s", took)
+		}
+	})
+}
+
+// throttlingEC2 is an EC2 that answers fleet calls with throttling inside, the first calls.
+type throttlingEC2 struct {
+	ratelimit.EC2
+	calls int
+}
+
+func (e *throttlingEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
+	if e.calls--; e.calls >= 0 {
+		return cloud.FleetResult{Errors: []cloud.FleetError{{Code: "RequestLimitExceeded"}}}, nil
+	}
+	return e.EC2.CreateFleet(ctx, request)
+}
+
+// The documented rate holds again five minutes after the last throttled call, although
+// no call got its tokens meanwhile: a fleet of 50 takes 25 s then.
+func TestRateRecoversWithoutTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, -1)
+		const throttled = 12 // enough for the lowest rate
+		ec2 := ratelimit.New(1).ForCluster("prod", &throttlingEC2{EC2: model, calls: throttled})
+		for range throttled {
+			time.Sleep(5 * time.Second)
+			retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		}
+		began := time.Now()
+		request.Count = 50
+		retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		if took := time.Since(began); took > 5*time.Minute+30*time.Second {
+			t.Errorf("a fleet of 50 was launched %s after the last throttled call", took)
+		}
+	})
+}
+
+// What is told of calls is what a metric shows.
+func TestOnCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, 1)
+		pacer := ratelimit.New(0.2)
+		var told []string
+		pacer.OnCall = func(cluster, bucket string, waited time.Duration, err error) {
+			told = append(told, fmt.Sprintf("%s %s %s %s", cluster, bucket, waited.Round(time.Millisecond), fault.KindOf(err)))
+		}
+		ec2 := pacer.ForCluster("prod", model)
+		for range 2 {
+			if _, err := ec2.CreateFleet(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []string{"prod instances launched 0s ", "prod RunInstances 0s ", "prod instances launched 0s ", "prod RunInstances 2.5s "}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q", told)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package launcher_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+func (s *fixture) tickMessage(want string) event.Envelope {
+	return s.newMessage(event.Tick{Want: want, Due: s.now})
+}
+
+func (s *fixture) countTemplates() int {
+	s.t.Helper()
+	all, err := s.Templates(s.t.Context(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(all)
+}
+
+func TestTemplatesAreDeletedByAge(t *testing.T) {
+	s := newFixture(t)
+	s.launchInstance("old")
+	if err := s.EnsureTemplate(t.Context(), cloud.Template{Name: "somebody's", ImageID: s.ImageAMD64.ID}); err != nil {
+		t.Fatal(err)
+	}
+	s.advanceClock(launcher.TemplateAge - time.Second)
+	s.launchInstance("young")
+	s.handleMessage(s.tickMessage(event.WantTemplates), "")
+	if n := s.countTemplates(); n != 3 {
+		t.Fatalf("%d of 3 templates are left before any is old", n)
+	}
+	s.advanceClock(time.Second)
+	s.handleMessage(s.tickMessage(event.WantStatus), "")
+	if n := s.countTemplates(); n != 3 {
+		t.Fatal("another tick swept templates")
+	}
+	s.handleMessage(s.tickMessage(event.WantTemplates), "")
+	for name, want := range map[string]bool{"template-old": false, "template-young": true, "somebody's": true} {
+		if _, ok := s.Template(name); ok != want {
+			t.Errorf("%s is there: %t", name, ok)
+		}
+	}
+	// The next intent that names it makes it again.
+	intent := s.newIntent("next", 1)
+	old := s.newIntent("old", 1)
+	intent.Templates, intent.Fleet.Configs = old.Templates, old.Fleet.Configs
+	s.handleMessage(s.launchRequest(intent), "")
+	if _, ok := s.Template("template-old"); !ok {
+		t.Error("the template was not made again")
+	}
+}
+
+func TestTemplateDeletionContinuesAfterFailure(t *testing.T) {
+	s := newFixture(t)
+	s.service.TemplateAge = time.Minute
+	s.launchInstance("one")
+	s.launchInstance("two")
+	s.advanceClock(time.Minute)
+	s.Refuse(memcloud.DeleteTemplate, fault.Throttled, "RequestLimitExceeded", "no")
+	s.handleMessage(s.tickMessage(event.WantTemplates), fault.Throttled)
+	if n := s.countTemplates(); n != 1 {
+		t.Errorf("%d templates are left: one failure held up the other", n)
+	}
+	s.Deny(memcloud.DescribeTemplates)
+	s.handleMessage(s.tickMessage(event.WantTemplates), fault.Denied)
+}
+
+// What this process has launched by lately it does not sweep, however old.
+func TestTemplatesInUseAreNotDeleted(t *testing.T) {
+	s := newFixture(t)
+	s.launchInstance("old")
+	s.advanceClock(launcher.TemplateAge)
+	old, intent := s.newIntent("old", 1), s.newIntent("next", 1)
+	intent.Templates, intent.Fleet.Configs = old.Templates, old.Fleet.Configs
+	s.handleMessage(s.launchRequest(intent), "")
+	s.handleMessage(s.tickMessage(event.WantTemplates), "")
+	if _, there := s.Template("template-old"); !there {
+		t.Error("it was swept though a launch named it a moment ago")
+	}
+	s.advanceClock(launcher.TemplateAge)
+	s.handleMessage(s.tickMessage(event.WantTemplates), "")
+	if n := s.countTemplates(); n != 0 {
+		t.Errorf("%d templates are left", n)
+	}
+}
