@@ -13,16 +13,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// terminateInstance ends an instance of ours. One that cannot be seen is left for the
-// next request: it may be too young to be described, and lifecycle asks again
-// while the finalizer stands.
+// terminateInstance terminates an instance of the cluster. An instance that EC2 does not
+// return may be too new: lifecycle repeats the request while the finalizer exists.
 func (s Service) terminateInstance(ctx context.Context, _ event.Envelope, b event.TerminateRequested) error {
-	instance, seen, err := s.describeOwned(ctx, b.InstanceID, b.Claim)
-	host.Say(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "seen", seen)
+	instance, found, err := s.describeOwned(ctx, b.InstanceID, b.Claim)
+	host.Say(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "seen", found)
 	if err != nil {
 		return err
 	}
-	if !seen || instance.State == cloud.ShuttingDown || instance.State.Gone() {
+	if !found || instance.State == cloud.ShuttingDown || instance.State.Gone() {
 		return nil
 	}
 	if b.Claim == "" || b.ClaimUID == "" {
@@ -38,7 +37,7 @@ func (s Service) terminateInstance(ctx context.Context, _ event.Envelope, b even
 	return nil
 }
 
-// allowedTagKeys are the only keys that lifecycle may set afterwards.
+// allowedTagKeys are the only tags that lifecycle may set on a running instance.
 var allowedTagKeys = []string{"Name", karpenter.NodeClaimTagKey, karpenter.EKSClusterNameTagKey}
 
 func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagRequested) error {
@@ -47,12 +46,12 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 			return fault.F("tagging instance "+b.InstanceID, fault.Poison, "tag %q is not one of %v", key, allowedTagKeys)
 		}
 	}
-	instance, seen, err := s.describeOwned(ctx, b.InstanceID, b.Tags[karpenter.NodeClaimTagKey])
+	instance, found, err := s.describeOwned(ctx, b.InstanceID, b.Tags[karpenter.NodeClaimTagKey])
 	if err != nil {
 		return err
 	}
-	if !seen {
-		return fault.F("tagging instance "+b.InstanceID, fault.Retry, "EC2 does not show it yet")
+	if !found {
+		return fault.F("tagging instance "+b.InstanceID, fault.Retry, "EC2 does not return it yet")
 	}
 	missing := missingTags(instance.Tags, b.Tags)
 	if instance.State.Gone() || len(missing) == 0 {
@@ -64,33 +63,34 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 	return nil
 }
 
-// missingTags are the tags whose keys the instance does not carry. What it carries
-// is from its EC2NodeClass, such as a Name that its user chose, and stays. The
-// claim's name is there or not at all: owner has refused another.
+// missingTags returns the wanted tags whose keys the instance does not have. Existing
+// tags stay, for example a Name from the EC2NodeClass. The NodeClaim tag cannot have
+// another value: owner.CheckInstance rejects that.
 func missingTags(have, want map[string]string) map[string]string {
 	missing := map[string]string{}
 	for key, value := range want {
-		if _, there := have[key]; !there {
+		if _, exists := have[key]; !exists {
 			missing[key] = value
 		}
 	}
 	return missing
 }
 
-// describeOwned reads an instance and refuses one that is not this cluster's, or another
-// claim's: whoever sent the message, Joist does not touch what it did not launch.
-func (s Service) describeOwned(ctx context.Context, id, claim string) (instance cloud.Instance, seen bool, err error) {
-	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: []string{id}})
+// describeOwned returns an instance, and whether EC2 returned it. The error is
+// fault.Foreign if the instance does not belong to this cluster and claim: the launcher
+// changes only instances that the cluster launched.
+func (s Service) describeOwned(ctx context.Context, id, claim string) (instance cloud.Instance, found bool, err error) {
+	instances, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: []string{id}})
 	if err != nil {
 		return cloud.Instance{}, false, fmt.Errorf("describing instance %s: %w", id, err)
 	}
-	if len(found) == 0 {
+	if len(instances) == 0 {
 		return cloud.Instance{}, false, nil
 	}
 	key, value := s.ownerTag()
-	if err := owner.CheckInstance(found[0], key, value, claim); err != nil {
+	if err := owner.CheckInstance(instances[0], key, value, claim); err != nil {
 		s.addCount(ForeignSkipped, 1, "instance")
-		return found[0], true, err
+		return instances[0], true, err
 	}
-	return found[0], true, nil
+	return instances[0], true, nil
 }

@@ -30,7 +30,7 @@ func TestTerminate(t *testing.T) {
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
 		t.Errorf("what is terminated was terminated again")
 	}
-	if diff := cmp.Diff([]string{"launched on-demand", "ended"}, s.counts); diff != "" {
+	if diff := cmp.Diff([]string{"launched on-demand", "terminated"}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 	s.requireNoFacts()
@@ -85,7 +85,7 @@ func TestForeignInstances(t *testing.T) {
 			if len(s.Effects(0)) != before {
 				t.Errorf("it was touched: %+v", s.Effects(before))
 			}
-			want := []string{"spared instance", "spared instance"}
+			want := []string{"foreign instance", "foreign instance"}
 			if diff := cmp.Diff(want, s.counts); diff != "" {
 				t.Error(diff)
 			}

@@ -15,8 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// launchIntent obeys one intent. The order matters: the templates must exist before
-// the fleet names them, and the fact is published before the message is deleted.
+// launchIntent launches one intent and publishes the result. The launch templates must
+// exist before the fleet names them, and the fact is published before the host deletes
+// the message.
 func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.LaunchRequested) error {
 	intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, b.IntentRef)
 	if err != nil {
@@ -25,19 +26,19 @@ func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.Lau
 	if err := s.checkIntent(intent, b); err != nil {
 		return err
 	}
-	known, end, err := s.Cache.reserveIntent(intent.ID)
+	cached, release, err := s.Cache.reserveIntent(intent.ID)
 	if err != nil {
 		return err
 	}
-	defer end()
-	if known != nil {
-		return s.publishFact(ctx, e, *known)
+	defer release()
+	if cached != nil {
+		return s.publishFact(ctx, e, *cached)
 	}
 	if err := s.Cache.allowLaunch(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
 		s.addCount(LaunchesStopped, 1, string(fault.KindOf(err)))
 		return err
 	}
-	result, err := s.createFleet(ctx, e, intent)
+	answer, err := s.createFleet(ctx, e, intent)
 	switch {
 	case fault.Is(err, fault.Conflict):
 		return s.recoverLaunch(ctx, e, intent, err)
@@ -46,22 +47,22 @@ func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.Lau
 	case err != nil:
 		return err
 	}
-	settled, ok := launchresult.FromFleet(intent, result)
+	result, ok := launchresult.FromFleet(intent, answer)
 	if !ok {
 		return s.recoverLaunch(ctx, e, intent, errEmptyAnswer)
 	}
-	return s.publishResult(ctx, e, intent, settled)
+	return s.publishResult(ctx, e, intent, result)
 }
 
-// createFleet makes sure of the templates and calls EC2. A template that EC2 misses
-// although it was there, swept a moment ago or removed by somebody, is made again
-// once; EC2 has not taken the token then.
+// createFleet creates the launch templates and the fleet. If EC2 does not find a
+// template that existed before, for example because it was just deleted, createFleet
+// creates it again and repeats the call once: EC2 has not used the token in that case.
 func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
 	if err := s.ensureTemplates(ctx, intent); err != nil {
 		return cloud.FleetResult{}, err
 	}
 	if e.Expired(s.Now()) {
-		return cloud.FleetResult{}, fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its templates were made")
+		return cloud.FleetResult{}, fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its launch templates were created")
 	}
 	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)
 	if cloud.Code(err) == codeTemplateNotFound {
@@ -70,7 +71,7 @@ func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launc
 			return cloud.FleetResult{}, err
 		}
 		if result, err = s.EC2.CreateFleet(ctx, intent.Fleet); cloud.Code(err) == codeTemplateNotFound {
-			// It was made a moment ago: EC2 has not spread it yet.
+			// EC2 is eventually consistent: the new template is not visible yet.
 			err = fault.E("finding the new launch template of intent "+intent.ID, fault.Retry, err)
 		}
 	}
@@ -80,8 +81,8 @@ func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launc
 	return result, nil
 }
 
-// checkIntent refuses an intent that is not what the request says, or that would
-// launch for somebody else.
+// checkIntent returns fault.Poison for an intent that differs from the request, or
+// whose instances would not belong to this cluster.
 func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) error {
 	poison := func(format string, args ...any) error {
 		return fault.F("checking intent "+b.Intent, fault.Poison, format, args...)
@@ -89,11 +90,11 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 	key, value := s.ownerTag()
 	switch {
 	case intent.ID != b.Intent || intent.Fleet.Token != b.Intent:
-		return poison("the document is of intent %q with token %q", intent.ID, intent.Fleet.Token)
+		return poison("the document has intent %q with token %q", intent.ID, intent.Fleet.Token)
 	case intent.Cluster != s.Cluster.Name:
-		return poison("it is of cluster %q, and this launcher serves %q", intent.Cluster, s.Cluster.Name)
+		return poison("it belongs to cluster %q, and this launcher serves %q", intent.Cluster, s.Cluster.Name)
 	case len(intent.Claims) != b.Claims || intent.Fleet.Count != b.Claims:
-		return poison("%d claims were admitted, and the intent is for %d with count %d", b.Claims, len(intent.Claims), intent.Fleet.Count)
+		return poison("%d claims were admitted, but the intent has %d claims and %d instances", b.Claims, len(intent.Claims), intent.Fleet.Count)
 	}
 	for _, set := range intent.Fleet.TagSets {
 		if set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID &&
@@ -101,46 +102,44 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 			return nil
 		}
 	}
-	// What does not carry them all could never be terminated again: see owned.
-	return poison("its instances would not carry the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
+	// The launcher could not terminate an instance without these tags: see describeOwned.
+	return poison("its instances would not have the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
 }
 
-// publishRefusal says that EC2 turned a request away: nothing was launched, and it has
-// not taken the token. Everything that is not as definite is tried again, under
-// the same token.
+// publishRefusal publishes that EC2 refused the request before it used the token:
+// nothing was launched. Errors that are not definite are retried with the same token.
 func (s Service) publishRefusal(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
 	host.Say(ctx, "refused", err.Error())
 	return s.publishResult(ctx, e, intent, launchresult.FromError(intent, err))
 }
 
-// publishResult publishes an outcome, and counts why EC2 gave less than was wanted.
-func (s Service) publishResult(ctx context.Context, e event.Envelope, intent launchspec.Intent, settled event.LaunchSettled) error {
-	host.Say(ctx, "intent", intent.ID, "instances", len(settled.Instances), "refusals", len(settled.Refusals))
-	if n := len(settled.Instances); n > 0 {
+// publishResult counts, caches and publishes the result of a launch.
+func (s Service) publishResult(ctx context.Context, e event.Envelope, intent launchspec.Intent, result event.LaunchSettled) error {
+	host.Say(ctx, "intent", intent.ID, "instances", len(result.Instances), "refusals", len(result.Refusals))
+	if n := len(result.Instances); n > 0 {
 		s.addCount(InstancesLaunched, float64(n), intent.Fleet.CapacityType)
 	}
-	for _, r := range settled.Refusals {
+	for _, r := range result.Refusals {
 		if r.Code == codeTemplateNotFound {
 			s.forgetTemplates(intent)
 		}
 		s.addCount(LaunchesRefused, 1, launchresult.MetricCode(r.Code), intent.Fleet.CapacityType)
 	}
-	settled.Refusals = launchresult.MergeRefusals(settled.Refusals)
-	s.Cache.storeResult(settled, s.Now())
-	return s.publishFact(ctx, e, settled)
+	result.Refusals = launchresult.MergeRefusals(result.Refusals)
+	s.Cache.storeResult(result, s.Now())
+	return s.publishFact(ctx, e, result)
 }
 
-// codeInstanceTerminated is EC2's code for a token whose instance was launched and is
-// terminated.
+// codeInstanceTerminated is EC2's error code for a token whose instance is terminated.
 const codeInstanceTerminated = "IdempotentInstanceTerminated"
 
-// errEmptyAnswer is an answer of EC2 that leaves open what became of a launch.
+// errEmptyAnswer means that it is unknown whether EC2 launched instances.
 var errEmptyAnswer = errors.New("EC2 answered with neither instances nor errors")
 
-// recoverLaunch looks for instances by the intent's tag after an answer that does not say
-// what the token launched: EC2 knows the token with another body, or knows that its
-// instance is terminated, or answers with neither instances nor errors. Only instances
-// prove a launch.
+// recoverLaunch looks for instances by the intent's tag and publishes the result. It is
+// called if the answer of EC2 does not tell what the token launched: the token was used
+// with other parameters, its instance is terminated, or the answer has neither instances
+// nor errors. Only instances prove a launch; without them the error is fault.Unknown.
 func (s Service) recoverLaunch(ctx context.Context, e event.Envelope, intent launchspec.Intent, cause error) error {
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{launchspec.IntentTag: intent.ID}})
 	if err != nil {

@@ -1,15 +1,13 @@
-// Package launcher writes EC2 and decides nothing: it obeys intents that a
-// thinker wrote and lifecycle let through the door.
+// Package launcher launches, tags and terminates EC2 instances and makes no
+// decisions: it executes intents that lifecycle admitted.
 //
-// The invariants:
-//
-//   - An intent is read by digest and launched under a ClientToken that is its
-//     id, so any number of requests is one launch.
-//   - Only a definite outcome is published. After an unknown one the same
-//     request is made again under the same token until the message expires.
-//   - Nothing is terminated, tagged or deleted that does not carry the cluster's
-//     tags, whoever asks.
-//   - A flood is stopped before EC2 sees it, and nothing of it is lost.
+//   - An intent is read by digest and launched with its id as the ClientToken, so
+//     repeated requests are one launch.
+//   - Only a definite result is published. After an unknown one, the request is
+//     retried with the same token until the message expires.
+//   - Only resources with the cluster's tags are terminated, tagged or deleted.
+//   - The breaker stops too many launches before they reach EC2. Their messages stay
+//     in the queue.
 package launcher
 
 import (
@@ -25,52 +23,53 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Types are the messages that the launcher takes.
+// Types are the message types that the launcher consumes.
 var Types = []event.Type{
 	event.LaunchRequestedType, event.TerminateRequestedType, event.TagRequestedType, event.NodeClassEnsureType, event.TickType,
 }
 
-// TemplateAge is how long a launch template is kept after its creation:
-// many times the life of a launch request, so that none in flight names it.
+// TemplateAge is the default age at which a launch template is deleted. It is much
+// longer than a launch request is valid, so that no request in flight names a deleted
+// template.
 const TemplateAge = time.Hour
 
-// Service is the launcher over its ports.
+// Service handles the launcher's messages.
 type Service struct {
 	EC2 cloud.Launcher
-	// DryRun makes dry runs; nil makes none.
+	// DryRun makes dry runs; nil disables them.
 	DryRun cloud.Rehearsal
-	// Profiles is nil where the launcher may not write IAM.
+	// Profiles is nil if the launcher has no permissions for IAM.
 	Profiles cloud.Profiles
 	Blobs    blob.Store
 	Bus      queue.Sender
 	Cluster  event.Cluster
 	Now      func() time.Time
-	// TemplateAge replaces the constant where it is positive.
+	// TemplateAge overrides the constant if it is positive.
 	TemplateAge time.Duration
-	// Cache may be nil: then nothing is remembered between messages.
+	// Cache is shared by all messages of the process; nil disables caching.
 	Cache *LaunchCache
-	// Count counts what happened, how often, with labels; nil counts nothing.
-	Count func(what LaunchCounter, value float64, labels ...string)
+	// Count adds a value to a counter with labels; nil counts nothing.
+	Count func(counter LaunchCounter, value float64, labels ...string)
 }
 
-// LaunchCounter is something that somebody may want to see, or to be woken for.
+// LaunchCounter names a counter of the launcher.
 type LaunchCounter string
 
-// What is counted, with its labels in brackets.
+// The counters, with their labels in brackets.
 const (
-	// LaunchesStopped is a request that the breaker held back [the kind of its error].
+	// LaunchesStopped counts requests that the breaker stopped [the kind of the error].
 	LaunchesStopped LaunchCounter = "stopped"
-	// LaunchesRefused is a reason of EC2's for less than was wanted [its code, the capacity type].
+	// LaunchesRefused counts the errors with which EC2 refused instances [error code, capacity type].
 	LaunchesRefused LaunchCounter = "refused"
-	// ForeignSkipped is something foreign that was left alone [instance or profile].
-	ForeignSkipped LaunchCounter = "spared"
-	// InstancesLaunched are instances that EC2 named in an answer [capacity type].
+	// ForeignSkipped counts requests to change a resource of another owner [instance or profile].
+	ForeignSkipped LaunchCounter = "foreign"
+	// InstancesLaunched counts launched instances [capacity type].
 	InstancesLaunched LaunchCounter = "launched"
-	// InstancesTerminated is an instance that EC2 was told to end.
-	InstancesTerminated LaunchCounter = "ended"
+	// InstancesTerminated counts instances that the launcher terminated.
+	InstancesTerminated LaunchCounter = "terminated"
 )
 
-// Handle obeys one message.
+// Handle handles one message. A type that is not in Types is fault.Poison.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.LaunchRequestedType:
@@ -84,11 +83,11 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	case event.TickType:
 		return host.Body(ctx, s.handleTick, e)
 	default:
-		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not know the type")
+		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not handle this type")
 	}
 }
 
-// publishFact says a fact that e caused.
+// publishFact publishes a fact with e as its cause.
 func (s Service) publishFact(ctx context.Context, e event.Envelope, body event.Body) error {
 	maker := event.Maker{Service: "launcher", Cluster: s.Cluster}
 	fact, err := maker.New(s.Now(), body, &e)
@@ -101,14 +100,13 @@ func (s Service) publishFact(ctx context.Context, e event.Envelope, body event.B
 	return nil
 }
 
-// addCount counts, where somebody listens.
-func (s Service) addCount(what LaunchCounter, value float64, labels ...string) {
+func (s Service) addCount(counter LaunchCounter, value float64, labels ...string) {
 	if s.Count != nil {
-		s.Count(what, value, labels...)
+		s.Count(counter, value, labels...)
 	}
 }
 
-// ownerTag is the tag by which AWS and Joist know a cluster's resources.
+// ownerTag is the tag of all resources of the cluster.
 func (s Service) ownerTag() (key, value string) {
 	return "kubernetes.io/cluster/" + s.Cluster.Name, "owned"
 }

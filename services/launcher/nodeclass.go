@@ -11,46 +11,47 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ensureNodeClass keeps what AWS has for a node class: the instance profile of its role,
-// and whether EC2 would let us launch for it. A refusal that a person has to mend
-// becomes a condition of the class and no retry loop; what AWS did not answer is
-// asked again.
+// ensureNodeClass keeps the instance profile of a node class's role and checks with dry
+// runs whether EC2 would launch its instances. A refusal that a person must fix becomes
+// a condition of the class and is not retried here.
 func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure) error {
-	done := event.NodeClassEnsured{
+	result := event.NodeClassEnsured{
 		Name: b.Name, UID: b.UID, Role: b.Role, Profile: b.Profile, Generation: b.Generation, Asked: b.Asked,
 	}
 	if b.Delete {
-		return s.deleteNodeClass(ctx, e, b, done)
+		return s.deleteNodeClass(ctx, e, b, result)
 	}
-	// with an instance profile of the user's own no IAM call is made.
+	// Without a role, the class names its own instance profile: IAM is called only to
+	// delete the profile of a former role.
 	if b.Role != "" {
 		problem, err := profileProblem(s.ensureProfile(ctx, b))
 		if err != nil {
 			return fmt.Errorf("ensuring instance profile %s: %w", b.Profile, err)
 		}
-		done.Problem = problem
+		result.Problem = problem
 	} else if b.Former != "" {
-		left, err := s.retireProfiles(ctx, b)
+		remaining, err := s.retireProfiles(ctx, b)
 		if err != nil {
-			// What is left over costs nothing and is looked at again.
+			// Remaining profiles cost nothing; the next message retries.
 			host.Say(ctx, "profile_sweep", err.Error())
 		}
-		done.Retired = err == nil && !left
+		result.Retired = err == nil && !remaining
 	}
-	if done.Problem == nil && len(b.Class) > 0 && s.DryRun != nil {
+	if result.Problem == nil && len(b.Class) > 0 && s.DryRun != nil {
 		invalid, err := s.validateNodeClass(ctx, b)
 		if err != nil {
-			// The profile must not wait for EC2.
+			// The profile is ready although the dry runs failed.
 			host.Say(ctx, "rehearsal", err.Error())
 		}
-		done.Validated, done.Invalid = err == nil, invalid
+		result.Validated, result.Invalid = err == nil, invalid
 	}
-	return s.publishFact(ctx, e, done)
+	return s.publishFact(ctx, e, result)
 }
 
-// deleteNodeClass removes what was made for a class that is going away. Only a
-// removal that succeeded is said to be one, for it lets the class go.
-func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure, done event.NodeClassEnsured) error {
+// deleteNodeClass deletes the launch templates and instance profiles of a class that is
+// being deleted. It sets Deleted only if all of that succeeded, because lifecycle then
+// removes the finalizer.
+func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure, result event.NodeClassEnsured) error {
 	key, value := s.ownerTag()
 	tags := map[string]string{key: value, karpenter.NodeClassTagKey: b.Name}
 	err := s.deleteTemplates(ctx, tags, func(cloud.TemplateInfo) bool { return true })
@@ -59,13 +60,14 @@ func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.
 	}
 	problem, err := profileProblem(err)
 	if err != nil {
-		return fmt.Errorf("removing what EC2NodeClass %s had: %w", b.Name, err)
+		return fmt.Errorf("deleting the resources of EC2NodeClass %s: %w", b.Name, err)
 	}
-	done.Problem, done.Deleted = problem, problem == nil
-	return s.publishFact(ctx, e, done)
+	result.Problem, result.Deleted = problem, problem == nil
+	return s.publishFact(ctx, e, result)
 }
 
-// profileProblem turns an error that only a person can mend into what the class says.
+// profileProblem turns an error that only a person can fix into a condition of the
+// class. It returns other errors unchanged.
 func profileProblem(err error) (*event.Problem, error) {
 	if !fault.Is(err, fault.Denied, fault.Invalid, fault.Missing, fault.Foreign) {
 		return nil, err
