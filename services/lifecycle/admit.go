@@ -22,16 +22,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// NominatedAnnotation says until when pods are expected on a claim.
+// NominatedAnnotation is the time until which pods are expected on a claim.
 const NominatedAnnotation = "joist.sh/nominated-until"
 
 // NominationWindow is max(2×batchMaxDuration, 10 s) at the default of 10 s.
 const NominationWindow = 20 * time.Second
 
-// admit passes a plan through the door. The order is the safety: the outbox is
-// read first, then what exists is counted, then the swap makes the count count,
-// then claims are created, and only the second swap lets them be launched.
-func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade) error {
+// handlePlanMade admits a plan. The order ensures safety: read the outbox, count what exists,
+// commit the count by a swap of the outbox, create the claims, and commit with a second swap that
+// they may be launched.
+func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.PlanMade) error {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return err
@@ -47,37 +47,37 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 		return fmt.Errorf("reading the plan of batch %d: %w", b.Seq, err)
 	}
 	if held.State == outbox.Sent {
-		if held, err = s.pass(ctx, held, plan, b); err != nil {
+		if held, err = s.admitBatch(ctx, held, plan, b); err != nil {
 			return err
 		}
 	}
-	held, err = s.carryOut(ctx, e, held, plan)
+	held, err = s.executePlan(ctx, e, held, plan)
 	if err != nil && held.State != outbox.Done {
 		return err
 	}
-	return errors.Join(err, s.replacements(ctx, plan), s.advise(ctx, plan, held.Outbox))
+	return errors.Join(err, s.recordReplacements(ctx, plan), s.reportPlan(ctx, plan, held.Outbox))
 }
 
-// carryOut creates the claims of a plan that has passed, and has them launched once
-// the outbox says which of them exist.
-func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (outbox.Held, error) {
+// executePlan creates the claims of an admitted plan, and launches them once the outbox lists
+// which of them exist.
+func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (outbox.Held, error) {
 	if held.State == outbox.Applying {
-		refused, err := s.create(ctx, e, held, plan)
+		refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
-		if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, refused, s.Now())); err != nil {
+		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, refused, s.Now())); err != nil {
 			return held, err
 		}
 	}
-	if err := s.nominate(ctx, plan); err != nil {
+	if err := s.nominateClaims(ctx, plan); err != nil {
 		return held, err
 	}
-	return held, s.launch(ctx, &e, held.Outbox)
+	return held, s.launchClaims(ctx, &e, held.Outbox)
 }
 
-// pass counts and swaps sent → applying.
-func (s *Service) pass(ctx context.Context, held outbox.Held, plan planning.Plan, b event.PlanMade) (outbox.Held, error) {
+// admitBatch counts and swaps the outbox from sent to applying.
+func (s *Service) admitBatch(ctx context.Context, held outbox.Held, plan planning.Plan, b event.PlanMade) (outbox.Held, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
 		return held, fmt.Errorf("listing NodePools at the door: %w", err)
@@ -96,17 +96,16 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan planning.Plan
 	return held.Swap(ctx, s.Client, next)
 }
 
-// listedClaim is a planned claim that the outbox lists, with its place in the plan.
+// listedClaim is a planned claim that the outbox lists, with the index of its intent in the plan.
 type listedClaim struct {
 	planning.PlannedClaim
 	intent int
 }
 
-// create makes the claims that the outbox lists, and gives the names of those that are
-// dropped: the claims of every intent of which the API server refuses one as invalid.
-// The same plan would be refused for ever, so that it goes on without them. A name that
-// is taken is a claim that an earlier delivery made.
-func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (dropped []string, err error) {
+// createClaims creates the claims that the outbox lists. It returns the names of the dropped
+// ones: all claims of an intent if the API server rejects one of them as invalid, because the
+// same plan would be rejected forever. A name that exists is a claim of an earlier delivery.
+func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
@@ -115,7 +114,7 @@ func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held
 			}
 		}
 	}
-	failures := s.do.Each(len(listed), func(i int) error { return s.createClaim(ctx, e, held, listed[i].PlannedClaim) })
+	failures := s.executor.ForEach(len(listed), func(i int) error { return s.createClaim(ctx, e, held, listed[i].PlannedClaim) })
 	invalid := map[int]bool{}
 	for i, failure := range failures {
 		if at := listed[i].intent; fault.Is(failure, fault.Invalid) {
@@ -134,34 +133,35 @@ func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held
 	return dropped, errors.Join(failures...)
 }
 
-// createClaim makes one claim, or writes on one that a person created. Replacements are planned without a number, and get the
-// one that they pass with.
+// createClaim creates one claim, or writes the launch on a claim that a person created.
+// Replacements are planned without a sequence number and get that of the outbox.
 func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned planning.PlannedClaim) error {
 	if planned.Object.UID != "" {
 		return s.writeLaunch(ctx, held, planned)
 	}
 	claim := planned.Object.DeepCopy()
-	annotate(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
+	annotateObject(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
 	if planned.Pods > 0 {
-		annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
+		annotateObject(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
 	}
-	s.within(claim, e)
+	s.writeTrace(claim, e)
 	if _, err := s.Client.Create(ctx, claim); err != nil && !fault.Is(err, fault.Conflict) {
 		return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil
 }
 
-// reportRefused says on a NodePool that the API server refuses one of its claims.
+// reportRefused publishes an Event on a NodePool whose claim the API server rejected.
 func (s *Service) reportRefused(ctx context.Context, pool string, refusal error) {
 	if object, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: pool}); known {
-		_ = s.do.One(ctx, events.NodeClaimRefused.About(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
+		_ = s.executor.ExecuteOne(ctx, events.NodeClaimRefused.About(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
 	}
 }
 
-// finished is the outbox once every claim exists but those that are dropped. What a
-// batch has lost stays until the next one: a replacement of nodes answers no batch.
-func finished(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
+// completeOutbox returns the outbox after all claims but the dropped ones were created. The
+// dropped claims of a batch stay listed as refused until the next batch. A replacement plan
+// belongs to no batch.
+func completeOutbox(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
 	o.State, o.Since = outbox.Done, now
 	o.Claims = slices.DeleteFunc(slices.Clone(o.Claims), func(name string) bool { return slices.Contains(dropped, name) })
 	if !o.Batch.IsZero() {
@@ -170,10 +170,10 @@ func finished(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
 	return o
 }
 
-// nominate keeps disruption away from existing claims on which the plan expects
-// pods. Losing one is harmless: the pods are in the next batch again. Room for a
-// buffer is no pod, and does not keep a node from being replaced.
-func (s *Service) nominate(ctx context.Context, plan planning.Plan) error {
+// nominateClaims keeps disruption away from existing claims on which the plan expects pods.
+// Losing a nomination is harmless, because the pods are in the next batch again. Capacity buffers
+// are not pods and do not keep a node from being replaced.
+func (s *Service) nominateClaims(ctx context.Context, plan planning.Plan) error {
 	var names []string
 	for _, n := range plan.Nominations {
 		if n.Pod.Buffer == "" {
@@ -183,18 +183,18 @@ func (s *Service) nominate(ctx context.Context, plan planning.Plan) error {
 	slices.Sort(names)
 	until := s.Now().Add(NominationWindow).Format(time.RFC3339)
 	names = slices.Compact(names)
-	return errors.Join(s.do.Each(len(names), func(i int) error {
+	return errors.Join(s.executor.ForEach(len(names), func(i int) error {
 		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: names[i]})
 		if !ok {
 			return nil
 		}
 		claim := object.(*karpenter.NodeClaim).DeepCopy()
-		annotate(claim, NominatedAnnotation, until)
-		return s.do.Do(ctx, nil, effect.Update{Object: claim})
+		annotateObject(claim, NominatedAnnotation, until)
+		return s.executor.Execute(ctx, nil, effect.Update{Object: claim})
 	})...)
 }
 
-func annotate(o cluster.Object, key, value string) {
+func annotateObject(o cluster.Object, key, value string) {
 	annotations := map[string]string{}
 	maps.Copy(annotations, o.GetAnnotations())
 	annotations[key] = value

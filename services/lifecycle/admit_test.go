@@ -20,13 +20,13 @@ import (
 )
 
 func TestPlanIsAdmittedOnce(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	made := s.plan(held, s.planned(held, "one", 2), s.planned(held, "two", 1))
-	s.handle(made, "")
+	s := newTestCluster(t)
+	held := s.startBatch()
+	made := s.planMessage(held, s.planIntent(held, "one", 2), s.planIntent(held, "two", 1))
+	s.handleMessage(made, "")
 	want := []string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}
-	sent := s.sent()
-	if diff := cmp.Diff(want, words(sent)); diff != "" {
+	sent := s.takeSent()
+	if diff := cmp.Diff(want, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
 	if request, err := event.As[event.LaunchRequested](sent[0]); err != nil || request.Claims != 2 || request.Intent != "one" {
@@ -35,56 +35,56 @@ func TestPlanIsAdmittedOnce(t *testing.T) {
 	if sent[0].Causation != made.ID {
 		t.Error("the plan is not said to be the cause")
 	}
-	after := s.outbox()
+	after := s.readOutbox()
 	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) {
 		t.Errorf("the outbox says %+v", after.Outbox)
 	}
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if !admission.IsAdmitted(c) || c.Annotations["joist.sh/nominated-until"] != "2026-01-01T00:00:20Z" {
 			t.Errorf("%s has %v", c.Name, c.Annotations)
 		}
 	}
 
 	version := s.Version()
-	s.handle(made, "")
-	if s.Version() != version || len(s.sent()) != 0 {
+	s.handleMessage(made, "")
+	if s.Version() != version || len(s.takeSent()) != 0 {
 		t.Error("a plan that comes again did something")
 	}
 }
 
 func TestPlansThatComeTooLate(t *testing.T) {
-	s := newSite(t)
-	old := s.batch()
-	late := s.plan(old, s.planned(old, "old", 1))
-	held := s.batch()
-	s.handle(late, fault.Stale)
-	s.handle(s.plan(held, s.planned(held, "one", 1)), "")
-	s.handle(s.plan(held, s.planned(held, "two", 1)), fault.Stale)
-	s.handle(late, fault.Stale)
+	s := newTestCluster(t)
+	old := s.startBatch()
+	late := s.planMessage(old, s.planIntent(old, "old", 1))
+	held := s.startBatch()
+	s.handleMessage(late, fault.Stale)
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 1)), "")
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "two", 1)), fault.Stale)
+	s.handleMessage(late, fault.Stale)
 	asPlan := func(r event.Ref) event.Ref { r.Kind = event.PlanKind; return r }
 	body := event.PlanMade{Outbox: "another", Seq: held.Seq, Batch: held.Batch, Plan: asPlan(held.Batch)}
-	s.handle(s.message(body), fault.Stale)
-	held = s.batch()
+	s.handleMessage(s.newMessage(body), fault.Stale)
+	held = s.startBatch()
 	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: old.Batch, Plan: asPlan(old.Batch)}
-	s.handle(s.message(body), fault.Stale)
+	s.handleMessage(s.newMessage(body), fault.Stale)
 	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq - 1, Batch: held.Batch, Plan: asPlan(old.Batch)}
-	s.handle(s.message(body), fault.Stale)
-	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
+	s.handleMessage(s.newMessage(body), fault.Stale)
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestLimitsAreCheckedLive(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Limits = karpenter.Limits{"cpu": resource.MustParse("5")}
 	})
-	held := s.batch()
-	s.handle(s.plan(held, s.planned(held, "one", 2), s.planned(held, "two", 1)), "")
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, words(s.sent())); diff != "" {
+	held := s.startBatch()
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2), s.planIntent(held, "two", 1)), "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": ""}, s.bound()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": ""}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -95,26 +95,26 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 	const writes = 8 // two swaps, three claims, three marks
 	for n := range writes + 1 {
 		for _, done := range []bool{false, true} {
-			s := newSite(t)
-			held := s.batch()
-			made := s.plan(held, s.planned(held, "one", 3))
-			s.step()
-			s.crashAt(n, done)
+			s := newTestCluster(t)
+			held := s.startBatch()
+			made := s.planMessage(held, s.planIntent(held, "one", 3))
+			s.reconcile()
+			s.crashAtWrite(n, done)
 			if err := s.svc.Handle(t.Context(), made); (err == nil) != (n == writes) {
 				t.Fatalf("write %d: %v", n, err)
 			}
-			s.restart()
-			s.handle(made, "")
-			s.step()
-			s.step()
-			requests := s.sent()
+			s.restartService()
+			s.handleMessage(made, "")
+			s.reconcile()
+			s.reconcile()
+			requests := s.takeSent()
 			if len(requests) == 0 || len(requests) > 2 || requests[0].ID != requests[len(requests)-1].ID {
-				t.Fatalf("write %d, done %t: %v was sent", n, done, words(requests))
+				t.Fatalf("write %d, done %t: %v was sent", n, done, typesAndSubjects(requests))
 			}
-			if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
+			if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "one-2": ""}, s.boundInstances()); diff != "" {
 				t.Errorf("write %d, done %t:\n%s", n, done, diff)
 			}
-			for _, c := range s.claims() {
+			for _, c := range s.listClaims() {
 				if !admission.IsAdmitted(c) || c.DeletionTimestamp != nil {
 					t.Errorf("write %d, done %t: %s was forgotten", n, done, c.Name)
 				}
@@ -126,46 +126,46 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 // What was created for a plan that was given up is removed once a later plan is
 // done without it, and never launched.
 func TestAbandonedPlan(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.step()
-	s.crashAt(2, false)
-	if err := s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2))); err == nil {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.reconcile()
+	s.crashAtWrite(2, false)
+	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 2))); err == nil {
 		t.Fatal("it did not crash")
 	}
-	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" || s.outbox().State != outbox.Applying {
-		t.Fatalf("the outbox is %s:\n%s", s.outbox().State, diff)
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.boundInstances()); diff != "" || s.readOutbox().State != outbox.Applying {
+		t.Fatalf("the outbox is %s:\n%s", s.readOutbox().State, diff)
 	}
-	s.restart()
-	if _, err := s.outbox().Swap(t.Context(), s.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
+	s.restartService()
+	if _, err := s.readOutbox().Swap(t.Context(), s.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		s.step()
+		s.reconcile()
 	}
-	if diff := cmp.Diff(map[string]string{}, s.bound()); diff != "" {
+	if diff := cmp.Diff(map[string]string{}, s.boundInstances()); diff != "" {
 		t.Errorf("claims of the abandoned plan are left:\n%s", diff)
 	}
-	if got := s.sent(); len(got) != 0 {
-		t.Errorf("it was launched: %v", words(got))
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it was launched: %v", typesAndSubjects(got))
 	}
 }
 
 // What an abandoned plan left is carried along by the next plan, and launched, if all
 // claims of its intent exist.
 func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.step()
-	s.crashAt(3, false)
-	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2)))
-	s.restart()
-	next := s.batch()
-	s.handle(s.plan(next, s.planned(next, "two", 1)), "")
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.reconcile()
+	s.crashAtWrite(3, false)
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 2)))
+	s.restartService()
+	next := s.startBatch()
+	s.handleMessage(s.planMessage(next, s.planIntent(next, "two", 1)), "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	if got := s.outbox().Claims; !slices.Equal(got, []string{"one-0", "one-1", "two-0"}) {
+	if got := s.readOutbox().Claims; !slices.Equal(got, []string{"one-0", "one-1", "two-0"}) {
 		t.Errorf("the outbox lists %v", got)
 	}
 }
@@ -173,61 +173,61 @@ func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
 // A part of an intent is never launched, because its request is for all of its claims:
 // it is deleted once another plan is done.
 func TestPartLeftBehindIsDeleted(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.step()
-	s.crashAt(2, false)
-	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 3)))
-	s.restart()
-	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.reconcile()
+	s.crashAtWrite(2, false)
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 3)))
+	s.restartService()
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.boundInstances()); diff != "" {
 		t.Fatal(diff)
 	}
-	next := s.batch()
-	s.handle(s.plan(next, s.planned(next, "two", 1)), "")
-	s.step()
-	s.step()
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	next := s.startBatch()
+	s.handleMessage(s.planMessage(next, s.planIntent(next, "two", 1)), "")
+	s.reconcile()
+	s.reconcile()
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"two-0": ""}, s.bound()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"two-0": ""}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // An intent is asked for only when all of its claims are admitted.
 func TestRequestWaitsForAllClaims(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.start(picky{s.As("lifecycle"), "one-1", fault.Retry})
-	s.handle(s.plan(held, s.planned(held, "one", 2)), fault.Retry)
-	if got := s.sent(); len(got) != 0 || !admission.IsAdmitted(s.claim("one-0")) {
-		t.Fatalf("launched with one of two claims admitted: %v", words(got))
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.startService(failingClient{s.As("lifecycle"), "one-1", fault.Retry})
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), fault.Retry)
+	if got := s.takeSent(); len(got) != 0 || !admission.IsAdmitted(s.getClaim("one-0")) {
+		t.Fatalf("launched with one of two claims admitted: %v", typesAndSubjects(got))
 	}
-	s.restart()
-	s.step()
-	s.step()
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, words(s.sent())); diff != "" {
+	s.restartService()
+	s.reconcile()
+	s.reconcile()
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // A claim that is deleted before it is admitted takes the rest of its intent along.
 func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.step()
-	s.crashAt(4, false) // The swap to applying, both claims, and the swap to done.
-	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2)))
-	s.restart()
-	one := s.claim("one-1")
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.reconcile()
+	s.crashAtWrite(4, false) // The swap to applying, both claims, and the swap to done.
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 2)))
+	s.restartService()
+	one := s.getClaim("one-1")
 	s.Change(cluster.NodeClaims, cluster.KeyOf(one), func(o cluster.Object) { o.SetFinalizers(nil) })
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(one), one.UID); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		s.step()
+		s.reconcile()
 	}
-	if diff := cmp.Diff(map[string]string{}, s.bound()); diff != "" || len(s.sent()) > 0 {
+	if diff := cmp.Diff(map[string]string{}, s.boundInstances()); diff != "" || len(s.takeSent()) > 0 {
 		t.Errorf("a part of an intent is left, or launched:\n%s", diff)
 	}
 }
@@ -235,16 +235,16 @@ func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 // A claim that the API server refuses as invalid takes its own intent out of the plan.
 // The others are launched, the NodePool says why, and the outbox says what is missing.
 func TestRefusedClaimDropsItsIntent(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	bad := s.planned(held, "bad", 3)
+	s := newTestCluster(t)
+	held := s.startBatch()
+	bad := s.planIntent(held, "bad", 3)
 	bad.Claims[1].Object.Labels["example.com/team"] = "no label, --v=9"
-	made := s.plan(held, s.planned(held, "one", 2), bad, s.planned(held, "two", 1))
-	s.handle(made, "")
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	made := s.planMessage(held, s.planIntent(held, "one", 2), bad, s.planIntent(held, "two", 1))
+	s.handleMessage(made, "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	after := s.outbox()
+	after := s.readOutbox()
 	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) || !slices.Equal(after.Refused, []string{"bad-0", "bad-1", "bad-2"}) {
 		t.Errorf("the outbox says %+v", after.Outbox)
 	}
@@ -254,44 +254,44 @@ func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	if !told {
 		t.Errorf("the NodePool does not say so: %v", s.Events())
 	}
-	s.step()
-	s.step()
-	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "two-0": ""}, s.bound()); diff != "" {
+	s.reconcile()
+	s.reconcile()
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "two-0": ""}, s.boundInstances()); diff != "" {
 		t.Errorf("the claims that are left:\n%s", diff)
 	}
-	s.handle(made, "")
-	if got := s.sent(); len(got) > 0 {
-		t.Errorf("the plan that comes again sent %v", words(got))
+	s.handleMessage(made, "")
+	if got := s.takeSent(); len(got) > 0 {
+		t.Errorf("the plan that comes again sent %v", typesAndSubjects(got))
 	}
 }
 
 // The request is said again, unchanged, until the claim is too old; then the
 // claim goes.
 func TestRequestIsSentAgain(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	s.handle(s.plan(held, s.planned(held, "one", 2)), "")
-	first := s.sent()[0]
-	s.pass(29 * time.Second)
-	if n := len(s.sent()); n != 0 {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), "")
+	first := s.takeSent()[0]
+	s.advance(29 * time.Second)
+	if n := len(s.takeSent()); n != 0 {
 		t.Fatalf("%d requests within 30 s", n)
 	}
-	s.pass(2 * time.Second)
-	again := s.sent()
+	s.advance(2 * time.Second)
+	again := s.takeSent()
 	if len(again) != 1 || again[0].ID != first.ID || string(again[0].Data) != string(first.Data) {
-		t.Fatalf("after 30 s came %v", words(again))
+		t.Fatalf("after 30 s came %v", typesAndSubjects(again))
 	}
-	s.pass(5 * time.Minute)
-	last := s.sent()
+	s.advance(5 * time.Minute)
+	last := s.takeSent()
 	if len(last) != 8 {
 		t.Errorf("%d requests until the claims were 5 min old", len(last))
 	}
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if c.DeletionTimestamp == nil {
 			t.Errorf("%s was not given up", c.Name)
 		}
 	}
-	if n := len(s.claims()); n != 2 {
+	if n := len(s.listClaims()); n != 2 {
 		t.Error("a claim whose launch may still happen was let go")
 	}
 }
@@ -299,30 +299,30 @@ func TestRequestIsSentAgain(t *testing.T) {
 // A claim that is deleted while it is let in is not launched: it carries no mark,
 // so nobody would wait for its instance.
 func TestLostSwapLaunchesNothing(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
+	s := newTestCluster(t)
+	held := s.startBatch()
 	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict})
-	s.handle(s.plan(held, s.planned(held, "one", 1)), "")
-	if got := s.sent(); len(got) != 0 {
-		t.Fatalf("launched without a mark: %v", words(got))
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 1)), "")
+	if got := s.takeSent(); len(got) != 0 {
+		t.Fatalf("launched without a mark: %v", typesAndSubjects(got))
 	}
 	s.Heal()
-	s.step()
-	if got := words(s.sent()); len(got) != 1 {
+	s.reconcile()
+	if got := typesAndSubjects(s.takeSent()); len(got) != 1 {
 		t.Errorf("the next look sent %v", got)
 	}
 }
 
 // A claim whose annotations somebody broke holds up nothing but itself.
 func TestBrokenClaim(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 1)
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[launchspec.IntentRefAnnotation] = "broken"
 	})
-	held := s.batch()
-	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "two", 1)))
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	held := s.startBatch()
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "two", 1)))
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 	s.now = s.now.Add(31 * time.Second)
@@ -330,7 +330,7 @@ func TestBrokenClaim(t *testing.T) {
 	if err := s.svc.Step(t.Context()); err == nil {
 		t.Error("nobody hears of it")
 	}
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// edit changes the claim as a person with kubectl does.
-func (s *site) edit(how func(*karpenter.NodeClaim)) {
+// editClaim changes the claim as a person with kubectl does.
+func (s *testCluster) editClaim(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
-	c := s.claim("one-0").DeepCopy()
+	c := s.getClaim("one-0").DeepCopy()
 	how(c)
 	if _, err := s.As("person").Update(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
@@ -26,10 +26,10 @@ func (s *site) edit(how func(*karpenter.NodeClaim)) {
 	s.cache.Flush()
 }
 
-// editStatus does so with its status.
-func (s *site) editStatus(how func(*karpenter.NodeClaim)) {
+// editClaimStatus does so with its status.
+func (s *testCluster) editClaimStatus(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
-	c := s.claim("one-0").DeepCopy()
+	c := s.getClaim("one-0").DeepCopy()
 	how(c)
 	if _, err := s.As("person").UpdateStatus(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
@@ -40,22 +40,22 @@ func (s *site) editStatus(how func(*karpenter.NodeClaim)) {
 // A node whose name or address an earlier one had is another node: a notice of
 // the earlier one's instance leaves it alone.
 func TestReusedNodeName(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	// The machine has gone, and another of the same name and address has come.
-	s.changeNode(func(n *corev1.Node) {
+	s.updateNode(func(n *corev1.Node) {
 		n.Spec.ProviderID = karpenter.ProviderID{Zone: "eu-west-1a", InstanceID: "i-2"}.String()
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalDNS, Address: "node-1"}}
 	})
 	s.cache.Flush()
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-	if s.claim("one-0").DeletionTimestamp == nil {
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	if s.getClaim("one-0").DeletionTimestamp == nil {
 		t.Error("the claim of the instance stays")
 	}
-	if node := s.node(); node == nil || node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey }) {
+	if node := s.getNodeOf(); node == nil || node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey }) {
 		t.Errorf("the notice of i-1 reached the node of i-2: %+v", node)
 	}
-	s.handle(s.message(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now.Add(-3 * time.Minute), Deadline: s.now}), fault.Foreign)
+	s.handleMessage(s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now.Add(-3 * time.Minute), Deadline: s.now}), fault.Foreign)
 }
 
 // What a person did to the claim neither loses the notice nor moves its deadline.
@@ -63,57 +63,57 @@ func TestClaimEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {
 		name string
-		edit func(s *site)
+		edit func(s *testCluster)
 		// want is what the first notice is answered with, and ends says that the claim
 		// goes by the warning's deadline.
 		want fault.Kind
 		ends bool
 	}{
-		{"a deadline that is later", func(s *site) {
-			s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
+		{"a deadline that is later", func(s *testCluster) {
+			s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
 		}, "", true},
-		{"a deadline that is none", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, "soon") }) }, "", true},
-		{"annotations removed", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { c.Annotations = nil }) }, "", true},
-		{"labels removed", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { c.Labels = nil }) }, "", true},
-		{"a providerID of another instance", func(s *site) {
-			s.editStatus(func(c *karpenter.NodeClaim) {
+		{"a deadline that is none", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "soon") }) }, "", true},
+		{"annotations removed", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations = nil }) }, "", true},
+		{"labels removed", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { c.Labels = nil }) }, "", true},
+		{"a providerID of another instance", func(s *testCluster) {
+			s.editClaimStatus(func(c *karpenter.NodeClaim) {
 				c.Status.ProviderID = karpenter.ProviderID{Zone: "eu-west-1a", InstanceID: "i-7"}.String()
 			})
 		}, fault.Retry, false},
-		{"a providerID that is none", func(s *site) {
-			s.editStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "i-1?" })
+		{"a providerID that is none", func(s *testCluster) {
+			s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "i-1?" })
 		}, fault.Retry, false},
-		{"no providerID", func(s *site) { s.editStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "" }) }, fault.Retry, false},
+		{"no providerID", func(s *testCluster) { s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "" }) }, fault.Retry, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSite(t)
-			s.running()
+			s := newTestCluster(t)
+			s.runNode()
 			c.edit(s)
 			want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
-			s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), c.want)
-			if got := s.deadline(); c.ends != (s.claim("one-0").DeletionTimestamp != nil) || c.ends && got != want {
-				t.Errorf("the claim is %+v, and its deadline %q, want %s", s.claim("one-0").ObjectMeta, got, want)
+			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), c.want)
+			if got := s.terminationDeadline(); c.ends != (s.getClaim("one-0").DeletionTimestamp != nil) || c.ends && got != want {
+				t.Errorf("the claim is %+v, and its deadline %q, want %s", s.getClaim("one-0").ObjectMeta, got, want)
 			}
 		})
 	}
 	t.Run("the finalizer removed", func(t *testing.T) {
-		s := newSite(t)
-		s.running()
-		s.edit(func(c *karpenter.NodeClaim) { c.Finalizers = nil })
-		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-		s.step()
+		s := newTestCluster(t)
+		s.runNode()
+		s.editClaim(func(c *karpenter.NodeClaim) { c.Finalizers = nil })
+		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+		s.reconcile()
 	})
 }
 
-func setAnnotation(c *karpenter.NodeClaim, key, value string) {
+func annotateAs(c *karpenter.NodeClaim, key, value string) {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
 	}
 	c.Annotations[key] = value
 }
 
-// lost are the answers that delete a message or park it.
-var lost = []fault.Kind{fault.Foreign, fault.Stale, fault.Poison}
+// errLost are the answers that delete a message or park it.
+var errLost = []fault.Kind{fault.Foreign, fault.Stale, fault.Poison}
 
 // A notice that meets an error of the API server comes again, and then has the
 // effect that it would have had.
@@ -125,19 +125,19 @@ func TestNoticeMeetsErrors(t *testing.T) {
 					continue // Only a write whose answer is lost may have been done.
 				}
 				t.Run(fmt.Sprintf("%d for %s, done %t", status, verb, done), func(t *testing.T) {
-					s := newSite(t)
-					s.running()
+					s := newTestCluster(t)
+					s.runNode()
 					s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, As: kind, Done: done, Times: 1})
-					e := s.notice(event.SpotInterruption, "i-1", "terminate")
+					e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 					want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 					s.cache.Flush()
-					if err := s.svc.Handle(t.Context(), e); err != nil && fault.Is(err, lost...) {
+					if err := s.svc.Handle(t.Context(), e); err != nil && fault.Is(err, errLost...) {
 						t.Fatalf("the notice is given up: %v", err)
 					}
 					s.now = s.now.Add(time.Second)
-					s.handle(e, "")
-					if s.deadline() != want || s.claim("one-0").DeletionTimestamp == nil {
-						t.Errorf("the deadline is %q, want %s, and the claim %+v", s.deadline(), want, s.claim("one-0").ObjectMeta)
+					s.handleMessage(e, "")
+					if s.terminationDeadline() != want || s.getClaim("one-0").DeletionTimestamp == nil {
+						t.Errorf("the deadline is %q, want %s, and the claim %+v", s.terminationDeadline(), want, s.getClaim("one-0").ObjectMeta)
 					}
 				})
 			}
@@ -148,9 +148,9 @@ func TestNoticeMeetsErrors(t *testing.T) {
 // An API server that does not answer for a minute costs that minute and nothing
 // else: the deadline is what it was, and the node is drained as soon as it answers.
 func TestNoticeMeetsAMinuteOfSilence(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	e := s.notice(event.SpotInterruption, "i-1", "terminate")
+	s := newTestCluster(t)
+	s.runNode()
+	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 	want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 	for _, verb := range []memcluster.Verb{
 		memcluster.VerbGet, memcluster.VerbList, memcluster.VerbCreate, memcluster.VerbUpdate, memcluster.VerbUpdateStatus, memcluster.VerbDelete, memcluster.VerbEvict,
@@ -161,17 +161,17 @@ func TestNoticeMeetsAMinuteOfSilence(t *testing.T) {
 	}
 	for range 60 {
 		s.now = s.now.Add(time.Second)
-		if err := s.svc.Handle(t.Context(), e); err == nil || fault.Is(err, lost...) {
+		if err := s.svc.Handle(t.Context(), e); err == nil || fault.Is(err, errLost...) {
 			t.Fatalf("without an API server: %v", err)
 		}
-		if err := s.svc.Step(t.Context()); err == nil && s.claim("one-0").DeletionTimestamp != nil {
+		if err := s.svc.Step(t.Context()); err == nil && s.getClaim("one-0").DeletionTimestamp != nil {
 			t.Fatal("something was written")
 		}
 	}
 	s.Heal()
-	s.handle(e, "")
-	s.pass(2 * time.Second)
-	if s.deadline() != want || s.claim("one-0").DeletionTimestamp == nil || !slices.Contains(s.node().Spec.Taints, karpenter.DisruptedTaint()) {
-		t.Errorf("the deadline is %q, want %s; taints %v", s.deadline(), want, s.node().Spec.Taints)
+	s.handleMessage(e, "")
+	s.advance(2 * time.Second)
+	if s.terminationDeadline() != want || s.getClaim("one-0").DeletionTimestamp == nil || !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {
+		t.Errorf("the deadline is %q, want %s; taints %v", s.terminationDeadline(), want, s.getNodeOf().Spec.Taints)
 	}
 }

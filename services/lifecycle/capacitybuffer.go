@@ -17,15 +17,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// buffersEvery is how often CapacityBuffers, and what they name, are read. They are
-// few, and read live: to watch all workloads of a cluster for them would cost
-// more, and a cluster that lacks their kind has all else kept true.
-const buffersEvery = 10 * time.Second
+// bufferInterval is how often CapacityBuffers and the workloads that they reference are read.
+// They are few and are read live, because a watch of all workloads would cost more, and because a
+// cluster without the CRD must work.
+const bufferInterval = 10 * time.Second
 
-// capacityBuffers says on each CapacityBuffer for what room is kept. One that
-// fails holds up no other.
-func (s *Service) capacityBuffers(ctx context.Context, _ world) error {
-	if !s.CapacityBuffers || !s.due("buffers", buffersEvery) {
+// reconcileCapacityBuffers writes ReadyForProvisioning on each CapacityBuffer. An error on one
+// does not stop the others.
+func (s *Service) reconcileCapacityBuffers(ctx context.Context, _ clusterState) error {
+	if !s.CapacityBuffers || !s.allowAction("buffers", bufferInterval) {
 		return nil
 	}
 	buffers, err := cluster.List[*karpenter.CapacityBuffer](ctx, s.Client, cluster.CapacityBuffers)
@@ -43,18 +43,18 @@ func (s *Service) capacityBuffers(ctx context.Context, _ world) error {
 			return object, err == nil
 		}, s.Now())
 		if unread == nil {
-			unread = s.writeBuffer(ctx, b, status)
+			unread = s.updateBufferStatus(ctx, b, status)
 		}
 		if unread != nil {
 			failures = append(failures, fmt.Errorf("CapacityBuffer %s: %w", cluster.KeyOf(b), unread))
 		}
 	}
-	return worth(failures)
+	return joinUnexpected(failures)
 }
 
-// buffered says on each CapacityBuffer what room the plan has found for it. Losing
-// one is harmless: its pods are in the next batch again.
-func (s *Service) buffered(ctx context.Context, plan planning.Plan) error {
+// recordBufferPlacements writes on each CapacityBuffer how much capacity the plan found for it.
+// Losing a write is harmless, because the buffer's pods are in the next batch again.
+func (s *Service) recordBufferPlacements(ctx context.Context, plan planning.Plan) error {
 	rooms := capacitybuffer.CountReserved(plan)
 	if !s.CapacityBuffers {
 		return nil
@@ -64,7 +64,7 @@ func (s *Service) buffered(ctx context.Context, plan planning.Plan) error {
 	for _, key := range slices.SortedFunc(maps.Keys(rooms), order) {
 		b, err := cluster.Get[*karpenter.CapacityBuffer](ctx, s.Client, cluster.CapacityBuffers, key)
 		if err == nil {
-			err = s.writeBuffer(ctx, b, capacitybuffer.WithPlan(b, rooms[key], s.Now()))
+			err = s.updateBufferStatus(ctx, b, capacitybuffer.WithPlan(b, rooms[key], s.Now()))
 		}
 		if err != nil && !fault.Is(err, fault.Missing) {
 			failures = append(failures, fmt.Errorf("telling CapacityBuffer %s of a plan: %w", key, err))
@@ -73,11 +73,11 @@ func (s *Service) buffered(ctx context.Context, plan planning.Plan) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) writeBuffer(ctx context.Context, b *karpenter.CapacityBuffer, status karpenter.CapacityBufferStatus) error {
+func (s *Service) updateBufferStatus(ctx context.Context, b *karpenter.CapacityBuffer, status karpenter.CapacityBufferStatus) error {
 	if equalJSON(b.Status, status) {
 		return nil
 	}
 	next := b.DeepCopy()
 	next.Status = status
-	return s.do.Do(ctx, nil, effect.UpdateStatus{Object: next})
+	return s.executor.Execute(ctx, nil, effect.UpdateStatus{Object: next})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// spare reads the status of the buffer "spare".
-func (s *site) spare() karpenter.CapacityBufferStatus {
+// bufferStatus reads the status of the buffer "spare".
+func (s *testCluster) bufferStatus() karpenter.CapacityBufferStatus {
 	s.t.Helper()
 	b, err := cluster.Get[*karpenter.CapacityBuffer](s.t.Context(), s.Server, cluster.CapacityBuffers, cluster.Key{Namespace: "default", Name: "spare"})
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *site) spare() karpenter.CapacityBufferStatus {
 // A buffer says what it keeps room for as soon as it is read, and whether there is
 // room when a plan has looked; another that cannot be read holds it up in nothing.
 func TestBuffers(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	s.Seed(
 		&karpenter.CapacityBuffer{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "spare"},
@@ -45,35 +45,35 @@ func TestBuffers(t *testing.T) {
 			Replicas: new(int32(3)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}},
 		}},
 	)
-	s.step()
-	if got := s.spare(); len(got.Conditions) != 0 {
+	s.reconcile()
+	if got := s.bufferStatus(); len(got.Conditions) != 0 {
 		t.Fatalf("with the gate off: %+v", got)
 	}
-	s.configure(func(c *lifecycle.Config) { c.CapacityBuffers = true })
+	s.configureService(func(c *lifecycle.Config) { c.CapacityBuffers = true })
 	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.StatefulSets, As: fault.Throttled})
-	s.pass(time.Second)
-	if got := s.spare(); !got.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || got.Replicas == nil || *got.Replicas != 2 {
+	s.advance(time.Second)
+	if got := s.bufferStatus(); !got.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || got.Replicas == nil || *got.Replicas != 2 {
 		t.Fatalf("read: %+v", got)
 	}
-	held := s.batch()
+	held := s.startBatch()
 	room := planning.Nomination{Namespace: "default", Node: "mine", Pod: planning.PodRef{Name: "capacity-buffer-spare-1", Buffer: "spare"}}
 	gone := planning.Nomination{Namespace: "default", Node: "mine", Pod: planning.PodRef{Name: "capacity-buffer-gone-1", Buffer: "gone"}}
-	s.handle(s.planMade(held, planning.Plan{
+	s.handleMessage(s.planMadeMessage(held, planning.Plan{
 		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{gone, room, room},
 	}), "")
-	if got := s.spare(); !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+	if got := s.bufferStatus(); !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
 		t.Fatalf("planned: %+v", got)
 	}
-	quiet := s.spare()
+	quiet := s.bufferStatus()
 	s.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = new(int32(10))
 	})
-	s.pass(9 * time.Second)
-	if got := s.spare(); *got.Replicas != *quiet.Replicas {
+	s.advance(9 * time.Second)
+	if got := s.bufferStatus(); *got.Replicas != *quiet.Replicas {
 		t.Error("it is read more than once in ten seconds")
 	}
-	s.pass(2 * time.Second)
-	if got := s.spare(); *got.Replicas != 5 || !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+	s.advance(2 * time.Second)
+	if got := s.bufferStatus(); *got.Replicas != 5 || !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
 		t.Errorf("after the workload has grown: %+v", got)
 	}
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// DeletionApproval is which NodePools are deleted only when somebody says so; the zero value
-// is none.
+// DeletionApproval says which NodePools are deleted only after approval. The zero value requires
+// none.
 type DeletionApproval = deletionapproval.Threshold
 
-// deletionApproved is the condition of a NodePool whose deletion the gate has
-// stopped. Karpenter has none of the kind.
-const deletionApproved = "DeletionApproved"
+// conditionDeletionApproved is the condition of a NodePool whose deletion waits for approval.
+// Karpenter has no such condition.
+const conditionDeletionApproved = "DeletionApproved"
 
-// gates looks after NodePools that are large, and after the deletion of those.
-func (s *Service) gates(ctx context.Context, w world) error {
+// reconcileDeletionApprovals keeps the finalizer of large NodePools and executes the approved
+// deletions.
+func (s *Service) reconcileDeletionApprovals(ctx context.Context, w clusterState) error {
 	claims := map[string][]*karpenter.NodeClaim{}
 	for _, c := range w.claims {
 		name := c.Labels[karpenter.NodePoolLabelKey]
@@ -37,24 +38,25 @@ func (s *Service) gates(ctx context.Context, w world) error {
 		if nodepool.ForeignClass(np) {
 			continue
 		}
-		d := deletionapproval.Decide(deletionapproval.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.Gate})
-		if err := s.do.Do(ctx, nil, append(d.Effects, s.said(np, d)...)...); err != nil {
+		d := deletionapproval.Decide(deletionapproval.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.DeletionApproval})
+		if err := s.executor.Execute(ctx, nil, append(d.Effects, s.deletionStatus(np, d)...)...); err != nil {
 			failures = append(failures, fmt.Errorf("the deletion of NodePool %s: %w", np.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// said tells people how a deletion stands, on the pool and by an Event.
-func (s *Service) said(np *karpenter.NodePool, d deletionapproval.Decision) []effect.Effect {
+// deletionStatus returns the effects that report the state of a deletion, as a condition and an
+// Event.
+func (s *Service) deletionStatus(np *karpenter.NodePool, d deletionapproval.Decision) []effect.Effect {
 	if d.Reason == "" {
 		return nil
 	}
 	condition := metav1.Condition{
-		Type: deletionApproved, Status: metav1.ConditionTrue, Reason: d.Reason, Message: d.Message, ObservedGeneration: np.Generation,
+		Type: conditionDeletionApproved, Status: metav1.ConditionTrue, Reason: d.Reason, Message: d.Message, ObservedGeneration: np.Generation,
 	}
 	var effects []effect.Effect
-	if d.Waits {
+	if d.AwaitsApproval {
 		condition.Status = metav1.ConditionFalse
 		effects = append(effects, events.DeletionAwaitsApproval.About(cluster.NodePools, np, s.Now(), "%s", d.Message))
 	}

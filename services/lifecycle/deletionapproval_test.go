@@ -15,56 +15,56 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// gated is a site with a pool of so many nodes, behind the gate or not.
-func gated(t *testing.T, nodes int, gate lifecycle.DeletionApproval) *site {
+// withDeletionApproval is a site with a pool of so many nodes, behind the gate or not.
+func withDeletionApproval(t *testing.T, nodes int, gate lifecycle.DeletionApproval) *testCluster {
 	t.Helper()
-	s := newSite(t)
-	s.configure(func(c *lifecycle.Config) { c.Gate = gate })
-	s.launched("one", nodes)
+	s := newTestCluster(t)
+	s.configureService(func(c *lifecycle.Config) { c.DeletionApproval = gate })
+	s.launchIntent("one", nodes)
 	var instances []string
 	for i := range nodes {
 		instances = append(instances, fmt.Sprintf("i-%d", i))
-		s.join(fmt.Sprintf("node-%d", i), instances[i])
+		s.joinNode(fmt.Sprintf("node-%d", i), instances[i])
 	}
-	s.owned(s.pool())
-	s.handle(s.message(settled("one", nodes, instances...)), "")
-	s.pass(5 * time.Second)
-	s.sent()
+	s.ownedByPool(s.getPool())
+	s.handleMessage(s.newMessage(launchSettled("one", nodes, instances...)), "")
+	s.advance(5 * time.Second)
+	s.takeSent()
 	return s
 }
 
-// owned makes all claims the pool's own, as the planner does.
-func (s *site) owned(pool *karpenter.NodePool) {
+// ownedByPool makes all claims the pool's own, as the planner does.
+func (s *testCluster) ownedByPool(pool *karpenter.NodePool) {
 	s.t.Helper()
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		s.Change(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: pool.Name, UID: pool.UID}})
 		})
 	}
 }
 
-func (s *site) deletePool() {
+func (s *testCluster) deletePool() {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 		s.t.Fatal(err)
 	}
-	s.settleGarbage()
+	s.collectGarbage()
 }
 
-// settleGarbage lets the garbage collector and lifecycle work for a while.
-func (s *site) settleGarbage() {
+// collectGarbage lets the garbage collector and lifecycle work for a while.
+func (s *testCluster) collectGarbage() {
 	s.t.Helper()
 	for range 5 {
 		s.Collect()
-		s.pass(time.Second)
+		s.advance(time.Second)
 	}
 }
 
-// going counts the claims that are being deleted.
-func (s *site) going() int {
+// countDeleting counts the claims that are being deleted.
+func (s *testCluster) countDeleting() int {
 	s.t.Helper()
 	n := 0
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if c.DeletionTimestamp != nil {
 			n++
 		}
@@ -72,23 +72,23 @@ func (s *site) going() int {
 	return n
 }
 
-func (s *site) answer(text string) {
+func (s *testCluster) approveDeletion(text string) {
 	s.t.Helper()
-	s.changePool(func(p *karpenter.NodePool) { p.Annotations["joist.sh/approve"] = text })
-	s.settleGarbage()
+	s.updatePool(func(p *karpenter.NodePool) { p.Annotations["joist.sh/approve"] = text })
+	s.collectGarbage()
 }
 
-var fives = lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20}
+var fiveClaims = lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20}
 
 // Deleting a pool with many nodes takes none of them until somebody has answered,
 // whoever restarts meanwhile.
 func TestPoolDeletionWaitsForApproval(t *testing.T) {
-	s := gated(t, 12, fives)
+	s := withDeletionApproval(t, 12, fiveClaims)
 	s.deletePool()
-	s.configure(func(c *lifecycle.Config) { c.Gate = fives })
-	s.settleGarbage()
-	if s.pool() == nil || s.going() != 0 || len(s.claims()) != 12 {
-		t.Fatalf("pool %v, %d of %d claims are going", s.pool(), s.going(), len(s.claims()))
+	s.configureService(func(c *lifecycle.Config) { c.DeletionApproval = fiveClaims })
+	s.collectGarbage()
+	if s.getPool() == nil || s.countDeleting() != 0 || len(s.listClaims()) != 12 {
+		t.Fatalf("pool %v, %d of %d claims are going", s.getPool(), s.countDeleting(), len(s.listClaims()))
 	}
 	waits := s.poolCondition("DeletionApproved")
 	if waits.Status != metav1.ConditionFalse || waits.Reason != "AwaitingApproval" || !strings.Contains(waits.Message, "removes 12 of 12 nodes") {
@@ -103,22 +103,22 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	if told != 1 {
 		t.Errorf("it was told %d times in a few seconds", told)
 	}
-	s.answer("delete 25%")
+	s.approveDeletion("delete 25%")
 	if s.poolCondition("DeletionApproved").Status != metav1.ConditionTrue {
 		t.Errorf("after the answer the pool says %+v", s.poolCondition("DeletionApproved"))
 	}
-	most := s.going()
-	for i := 0; s.pool() != nil && i < 200; i++ {
-		for _, e := range s.sent() {
+	most := s.countDeleting()
+	for i := 0; s.getPool() != nil && i < 200; i++ {
+		for _, e := range s.takeSent() {
 			if instance, ended := strings.CutPrefix(e.Subject, "instance/"); ended && e.Type == "terminate.requested.v1" {
-				s.handle(s.message(event.InstanceGone{InstanceID: instance}), "")
+				s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: instance}), "")
 			}
 		}
-		s.settleGarbage()
-		most = max(most, s.going())
+		s.collectGarbage()
+		most = max(most, s.countDeleting())
 	}
-	if s.pool() != nil || len(s.claims()) != 0 {
-		t.Errorf("the pool or %d claims stay", len(s.claims()))
+	if s.getPool() != nil || len(s.listClaims()) != 0 {
+		t.Errorf("the pool or %d claims stay", len(s.listClaims()))
 	}
 	if most != 3 {
 		t.Errorf("at most %d nodes were going at once, want a quarter of twelve", most)
@@ -127,19 +127,19 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 
 // To keep the nodes is an answer as well, and the next pool of the name has them.
 func TestKeepAnswerKeepsNodes(t *testing.T) {
-	s := gated(t, 6, fives)
+	s := withDeletionApproval(t, 6, fiveClaims)
 	s.deletePool()
-	s.answer("keep")
-	if s.pool() != nil || len(s.claims()) != 6 || s.going() != 0 {
-		t.Fatalf("pool %v, %d claims, %d going", s.pool(), len(s.claims()), s.going())
+	s.approveDeletion("keep")
+	if s.getPool() != nil || len(s.listClaims()) != 6 || s.countDeleting() != 0 {
+		t.Fatalf("pool %v, %d claims, %d going", s.getPool(), len(s.listClaims()), s.countDeleting())
 	}
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	s.settleGarbage()
-	if got := s.pool(); *got.Status.Nodes != 6 || !slices.Contains(got.Finalizers, "joist.sh/gate") {
+	s.collectGarbage()
+	if got := s.getPool(); *got.Status.Nodes != 6 || !slices.Contains(got.Finalizers, "joist.sh/gate") {
 		t.Errorf("the next pool: %+v, %v", got.Status, got.Finalizers)
 	}
-	for _, c := range s.claims() {
-		if len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != s.pool().UID {
+	for _, c := range s.listClaims() {
+		if len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != s.getPool().UID {
 			t.Errorf("%s belongs to %v", c.Name, c.OwnerReferences)
 		}
 	}
@@ -147,29 +147,29 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 
 // Small pools, and all with the gate off, go as Karpenter's do: at once and whole.
 func TestPoolDeletion(t *testing.T) {
-	for name, s := range map[string]*site{
-		"small": gated(t, 2, fives),
-		"off":   gated(t, 12, lifecycle.DeletionApproval{}),
+	for name, s := range map[string]*testCluster{
+		"small": withDeletionApproval(t, 2, fiveClaims),
+		"off":   withDeletionApproval(t, 12, lifecycle.DeletionApproval{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
-			all := len(s.claims())
-			if len(s.pool().Finalizers) != 0 {
-				t.Fatalf("it has the finalizers %v", s.pool().Finalizers)
+			all := len(s.listClaims())
+			if len(s.getPool().Finalizers) != 0 {
+				t.Fatalf("it has the finalizers %v", s.getPool().Finalizers)
 			}
 			s.deletePool()
-			if s.pool() != nil || s.going() != all {
-				t.Errorf("pool %v, %d of %d claims are going", s.pool(), s.going(), all)
+			if s.getPool() != nil || s.countDeleting() != all {
+				t.Errorf("pool %v, %d of %d claims are going", s.getPool(), s.countDeleting(), all)
 			}
 		})
 	}
 	t.Run("switched off while it waits", func(t *testing.T) {
-		s := gated(t, 12, fives)
+		s := withDeletionApproval(t, 12, fiveClaims)
 		s.deletePool()
-		s.configure(func(*lifecycle.Config) {})
-		s.settleGarbage()
-		if s.pool() != nil || s.going() != 12 {
-			t.Errorf("pool %v, %d claims are going", s.pool(), s.going())
+		s.configureService(func(*lifecycle.Config) {})
+		s.collectGarbage()
+		if s.getPool() != nil || s.countDeleting() != 12 {
+			t.Errorf("pool %v, %d claims are going", s.getPool(), s.countDeleting())
 		}
 	})
 }

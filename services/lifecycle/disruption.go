@@ -20,10 +20,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// sagas goes on with the proposals that act, by what their claims say: each old claim
-// is kept from further pods while its replacements come up, is deleted when they are
-// all initialized, and is let be again when they do not come.
-func (s *Service) sagas(ctx context.Context, w world) error {
+// reconcileDisruptions continues the disruption commands in progress from the state of their
+// claims. Each old claim is tainted while its replacements come up. It is deleted when all of
+// them are initialized, and rolled back if they fail.
+func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) error {
 	acting := map[*karpenter.NodeClaim]*planning.Proposal{}
 	proposals := map[string]bool{}
 	var claims []*karpenter.NodeClaim
@@ -32,7 +32,7 @@ func (s *Service) sagas(ctx context.Context, w world) error {
 		if p != nil && c.DeletionTimestamp == nil {
 			proposals[p.ID] = true
 		}
-		if p != nil || c.DeletionTimestamp == nil && disruption.Marked(c, w.node(c)) {
+		if p != nil || c.DeletionTimestamp == nil && disruption.IsMarked(c, w.findNode(c)) {
 			acting[c] = p
 			claims = append(claims, c)
 		}
@@ -40,24 +40,24 @@ func (s *Service) sagas(ctx context.Context, w world) error {
 	if len(claims) == 0 {
 		return nil
 	}
-	failures := s.do.Each(len(claims), func(i int) error {
+	failures := s.executor.ForEach(len(claims), func(i int) error {
 		c, p := claims[i], acting[claims[i]]
 		switch {
 		case c.DeletionTimestamp != nil:
 			return nil
 		case p == nil:
-			return s.unmark(ctx, c)
+			return s.clearDisruption(ctx, c)
 		default:
-			return s.goOn(ctx, w, c, *p, len(proposals))
+			return s.continueProposal(ctx, w, c, *p, len(proposals))
 		}
 	})
-	return worth(append(failures, s.expect(ctx, w, claims, acting)))
+	return joinUnexpected(append(failures, s.nominateReplacements(ctx, w, claims, acting)))
 }
 
-// unmark takes off what is left of a disruption that nobody goes on with: somebody
-// took the proposal off by hand, or Karpenter began it and has gone. The claim is read
-// live, for one that is being deleted keeps its taint.
-func (s *Service) unmark(ctx context.Context, c *karpenter.NodeClaim) error {
+// clearDisruption removes the condition and the taint of a disruption that is not in progress: a
+// person removed the proposal, or Karpenter began it. The claim is read live, because a claim
+// that is being deleted keeps its taint.
+func (s *Service) clearDisruption(ctx context.Context, c *karpenter.NodeClaim) error {
 	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -68,34 +68,34 @@ func (s *Service) unmark(ctx context.Context, c *karpenter.NodeClaim) error {
 	if now.UID != c.UID || now.DeletionTimestamp != nil || disruption.ActingProposal(now) != nil {
 		return nil
 	}
-	return s.undo(ctx, now, "")
+	return s.rollBackClaim(ctx, now, "")
 }
 
-// goOn takes the next step for one claim of a proposal that acts.
-func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
-	verdict, why, err := s.stands(ctx, p, acting, w.claim)
+// continueProposal takes the next step for one claim of an acting proposal.
+func (s *Service) continueProposal(ctx context.Context, w clusterState, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
+	verdict, why, err := s.assessReplacements(ctx, p, acting, w.findClaim)
 	if err != nil {
 		return err
 	}
 	switch verdict {
 	case disruption.Ready:
-		return s.finish(ctx, w, c, p, acting)
+		return s.finishReplacement(ctx, w, c, p, acting)
 	case disruption.Failed:
-		err := s.undo(ctx, c, why)
+		err := s.rollBackClaim(ctx, c, why)
 		if err == nil {
-			s.failed(w, p)
+			s.countFailure(w, p)
 		}
 		return err
 	default:
-		s.sayWaiting(ctx, w, p)
-		_, err := s.hold(ctx, c, w.node(c))
+		s.reportWaiting(ctx, w, p)
+		_, err := s.markDisrupted(ctx, c, w.findNode(c))
 		return err
 	}
 }
 
-// stands finds out how the replacements of a proposal stand. One that is not where it
-// is looked for first is looked for live, and then in the outbox.
-func (s *Service) stands(ctx context.Context, p planning.Proposal, acting int, find func(string) *karpenter.NodeClaim) (disruption.Progress, string, error) {
+// assessReplacements returns the progress of a proposal's replacements. A replacement that find
+// does not return is read from the API server and then looked up in the outbox.
+func (s *Service) assessReplacements(ctx context.Context, p planning.Proposal, acting int, find func(string) *karpenter.NodeClaim) (disruption.Progress, string, error) {
 	seen, coming := map[string]*karpenter.NodeClaim{}, map[string]bool{}
 	for _, name := range p.Replacements {
 		if seen[name] = find(name); seen[name] != nil {
@@ -109,21 +109,21 @@ func (s *Service) stands(ctx context.Context, p planning.Proposal, acting int, f
 		if !fault.Is(err, fault.Missing) {
 			return "", "", fmt.Errorf("looking for replacement NodeClaim %s: %w", name, err)
 		}
-		if coming[name], err = s.coming(ctx, p, name); err != nil {
+		if coming[name], err = s.mayBeCreated(ctx, p, name); err != nil {
 			return "", "", err
 		}
 	}
 	verdict, why := disruption.AssessProgress(disruption.ProposalView{
 		Proposal: p, Acting: acting, Now: s.Now(),
-		Replacement: func(name string) *karpenter.NodeClaim { return seen[name] },
-		Coming:      func(name string) bool { return coming[name] },
+		Replacement:  func(name string) *karpenter.NodeClaim { return seen[name] },
+		MayBeCreated: func(name string) bool { return coming[name] },
 	})
 	return verdict, why, nil
 }
 
-// coming reports whether a replacement that does not exist may yet be created: the
-// door has let it pass and is not done, or its message may still be on its way.
-func (s *Service) coming(ctx context.Context, p planning.Proposal, name string) (bool, error) {
+// mayBeCreated reports whether a missing replacement may still be created: its plan is admitted
+// and being executed, or its message may still be delivered.
+func (s *Service) mayBeCreated(ctx context.Context, p planning.Proposal, name string) (bool, error) {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return false, err
@@ -134,9 +134,9 @@ func (s *Service) coming(ctx context.Context, p planning.Proposal, name string) 
 	return s.Now().Sub(p.Confirmed) < disruption.AdmissionTime, nil
 }
 
-// finish deletes an old claim, after a live look at it and at its replacements: what
-// the cache shows may be older than a roll-back, or than the end of a replacement.
-func (s *Service) finish(ctx context.Context, w world, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
+// finishReplacement deletes an old claim after it and its replacements were read from the API
+// server. The cache may not show a rollback or the deletion of a replacement yet.
+func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
 	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -147,29 +147,29 @@ func (s *Service) finish(ctx context.Context, w world, c *karpenter.NodeClaim, p
 	if still := disruption.ActingProposal(now); still == nil || still.ID != p.ID || now.UID != c.UID {
 		return nil
 	}
-	verdict, _, err := s.stands(ctx, p, acting, func(string) *karpenter.NodeClaim { return nil })
+	verdict, _, err := s.assessReplacements(ctx, p, acting, func(string) *karpenter.NodeClaim { return nil })
 	if err != nil || verdict != disruption.Ready {
 		return err
 	}
-	return s.remove(ctx, []disruption.Candidate{{Claim: now, Node: w.node(now)}})
+	return s.deleteCandidates(ctx, []disruption.Candidate{{Claim: now, Node: w.findNode(now)}})
 }
 
-// remove deletes the claims of a proposal whose replacements are there, each as it was
-// read: it may be rolled back at this moment, by a replica that leads where this one was
-// paused. The next look goes on with a claim that anybody else has written.
-func (s *Service) remove(ctx context.Context, candidates []disruption.Candidate) error {
-	return errors.Join(s.do.Each(len(candidates), func(i int) error {
+// deleteCandidates deletes the claims of a proposal whose replacements are ready, each only if it
+// is unchanged since it was read: another leader may have rolled it back while this replica was
+// paused. The next reconcile handles claims that have changed.
+func (s *Service) deleteCandidates(ctx context.Context, candidates []disruption.Candidate) error {
+	return errors.Join(s.executor.ForEach(len(candidates), func(i int) error {
 		c, node := candidates[i].Claim, candidates[i].Node
 		reason := disruption.ActingProposal(c).Reason
-		s.both(ctx, events.DisruptionTerminating, c, node, "Disrupting Node: "+reason, "Disrupting NodeClaim: "+reason)
-		return s.do.Do(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: reason, Read: c})
+		s.publishOnBoth(ctx, events.DisruptionTerminating, c, node, "Disrupting Node: "+reason, "Disrupting NodeClaim: "+reason)
+		return s.executor.Execute(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: reason, Read: c})
 	})...)
 }
 
-// hold keeps further pods away from the node of a claim that is to go, and says why. It
-// gives the claim as it is then.
-func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) (*karpenter.NodeClaim, error) {
-	said, err := s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+// markDisrupted writes the condition DisruptionReason on the claim, taints its node and returns
+// the claim as stored.
+func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) (*karpenter.NodeClaim, error) {
+	said, err := s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		p := disruption.ActingProposal(c)
 		if p == nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
 			return false
@@ -182,18 +182,18 @@ func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1
 	if err != nil {
 		return c, fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
 	}
-	if node == nil || !disruption.Taintless(node) {
+	if node == nil || !disruption.IsUntainted(node) {
 		return said, nil
 	}
-	if acts, err := s.actsNow(ctx, c, said); err != nil || !acts {
+	if acts, err := s.isStillActing(ctx, c, said); err != nil || !acts {
 		return said, err
 	}
-	return said, s.retaint(ctx, c, node, disruption.Tainted)
+	return said, s.updateTaints(ctx, c, node, disruption.WithTaint)
 }
 
-// actsNow reports whether the proposal on a claim acts, by what was read of the claim
-// since it was known: what was known may be older than its being rolled back.
-func (s *Service) actsNow(ctx context.Context, known, since *karpenter.NodeClaim) (bool, error) {
+// isStillActing reports whether the proposal on a claim still acts, according to a newer read
+// than known, which may be older than a rollback.
+func (s *Service) isStillActing(ctx context.Context, known, since *karpenter.NodeClaim) (bool, error) {
 	if since.UID == known.UID && since.ResourceVersion != known.ResourceVersion {
 		return disruption.ActingProposal(since) != nil, nil
 	}
@@ -207,10 +207,10 @@ func (s *Service) actsNow(ctx context.Context, known, since *karpenter.NodeClaim
 	return now.UID == known.UID && disruption.ActingProposal(now) != nil, nil
 }
 
-// retaint writes the node as change makes it, from what it is now where that has
-// changed meanwhile.
-func (s *Service) retaint(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node, change func(*corev1.Node) (*corev1.Node, bool)) (err error) {
-	for range tries {
+// updateTaints writes the node as changed by change. After a conflict it reads the node and tries
+// again.
+func (s *Service) updateTaints(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node, change func(*corev1.Node) (*corev1.Node, bool)) (err error) {
+	for range maxWriteAttempts {
 		next, changes := change(node)
 		if !changes {
 			return nil
@@ -221,7 +221,7 @@ func (s *Service) retaint(ctx context.Context, c *karpenter.NodeClaim, node *cor
 		if !fault.Is(err, fault.Conflict) {
 			break
 		}
-		now, failure := s.nodeNow(ctx, c)
+		now, failure := s.readNode(ctx, c)
 		if failure != nil || now == nil {
 			return failure
 		}
@@ -230,20 +230,19 @@ func (s *Service) retaint(ctx context.Context, c *karpenter.NodeClaim, node *cor
 	return fmt.Errorf("changing the taints of node %s: %w", node.Name, err)
 }
 
-// undo lets a claim be as if nothing had been proposed: its node takes pods again,
-// and what says that it goes comes off last, so that whoever dies before is followed
-// by somebody who goes on.
-func (s *Service) undo(ctx context.Context, c *karpenter.NodeClaim, why string) error {
-	node, err := s.nodeNow(ctx, c)
+// rollBackClaim removes the taint, the condition and the proposal, in this order, so that after a
+// crash the proposal is still there and the rollback continues.
+func (s *Service) rollBackClaim(ctx context.Context, c *karpenter.NodeClaim, why string) error {
+	node, err := s.readNode(ctx, c)
 	if err != nil {
 		return fmt.Errorf("reading the node of NodeClaim %s to roll back: %w", c.Name, err)
 	}
 	if node != nil {
-		if err := s.retaint(ctx, c, node, disruption.Untainted); err != nil {
+		if err := s.updateTaints(ctx, c, node, disruption.WithoutTaint); err != nil {
 			return err
 		}
 	}
-	c, err = s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+	c, err = s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		_, found := c.Status.Conditions.Get(karpenter.ConditionTypeDisruptionReason)
 		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
 		return found
@@ -254,21 +253,21 @@ func (s *Service) undo(ctx context.Context, c *karpenter.NodeClaim, why string) 
 	if disruption.ActingProposal(c) == nil {
 		return nil
 	}
-	if _, err := s.note(ctx, c, nil, nil); err != nil {
+	if _, err := s.writeProposal(ctx, c, nil, nil); err != nil {
 		return err
 	}
 	text := "Disruption is rolled back: " + why
-	s.both(ctx, events.DisruptionBlocked, c, node, text, text)
+	s.publishOnBoth(ctx, events.DisruptionBlocked, c, node, text, text)
 	return nil
 }
 
-// keep is how long a replacement is kept from counting as empty, and half of it how
-// soon that is written anew.
-const keep = time.Minute
+// replacementNomination is how long a replacement does not count as empty. It is renewed after
+// half of that time.
+const replacementNomination = time.Minute
 
-// expect keeps replacements for the pods of the claims that they replace, until
-// those are gone: nothing is scheduled to them before, and they look empty.
-func (s *Service) expect(ctx context.Context, w world, claims []*karpenter.NodeClaim, acting map[*karpenter.NodeClaim]*planning.Proposal) error {
+// nominateReplacements nominates replacements for the pods of the claims that they replace. No
+// pod is scheduled to them before those claims are gone, so that they would count as empty.
+func (s *Service) nominateReplacements(ctx context.Context, w clusterState, claims []*karpenter.NodeClaim, acting map[*karpenter.NodeClaim]*planning.Proposal) error {
 	names := map[string]bool{}
 	for _, c := range claims {
 		if p := acting[c]; p != nil && disruption.WithinTimeout(*p, s.Now()) {
@@ -280,37 +279,37 @@ func (s *Service) expect(ctx context.Context, w world, claims []*karpenter.NodeC
 	var failures []error
 	for _, c := range w.claims {
 		until, _ := time.Parse(time.RFC3339, c.Annotations[NominatedAnnotation])
-		if !names[c.Name] || c.DeletionTimestamp != nil || until.Sub(s.Now()) > keep/2 {
+		if !names[c.Name] || c.DeletionTimestamp != nil || until.Sub(s.Now()) > replacementNomination/2 {
 			continue
 		}
 		kept := c.DeepCopy()
-		annotate(kept, NominatedAnnotation, s.Now().Add(keep).UTC().Format(time.RFC3339))
-		failures = append(failures, s.do.Do(ctx, nil, effect.Update{Object: kept}))
+		annotateObject(kept, NominatedAnnotation, s.Now().Add(replacementNomination).UTC().Format(time.RFC3339))
+		failures = append(failures, s.executor.Execute(ctx, nil, effect.Update{Object: kept}))
 	}
 	return errors.Join(failures...)
 }
 
-// sayWaiting tells, on the replacements, what they are for and what is waited for.
-func (s *Service) sayWaiting(ctx context.Context, w world, p planning.Proposal) {
+// reportWaiting publishes Events on the replacements that are not initialized yet.
+func (s *Service) reportWaiting(ctx context.Context, w clusterState, p planning.Proposal) {
 	for _, name := range p.Replacements {
-		c := w.claim(name)
-		if c == nil || c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !s.due("replacing/"+name, events.RepeatAfter) {
+		c := w.findClaim(name)
+		if c == nil || c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !s.allowAction("replacing/"+name, events.RepeatAfter) {
 			continue
 		}
 		for _, said := range []effect.Report{
 			events.DisruptionLaunching.About(cluster.NodeClaims, c, s.Now(), "Launching NodeClaim: %s", p.Reason),
 			events.DisruptionWaitingReadiness.About(cluster.NodeClaims, c, s.Now(), "Waiting on readiness to continue disruption"),
 		} {
-			_ = s.do.One(ctx, said)
+			_ = s.executor.ExecuteOne(ctx, said)
 		}
 	}
 }
 
-// both tells something about a node, if there is one, and its claim. Nothing rests on
-// whether it is heard.
-func (s *Service) both(ctx context.Context, r events.Reason, c *karpenter.NodeClaim, node *corev1.Node, onNode, onClaim string) {
+// publishOnBoth publishes an Event on the claim and on its node, if there is one. Errors are
+// ignored.
+func (s *Service) publishOnBoth(ctx context.Context, r events.Reason, c *karpenter.NodeClaim, node *corev1.Node, onNode, onClaim string) {
 	if node != nil {
-		_ = s.do.One(ctx, r.About(cluster.Nodes, node, s.Now(), "%s", onNode))
+		_ = s.executor.ExecuteOne(ctx, r.About(cluster.Nodes, node, s.Now(), "%s", onNode))
 	}
-	_ = s.do.One(ctx, r.About(cluster.NodeClaims, c, s.Now(), "%s", onClaim))
+	_ = s.executor.ExecuteOne(ctx, r.About(cluster.NodeClaims, c, s.Now(), "%s", onClaim))
 }

@@ -24,50 +24,50 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func cpuOf(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
+func cpuQuantity(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
 
 // Two nodes are replaced by one: they take no more pods, the replacement comes, and
 // only then they go.
 func TestReplacementComesFirst(t *testing.T) {
-	s := estate(t, 3)
-	s.bounded("2", 2)
-	m := s.moves(1, "old-0", "old-1")
-	s.each("proposed ", "old-0", "old-1")
-	before := s.outbox()
-	s.sent()
-	m.take(event.Confirmed, "")
-	s.each(acting, "old-0", "old-1")
-	s.each(untouched, "old-2")
-	after := s.outbox()
+	s := newInitializedCluster(t, 3)
+	s.setBudgetAndLimit("2", 2)
+	m := s.startProposal(1, "old-0", "old-1")
+	s.expectStates("proposed ", "old-0", "old-1")
+	before := s.readOutbox()
+	s.takeSent()
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateActing, "old-0", "old-1")
+	s.expectStates(stateUntouched, "old-2")
+	after := s.readOutbox()
 	if after.State != outbox.Done || after.Seq != before.Seq+1 || !after.Batch.IsZero() || after.Plan != m.Plan.Digest || !slices.Equal(after.Claims, []string{"new-0"}) {
 		t.Errorf("the outbox says %+v", after.Outbox)
 	}
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	if p := planning.ProposalOf(s.claim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
+	if p := planning.ProposalOf(s.getClaim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
 		t.Errorf("the claim says %+v", p)
 	}
 	version := s.Version()
-	m.take(event.Confirmed, "")
-	m.take(event.Dropped, "")
+	m.deliver(event.Confirmed, "")
+	m.deliver(event.Dropped, "")
 	if s.Version() != version {
 		t.Error("messages about a proposal that acts wrote something")
 	}
 
-	s.pass(2 * time.Minute)
-	s.each(acting, "old-0", "old-1")
-	s.handle(s.message(settled("new", 1, "i-new")), "")
-	s.pass(5 * time.Second)
-	s.each(acting, "old-0", "old-1")
-	s.join("new-0", "i-new")
-	s.pass(8 * time.Second)
-	s.each("going", "old-0", "old-1")
-	s.each(untouched, "old-2", "new-0")
-	if until := s.claim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
+	s.advance(2 * time.Minute)
+	s.expectStates(stateActing, "old-0", "old-1")
+	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
+	s.advance(5 * time.Second)
+	s.expectStates(stateActing, "old-0", "old-1")
+	s.joinNode("new-0", "i-new")
+	s.advance(8 * time.Second)
+	s.expectStates("going", "old-0", "old-1")
+	s.expectStates(stateUntouched, "old-2", "new-0")
+	if until := s.getClaim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
 		t.Errorf("nobody is expected on the replacement: until %q", until)
 	}
-	s.audit(2, 2)
+	s.checkInvariants(2, 2)
 	for reason, want := range map[string][]string{
 		"DisruptionLaunching":        {"NodeClaim new-0: Launching NodeClaim: Underutilized"},
 		"DisruptionWaitingReadiness": {"NodeClaim new-0: Waiting on readiness to continue disruption"},
@@ -76,7 +76,7 @@ func TestReplacementComesFirst(t *testing.T) {
 			"Node old-1: Disrupting Node: Underutilized", "NodeClaim old-1: Disrupting NodeClaim: Underutilized",
 		},
 	} {
-		if diff := cmp.Diff(want, slices.Compact(s.heard(reason))); diff != "" {
+		if diff := cmp.Diff(want, slices.Compact(s.eventsWithReason(reason))); diff != "" {
 			t.Errorf("%s:\n%s", reason, diff)
 		}
 	}
@@ -85,137 +85,137 @@ func TestReplacementComesFirst(t *testing.T) {
 // While its pods have not come a replacement is empty, and is kept; afterwards it is
 // a node as any.
 func TestReplacementIsKept(t *testing.T) {
-	s := estate(t, 1)
-	m := s.moves(1, "old-0")
-	m.take(event.Confirmed, "")
-	s.comes()
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.launchReplacement()
 	for range 40 {
-		s.pass(5 * time.Second)
-		until, err := time.Parse(time.RFC3339, s.claim("new-0").Annotations["joist.sh/nominated-until"])
+		s.advance(5 * time.Second)
+		until, err := time.Parse(time.RFC3339, s.getClaim("new-0").Annotations["joist.sh/nominated-until"])
 		if err != nil || !until.After(s.now) {
 			t.Fatalf("at %s it is kept until %s (%v)", s.now, until, err)
 		}
 	}
-	s.each("going", "old-0")
-	s.handle(s.message(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
-	s.pass(70 * time.Second)
-	s.each("gone", "old-0")
-	if until := s.claim("new-0").Annotations["joist.sh/nominated-until"]; until > s.now.Format(time.RFC3339) {
+	s.expectStates("going", "old-0")
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
+	s.advance(70 * time.Second)
+	s.expectStates("gone", "old-0")
+	if until := s.getClaim("new-0").Annotations["joist.sh/nominated-until"]; until > s.now.Format(time.RFC3339) {
 		t.Errorf("the old node is gone, and it is kept until %s", until)
 	}
 }
 
 // A removal without replacements is done at once.
 func TestRemovalAlone(t *testing.T) {
-	s := estate(t, 3)
-	s.bounded("2", 3)
-	m := s.moves(0, "old-0", "old-2")
-	seq := s.outbox().Seq
-	m.take(event.Confirmed, "")
-	s.each("going", "old-0", "old-2")
-	s.each(untouched, "old-1")
-	if s.outbox().Seq != seq {
+	s := newInitializedCluster(t, 3)
+	s.setBudgetAndLimit("2", 3)
+	m := s.startProposal(0, "old-0", "old-2")
+	seq := s.readOutbox().Seq
+	m.deliver(event.Confirmed, "")
+	s.expectStates("going", "old-0", "old-2")
+	s.expectStates(stateUntouched, "old-1")
+	if s.readOutbox().Seq != seq {
 		t.Error("nothing had to pass the door")
 	}
-	m.take(event.Confirmed, fault.Stale)
-	s.audit(2, 3)
+	m.deliver(event.Confirmed, fault.Stale)
+	s.checkInvariants(2, 3)
 }
 
 // What does not come lets the old nodes be as they were, and nothing is deleted.
 func TestRolledBack(t *testing.T) {
-	refused := func(s *site) { s.handle(s.message(settled("new", 1)), "") }
+	refused := func(s *testCluster) { s.handleMessage(s.newMessage(launchSettled("new", 1)), "") }
 	for _, c := range []struct {
 		name  string
-		fails func(*site)
+		fails func(*testCluster)
 		why   string
 	}{
 		{"its launch is refused", refused, "new-0"},
-		{"somebody deletes it", func(s *site) {
+		{"somebody deletes it", func(s *testCluster) {
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "replacement NodeClaim new-0 is being deleted"},
-		{"it is gone at once", func(s *site) {
+		{"it is gone at once", func(s *testCluster) {
 			s.Change(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "replacement NodeClaim new-0 is gone"},
-		{"it never joins", func(s *site) {
-			s.handle(s.message(settled("new", 1, "i-new")), "")
-			s.pass(10*time.Minute - 5*time.Second)
-			s.each(acting, "old-0", "old-1")
-			s.pass(10 * time.Second)
+		{"it never joins", func(s *testCluster) {
+			s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
+			s.advance(10*time.Minute - 5*time.Second)
+			s.expectStates(stateActing, "old-0", "old-1")
+			s.advance(10 * time.Second)
 		}, "replacement NodeClaim new-0 is not initialized after 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := estate(t, 3)
-			m := s.moves(1, "old-0", "old-1")
-			m.take(event.Confirmed, "")
-			s.pass(2 * time.Second)
+			s := newInitializedCluster(t, 3)
+			m := s.startProposal(1, "old-0", "old-1")
+			m.deliver(event.Confirmed, "")
+			s.advance(2 * time.Second)
 			c.fails(s)
-			s.pass(5 * time.Second)
-			s.each(untouched, "old-0", "old-1", "old-2")
-			s.audit(2, 4)
-			told := s.heard("DisruptionBlocked")
+			s.advance(5 * time.Second)
+			s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
+			s.checkInvariants(2, 4)
+			told := s.eventsWithReason("DisruptionBlocked")
 			if len(told) != 4 || !strings.Contains(told[0], "Disruption is rolled back: ") || !strings.Contains(told[0], c.why) {
 				t.Errorf("it is told: %q", told)
 			}
-			m.take(event.Confirmed, fault.Stale)
-			s.pass(5 * time.Second)
-			s.each(untouched, "old-0", "old-1", "old-2")
+			m.deliver(event.Confirmed, fault.Stale)
+			s.advance(5 * time.Second)
+			s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
 		})
 	}
 }
 
 // An old claim that goes by itself does not hold up the other.
 func TestOneOfTheOldGoesByItself(t *testing.T) {
-	s := estate(t, 2)
-	m := s.moves(1, "old-0", "old-1")
-	m.take(event.Confirmed, "")
-	s.handle(s.message(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
-	s.pass(5 * time.Second)
-	s.each("gone", "old-0")
-	s.each(acting, "old-1")
-	s.comes()
-	s.pass(8 * time.Second)
-	s.each("going", "old-1")
+	s := newInitializedCluster(t, 2)
+	m := s.startProposal(1, "old-0", "old-1")
+	m.deliver(event.Confirmed, "")
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
+	s.advance(5 * time.Second)
+	s.expectStates("gone", "old-0")
+	s.expectStates(stateActing, "old-1")
+	s.launchReplacement()
+	s.advance(8 * time.Second)
+	s.expectStates("going", "old-1")
 }
 
 // Replacements wait until no batch is in flight, and take the number after it: a plan
 // of an earlier number is late, and the watcher goes on behind them.
 func TestReplacementsPassTheFence(t *testing.T) {
-	s := estate(t, 2)
-	m := s.moves(1, "old-0")
-	held := s.batch()
-	m.take(event.Confirmed, fault.Retry)
-	s.each("proposed ", "old-0")
-	made := s.plan(held, s.planned(held, "two", 1))
-	s.handle(made, "")
-	m.take(event.Confirmed, "")
-	s.each(acting, "old-0")
+	s := newInitializedCluster(t, 2)
+	m := s.startProposal(1, "old-0")
+	held := s.startBatch()
+	m.deliver(event.Confirmed, fault.Retry)
+	s.expectStates("proposed ", "old-0")
+	made := s.planMessage(held, s.planIntent(held, "two", 1))
+	s.handleMessage(made, "")
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateActing, "old-0")
 	// The watcher may have seen none of the plan before either.
-	if got := s.outbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
+	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
 		t.Fatalf("the outbox says %+v", got.Outbox)
 	}
-	s.handle(made, fault.Stale)
-	next := s.batch()
+	s.handleMessage(made, fault.Stale)
+	next := s.startBatch()
 	if next.Seq != held.Seq+2 {
 		t.Errorf("the next batch has the number %d, after %d", next.Seq, held.Seq)
 	}
-	s.handle(s.plan(next, s.planned(next, "three", 1)), "")
-	m.take(event.Confirmed, "")
-	s.pass(2 * time.Second)
-	s.each(acting, "old-0")
-	if c := s.claim("new-0"); c == nil || c.Annotations["joist.sh/batch"] != fmt.Sprintf("%s/%d", held.UID(), held.Seq+1) {
+	s.handleMessage(s.planMessage(next, s.planIntent(next, "three", 1)), "")
+	m.deliver(event.Confirmed, "")
+	s.advance(2 * time.Second)
+	s.expectStates(stateActing, "old-0")
+	if c := s.getClaim("new-0"); c == nil || c.Annotations["joist.sh/batch"] != fmt.Sprintf("%s/%d", held.UID(), held.Seq+1) {
 		t.Errorf("the replacement is %+v", c)
 	}
 }
 
 // What is live objects to what was decided a moment ago.
 func TestLiveObjections(t *testing.T) {
-	node := func(name string, change func(*corev1.Node)) func(*site) {
-		return func(s *site) {
+	node := func(name string, change func(*corev1.Node)) func(*testCluster) {
+		return func(s *testCluster) {
 			s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 		}
 	}
@@ -223,58 +223,58 @@ func TestLiveObjections(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// changes is what happens between the snapshot and the confirmation.
-		changes func(*site)
+		changes func(*testCluster)
 		reason  karpenter.DisruptionReason
 		method  string
 		blocked string
 	}{
-		{name: "nothing", changes: func(*site) {}},
-		{name: "a pod came", changes: func(s *site) { s.runs("old-1", "late") }, blocked: "NodeClaim old-1: a pod came"},
-		{name: "a daemon came", changes: func(s *site) {
-			s.runs("old-1", "agent", func(p *corev1.Pod) {
+		{name: "nothing", changes: func(*testCluster) {}},
+		{name: "a pod came", changes: func(s *testCluster) { s.addPod("old-1", "late") }, blocked: "NodeClaim old-1: a pod came"},
+		{name: "a daemon came", changes: func(s *testCluster) {
+			s.addPod("old-1", "agent", func(p *corev1.Pod) {
 				yes := true
 				p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
 			})
 		}},
-		{name: "pods are expected", changes: func(s *site) { s.nominates("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
-		{name: "a pod is protected", changes: func(s *site) {
+		{name: "pods are expected", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
+		{name: "a pod is protected", changes: func(s *testCluster) {
 			s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
-		{name: "a budget of pods is spent", changes: spentBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
-		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: spentThoughItEnds},
-		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.ByExpiration, changes: spentThoughItEnds,
+		{name: "a budget of pods is spent", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
+		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
+		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.ByExpiration, changes: blockByBudgetWithGrace,
 			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
-		{name: "the budget is smaller by now", changes: func(s *site) { s.bounded("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
-		{name: "the budget cannot be read", changes: func(s *site) { s.bounded("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
-		{name: "its time zone is none", changes: func(s *site) {
+		{name: "the budget is smaller by now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
+		{name: "the budget cannot be read", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
+		{name: "its time zone is none", changes: func(s *testCluster) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
 			})
 		}, blocked: "NodePool default: annotation joist.sh/budget-time-zone"},
 		{name: "another node is not ready", changes: node("old-2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), blocked: "NodePool default: No allowed disruptions"},
-		{name: "another node is going", changes: func(s *site) {
+		{name: "another node is going", changes: func(s *testCluster) {
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-2"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
 		}, blocked: "NodePool default: No allowed disruptions"},
-		{name: "another proposal acts", changes: func(s *site) {
-			other := s.move("q", "old-2")
-			other.take(event.Proposed, "")
-			s.pass(planning.ConfirmAfter)
-			other.Plan = s.replacing("other", 1)
-			other.take(event.Confirmed, "")
+		{name: "another proposal acts", changes: func(s *testCluster) {
+			other := s.newProposal("q", "old-2")
+			other.deliver(event.Proposed, "")
+			s.advance(planning.ConfirmAfter)
+			other.Plan = s.storeReplacementPlan("other", 1)
+			other.deliver(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
-		{name: "the limit is reached", changes: func(s *site) { s.bounded("2", 3) }},
-		{name: "the limit is reached by what stays", changes: func(s *site) { s.bounded("2", 1) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=2 would be exceeded: 4"},
-		{name: "the limit is reached and counts all", changes: func(s *site) {
-			s.bounded("2", 3)
-			s.strict()
+		{name: "the limit is reached", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 3) }},
+		{name: "the limit is reached by what stays", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 1) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=2 would be exceeded: 4"},
+		{name: "the limit is reached and counts all", changes: func(s *testCluster) {
+			s.setBudgetAndLimit("2", 3)
+			s.setStrictLimits()
 		}, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded: 8"},
-		{name: "the money is spent", changes: func(s *site) { s.frugal("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
-		{name: "the pool is going", changes: func(s *site) {
+		{name: "the money is spent", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
+		{name: "the pool is going", changes: func(s *testCluster) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
 			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 				s.t.Fatal(err)
@@ -282,9 +282,9 @@ func TestLiveObjections(t *testing.T) {
 		}, blocked: `NodePool default: NodePool "default" is gone or going`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := estate(t, 3)
-			s.bounded("2", 5)
-			m := s.moves(1, "old-0", "old-1")
+			s := newInitializedCluster(t, 3)
+			s.setBudgetAndLimit("2", 5)
+			m := s.startProposal(1, "old-0", "old-1")
 			if c.reason != "" {
 				m.Reason = string(c.reason)
 			}
@@ -292,37 +292,37 @@ func TestLiveObjections(t *testing.T) {
 				m.Method = c.method
 			}
 			c.changes(s)
-			m.take(event.Confirmed, "")
+			m.deliver(event.Confirmed, "")
 			if c.blocked == "" {
-				s.each(acting, "old-0", "old-1")
+				s.expectStates(stateActing, "old-0", "old-1")
 				return
 			}
-			s.each(untouched, "old-0", "old-1")
-			if s.claim("new-0") != nil {
+			s.expectStates(stateUntouched, "old-0", "old-1")
+			if s.getClaim("new-0") != nil {
 				t.Error("its replacement was created")
 			}
-			if told := s.heard("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
+			if told := s.eventsWithReason("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
 				t.Errorf("told was %q, not %q", told, c.blocked)
 			}
 		})
 	}
 }
 
-func (s *site) nominates(name string, d time.Duration) {
+func (s *testCluster) nominateClaim(name string, d time.Duration) {
 	s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 		o.GetAnnotations()["joist.sh/nominated-until"] = s.now.Add(d).Format(time.RFC3339)
 	})
 }
 
-func spentBudget(s *site) {
+func blockByBudget(s *testCluster) {
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pdb"}}
 	pdb.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod-of-old-1"}}
 	s.Seed(pdb)
 }
 
-// spentThoughItEnds also gives the drains of the claims an end.
-func spentThoughItEnds(s *site) {
-	spentBudget(s)
+// blockByBudgetWithGrace also gives the drains of the claims an end.
+func blockByBudgetWithGrace(s *testCluster) {
+	blockByBudget(s)
 	for _, name := range []string{"old-0", "old-1"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
@@ -333,66 +333,66 @@ func spentThoughItEnds(s *site) {
 // A node that is being replaced has its end nevertheless: what does not come in time
 // is not waited for.
 func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
-	s := estate(t, 2)
-	s.bounded("1", 5)
-	m := s.moves(1, "old-0")
+	s := newInitializedCluster(t, 2)
+	s.setBudgetAndLimit("1", 5)
+	m := s.startProposal(1, "old-0")
 	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), planning.ByExpiration
-	m.take(event.Confirmed, "")
-	s.each(acting, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateActing, "old-0")
 	end := s.now.Add(time.Minute)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(end.Sub(o.GetCreationTimestamp().Time))
 	})
-	s.leap(time.Minute - time.Second)
-	if c := s.claim("old-0"); c == nil || c.DeletionTimestamp != nil {
+	s.advanceOnce(time.Minute - time.Second)
+	if c := s.getClaim("old-0"); c == nil || c.DeletionTimestamp != nil {
 		t.Fatalf("before its end, and before its replacement has come: %+v", c)
 	}
-	s.leap(time.Second)
-	if c := s.claim("old-0"); c != nil && c.DeletionTimestamp == nil {
+	s.advanceOnce(time.Second)
+	if c := s.getClaim("old-0"); c != nil && c.DeletionTimestamp == nil {
 		t.Error("at its end it is there still")
 	}
-	if c := s.claim("new-0"); c == nil || c.DeletionTimestamp != nil {
+	if c := s.getClaim("new-0"); c == nil || c.DeletionTimestamp != nil {
 		t.Error("its replacement went with it")
 	}
 }
 
 // A claim that is gone, or carries something else, makes the whole proposal stale.
 func TestClaimsOfAProposalGoTogether(t *testing.T) {
-	s := estate(t, 3)
-	s.move("p", "old-0", "nobody").take(event.Proposed, fault.Stale)
-	s.each(untouched, "old-0")
-	first := s.move("p", "old-0", "old-1")
-	first.take(event.Proposed, "")
-	s.move("q", "old-1", "old-2").take(event.Proposed, fault.Stale)
-	s.each("proposed ", "old-0", "old-1")
-	s.each(untouched, "old-2")
-	s.move("q", "old-0", "old-1").take(event.Dropped, "")
-	s.each("proposed ", "old-0", "old-1")
-	s.pass(planning.ConfirmAfter)
-	s.move("p", "old-0", "old-1", "old-2").take(event.Confirmed, fault.Stale)
-	s.each(untouched, "old-0", "old-1", "old-2")
+	s := newInitializedCluster(t, 3)
+	s.newProposal("p", "old-0", "nobody").deliver(event.Proposed, fault.Stale)
+	s.expectStates(stateUntouched, "old-0")
+	first := s.newProposal("p", "old-0", "old-1")
+	first.deliver(event.Proposed, "")
+	s.newProposal("q", "old-1", "old-2").deliver(event.Proposed, fault.Stale)
+	s.expectStates("proposed ", "old-0", "old-1")
+	s.expectStates(stateUntouched, "old-2")
+	s.newProposal("q", "old-0", "old-1").deliver(event.Dropped, "")
+	s.expectStates("proposed ", "old-0", "old-1")
+	s.advance(planning.ConfirmAfter)
+	s.newProposal("p", "old-0", "old-1", "old-2").deliver(event.Confirmed, fault.Stale)
+	s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
 
-	first.take(event.Proposed, "")
-	s.pass(planning.ConfirmAfter)
+	first.deliver(event.Proposed, "")
+	s.advance(planning.ConfirmAfter)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	first.take(event.Confirmed, fault.Stale)
-	s.each(untouched, "old-1")
-	wrong := s.move("w", "old-1")
+	first.deliver(event.Confirmed, fault.Stale)
+	s.expectStates(stateUntouched, "old-1")
+	wrong := s.newProposal("w", "old-1")
 	wrong.Reason = "Whim"
-	wrong.take(event.Proposed, fault.Poison)
+	wrong.deliver(event.Proposed, fault.Poison)
 }
 
 // A second confirmation with other replacements does nothing: the first acts.
 func TestOtherReplacements(t *testing.T) {
-	s := estate(t, 1)
-	m := s.moves(1, "old-0")
-	m.take(event.Confirmed, "")
-	m.Plan = s.replacing("other", 1)
-	m.take(event.Confirmed, fault.Stale)
-	s.each(acting, "old-0")
-	if s.claim("other-0") != nil {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	m.Plan = s.storeReplacementPlan("other", 1)
+	m.deliver(event.Confirmed, fault.Stale)
+	s.expectStates(stateActing, "old-0")
+	if s.getClaim("other-0") != nil {
 		t.Error("a second replacement was created")
 	}
 }
@@ -400,18 +400,18 @@ func TestOtherReplacements(t *testing.T) {
 // What says that a node is disrupted goes where nothing is proposed: a person took
 // the proposal off, or Karpenter began it and has gone.
 func TestLeftOverDisruption(t *testing.T) {
-	s := estate(t, 1)
-	m := s.moves(1, "old-0")
-	m.take(event.Confirmed, "")
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), planning.ProposalAnnotation) })
-	s.pass(2 * time.Second)
-	s.each(untouched, "old-0")
+	s.advance(2 * time.Second)
+	s.expectStates(stateUntouched, "old-0")
 }
 
 // A taint alone goes as well, unless the claim is being deleted: then it is what keeps
 // pods away.
 func TestLeftOverTaint(t *testing.T) {
-	s := estate(t, 2)
+	s := newInitializedCluster(t, 2)
 	for _, name := range []string{"old-0", "old-1"} {
 		s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
 			node := o.(*corev1.Node)
@@ -419,37 +419,37 @@ func TestLeftOverTaint(t *testing.T) {
 		})
 	}
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.now}) })
-	s.pass(2 * time.Second)
-	s.each(untouched, "old-0")
-	s.each("going", "old-1")
-	if !karpenter.HoldsTaint(s.nodeNamed("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
+	s.advance(2 * time.Second)
+	s.expectStates(stateUntouched, "old-0")
+	s.expectStates("going", "old-1")
+	if !karpenter.HoldsTaint(s.getNode("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
 		t.Error("the node of a claim that is being deleted takes pods again")
 	}
 }
 
 // A taint or a condition that somebody takes off comes back while the proposal acts.
 func TestDisruptionIsKeptUp(t *testing.T) {
-	s := estate(t, 1)
-	m := s.moves(1, "old-0")
-	m.take(event.Confirmed, "")
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
 	s.Change(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
 		c := o.(*karpenter.NodeClaim)
 		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
 	})
-	s.pass(2 * time.Second)
-	s.each(acting, "old-0")
+	s.advance(2 * time.Second)
+	s.expectStates(stateActing, "old-0")
 }
 
 // Kubelets and people write nodes and claims as well: a lost swap is tried again.
 func TestLostSwapsAreTriedAgain(t *testing.T) {
 	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
-			s := estate(t, 1)
-			m := s.moves(1, "old-0")
+			s := newInitializedCluster(t, 1)
+			m := s.startProposal(1, "old-0")
 			s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Conflict, Times: 3})
-			m.take(event.Confirmed, "")
-			s.each(acting, "old-0")
+			m.deliver(event.Confirmed, "")
+			s.expectStates(stateActing, "old-0")
 		}
 	}
 }
@@ -457,27 +457,27 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 // A claim that somebody deletes while its proposal begins is not held, and the
 // proposal does not go on without it.
 func TestNoticedWhileItBegins(t *testing.T) {
-	s := estate(t, 2)
-	m := s.moves(1, "old-0", "old-1")
-	s.start(&deleting{Client: s.As("lifecycle"), site: s, name: "old-1"})
-	m.take(event.Confirmed, fault.Retry)
-	m.take(event.Confirmed, fault.Stale)
-	s.pass(3 * time.Minute)
-	s.each(untouched, "old-0")
-	s.each("going", "old-1")
-	if s.claim("new-0") != nil {
+	s := newInitializedCluster(t, 2)
+	m := s.startProposal(1, "old-0", "old-1")
+	s.startService(&deletingClient{Client: s.As("lifecycle"), site: s, name: "old-1"})
+	m.deliver(event.Confirmed, fault.Retry)
+	m.deliver(event.Confirmed, fault.Stale)
+	s.advance(3 * time.Minute)
+	s.expectStates(stateUntouched, "old-0")
+	s.expectStates("going", "old-1")
+	if s.getClaim("new-0") != nil {
 		t.Error("it went on without one of its claims")
 	}
 }
 
-// deleting is a client that loses the first swap of a claim to somebody who deletes it.
-type deleting struct {
+// deletingClient is a client that loses the first swap of a claim to somebody who deletes it.
+type deletingClient struct {
 	cluster.Client
-	site *site
+	site *testCluster
 	name string
 }
 
-func (d *deleting) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (d *deletingClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if o.GetName() == d.name && d.site != nil {
 		if err := d.site.Delete(ctx, cluster.NodeClaims, cluster.Key{Name: d.name}, ""); err != nil {
 			return nil, err

@@ -13,108 +13,108 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// play tells the story of two nodes and their replacement with a lifecycle that dies
+// crashScenario tells the story of two nodes and their replacement with a lifecycle that dies
 // once, at its nth write, before it takes effect or after it. It says whether anybody
 // died.
-type play struct {
-	move
-	dying *mortal
-	// again says that the confirmation comes again after the death, and comes that the
+type crashScenario struct {
+	testProposal
+	client *crashingClient
+	// redelivers says that the confirmation comes again after the death, and comes that the
 	// replacement's launch succeeds.
-	again, comes bool
-	limit        int
+	redelivers, launchSucceeds bool
+	limit                      int
 
-	revived  bool
-	launched bool
-	since    time.Time
+	restarted bool
+	launched  bool
+	since     time.Time
 }
 
-func (p *play) dead() bool { return p.dying.left < 0 }
+func (p *crashScenario) hasCrashed() bool { return p.client.writesLeft < 0 }
 
-// revive starts another process where the first has just died.
-func (p *play) revive() bool {
-	if !p.dead() || p.revived {
+// restartIfCrashed starts another process where the first has just died.
+func (p *crashScenario) restartIfCrashed() bool {
+	if !p.hasCrashed() || p.restarted {
 		return false
 	}
-	p.revived = true
-	p.restart()
+	p.restarted = true
+	p.restartService()
 	return true
 }
 
-// told hands the confirmation to whoever lives, and to a new process when it dies.
-func (p *play) told() {
-	err := p.svc.Handle(p.t.Context(), p.fact(event.Confirmed))
-	if !p.dead() && err != nil {
+// deliverConfirmation hands the confirmation to whoever lives, and to a new process when it dies.
+func (p *crashScenario) deliverConfirmation() {
+	err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed))
+	if !p.hasCrashed() && err != nil {
 		p.t.Fatalf("nobody died: %v", err)
 	}
-	if !p.dead() {
+	if !p.hasCrashed() {
 		return
 	}
-	p.revive()
+	p.restartIfCrashed()
 	p.cache.Flush()
-	if !p.again {
+	if !p.redelivers {
 		return
 	}
-	if err := p.svc.Handle(p.t.Context(), p.fact(event.Confirmed)); err != nil && !fault.Is(err, fault.Stale) {
+	if err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed)); err != nil && !fault.Is(err, fault.Stale) {
 		p.t.Fatalf("the message that came again: %v", err)
 	}
 }
 
-// after lets that much time pass, after which the launcher, the machine, the catalog
+// advanceWithPeers lets that much time pass, after which the launcher, the machine, the catalog
 // and the watcher do their parts.
-func (p *play) after(d time.Duration) {
-	p.revive()
+func (p *crashScenario) advanceWithPeers(d time.Duration) {
+	p.restartIfCrashed()
 	p.now = p.now.Add(d)
 	p.cache.Flush()
-	if err := p.svc.Step(p.t.Context()); !p.dead() && err != nil {
+	if err := p.svc.Step(p.t.Context()); !p.hasCrashed() && err != nil {
 		p.t.Fatal(err)
 	}
-	p.revive()
-	p.launch()
-	p.giveUp()
+	p.restartIfCrashed()
+	p.settleLaunch()
+	p.abandonPlan()
 }
 
-// counts is the catalog, which shows what runs: a binding that was half written is
+// deliverInventory is the catalog, which shows what runs: a binding that was half written is
 // made whole by it.
-func (p *play) counts() {
-	if !p.launched || !p.comes {
+func (p *crashScenario) deliverInventory() {
+	if !p.launched || !p.launchSucceeds {
 		return
 	}
-	shown := []event.Listed{listed("i-new", "new", "new-0")}
+	shown := []event.Listed{listedInstance("i-new", "new", "new-0")}
 	for i := range 3 {
-		shown = append(shown, listed(fmt.Sprintf("i-%d", i), "old", fmt.Sprintf("old-%d", i)))
+		shown = append(shown, listedInstance(fmt.Sprintf("i-%d", i), "old", fmt.Sprintf("old-%d", i)))
 	}
 	p.cache.Flush()
-	if err := p.svc.Handle(p.t.Context(), p.inventory(p.now, shown...)); err != nil && !p.dead() {
+	if err := p.svc.Handle(p.t.Context(), p.inventoryMessage(p.now, shown...)); err != nil && !p.hasCrashed() {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *play) launch() {
-	asked := slices.ContainsFunc(p.sent(), func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
+func (p *crashScenario) settleLaunch() {
+	asked := slices.ContainsFunc(p.takeSent(), func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
 	if p.launched || !asked {
 		return
 	}
 	p.launched = true
-	body := settled("new", 1)
-	if p.comes {
-		body = settled("new", 1, "i-new")
-		p.join("new-0", "i-new")
+	body := launchSettled("new", 1)
+	if p.launchSucceeds {
+		body = launchSettled("new", 1, "i-new")
+		p.joinNode("new-0", "i-new")
 	}
 	p.cache.Flush()
-	err := p.svc.Handle(p.t.Context(), p.message(body))
-	if p.revive() {
+	err := p.svc.Handle(p.t.Context(), p.newMessage(body))
+	if p.restartIfCrashed() {
 		p.cache.Flush()
-		err = p.svc.Handle(p.t.Context(), p.message(body))
+		err = p.svc.Handle(p.t.Context(), p.newMessage(body))
 	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// giveUp is the watcher, which waits for a plan that is applied for two minutes.
-func (p *play) giveUp() {
-	held := p.outbox()
+// abandonPlan is the watcher, which waits for a plan that is applied for two minutes.
+func (p *crashScenario) abandonPlan() {
+	held := p.readOutbox()
 	if held.State != outbox.Applying {
 		p.since = p.now
 		return
@@ -126,22 +126,22 @@ func (p *play) giveUp() {
 	}
 }
 
-// ends checks that everything came to an end, whichever it is.
-func (p *play) ends(name string) (moved bool) {
+// checkEnd checks that everything came to an end, whichever it is.
+func (p *crashScenario) checkEnd(name string) (moved bool) {
 	p.t.Helper()
-	p.audit(2, p.limit)
-	for _, c := range p.claims() {
+	p.checkInvariants(2, p.limit)
+	for _, c := range p.listClaims() {
 		if _, _, planned := admission.BatchOf(c); planned && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil {
 			p.t.Errorf("%s: %s is forgotten at the door", name, c.Name)
 		}
 	}
-	one, other := p.disrupted("old-0"), p.disrupted("old-1")
+	one, other := p.disruptionState("old-0"), p.disruptionState("old-1")
 	// What is only proposed is disruption's to confirm again, or to drop.
-	proposed := func(text string) bool { return text == untouched || text == "proposed " && !p.again }
+	proposed := func(text string) bool { return text == stateUntouched || text == "proposed " && !p.redelivers }
 	if one != other && (!proposed(one) || !proposed(other)) || !proposed(one) && one != "going" {
 		p.t.Errorf("%s: the old nodes are %q and %q", name, one, other)
 	}
-	if got := p.disrupted("old-2"); got != untouched {
+	if got := p.disruptionState("old-2"); got != stateUntouched {
 		p.t.Errorf("%s: somebody else is %q", name, got)
 	}
 	return one == "going"
@@ -158,8 +158,8 @@ func TestCrashAnywhere(t *testing.T) {
 			n := 0
 			for died := true; died; n++ {
 				for _, done := range []bool{false, true} {
-					p, moved := crashing(t, n, done, c.again, c.comes)
-					died = p.dead()
+					p, moved := newCrashScenario(t, n, done, c.again, c.comes)
+					died = p.hasCrashed()
 					ended[moved]++
 				}
 			}
@@ -174,36 +174,36 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-func crashing(t *testing.T, n int, done, again, comes bool) (*play, bool) {
-	s := estate(t, 3)
+func newCrashScenario(t *testing.T, n int, done, again, comes bool) (*crashScenario, bool) {
+	s := newInitializedCluster(t, 3)
 	limit := 4
 	if again {
 		limit = 2 // Two of three are replaced by one.
-		s.bounded("2", limit)
+		s.setBudgetAndLimit("2", limit)
 	} else {
-		s.frugal("2", limit)
+		s.setBudgetAndPriceLimit("2", limit)
 	}
-	p := &play{move: s.moves(1, "old-0", "old-1"), again: again, comes: comes, limit: limit}
-	s.sent()
+	p := &crashScenario{testProposal: s.startProposal(1, "old-0", "old-1"), redelivers: again, launchSucceeds: comes, limit: limit}
+	s.takeSent()
 	p.since = s.now
-	p.dying = &mortal{Client: s.As("lifecycle"), left: n, done: done}
-	s.start(p.dying)
-	p.told()
+	p.client = &crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: done}
+	s.startService(p.client)
+	p.deliverConfirmation()
 	for range 10 {
-		p.after(time.Second)
+		p.advanceWithPeers(time.Second)
 	}
 	for range 7 {
 		for range 3 {
-			p.after(10 * time.Second)
+			p.advanceWithPeers(10 * time.Second)
 		}
-		p.counts()
+		p.deliverInventory()
 	}
 	for range 4 {
-		p.after(time.Second)
+		p.advanceWithPeers(time.Second)
 	}
-	moved := p.ends(fmt.Sprintf("write %d, done %t", n, done))
+	moved := p.checkEnd(fmt.Sprintf("write %d, done %t", n, done))
 	if moved {
-		if c := s.claim("new-0"); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if c := s.getClaim("new-0"); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
 			t.Errorf("write %d, done %t: nothing came for the nodes that went", n, done)
 		}
 	}

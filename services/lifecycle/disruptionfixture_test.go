@@ -20,92 +20,92 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// estate is a site with so many claims old-0, old-1, … on nodes of the same names,
+// newInitializedCluster is a site with so many claims old-0, old-1, … on nodes of the same names,
 // on which nobody is expected any more.
-func estate(t *testing.T, n int) *site {
+func newInitializedCluster(t *testing.T, n int) *testCluster {
 	t.Helper()
-	s := newSite(t)
-	s.launched("old", n)
+	s := newTestCluster(t)
+	s.launchIntent("old", n)
 	var instances []string
 	for i := range n {
 		instances = append(instances, fmt.Sprintf("i-%d", i))
 	}
-	s.handle(s.message(settled("old", n, instances...)), "")
-	for _, c := range s.claims() {
+	s.handleMessage(s.newMessage(launchSettled("old", n, instances...)), "")
+	for _, c := range s.listClaims() {
 		id, err := c.Instance()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.join(c.Name, id.InstanceID)
+		s.joinNode(c.Name, id.InstanceID)
 	}
-	s.pass(6 * time.Second)
-	s.leap(25 * time.Second)
-	for _, c := range s.claims() {
+	s.advance(6 * time.Second)
+	s.advanceOnce(25 * time.Second)
+	for _, c := range s.listClaims() {
 		if !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
 			t.Fatalf("%s is not initialized", c.Name)
 		}
 	}
-	s.sent()
+	s.takeSent()
 	return s
 }
 
-// move is a proposal about claims of an estate.
-type move struct {
-	*site
+// testProposal is a proposal about claims of an estate.
+type testProposal struct {
+	*testCluster
 	event.DisruptionProposed
 }
 
-// moves proposes the claims, each with one pod on it, and lets the proposal be old
+// startProposal proposes the claims, each with one pod on it, and lets the proposal be old
 // enough. Replacements are so many claims new-0, new-1, ….
-func (s *site) moves(replacements int, claims ...string) move {
+func (s *testCluster) startProposal(replacements int, claims ...string) testProposal {
 	s.t.Helper()
-	m := s.move("p", claims...)
+	m := s.newProposal("p", claims...)
 	for _, name := range claims {
-		s.runs(name, "pod-of-"+name)
+		s.addPod(name, "pod-of-"+name)
 	}
 	m.Moved = len(claims)
-	m.Plan = s.replacing("new", replacements)
-	m.take(event.Proposed, "")
-	s.leap(planning.ConfirmAfter)
+	m.Plan = s.storeReplacementPlan("new", replacements)
+	m.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
 	return m
 }
 
-// leap lets that much time pass in one step.
-func (s *site) leap(d time.Duration) {
+// advanceOnce lets that much time pass in one step.
+func (s *testCluster) advanceOnce(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
-	s.step()
+	s.reconcile()
 }
 
-func (s *site) move(id string, claims ...string) move {
-	return move{s, event.DisruptionProposed{
+func (s *testCluster) newProposal(id string, claims ...string) testProposal {
+	return testProposal{s, event.DisruptionProposed{
 		Proposal: id, Reason: string(karpenter.DisruptionReasonUnderutilized), Method: "MultiNode", Claims: claims, Decided: s.now,
 	}}
 }
 
-// fact is the proposal in a phase, from a snapshot of now.
-func (m move) fact(phase event.Phase) event.Envelope {
+// envelope is the proposal in a phase, from a snapshot of now.
+func (m testProposal) envelope(phase event.Phase) event.Envelope {
 	b := m.DisruptionProposed
 	b.Phase = phase
 	b.Snapshot = event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(m.now.String())), Size: 1}
 	if phase != event.Confirmed {
 		b.Plan = event.Ref{}
 	}
-	return m.message(b)
+	return m.newMessage(b)
 }
 
-func (m move) take(phase event.Phase, want fault.Kind) {
+func (m testProposal) deliver(phase event.Phase, want fault.Kind) {
 	m.t.Helper()
-	m.handle(m.fact(phase), want)
+	m.handleMessage(m.envelope(phase), want)
 }
 
-// replacing stores a plan of so many replacements, as disruption does: for no batch.
-func (s *site) replacing(intent string, n int) event.Ref {
+// storeReplacementPlan stores a plan of so many replacements, as disruption does: for no batch.
+func (s *testCluster) storeReplacementPlan(intent string, n int) event.Ref {
 	s.t.Helper()
 	if n == 0 {
 		return event.Ref{}
 	}
-	planned := s.planned(s.outbox(), intent, n)
+	planned := s.planIntent(s.readOutbox(), intent, n)
 	for i := range planned.Claims {
 		planned.Claims[i].Object.Annotations[launchspec.BatchAnnotation] = "/0"
 	}
@@ -116,8 +116,8 @@ func (s *site) replacing(intent string, n int) event.Ref {
 	return ref
 }
 
-// runs puts a running pod on the node.
-func (s *site) runs(node, name string, changes ...func(*corev1.Pod)) {
+// addPod puts a running pod on the node.
+func (s *testCluster) addPod(node, name string, changes ...func(*corev1.Pod)) {
 	s.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": name}}}
 	pod.Spec.NodeName = node
@@ -128,14 +128,14 @@ func (s *site) runs(node, name string, changes ...func(*corev1.Pod)) {
 	s.Seed(pod)
 }
 
-// comes lets the replacement new-0 have an instance and a node that is ready.
-func (s *site) comes() {
+// launchReplacement lets the replacement new-0 have an instance and a node that is ready.
+func (s *testCluster) launchReplacement() {
 	s.t.Helper()
-	s.handle(s.message(settled("new", 1, "i-new")), "")
-	s.join("new-0", "i-new")
+	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
+	s.joinNode("new-0", "i-new")
 }
 
-func (s *site) nodeNamed(name string) *corev1.Node {
+func (s *testCluster) getNode(name string) *corev1.Node {
 	s.t.Helper()
 	node, err := cluster.Get[*corev1.Node](s.t.Context(), s.Server, cluster.Nodes, cluster.Key{Name: name})
 	if err != nil {
@@ -144,10 +144,10 @@ func (s *site) nodeNamed(name string) *corev1.Node {
 	return node
 }
 
-// disrupted says what of a disruption is on the claim and its node.
-func (s *site) disrupted(name string) string {
+// disruptionState says what of a disruption is on the claim and its node.
+func (s *testCluster) disruptionState(name string) string {
 	s.t.Helper()
-	c, out := s.claim(name), ""
+	c, out := s.getClaim(name), ""
 	if c == nil {
 		return "gone"
 	}
@@ -163,29 +163,29 @@ func (s *site) disrupted(name string) string {
 	if c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
 		out += "condition "
 	}
-	if karpenter.HoldsTaint(s.nodeNamed(name).Spec.Taints, karpenter.DisruptedTaint()) {
+	if karpenter.HoldsTaint(s.getNode(name).Spec.Taints, karpenter.DisruptedTaint()) {
 		out += "taint "
 	}
 	return out
 }
 
 const (
-	untouched = ""
-	acting    = "proposed confirmed condition taint "
+	stateUntouched = ""
+	stateActing    = "proposed confirmed condition taint "
 )
 
-// each expects the same of every claim.
-func (s *site) each(want string, claims ...string) {
+// expectStates expects the same of every claim.
+func (s *testCluster) expectStates(want string, claims ...string) {
 	s.t.Helper()
 	for _, name := range claims {
-		if got := s.disrupted(name); got != want {
+		if got := s.disruptionState(name); got != want {
 			s.t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 }
 
-// heard lists the Events of a reason, as "kind name: message".
-func (s *site) heard(reason string) []string {
+// eventsWithReason lists the Events of a reason, as "kind name: message".
+func (s *testCluster) eventsWithReason(reason string) []string {
 	var out []string
 	for _, e := range s.Events() {
 		if e.Reason == reason {
@@ -195,21 +195,21 @@ func (s *site) heard(reason string) []string {
 	return out
 }
 
-// audit fails the test for what wrongs finds.
-func (s *site) audit(budget, limit int) {
+// checkInvariants fails the test for what wrongs finds.
+func (s *testCluster) checkInvariants(budget, limit int) {
 	s.t.Helper()
-	if wrong := s.wrongs(budget, limit); wrong != "" {
+	if wrong := s.findViolation(budget, limit); wrong != "" {
 		s.t.Fatal(wrong)
 	}
 }
 
-// wrongs reads the log of all writes, and gives the first instant at which a proposal
+// findViolation reads the log of all writes, and gives the first instant at which a proposal
 // began beyond the budget, a limit was exceeded, or a proposal deleted a node whose
 // replacements were not there.
-func (s *site) wrongs(budget, limit int) string {
+func (s *testCluster) findViolation(budget, limit int) string {
 	claims := map[string]*karpenter.NodeClaim{}
 	back := map[string]time.Time{}
-	all, limited := s.countsAll(), false
+	all, limited := s.countsAllClaims(), false
 	for _, e := range s.Effects() {
 		if pool, ok := e.After.(*karpenter.NodePool); ok {
 			limited = len(pool.Spec.Limits) > 0
@@ -229,11 +229,11 @@ func (s *site) wrongs(budget, limit int) string {
 		created := before == nil && limited
 		// Notices keep to no budget, so that it is looked at when something begins.
 		begins := disruption.ActingProposal(claims[e.Key.Name]) != nil && (before == nil || disruption.ActingProposal(before) == nil)
-		switch missing := missing(claims, claims[e.Key.Name]); {
-		case begins && goingOf(claims) > budget:
-			return fmt.Sprintf("version %d: %d nodes are going at a time, the budget is %d", e.Version, goingOf(claims), budget)
-		case created && !all && staying(claims, back, e.At) > limit:
-			return fmt.Sprintf("version %d: %d claims stay with %s, the limit is %d", e.Version, staying(claims, back, e.At), e.Key.Name, limit)
+		switch missing := missingReplacement(claims, claims[e.Key.Name]); {
+		case begins && countLeaving(claims) > budget:
+			return fmt.Sprintf("version %d: %d nodes are going at a time, the budget is %d", e.Version, countLeaving(claims), budget)
+		case created && !all && countStaying(claims, back, e.At) > limit:
+			return fmt.Sprintf("version %d: %d claims stay with %s, the limit is %d", e.Version, countStaying(claims, back, e.At), e.Key.Name, limit)
 		case all && len(claims) > limit:
 			return fmt.Sprintf("version %d: there are %d claims, the limit is %d", e.Version, len(claims), limit)
 		case e.Verb == memcluster.VerbDelete && missing != "":
@@ -243,8 +243,8 @@ func (s *site) wrongs(budget, limit int) string {
 	return ""
 }
 
-// countsAll reports whether all claims count against the pool's limit until they are gone.
-func (s *site) countsAll() bool {
+// countsAllClaims reports whether all claims count against the pool's limit until they are gone.
+func (s *testCluster) countsAllClaims() bool {
 	pool, err := s.As("test").Get(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
 		return false
@@ -253,9 +253,9 @@ func (s *site) countsAll() bool {
 	return annotations[policy.Limits] == "strict" || annotations[policy.PriceLimit] != ""
 }
 
-// staying counts the claims that are neither being deleted nor replaced. A replacement
+// countStaying counts the claims that are neither being deleted nor replaced. A replacement
 // that was rolled back lately may have been counted as one before.
-func staying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, now time.Time) int {
+func countStaying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, now time.Time) int {
 	n := 0
 	for name, c := range claims {
 		lately := !back[name].IsZero() && now.Sub(back[name]) < disruption.AdmissionTime
@@ -266,8 +266,8 @@ func staying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, 
 	return n
 }
 
-// goingOf counts the nodes that are going, or are to go.
-func goingOf(claims map[string]*karpenter.NodeClaim) int {
+// countLeaving counts the nodes that are going, or are to go.
+func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	going := 0
 	for _, c := range claims {
 		is := c.Status.Conditions.True
@@ -278,9 +278,9 @@ func goingOf(claims map[string]*karpenter.NodeClaim) int {
 	return going
 }
 
-// missing names a replacement that is not there for a claim; "" for none, and for a
+// missingReplacement names a replacement that is not there for a claim; "" for none, and for a
 // claim that AWS takes away.
-func missing(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
+func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
 	p := disruption.ActingProposal(c)
 	if p == nil || c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" {
 		return ""
@@ -293,26 +293,26 @@ func missing(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) str
 	return ""
 }
 
-// bounded gives the pool one budget, and a limit of so many claims.
-func (s *site) bounded(budget string, limit int) {
+// setBudgetAndLimit gives the pool one budget, and a limit of so many claims.
+func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
-		pool.Spec.Limits = karpenter.Limits{"cpu": *cpuOf(2 * limit)}
+		pool.Spec.Limits = karpenter.Limits{"cpu": *cpuQuantity(2 * limit)}
 	})
 }
 
-// strict counts nodes against the limit until they are gone.
-func (s *site) strict() {
+// setStrictLimits counts nodes against the limit until they are gone.
+func (s *testCluster) setStrictLimits() {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{policy.Limits: "strict"})
 	})
 }
 
-// frugal is bounded by what so many claims cost.
-func (s *site) frugal(budget string, limit int) {
+// setBudgetAndPriceLimit is bounded by what so many claims cost.
+func (s *testCluster) setBudgetAndPriceLimit(budget string, limit int) {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)

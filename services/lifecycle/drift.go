@@ -16,60 +16,58 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// driftEvery is how often a claim is looked at for drift though nothing of what
-// decides has changed.
-const driftEvery = 5 * time.Minute
+// driftInterval is how often a claim is checked for drift if none of its inputs has changed.
+const driftInterval = 5 * time.Minute
 
-// drifting is what is remembered for drift: what the last inventory told of each
-// instance, and from what each claim was found to be as its conditions say. Who
-// loses it sees no drift of an instance until the next inventory, and takes none
-// back.
-type drifting struct {
-	taken     time.Time
-	instances map[string]*event.Listed
-	settled   map[types.UID]driftSight
+// driftState is the state of drift detection: the instances of the last inventory, and the inputs
+// with which each claim was last evaluated. Without an inventory, instance drift is neither
+// detected nor cleared.
+type driftState struct {
+	inventoryStarted time.Time
+	instances        map[string]*event.Listed
+	evaluated        map[types.UID]driftInputs
 }
 
-// driftSight is what a claim was looked at with. What belongs to the cache is
-// another object when it has changed; of a pool, whose status changes with each of
-// its nodes, it is what decides.
-type driftSight struct {
-	claim      *karpenter.NodeClaim
-	pool       types.UID
-	generation int64
-	hash       string
-	class      *karpenter.EC2NodeClass
-	taken      time.Time
-	looked     time.Time
+// driftInputs are the inputs of one evaluation. Objects of the cache are compared by pointer. A
+// NodePool's status changes with each of its nodes, so that only its relevant fields are
+// compared.
+type driftInputs struct {
+	claim            *karpenter.NodeClaim
+	pool             types.UID
+	generation       int64
+	hash             string
+	class            *karpenter.EC2NodeClass
+	inventoryStarted time.Time
+	checkedAt        time.Time
 }
 
-// told remembers an inventory, unless a newer one is known.
-func (d *drifting) told(inventory event.Inventory) {
-	if inventory.Started.Before(d.taken) {
+// setInventory stores the inventory, unless a newer one is stored.
+func (d *driftState) setInventory(inventory event.Inventory) {
+	if inventory.Started.Before(d.inventoryStarted) {
 		return
 	}
-	d.taken, d.instances = inventory.Started, make(map[string]*event.Listed, len(inventory.Instances))
+	d.inventoryStarted, d.instances = inventory.Started, make(map[string]*event.Listed, len(inventory.Instances))
 	for i := range inventory.Instances {
 		one := &inventory.Instances[i]
-		// EC2 takes the network off an instance that ends.
+		// EC2 detaches the network interfaces of a terminating instance.
 		if state := cloud.State(one.State); !state.Gone() && state != cloud.ShuttingDown {
 			d.instances[one.InstanceID] = one
 		}
 	}
 }
 
-// drifts keeps the condition Drifted of each claim. One that cannot be
-// written holds up no other.
-func (s *Service) drifts(ctx context.Context, w world) error {
-	settled := make(map[types.UID]driftSight, len(w.claims))
+// reconcileDrift keeps the condition Drifted of each claim. An error on one does not stop the
+// others.
+func (s *Service) reconcileDrift(ctx context.Context, w clusterState) error {
+	settled := make(map[types.UID]driftInputs, len(w.claims))
 	var jobs []effect.Job
 	for _, c := range w.claims {
-		v, ok := s.drifting(c, w)
+		v, ok := s.driftView(c, w)
 		if !ok {
 			continue
 		}
-		sight := s.sightOf(v)
-		if before := s.drift.settled[c.UID]; sight.same(before) {
+		sight := s.driftInputsOf(v)
+		if before := s.drift.evaluated[c.UID]; sight.isUnchanged(before) {
 			settled[c.UID] = before
 			continue
 		}
@@ -82,13 +80,13 @@ func (s *Service) drifts(ctx context.Context, w world) error {
 		next.Status.Conditions = drifted
 		jobs = append(jobs, effect.Job{Name: "drift of NodeClaim " + c.Name, Effects: []effect.Effect{effect.UpdateStatus{Object: next}}})
 	}
-	s.drift.settled = settled
-	return errors.Join(s.do.All(ctx, jobs)...)
+	s.drift.evaluated = settled
+	return errors.Join(s.executor.ExecuteJobs(ctx, jobs)...)
 }
 
-// drifting gathers what decides about a claim's drift; false where nobody is to
-// decide: it goes, or its pool is gone or somebody else's.
-func (s *Service) drifting(c *karpenter.NodeClaim, w world) (drift.View, bool) {
+// driftView collects the inputs for a claim's drift; false if the claim is being deleted, or its
+// pool does not exist or is not Joist's.
+func (s *Service) driftView(c *karpenter.NodeClaim, w clusterState) (drift.View, bool) {
 	np := w.pools[c.Labels[karpenter.NodePoolLabelKey]]
 	if c.DeletionTimestamp != nil || np == nil || nodepool.ForeignClass(np) {
 		return drift.View{}, false
@@ -103,17 +101,17 @@ func (s *Service) drifting(c *karpenter.NodeClaim, w world) (drift.View, bool) {
 	return v, true
 }
 
-func (s *Service) sightOf(v drift.View) driftSight {
-	return driftSight{
+func (s *Service) driftInputsOf(v drift.View) driftInputs {
+	return driftInputs{
 		claim: v.Claim, pool: v.Pool.UID, generation: v.Pool.Generation,
 		hash:  v.Pool.Annotations[karpenter.NodePoolHashVersionAnnotationKey] + " " + v.Pool.Annotations[karpenter.NodePoolHashAnnotationKey],
-		class: v.Class, taken: s.drift.taken, looked: v.Now,
+		class: v.Class, inventoryStarted: s.drift.inventoryStarted, checkedAt: v.Now,
 	}
 }
 
-// same reports whether nothing of what decides has changed since, lately.
-func (d driftSight) same(before driftSight) bool {
-	lately := d.looked.Sub(before.looked) < driftEvery
-	before.looked = d.looked
+// isUnchanged reports whether the inputs are those of before and driftInterval has not passed.
+func (d driftInputs) isUnchanged(before driftInputs) bool {
+	lately := d.checkedAt.Sub(before.checkedAt) < driftInterval
+	before.checkedAt = d.checkedAt
 	return lately && d == before
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// drift is why the claim has drifted, "" for not at all.
-func (s *site) drift() (reason string, since time.Time) {
+// driftReason is why the claim has drifted, "" for not at all.
+func (s *testCluster) driftReason() (reason string, since time.Time) {
 	s.t.Helper()
-	condition, _ := s.claim("one-0").Status.Conditions.Get(karpenter.ConditionTypeDrifted)
+	condition, _ := s.getClaim("one-0").Status.Conditions.Get(karpenter.ConditionTypeDrifted)
 	return condition.Reason, condition.LastTransitionTime.Time
 }
 
-// listed is an inventory of the claim's instance, in a subnet.
-func (s *site) listed(subnet string) {
+// deliverInventory is an inventory of the claim's instance, in a subnet.
+func (s *testCluster) deliverInventory(subnet string) {
 	s.t.Helper()
-	s.handle(s.inventory(s.now, event.Listed{
+	s.handleMessage(s.inventoryMessage(s.now, event.Listed{
 		InstanceID: "i-1", State: "running", Intent: "one", NodePool: "default", Claim: "one-0", Launched: s.now, ImageID: "ami-1",
 		SubnetID: subnet, SecurityGroups: []string{"sg-1"}, Offering: offering,
 	}), "")
 }
 
-// classed is a running node whose pool has a class with a subnet and a security group.
-func classed(t *testing.T) *site {
-	s := newSite(t)
+// withClassHash is a running node whose pool has a class with a subnet and a security group.
+func withClassHash(t *testing.T) *testCluster {
+	s := newTestCluster(t)
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	class.Status.Subnets, class.Status.SecurityGroups = []karpenter.Subnet{{ID: "subnet-1"}}, []karpenter.SecurityGroup{{ID: "sg-1"}}
 	class.Status.AMIs = []karpenter.AMI{{ID: "ami-1"}}
@@ -37,17 +37,17 @@ func classed(t *testing.T) *site {
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	})
-	s.running()
+	s.runNode()
 	return s
 }
 
 // The condition follows what inventories and the class tell, and a process that knows
 // of no inventory yet takes nothing back.
 func TestDrifted(t *testing.T) {
-	s := classed(t)
-	s.listed("subnet-1")
-	s.step()
-	if reason, _ := s.drift(); reason != "" {
+	s := withClassHash(t)
+	s.deliverInventory("subnet-1")
+	s.reconcile()
+	if reason, _ := s.driftReason(); reason != "" {
 		t.Fatalf("a node as it was launched has drifted: %s", reason)
 	}
 	subnets := func(ids ...string) {
@@ -62,40 +62,40 @@ func TestDrifted(t *testing.T) {
 	subnets("subnet-2")
 	s.now = s.now.Add(time.Second)
 	began := s.now
-	s.step()
-	if reason, since := s.drift(); reason != "SubnetDrift" || !since.Equal(began) {
+	s.reconcile()
+	if reason, since := s.driftReason(); reason != "SubnetDrift" || !since.Equal(began) {
 		t.Fatalf("its subnet is selected no more: %q since %s", reason, since)
 	}
-	s.restart()
-	s.pass(10 * time.Second)
-	if reason, since := s.drift(); reason != "SubnetDrift" || !since.Equal(began) {
+	s.restartService()
+	s.advance(10 * time.Second)
+	if reason, since := s.driftReason(); reason != "SubnetDrift" || !since.Equal(began) {
 		t.Errorf("another process, without an inventory: %q since %s", reason, since)
 	}
 	subnets("subnet-2", "subnet-1")
-	s.step()
-	s.listed("subnet-1")
-	s.pass(time.Second)
-	if reason, _ := s.drift(); reason != "" {
+	s.reconcile()
+	s.deliverInventory("subnet-1")
+	s.advance(time.Second)
+	if reason, _ := s.driftReason(); reason != "" {
 		t.Errorf("its subnet is selected again: %q", reason)
 	}
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.EC2NodeClass).Status.AMIs[0].ID = "ami-2"
 	})
-	s.pass(time.Second)
-	if reason, _ := s.drift(); reason != "AMIDrift" {
+	s.advance(time.Second)
+	if reason, _ := s.driftReason(); reason != "AMIDrift" {
 		t.Errorf("there is another image: %q", reason)
 	}
 }
 
 // What the pool says is looked at without any inventory, at once.
 func TestPoolDrifted(t *testing.T) {
-	s := classed(t)
+	s := withClassHash(t)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodePoolHashAnnotationKey] = "1"
 		o.GetAnnotations()[karpenter.NodePoolHashVersionAnnotationKey] = karpenter.NodePoolHashVersion
 	})
-	s.pass(2 * time.Second)
-	if reason, _ := s.drift(); reason != "NodePoolDrifted" {
+	s.advance(2 * time.Second)
+	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
 		t.Fatalf("its pool's template is another: %q", reason)
 	}
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
@@ -104,27 +104,27 @@ func TestPoolDrifted(t *testing.T) {
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		delete(o.GetAnnotations(), karpenter.NodePoolHashAnnotationKey)
 	})
-	s.pass(2 * time.Second)
-	if reason, _ := s.drift(); reason != "NodePoolDrifted" {
+	s.advance(2 * time.Second)
+	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
 		t.Errorf("the pool is somebody else's by now, and says of it: %q", reason)
 	}
 }
 
 // A condition that says what is found again is not written again.
 func TestSettles(t *testing.T) {
-	s := classed(t)
-	s.listed("subnet-9")
-	s.pass(2 * time.Second)
-	before := s.claim("one-0")
-	if reason, _ := s.drift(); reason != "SubnetDrift" {
+	s := withClassHash(t)
+	s.deliverInventory("subnet-9")
+	s.advance(2 * time.Second)
+	before := s.getClaim("one-0")
+	if reason, _ := s.driftReason(); reason != "SubnetDrift" {
 		t.Fatalf("it is in another subnet: %q", reason)
 	}
 	for range 12 {
 		s.now = s.now.Add(time.Minute)
-		s.listed("subnet-9")
-		s.step()
+		s.deliverInventory("subnet-9")
+		s.reconcile()
 	}
-	if after := s.claim("one-0"); after.ResourceVersion != before.ResourceVersion {
+	if after := s.getClaim("one-0"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the claim was written again: %s after %s", after.ResourceVersion, before.ResourceVersion)
 	}
 }

@@ -16,14 +16,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// adviseEvery is how long the same advice about a class is not repeated: a class
-// that cannot launch is met again with each batch.
-const adviseEvery = 10 * time.Minute
+// warningInterval is how long the same warning about a node class is not repeated. Each batch
+// repeats the cause.
+const warningInterval = 10 * time.Minute
 
-// advise tells people what the plan means for them: the pods where they will go
-// or why nowhere, and NodePools and EC2NodeClasses what keeps them from launching.
-// It comes last, for nobody should wait for it.
-func (s *Service) advise(ctx context.Context, plan planning.Plan, held outbox.Outbox) error {
+// reportPlan publishes the Events of a plan on pods, NodePools and EC2NodeClasses, and the
+// statuses of buffers and overlays. It comes last, because nothing depends on it.
+func (s *Service) reportPlan(ctx context.Context, plan planning.Plan, held outbox.Outbox) error {
 	var refused []string
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {
@@ -33,14 +32,14 @@ func (s *Service) advise(ctx context.Context, plan planning.Plan, held outbox.Ou
 		}
 	}
 	launched := func(claim string) bool { return !slices.Contains(refused, claim) }
-	effects := s.warn(plan.Warnings)
-	effects = append(effects, s.barren(plan)...)
-	told := s.do.Do(ctx, nil, append(effects, s.advised.ReportPods(plan, launched, s.Now())...)...)
-	return errors.Join(told, s.buffered(ctx, plan), s.overlaid(ctx, plan))
+	effects := s.reportWarnings(plan.Warnings)
+	effects = append(effects, s.reportUnusableNodePools(plan)...)
+	told := s.executor.Execute(ctx, nil, append(effects, s.publisher.ReportPods(plan, launched, s.Now())...)...)
+	return errors.Join(told, s.recordBufferPlacements(ctx, plan), s.updateOverlayStatuses(ctx, plan))
 }
 
-// barren tells NodePools that they have no instance type to offer.
-func (s *Service) barren(plan planning.Plan) []effect.Effect {
+// reportUnusableNodePools returns the Events on NodePools without a compatible instance type.
+func (s *Service) reportUnusableNodePools(plan planning.Plan) []effect.Effect {
 	var effects []effect.Effect
 	pools := events.UnusableNodePools(plan)
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
@@ -52,10 +51,10 @@ func (s *Service) barren(plan planning.Plan) []effect.Effect {
 	return effects
 }
 
-// warn tells on each EC2NodeClass what the plan has to say of its launches: what
-// a condition cannot know, for it depends on the NodePool and the type too, as the
-// size of the whole user data does.
-func (s *Service) warn(warnings []planning.Warning) []effect.Effect {
+// reportWarnings returns the Events on EC2NodeClasses with the plan's warnings about launches. A
+// condition cannot contain them, because they also depend on the NodePool and the instance type,
+// as the size of the user data does.
+func (s *Service) reportWarnings(warnings []planning.Warning) []effect.Effect {
 	var effects []effect.Effect
 	for _, w := range warnings {
 		class, known := s.Cache.Get(cluster.NodeClasses, cluster.Key{Name: w.NodeClass})
@@ -68,7 +67,7 @@ func (s *Service) warn(warnings []planning.Warning) []effect.Effect {
 		}
 		effects = append(effects, effect.Report{Event: cluster.Event{
 			About: class.(*karpenter.EC2NodeClass), Kind: cluster.NodeClasses, Type: "Warning", Reason: reason,
-			Message: "NodePool " + w.NodePool + ": " + w.Message, Dedupe: adviseEvery, Now: s.Now(),
+			Message: "NodePool " + w.NodePool + ": " + w.Message, Dedupe: warningInterval, Now: s.Now(),
 		}})
 	}
 	return effects

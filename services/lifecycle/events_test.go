@@ -18,17 +18,17 @@ import (
 // what only the whole request shows is said where a person looks, on the
 // class, and once in ten minutes; it holds up nothing else of the plan.
 func TestPlansAreToldOnTheClass(t *testing.T) {
-	s := newSite(t)
-	s.class("")
+	s := newTestCluster(t)
+	s.addNodeClass("")
 	tooLong := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
 	plan := func() []event.Envelope {
-		held := s.batch()
-		s.handle(s.planMade(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []planning.Warning{
+		held := s.startBatch()
+		s.handleMessage(s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []planning.Warning{
 			tooLong,
 			{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUserData, Message: "nearly"},
 			{NodePool: "default", NodeClass: "gone", Rule: launchspec.WarnTags, Message: "nobody to tell"},
-		}, Intents: []planning.PlannedIntent{s.planned(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
-		return s.sent()
+		}, Intents: []planning.PlannedIntent{s.planIntent(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
+		return s.takeSent()
 	}
 	said := func() (out []string) {
 		for _, e := range s.Events() {
@@ -41,7 +41,7 @@ func TestPlansAreToldOnTheClass(t *testing.T) {
 	want := []string{"LaunchNotPossible NodePool default: " + tooLong.Message, "LaunchWarning NodePool default: nearly"}
 	for range 2 {
 		if sent := plan(); len(sent) != 1 || sent[0].Type != event.LaunchRequestedType {
-			t.Errorf("sent %v", words(sent))
+			t.Errorf("sent %v", typesAndSubjects(sent))
 		}
 		if got := said(); !slices.Equal(got, want) {
 			t.Fatalf("said %q", got)
@@ -57,25 +57,25 @@ func TestPlansAreToldOnTheClass(t *testing.T) {
 // Pods are told where they go, or why nowhere, once what was planned is asked for;
 // and a pool that nobody can use is told so.
 func TestPlansAreTold(t *testing.T) {
-	s := newSite(t)
-	s.class("")
+	s := newTestCluster(t)
+	s.addNodeClass("")
 	pool, _ := s.cache.Get(cluster.NodePools, cluster.Key{Name: "default"})
 	if pool == nil {
 		s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}})
 		s.cache.Flush()
 	}
-	held := s.batch()
-	intent := s.planned(held, "intent", 1)
+	held := s.startBatch()
+	intent := s.planIntent(held, "intent", 1)
 	web, big := planning.PodRef{Name: "web", UID: "web"}, planning.PodRef{Name: "big", UID: "big"}
-	s.handle(s.planMade(held, planning.Plan{
+	s.handleMessage(s.planMadeMessage(held, planning.Plan{
 		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{intent},
 		Nominations: []planning.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
 		Unplaced: []planning.Unplaced{{Namespace: "shop", Pods: []planning.PodRef{big}, Rejections: []planning.Rejection{
 			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
 		}}},
 	}), "")
-	if sent := s.sent(); len(sent) != 1 {
-		t.Errorf("sent %v", words(sent))
+	if sent := s.takeSent(); len(sent) != 1 {
+		t.Errorf("sent %v", typesAndSubjects(sent))
 	}
 	var got []string
 	for _, e := range s.Events() {

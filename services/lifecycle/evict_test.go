@@ -10,22 +10,22 @@ import (
 func TestUrgency(t *testing.T) {
 	soon := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	late := soon.Add(time.Minute)
-	order := []removal{
-		{forced: true, by: soon, cores: 1},
-		{forced: true, by: late, cores: 9},
-		{by: soon, cores: 1},
-		{by: late, cores: 9},
-		{cores: 2, bytes: 1},
-		{cores: 1, bytes: 7},
-		{cores: 1, bytes: 6},
-		{asked: soon, cores: 9},
-		{asked: late, cores: 10},
+	order := []podRemoval{
+		{forced: true, deadline: soon, milliCPU: 1},
+		{forced: true, deadline: late, milliCPU: 9},
+		{deadline: soon, milliCPU: 1},
+		{deadline: late, milliCPU: 9},
+		{milliCPU: 2, memory: 1},
+		{milliCPU: 1, memory: 7},
+		{milliCPU: 1, memory: 6},
+		{lastAnswered: soon, milliCPU: 9},
+		{lastAnswered: late, milliCPU: 10},
 	}
 	got := slices.Clone(order)
 	slices.Reverse(got)
-	slices.SortStableFunc(got, urgency)
+	slices.SortStableFunc(got, compareUrgency)
 	for i := range order {
-		if urgency(got[i], order[i]) != 0 {
+		if compareUrgency(got[i], order[i]) != 0 {
 			t.Fatalf("at %d is %+v, and it is the turn of %+v", i, got[i], order[i])
 		}
 	}

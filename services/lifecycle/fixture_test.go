@@ -32,10 +32,10 @@ import (
 
 const namespace = "kube-system"
 
-var home = event.Cluster{Name: "prod", UID: "uid"}
+var clusterIdentity = event.Cluster{Name: "prod", UID: "uid"}
 
-// site is lifecycle in a modelled cluster. Its own calls are the test's hand.
-type site struct {
+// testCluster is lifecycle in a modelled cluster. Its own calls are the test's hand.
+type testCluster struct {
 	*memcluster.Server
 	t        *testing.T
 	svc      *lifecycle.Service
@@ -45,9 +45,9 @@ type site struct {
 	now      time.Time
 }
 
-func newSite(t *testing.T) *site {
+func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
-	s := &site{t: t, now: memcluster.Epoch}
+	s := &testCluster{t: t, now: memcluster.Epoch}
 	clock := func() time.Time { return s.now }
 	s.Server = memcluster.New(memcluster.Options{Now: clock})
 	s.blobs = memblob.New(memblob.Options{Now: clock})
@@ -55,22 +55,22 @@ func newSite(t *testing.T) *site {
 	s.cache = s.NewCache(memcluster.CacheOptions{})
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	s.cache.Flush()
-	s.restart()
+	s.restartService()
 	return s
 }
 
-// restart is a new process: it remembers nothing.
-func (s *site) restart() { s.start(s.As("lifecycle")) }
+// restartService is a new process: it remembers nothing.
+func (s *testCluster) restartService() { s.startService(s.As("lifecycle")) }
 
-// crashAt is a new process that dies at its nth write from now on: nothing that
+// crashAtWrite is a new process that dies at its nth write from now on: nothing that
 // it does afterwards arrives. done says that the nth itself still does.
-func (s *site) crashAt(n int, done bool) {
-	s.start(&mortal{Client: s.As("lifecycle"), left: n, done: done})
+func (s *testCluster) crashAtWrite(n int, done bool) {
+	s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: done})
 }
 
-func (s *site) start(client cluster.Client, changes ...func(*lifecycle.Config)) {
+func (s *testCluster) startService(client cluster.Client, changes ...func(*lifecycle.Config)) {
 	config := lifecycle.Config{
-		Client: client, Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
+		Client: client, Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		Now: func() time.Time { return s.now },
 	}
@@ -80,52 +80,52 @@ func (s *site) start(client cluster.Client, changes ...func(*lifecycle.Config)) 
 	s.svc = lifecycle.New(config)
 }
 
-// mortal is a client that stops to work after some writes. Leases do not count.
-type mortal struct {
+// crashingClient is a client that stops to work after some writes. Leases do not count.
+type crashingClient struct {
 	cluster.Client
-	left int
-	done bool
+	writesLeft    int
+	completesLast bool
 }
 
-var errDead = fault.E("writing", fault.Unknown, errors.New("the process is dead"))
+var errCrashed = fault.E("writing", fault.Unknown, errors.New("the process is dead"))
 
-func (m *mortal) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (m *crashingClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return m.write(o, func() (cluster.Object, error) { return m.Client.Create(ctx, o) })
 }
 
-func (m *mortal) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (m *crashingClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return m.write(o, func() (cluster.Object, error) { return m.Client.Update(ctx, o) })
 }
 
-func (m *mortal) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (m *crashingClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return m.write(o, func() (cluster.Object, error) { return m.Client.UpdateStatus(ctx, o) })
 }
 
-func (m *mortal) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+func (m *crashingClient) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	_, err := m.write(nil, func() (cluster.Object, error) { return nil, m.Client.Delete(ctx, kind, key, uid) })
 	return err
 }
 
-func (m *mortal) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
+func (m *crashingClient) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
 	_, err := m.write(nil, func() (cluster.Object, error) { return nil, m.Client.DeleteAsRead(ctx, kind, o) })
 	return err
 }
 
-func (m *mortal) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
+func (m *crashingClient) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
 	if _, lease := o.(*coordinationv1.Lease); lease {
 		return write()
 	}
-	if m.left--; m.left >= 0 {
+	if m.writesLeft--; m.writesLeft >= 0 {
 		return write()
 	}
-	if m.left == -1 && m.done {
+	if m.writesLeft == -1 && m.completesLast {
 		_, _ = write()
 	}
-	return nil, errDead
+	return nil, errCrashed
 }
 
-// step lets the watches arrive and lifecycle look once.
-func (s *site) step() {
+// reconcile lets the watches arrive and lifecycle look once.
+func (s *testCluster) reconcile() {
 	s.t.Helper()
 	s.cache.Flush()
 	if err := s.svc.Step(s.t.Context()); err != nil {
@@ -136,27 +136,27 @@ func (s *site) step() {
 	}
 }
 
-// pass lets that much time pass in steps of a second.
-func (s *site) pass(d time.Duration) {
+// advance lets that much time pass in steps of a second.
+func (s *testCluster) advance(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(time.Second)
-		s.step()
+		s.reconcile()
 	}
 }
 
-// message makes a fact as its producer would, now.
-func (s *site) message(body event.Body) event.Envelope {
+// newMessage makes a fact as its producer would, now.
+func (s *testCluster) newMessage(body event.Body) event.Envelope {
 	s.t.Helper()
-	e, err := event.Maker{Service: "test", Cluster: home}.New(s.now, body, nil)
+	e, err := event.Maker{Service: "test", Cluster: clusterIdentity}.New(s.now, body, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return e
 }
 
-// handle takes a fact and expects an error of the kind, "" for none.
-func (s *site) handle(e event.Envelope, want fault.Kind) {
+// handleMessage takes a fact and expects an error of the kind, "" for none.
+func (s *testCluster) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
 	s.cache.Flush()
 	if err := s.svc.Handle(s.t.Context(), e); fault.KindOf(err) != want {
@@ -164,8 +164,8 @@ func (s *site) handle(e event.Envelope, want fault.Kind) {
 	}
 }
 
-// sent takes all messages to the launcher.
-func (s *site) sent() []event.Envelope {
+// takeSent takes all messages to the launcher.
+func (s *testCluster) takeSent() []event.Envelope {
 	s.t.Helper()
 	var out []event.Envelope
 	for {
@@ -189,8 +189,8 @@ func (s *site) sent() []event.Envelope {
 	}
 }
 
-// words are the bodies of what was sent, as "type subject".
-func words(envelopes []event.Envelope) []string {
+// typesAndSubjects are the bodies of what was sent, as "type subject".
+func typesAndSubjects(envelopes []event.Envelope) []string {
 	var out []string
 	for _, e := range envelopes {
 		out = append(out, fmt.Sprintf("%s %s", e.Type, e.Subject))
@@ -198,7 +198,7 @@ func words(envelopes []event.Envelope) []string {
 	return out
 }
 
-func (s *site) outbox() outbox.Held {
+func (s *testCluster) readOutbox() outbox.Held {
 	s.t.Helper()
 	held, err := outbox.Read(s.t.Context(), s.Server, namespace)
 	if err != nil {
@@ -207,10 +207,10 @@ func (s *site) outbox() outbox.Held {
 	return held
 }
 
-// batch moves the outbox on to the next batch, as the watcher does.
-func (s *site) batch() outbox.Held {
+// startBatch moves the outbox on to the next batch, as the watcher does.
+func (s *testCluster) startBatch() outbox.Held {
 	s.t.Helper()
-	held := s.outbox()
+	held := s.readOutbox()
 	next := outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
 		Kind: planning.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
 	}}
@@ -223,8 +223,8 @@ func (s *site) batch() outbox.Held {
 
 func cpu(n string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(n)} }
 
-// planned writes an intent for n claims of the default pool, as a planner does.
-func (s *site) planned(held outbox.Held, id string, n int) planning.PlannedIntent {
+// planIntent writes an intent for n claims of the default pool, as a planner does.
+func (s *testCluster) planIntent(held outbox.Held, id string, n int) planning.PlannedIntent {
 	s.t.Helper()
 	intent := launchspec.Intent{
 		ID: id, Cluster: "prod", NodePool: "default",
@@ -259,31 +259,31 @@ func (s *site) planned(held outbox.Held, id string, n int) planning.PlannedInten
 	return out
 }
 
-// plan stores a plan of the batch and makes the fact about it.
-func (s *site) plan(held outbox.Held, intents ...planning.PlannedIntent) event.Envelope {
+// planMessage stores a plan of the batch and makes the fact about it.
+func (s *testCluster) planMessage(held outbox.Held, intents ...planning.PlannedIntent) event.Envelope {
 	s.t.Helper()
-	return s.planMade(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
+	return s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
 }
 
-func (s *site) planMade(held outbox.Held, plan planning.Plan) event.Envelope {
+func (s *testCluster) planMadeMessage(held outbox.Held, plan planning.Plan) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, planning.PlanKind, plan)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.message(event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Plan: ref})
+	return s.newMessage(event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Plan: ref})
 }
 
-// launched admits one intent of n claims, and forgets what was sent.
-func (s *site) launched(id string, n int) {
+// launchIntent admits one intent of n claims, and forgets what was sent.
+func (s *testCluster) launchIntent(id string, n int) {
 	s.t.Helper()
-	held := s.batch()
-	s.handle(s.plan(held, s.planned(held, id, n)), "")
-	s.sent()
+	held := s.startBatch()
+	s.handleMessage(s.planMessage(held, s.planIntent(held, id, n)), "")
+	s.takeSent()
 }
 
-// settled is how an intent ended: with these instances, of those wanted.
-func settled(id string, wanted int, instances ...string) event.LaunchSettled {
+// launchSettled is how an intent ended: with these instances, of those wanted.
+func launchSettled(id string, wanted int, instances ...string) event.LaunchSettled {
 	out := event.LaunchSettled{Intent: id, Wanted: wanted, Spent: true}
 	for _, i := range instances {
 		out.Instances = append(out.Instances, event.Launched{InstanceID: i, ImageID: "ami-1", Offering: offering})
@@ -296,7 +296,7 @@ func settled(id string, wanted int, instances ...string) event.LaunchSettled {
 
 var offering = event.Offering{InstanceType: "m6i.large", Zone: "eu-west-1a", CapacityType: cloud.Spot}
 
-func (s *site) claims() []*karpenter.NodeClaim {
+func (s *testCluster) listClaims() []*karpenter.NodeClaim {
 	s.t.Helper()
 	claims, err := cluster.List[*karpenter.NodeClaim](s.t.Context(), s.Server, cluster.NodeClaims)
 	if err != nil {
@@ -305,10 +305,10 @@ func (s *site) claims() []*karpenter.NodeClaim {
 	return claims
 }
 
-// claim reads one claim; nil when it is gone.
-func (s *site) claim(name string) *karpenter.NodeClaim {
+// getClaim reads one claim; nil when it is gone.
+func (s *testCluster) getClaim(name string) *karpenter.NodeClaim {
 	s.t.Helper()
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if c.Name == name {
 			return c
 		}
@@ -316,11 +316,11 @@ func (s *site) claim(name string) *karpenter.NodeClaim {
 	return nil
 }
 
-// bound tells each claim's instance, "" for none.
-func (s *site) bound() map[string]string {
+// boundInstances tells each claim's instance, "" for none.
+func (s *testCluster) boundInstances() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		out[c.Name] = ""
 		if id, err := c.Instance(); err == nil {
 			out[c.Name] = id.InstanceID
@@ -329,8 +329,8 @@ func (s *site) bound() map[string]string {
 	return out
 }
 
-// join lets the instance's kubelet register a node that is ready.
-func (s *site) join(name, instance string) {
+// joinNode lets the instance's kubelet register a node that is ready.
+func (s *testCluster) joinNode(name, instance string) {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Spec.ProviderID = "aws:///eu-west-1a/" + instance
@@ -339,17 +339,17 @@ func (s *site) join(name, instance string) {
 	s.Seed(node)
 }
 
-// inventory stores what EC2 shows and makes the fact about it.
-func (s *site) inventory(started time.Time, instances ...event.Listed) event.Envelope {
+// inventoryMessage stores what EC2 shows and makes the fact about it.
+func (s *testCluster) inventoryMessage(started time.Time, instances ...event.Listed) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, event.InventoryKind, event.Inventory{Started: started, Instances: instances})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.message(event.InstancesListed{Started: started, Inventory: ref, Count: len(instances)})
+	return s.newMessage(event.InstancesListed{Started: started, Inventory: ref, Count: len(instances)})
 }
 
-func (s *site) unavailable() []planning.Unavailable {
+func (s *testCluster) unavailableOfferings() []planning.Unavailable {
 	s.t.Helper()
 	object, err := s.Get(s.t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableName})
 	if fault.Is(err, fault.Missing) {

@@ -12,10 +12,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// asksToEnd reports whether the end of the instance was asked for.
-func (s *site) asksToEnd(instance string) bool {
+// isTerminationRequested reports whether the end of the instance was asked for.
+func (s *testCluster) isTerminationRequested(instance string) bool {
 	s.t.Helper()
-	for _, e := range s.sent() {
+	for _, e := range s.takeSent() {
 		if ask, err := event.As[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType && ask.InstanceID == instance {
 			return true
 		}
@@ -23,8 +23,8 @@ func (s *site) asksToEnd(instance string) bool {
 	return false
 }
 
-// protect puts a pod on the node that only the node's time removes.
-func (s *site) protect(name string) {
+// addProtectedPod puts a pod on the node that only the node's time removes.
+func (s *testCluster) addProtectedPod(name string) {
 	s.t.Helper()
 	grace := int64(20)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}}}
@@ -39,38 +39,38 @@ func TestDrainEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {
 		name string
-		edit func(s *site)
+		edit func(s *testCluster)
 	}{
-		{"the deadline taken off", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { delete(c.Annotations, key) }) }},
-		{"the deadline made nonsense", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, "now") }) }},
-		{"the deadline put off", func(s *site) {
-			s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
+		{"the deadline taken off", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { delete(c.Annotations, key) }) }},
+		{"the deadline made nonsense", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "now") }) }},
+		{"the deadline put off", func(s *testCluster) {
+			s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
 		}},
-		{"all conditions taken off", func(s *site) { s.editStatus(func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }) }},
-		{"said to be drained", func(s *site) {
-			s.editStatus(func(c *karpenter.NodeClaim) {
+		{"all conditions taken off", func(s *testCluster) { s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }) }},
+		{"said to be drained", func(s *testCluster) {
+			s.editClaimStatus(func(c *karpenter.NodeClaim) {
 				c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrained, Status: metav1.ConditionTrue, Reason: "Mine"}, s.now)
 			})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSite(t)
-			s.running()
-			s.protect("web")
-			e := s.notice(event.SpotInterruption, "i-1", "terminate")
+			s := newTestCluster(t)
+			s.runNode()
+			s.addProtectedPod("web")
+			e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 			over := s.now.Add(2 * time.Minute)
-			s.handle(e, "")
-			s.pass(10 * time.Second)
+			s.handleMessage(e, "")
+			s.advance(10 * time.Second)
 			c.edit(s)
-			s.pass(20 * time.Second)
-			if s.asksToEnd("i-1") {
+			s.advance(20 * time.Second)
+			if s.isTerminationRequested("i-1") {
 				t.Fatal("the instance was to end while its pod ran, before its time")
 			}
 			// The queue delivers the notice again, as it may at any time.
-			s.handle(e, "")
-			s.pass(over.Sub(s.now) + 15*time.Second)
-			if !s.asksToEnd("i-1") {
-				t.Errorf("its time is over, and the instance is not to end: %+v", s.claim("one-0"))
+			s.handleMessage(e, "")
+			s.advance(over.Sub(s.now) + 15*time.Second)
+			if !s.isTerminationRequested("i-1") {
+				t.Errorf("its time is over, and the instance is not to end: %+v", s.getClaim("one-0"))
 			}
 		})
 	}
@@ -79,30 +79,30 @@ func TestDrainEditedByHand(t *testing.T) {
 // A fact that comes ten times, hours late, or with the cluster's name alone has the
 // effect of one, or none.
 func TestDuplicatedAndOldFacts(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	e := s.notice(event.SpotInterruption, "i-1", "terminate")
+	s := newTestCluster(t)
+	s.runNode()
+	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 	want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 	for range 10 {
-		s.handle(e, "")
+		s.handleMessage(e, "")
 		s.now = s.now.Add(7 * time.Second)
 		s.cache.Flush()
-		if got := s.deadline(); got != want {
+		if got := s.terminationDeadline(); got != want {
 			t.Fatalf("the deadline is %s, want %s", got, want)
 		}
 	}
-	gone := s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
+	gone := s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
 	for range 3 {
-		s.handle(gone, "")
+		s.handleMessage(gone, "")
 	}
-	s.pass(time.Minute)
-	if s.node() != nil || s.claim("one-0") != nil {
+	s.advance(time.Minute)
+	if s.getNodeOf() != nil || s.getClaim("one-0") != nil {
 		t.Fatal("the instance is gone, and its node or claim stays")
 	}
 	s.now = s.now.Add(6 * time.Hour)
-	s.handle(e, fault.Foreign)
-	s.handle(gone, "")
-	if len(s.claims()) > 0 {
+	s.handleMessage(e, fault.Foreign)
+	s.handleMessage(gone, "")
+	if len(s.listClaims()) > 0 {
 		t.Error("something came of old facts")
 	}
 }

@@ -21,36 +21,36 @@ import (
 
 // A launch that nobody answered is learned from the inventory.
 func TestInventoryBinds(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 2)
-	shown := []event.Listed{listed("i-1", "one", ""), listed("i-2", "one", ""), listed("i-3", "one", "")}
-	e := s.inventory(s.now, shown...)
-	s.handle(e, "")
-	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.bound()); diff != "" {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	shown := []event.Listed{listedInstance("i-1", "one", ""), listedInstance("i-2", "one", ""), listedInstance("i-3", "one", "")}
+	e := s.inventoryMessage(s.now, shown...)
+	s.handleMessage(e, "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
-	if c := s.claim("one-0"); c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+	if c := s.getClaim("one-0"); c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
 		t.Errorf("it has the labels %v", c.Labels)
 	}
-	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-3"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-3"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 	// The answer that comes after all changes nothing.
-	s.handle(s.message(settled("one", 2, "i-2", "i-1")), "")
-	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.bound()); diff != "" {
+	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-2", "i-1")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // Absence is not death: it takes two inventories, and a node that is not ready.
 func TestAbsence(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	absent := func() string { return s.claim("one-0").Annotations[garbagecollection.AbsentAnnotation] }
+	s := newTestCluster(t)
+	s.runNode()
+	absent := func() string { return s.getClaim("one-0").Annotations[garbagecollection.AbsentAnnotation] }
 	look := func(instances ...event.Listed) {
 		t.Helper()
 		s.now = s.now.Add(time.Minute)
-		s.handle(s.inventory(s.now, instances...), "")
+		s.handleMessage(s.inventoryMessage(s.now, instances...), "")
 	}
 	look()
 	look()
@@ -61,37 +61,37 @@ func TestAbsence(t *testing.T) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
 	})
 	look()
-	if absent() == "" || s.claim("one-0").DeletionTimestamp != nil {
+	if absent() == "" || s.getClaim("one-0").DeletionTimestamp != nil {
 		t.Fatal("one absence is to be noted, and no more")
 	}
-	look(listed("i-1", "one", "one-0"))
+	look(listedInstance("i-1", "one", "one-0"))
 	if absent() != "" {
 		t.Fatal("what came back is still noted as absent")
 	}
 	look()
-	again := s.inventory(s.now)
-	s.handle(again, "")
-	if s.claim("one-0").DeletionTimestamp != nil {
+	again := s.inventoryMessage(s.now)
+	s.handleMessage(again, "")
+	if s.getClaim("one-0").DeletionTimestamp != nil {
 		t.Fatal("the same inventory counted twice")
 	}
 	look()
-	if s.claim("one-0").DeletionTimestamp == nil {
+	if s.getClaim("one-0").DeletionTimestamp == nil {
 		t.Fatal("twice absent and not removed")
 	}
-	s.pass(5 * time.Second)
-	if s.claim("one-0") != nil || s.node() != nil {
+	s.advance(5 * time.Second)
+	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
 		t.Error("claim or node is left")
 	}
 }
 
 func TestShownTerminated(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	dead := listed("i-1", "one", "one-0")
+	s := newTestCluster(t)
+	s.runNode()
+	dead := listedInstance("i-1", "one", "one-0")
 	dead.State = "terminated"
-	s.handle(s.inventory(s.now, dead), "")
-	s.pass(5 * time.Second)
-	if s.claim("one-0") != nil || s.node() != nil {
+	s.handleMessage(s.inventoryMessage(s.now, dead), "")
+	s.advance(5 * time.Second)
+	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
 		t.Error("claim or node is left")
 	}
 }
@@ -100,36 +100,36 @@ func TestShownTerminated(t *testing.T) {
 // alone, and however many an inventory shows, they neither stop a sweep nor let it
 // take more.
 func TestSweepLeavesOthersAlone(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	shown := []event.Listed{listed("i-1", "one", "one-0"), listed("i-orphan", "lost", "")}
+	s := newTestCluster(t)
+	s.runNode()
+	shown := []event.Listed{listedInstance("i-1", "one", "one-0"), listedInstance("i-orphan", "lost", "")}
 	for i := range 40 {
 		shown = append(shown, event.Listed{InstanceID: fmt.Sprintf("i-group%d", i), State: "running", Offering: offering})
 	}
 	s.now = s.now.Add(time.Minute)
-	s.handle(s.inventory(s.now, shown...), "")
-	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-orphan"}, words(s.sent())); diff != "" {
+	s.handleMessage(s.inventoryMessage(s.now, shown...), "")
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-orphan"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 	for i := range 4 {
-		shown = append(shown, listed(fmt.Sprintf("i-lost%d", i), "lost", ""))
+		shown = append(shown, listedInstance(fmt.Sprintf("i-lost%d", i), "lost", ""))
 	}
-	s.handle(s.inventory(s.now, shown...), fault.Denied)
+	s.handleMessage(s.inventoryMessage(s.now, shown...), fault.Denied)
 }
 
 // A sweep that would take too much stops, takes nothing, and is counted.
 func TestSweepStops(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	told := s.countsOf(func(what lifecycle.Counted) bool { return what == lifecycle.SweepsStopped })
-	shown := orphans(4)
+	s := newTestCluster(t)
+	s.runNode()
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	shown := orphanInstances(4)
 	s.now = s.now.Add(time.Minute)
-	s.handle(s.inventory(s.now, append(shown, listed("i-1", "one", "one-0"))...), fault.Denied)
-	if got := s.sent(); len(got) != 0 {
-		t.Errorf("it took %v", words(got))
+	s.handleMessage(s.inventoryMessage(s.now, append(shown, listedInstance("i-1", "one", "one-0"))...), fault.Denied)
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it took %v", typesAndSubjects(got))
 	}
-	s.handle(s.inventory(s.now, append(shown[:3], listed("i-1", "one", "one-0"))...), "")
-	if n := len(s.sent()); n != 3 {
+	s.handleMessage(s.inventoryMessage(s.now, append(shown[:3], listedInstance("i-1", "one", "one-0"))...), "")
+	if n := len(s.takeSent()); n != 3 {
 		t.Errorf("three orphans: %d ends", n)
 	}
 	if diff := cmp.Diff([]string{"sweeps-stopped [] 1"}, *told); diff != "" {
@@ -140,17 +140,17 @@ func TestSweepStops(t *testing.T) {
 // What EC2 shows terminated takes nothing away, and goes while the breaker stands:
 // in a spot storm both occur at once.
 func TestSweepStopsNobodyElse(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	s.now = s.now.Add(time.Minute)
-	dead := listed("i-1", "one", "one-0")
+	dead := listedInstance("i-1", "one", "one-0")
 	dead.State = "terminated"
-	s.handle(s.inventory(s.now, append(orphans(4), dead)...), fault.Denied)
-	if got := s.sent(); len(got) != 0 {
-		t.Errorf("it took %v", words(got))
+	s.handleMessage(s.inventoryMessage(s.now, append(orphanInstances(4), dead)...), fault.Denied)
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it took %v", typesAndSubjects(got))
 	}
-	s.pass(5 * time.Second)
-	if s.claim("one-0") != nil || s.node() != nil {
+	s.advance(5 * time.Second)
+	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
 		t.Error("claim or node of a terminated instance is left")
 	}
 }
@@ -161,28 +161,28 @@ func TestSweepStopsNobodyElse(t *testing.T) {
 func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 	for _, broken := range []string{"bad-0", "bad-1"} {
 		t.Run(broken, func(t *testing.T) {
-			s := newSite(t)
-			s.running()
-			s.launched("bad", 2)
-			s.launched("good", 1)
+			s := newTestCluster(t)
+			s.runNode()
+			s.launchIntent("bad", 2)
+			s.launchIntent("good", 1)
 			s.Change(cluster.NodeClaims, cluster.Key{Name: broken}, func(o cluster.Object) {
 				delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
 			})
-			dead := listed("i-1", "one", "one-0")
+			dead := listedInstance("i-1", "one", "one-0")
 			dead.State = "terminated"
 			s.now = s.now.Add(time.Minute)
-			e := s.inventory(s.now, listed("i-2", "bad", ""), listed("i-3", "bad", ""), listed("i-4", "good", ""), listed("i-9", "lost", ""), dead)
+			e := s.inventoryMessage(s.now, listedInstance("i-2", "bad", ""), listedInstance("i-3", "bad", ""), listedInstance("i-4", "good", ""), listedInstance("i-9", "lost", ""), dead)
 			for range 3 {
-				s.handle(e, fault.Bug)
+				s.handleMessage(e, fault.Bug)
 			}
 			want := map[string]string{"one-0": "i-1", "bad-0": "i-2", "bad-1": "i-3", "good-0": "i-4", broken: ""}
-			if diff := cmp.Diff(want, s.bound()); diff != "" {
+			if diff := cmp.Diff(want, s.boundInstances()); diff != "" {
 				t.Error(diff)
 			}
-			if got := words(s.sent()); !slices.Contains(got, "terminate.requested.v1 instance/i-9") {
+			if got := typesAndSubjects(s.takeSent()); !slices.Contains(got, "terminate.requested.v1 instance/i-9") {
 				t.Errorf("the orphan stays: %v", got)
 			}
-			if s.claim("one-0").DeletionTimestamp == nil {
+			if s.getClaim("one-0").DeletionTimestamp == nil {
 				t.Error("the claim of a terminated instance stays")
 			}
 		})
@@ -192,33 +192,35 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 // The same holds for each kind of write that an inventory leads to: the API server
 // refuses those to one claim, and the others are written.
 func TestInventoryWritesEachClaimByItself(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 3)
-	s.handle(s.message(settled("one", 3, "i-0", "i-1", "i-2")), "")
+	s := newTestCluster(t)
+	s.launchIntent("one", 3)
+	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-0", "i-1", "i-2")), "")
 	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-0", As: fault.Invalid})
-	tagged := func(name string) bool { return s.claim(name).Annotations[karpenter.InstanceTaggedAnnotationKey] != "" }
-	absent := func(name string) bool { return s.claim(name).Annotations[garbagecollection.AbsentAnnotation] != "" }
+	tagged := func(name string) bool {
+		return s.getClaim(name).Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
+	}
+	absent := func(name string) bool { return s.getClaim(name).Annotations[garbagecollection.AbsentAnnotation] != "" }
 	s.now = s.now.Add(2 * time.Minute)
-	s.handle(s.inventory(s.now, listed("i-0", "one", "one-0"), listed("i-1", "one", "one-1"), listed("i-2", "one", "one-2")), fault.Invalid)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-0", "one", "one-0"), listedInstance("i-1", "one", "one-1"), listedInstance("i-2", "one", "one-2")), fault.Invalid)
 	if !tagged("one-1") || !tagged("one-2") {
 		t.Error("no tags are noted behind a claim that cannot be written")
 	}
 	s.now = s.now.Add(2 * time.Minute)
-	s.handle(s.inventory(s.now), fault.Invalid)
+	s.handleMessage(s.inventoryMessage(s.now), fault.Invalid)
 	if !absent("one-1") || !absent("one-2") {
 		t.Error("no absence is noted behind a claim that cannot be written")
 	}
 	s.now = s.now.Add(2 * time.Minute)
-	s.handle(s.inventory(s.now, listed("i-1", "one", "one-1"), listed("i-2", "one", "one-2")), fault.Invalid)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "one-1"), listedInstance("i-2", "one", "one-2")), fault.Invalid)
 	if absent("one-1") || absent("one-2") {
 		t.Error("no return is noted behind a claim that cannot be written")
 	}
 }
 
-func orphans(n int) []event.Listed {
+func orphanInstances(n int) []event.Listed {
 	var out []event.Listed
 	for i := range n {
-		out = append(out, listed(fmt.Sprintf("i-orphan%d", i), "lost", ""))
+		out = append(out, listedInstance(fmt.Sprintf("i-orphan%d", i), "lost", ""))
 	}
 	return out
 }

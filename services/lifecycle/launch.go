@@ -23,67 +23,66 @@ import (
 )
 
 const (
-	// resend is how often an unsettled question is asked again.
-	resend = 30 * time.Second
+	// resendInterval is the interval at which an unanswered request is repeated.
+	resendInterval = 30 * time.Second
 )
 
-// launch lets the claims of a plan that is done be launched, and asks for it. A
-// claim that cannot be written holds up nothing but itself.
-func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
+// launchClaims admits the claims of an executed plan and requests their launch. A claim that
+// cannot be written does not stop the others.
+func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
 	if o.State != outbox.Done {
 		return nil
 	}
-	claims, err := s.claimsNow(ctx, cause, o)
+	claims, err := s.listLaunchClaims(ctx, cause, o)
 	if err != nil {
 		return fmt.Errorf("reading NodeClaims to launch: %w", err)
 	}
 	present := admission.CountPresent(claims)
-	failures := s.do.Each(len(claims), func(i int) error {
-		if !waits(o, claims[i]) {
+	failures := s.executor.ForEach(len(claims), func(i int) error {
+		if !awaitsAdmission(o, claims[i]) {
 			return nil
 		}
 		if !present.Complete(claims[i]) {
-			return s.do.Do(ctx, cause, deletePartial(claims[i]))
+			return s.executor.Execute(ctx, cause, deletePartial(claims[i]))
 		}
-		admitted, err := s.letIn(ctx, cause, claims[i])
+		admitted, err := s.admitClaim(ctx, cause, claims[i])
 		if err == nil {
 			claims[i] = admitted
 		}
 		return err
 	})
-	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
+	return errors.Join(append(failures, s.requestLaunches(ctx, cause, claims))...)
 }
 
-// waits reports whether a claim is to be admitted.
-func waits(o outbox.Outbox, c *karpenter.NodeClaim) bool {
+// awaitsAdmission reports whether the outbox lists the claim and it is not admitted yet.
+func awaitsAdmission(o outbox.Outbox, c *karpenter.NodeClaim) bool {
 	return o.Lists(c.Name) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 }
 
-// deletePartial removes a claim of an intent of which other claims are missing.
+// deletePartial deletes a claim of an intent of which other claims are missing.
 func deletePartial(c *karpenter.NodeClaim) effect.Delete {
 	return effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "other NodeClaims of its launch are gone", Read: c}
 }
 
-// claimsNow reads all claims as they are now, behind a plan, which made some a moment
-// ago that the cache may not show, and in a look when one waits to be admitted. One that
-// the cache does not show yet is there at the next look.
-func (s *Service) claimsNow(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
-	if cause == nil && !slices.ContainsFunc(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return waits(o, c) }) {
+// listLaunchClaims lists all claims from the API server: for a plan, because the cache may not
+// contain the new claims yet, and in a reconcile if a cached claim awaits admission.
+func (s *Service) listLaunchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
+	if cause == nil && !slices.ContainsFunc(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return awaitsAdmission(o, c) }) {
 		return nil, nil
 	}
 	return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 }
 
-// unready says why nothing can be launched for the claim's node class by now, or
-// "". It was ready when the plan was made, so that the cache, which may be
-// behind, is believed only where it says so still.
-func (s *Service) unready(ctx context.Context, c *karpenter.NodeClaim) (string, error) {
+// checkNodeClass returns why the claim's node class cannot launch instances now, or "". The class
+// was ready when the plan was made, and the cache may be stale: it is trusted only if it says
+// Ready.
+func (s *Service) checkNodeClass(ctx context.Context, c *karpenter.NodeClaim) (string, error) {
 	ref := c.Spec.NodeClassRef
 	if ref == nil {
 		return "", nil
 	}
 	key := cluster.Key{Name: ref.Name}
-	if object, found := s.Cache.Get(cluster.NodeClasses, key); found && notReady(object.(*karpenter.EC2NodeClass)) == "" {
+	if object, found := s.Cache.Get(cluster.NodeClasses, key); found && notReadyReason(object.(*karpenter.EC2NodeClass)) == "" {
 		return "", nil
 	}
 	class, err := cluster.Get[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses, key)
@@ -93,10 +92,10 @@ func (s *Service) unready(ctx context.Context, c *karpenter.NodeClaim) (string, 
 	if err != nil {
 		return "", fmt.Errorf("reading the EC2NodeClass of NodeClaim %s: %w", c.Name, err)
 	}
-	return notReady(class), nil
+	return notReadyReason(class), nil
 }
 
-func notReady(class *karpenter.EC2NodeClass) string {
+func notReadyReason(class *karpenter.EC2NodeClass) string {
 	ready, _ := class.Status.Conditions.Get(karpenter.ConditionTypeReady)
 	if ready.Status != metav1.ConditionFalse {
 		return ""
@@ -104,28 +103,27 @@ func notReady(class *karpenter.EC2NodeClass) string {
 	return fmt.Sprintf("EC2NodeClass %q is not ready: %s", class.Name, ready.Message)
 }
 
-// turnedAway lets a claim go for which nothing was launched yet.
-func turnedAway(c *karpenter.NodeClaim, why string, now time.Time) []effect.Effect {
+// rejectClaim returns the effects that delete a claim before anything was launched for it.
+func rejectClaim(c *karpenter.NodeClaim, why string, now time.Time) []effect.Effect {
 	return []effect.Effect{
 		events.NodeClassNotReady.About(cluster.NodeClaims, c, now, "NodeClaim %s event: %s", c.Name, why),
 		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: why},
 	}
 }
 
-// letIn writes down that the claim may be launched, and gives it as it is then;
-// one whose node class is not ready any more goes instead. A swap that was lost
-// leaves it as it was: what is not written may not be launched, for a claim
-// without the mark is let go as one that never was.
-func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
-	why, err := s.unready(ctx, claim)
+// admitClaim marks the claim as admitted and returns it as stored. If its node class is no longer
+// ready, the claim is deleted instead. If the write is lost, the claim stays unmarked: an
+// unmarked claim must not be launched, because it is deleted as one that never was launched.
+func (s *Service) admitClaim(ctx context.Context, cause *event.Envelope, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
+	why, err := s.checkNodeClass(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
 	if why != "" {
-		return claim, s.do.Do(ctx, cause, turnedAway(claim, why, s.Now())...)
+		return claim, s.executor.Execute(ctx, cause, rejectClaim(claim, why, s.Now())...)
 	}
 	marked := claim.DeepCopy()
-	annotate(marked, admission.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
+	annotateObject(marked, admission.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
 	stored, err := s.Client.Update(ctx, marked)
 	if fault.Is(err, fault.Conflict, fault.Missing) {
 		return claim, nil
@@ -136,27 +134,27 @@ func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpe
 	return stored.(*karpenter.NodeClaim), nil
 }
 
-// ask sends launch.requested for every intent that has a claim to be launched,
-// at most once in resend, while all of its claims exist. The same intent is always the same message. A claim
-// whose annotations were broken holds up nothing but itself; a queue that
-// does not answer ends the round, for it would not answer the others either.
-func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
+// requestLaunches sends launch.requested for each intent with a claim to launch, at most once per
+// resendInterval and only while all of its claims exist. The message of an intent is always the
+// same. A claim with invalid annotations does not stop the others. If the queue fails, the
+// remaining requests are not attempted.
+func (s *Service) requestLaunches(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
 	now, admitted := s.Now(), admission.CountAdmitted(claims)
 	var failures []error
 	for _, claim := range claims {
-		if !launchable(claim, now) {
+		if !isLaunchable(claim, now) {
 			continue
 		}
-		request, err := request(claim)
+		request, err := parseLaunchRequest(claim)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		if !admitted.Complete(claim) || !s.due("launch/"+request.Intent, resend) {
+		if !admitted.Complete(claim) || !s.allowAction("launch/"+request.Intent, resendInterval) {
 			continue
 		}
-		if err := s.do.Do(ctx, launchStory(cause, claim), effect.Send{Body: request}); err != nil {
-			s.asked.forget("launch/" + request.Intent)
+		if err := s.executor.Execute(ctx, causeOfLaunch(cause, claim), effect.Send{Body: request}); err != nil {
+			s.throttle.reset("launch/" + request.Intent)
 			failures = append(failures, err)
 			if !fault.Is(err, fault.Bug) {
 				break
@@ -166,14 +164,14 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 	return errors.Join(failures...)
 }
 
-// launchable reports whether the claim's launch is to be asked for now.
-func launchable(c *karpenter.NodeClaim, now time.Time) bool {
+// isLaunchable reports whether the claim's launch is to be requested now.
+func isLaunchable(c *karpenter.NodeClaim, now time.Time) bool {
 	return admission.IsAdmitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
 		now.Sub(c.CreationTimestamp.Time) < nodeclaim.LaunchTimeout
 }
 
-// request reads the launch request off a claim's annotations.
-func request(c *karpenter.NodeClaim) (event.LaunchRequested, error) {
+// parseLaunchRequest reads the launch request from a claim's annotations.
+func parseLaunchRequest(c *karpenter.NodeClaim) (event.LaunchRequested, error) {
 	ref, err := launchspec.ParseRef(c.Annotations[launchspec.IntentRefAnnotation])
 	if err != nil {
 		return event.LaunchRequested{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", c.Name, err)

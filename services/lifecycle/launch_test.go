@@ -19,21 +19,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// picky is an API server that cannot write one claim.
-type picky struct {
+// failingClient is an API server that cannot write one claim.
+type failingClient struct {
 	cluster.Client
 	name string
 	kind fault.Kind
 }
 
-func (p picky) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (p failingClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if o.GetName() == p.name {
 		return nil, fault.F("updating "+p.name, p.kind, "an admission webhook says no")
 	}
 	return p.Client.Update(ctx, o)
 }
 
-func (p picky) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (p failingClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if o.GetName() == p.name {
 		return nil, fault.F("updating the status of "+p.name, p.kind, "an admission webhook says no")
 	}
@@ -42,31 +42,31 @@ func (p picky) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Obje
 
 // A claim that cannot be written holds up no other claim's launch.
 func TestAdmittingOneFails(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	plan := s.plan(held, s.planned(held, "one", 1), s.planned(held, "two", 1))
-	s.start(picky{s.As("lifecycle"), "one-0", fault.Denied})
+	s := newTestCluster(t)
+	held := s.startBatch()
+	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
+	s.startService(failingClient{s.As("lifecycle"), "one-0", fault.Denied})
 	if err := s.svc.Handle(t.Context(), plan); !fault.Is(err, fault.Denied) {
 		t.Errorf("nobody hears of it: %v", err)
 	}
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // A request that nobody could obey holds up no other.
 func TestAskingOneFails(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 1)
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[launchspec.ClaimsAnnotation] = "0"
 	})
-	held := s.batch()
+	held := s.startBatch()
 	s.now = s.now.Add(31 * time.Second)
-	if err := s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "two", 1))); !fault.Is(err, fault.Bug) {
+	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "two", 1))); !fault.Is(err, fault.Bug) {
 		t.Errorf("nobody hears of it: %v", err)
 	}
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -74,31 +74,31 @@ func TestAskingOneFails(t *testing.T) {
 // Nor does a claim that cannot be bound keep the fleet's other instances from
 // theirs, and none is refused before all that came are bound.
 func TestBindingOneFails(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 3)
-	body := settled("one", 3, "i-1", "i-2")
+	s := newTestCluster(t)
+	s.launchIntent("one", 3)
+	body := launchSettled("one", 3, "i-1", "i-2")
 	body.Instances[0].InstanceType = "p5.48xlarge"
-	s.handle(s.message(body), fault.Bug)
-	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "i-2", "one-2": ""}, s.bound()); diff != "" {
+	s.handleMessage(s.newMessage(body), fault.Bug)
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "i-2", "one-2": ""}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if c.DeletionTimestamp != nil {
 			t.Errorf("%s is refused, and an instance may be its own", c.Name)
 		}
 	}
-	if got := s.unavailable(); len(got) != 1 {
+	if got := s.unavailableOfferings(); len(got) != 1 {
 		t.Errorf("beside a claim that cannot be bound the shortage is not written down: %v", got)
 	}
 }
 
-// unreadable is an API server that cannot read one claim.
-type unreadable struct {
+// unreadableClient is an API server that cannot read one claim.
+type unreadableClient struct {
 	cluster.Client
 	name string
 }
 
-func (u unreadable) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+func (u unreadableClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	if key.Name == u.name {
 		return nil, fault.F("reading "+u.name, fault.Denied, "the API server says no")
 	}
@@ -108,34 +108,34 @@ func (u unreadable) Get(ctx context.Context, kind cluster.Kind, key cluster.Key)
 // Nor does a claim that cannot be read by itself keep any claim of a plan from being
 // admitted and launched in a look: they are listed together.
 func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
-	s := newSite(t)
-	held := s.batch()
-	plan := s.plan(held, s.planned(held, "one", 1), s.planned(held, "two", 1))
-	s.crashAt(4, false) // The swap, two claims and the second swap are written.
+	s := newTestCluster(t)
+	held := s.startBatch()
+	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
+	s.crashAtWrite(4, false) // The swap, two claims and the second swap are written.
 	if err := s.svc.Handle(t.Context(), plan); err == nil {
 		t.Fatal("it survived")
 	}
-	s.start(unreadable{s.As("lifecycle"), "one-0"})
+	s.startService(unreadableClient{s.As("lifecycle"), "one-0"})
 	s.cache.Flush()
 	if err := s.svc.Step(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestRefusingOneFails(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 2)
-	s.start(picky{s.As("lifecycle"), "one-0", fault.Denied})
-	s.handle(s.message(settled("one", 2)), fault.Denied)
-	s.restart()
-	s.step()
-	if c := s.claim("one-0"); c == nil || c.DeletionTimestamp != nil {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.startService(failingClient{s.As("lifecycle"), "one-0", fault.Denied})
+	s.handleMessage(s.newMessage(launchSettled("one", 2)), fault.Denied)
+	s.restartService()
+	s.reconcile()
+	if c := s.getClaim("one-0"); c == nil || c.DeletionTimestamp != nil {
 		t.Error("a claim went without the mark that says why")
 	}
-	if c := s.claim("one-1"); c != nil {
+	if c := s.getClaim("one-1"); c != nil {
 		t.Errorf("the other claim is left: %+v", c.ObjectMeta)
 	}
 }
@@ -159,9 +159,9 @@ func TestReasons(t *testing.T) {
 		{"a denial and a shortage", []event.Refusal{short, denied}, "LaunchFailed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
-			s.launched("one", 1)
-			s.handle(s.message(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: test.refusals, Spent: true}), "")
+			s := newTestCluster(t)
+			s.launchIntent("one", 1)
+			s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: test.refusals, Spent: true}), "")
 			var got []string
 			for _, e := range s.Events() {
 				if e.Kind == cluster.NodeClaims {
@@ -178,12 +178,12 @@ func TestReasons(t *testing.T) {
 // A claim that waits until its request has died says meanwhile what was wrong
 // with it.
 func TestLaunchFailed(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 1)
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
 	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation", Message: "no"}}}
-	s.handle(s.message(denied), "")
-	s.step()
-	launched, _ := s.claim("one-0").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
+	s.handleMessage(s.newMessage(denied), "")
+	s.reconcile()
+	launched, _ := s.getClaim("one-0").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 	if launched.Reason != "LaunchFailed" || launched.Message != "launch refused: UnauthorizedOperation no" || launched.Status != "Unknown" {
 		t.Errorf("Launched is %+v", launched)
 	}
@@ -206,7 +206,7 @@ func TestNodeClassNotReady(t *testing.T) {
 		{"gone", "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newTestCluster(t)
 			if test.ready != "" {
 				class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 				class.Status.Conditions = class.Status.Conditions.With(metav1.Condition{
@@ -214,26 +214,26 @@ func TestNodeClassNotReady(t *testing.T) {
 				}, s.now)
 				s.Seed(class)
 			}
-			held := s.batch()
-			intent := s.planned(held, "one", 1)
+			held := s.startBatch()
+			intent := s.planIntent(held, "one", 1)
 			intent.Claims[0].Object.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
-			s.handle(s.plan(held, intent), "")
-			if diff := cmp.Diff(test.want, launches(s.sent())); diff != "" {
+			s.handleMessage(s.planMessage(held, intent), "")
+			if diff := cmp.Diff(test.want, launchTexts(s.takeSent())); diff != "" {
 				t.Error(diff)
 			}
-			s.step()
-			s.step()
+			s.reconcile()
+			s.reconcile()
 			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "NodeClassNotReady" })
-			if gone := s.claim("one-0") == nil; gone != (test.want == nil) || told != gone {
+			if gone := s.getClaim("one-0") == nil; gone != (test.want == nil) || told != gone {
 				t.Errorf("the claim is gone: %t, and somebody was told: %t", gone, told)
 			}
 		})
 	}
 }
 
-// launches are the launches that were asked for.
-func launches(sent []event.Envelope) []string {
-	return slices.DeleteFunc(words(sent), func(w string) bool { return !strings.HasPrefix(w, "launch.") })
+// launchTexts are the launches that were asked for.
+func launchTexts(sent []event.Envelope) []string {
+	return slices.DeleteFunc(typesAndSubjects(sent), func(w string) bool { return !strings.HasPrefix(w, "launch.") })
 }
 
 // missingQueue is a launcher's queue that does not exist.
@@ -246,13 +246,13 @@ func (missingQueue) Send(context.Context, ...queue.Outgoing) error {
 // A launcher's queue that is missing is reported by whatever sends to it: nothing is
 // taken for gone.
 func TestMissingQueueIsReported(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	held := s.batch()
+	s := newTestCluster(t)
+	s.runNode()
+	held := s.startBatch()
 	lost := func(c *lifecycle.Config) { c.Launcher = missingQueue{} }
-	s.start(s.As("lifecycle"), lost)
-	s.handle(s.plan(held, s.planned(held, "two", 1)), fault.Missing)
-	s.handle(s.inventory(s.now, listed("i-1", "one", "one-0"), listed("i-9", "lost", "")), fault.Missing)
+	s.startService(s.As("lifecycle"), lost)
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "two", 1)), fault.Missing)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "one-0"), listedInstance("i-9", "lost", "")), fault.Missing)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,16 @@
-// Package lifecycle writes Kubernetes. It is the one door through which claims
-// and removals pass, and it carries every claim from creation to the moment
-// when EC2 shows its instance terminated.
+// Package lifecycle creates, registers, drains and deletes NodeClaims and their nodes. It is the
+// only service that writes NodeClaims, Nodes and Joist's conditions to the Kubernetes API.
 //
 // The invariants:
 //
-//   - Claims first: there is no launch without a NodeClaim that came through
-//     the door, and the door's answer takes effect by one swap of the outbox.
-//   - A claim is bound to an instance once, by compare-and-swap of its
-//     providerID, and never bound again.
-//   - Absence is not death: a claim goes when EC2 shows its instance terminated,
-//     or when two complete inventories begun well after its launch, and at least
-//     30 s apart, lack it and its node is not ready.
-//   - What must happen is read off the objects each time (Step); messages only
-//     make it happen sooner.
+//   - Every launch has a NodeClaim that was admitted: counted against all limits and committed by
+//     one swap of the outbox.
+//   - A claim is bound to an instance once, by compare-and-swap of its providerID, and is never
+//     bound again.
+//   - An instance that EC2 does not list is not treated as terminated at once. A claim is removed
+//     when EC2 shows its instance terminated, or when two complete inventories, begun well after
+//     its launch and at least 30 s apart, do not contain the instance and its node is not ready.
+//   - Each Step reads the objects and derives what to do. Messages only make it happen sooner.
 package lifecycle
 
 import (
@@ -39,156 +37,158 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
-// Types are the facts that the inbox carries.
+// Types are the message types that the inbox carries.
 var Types = []event.Type{
 	event.PlanMadeType, event.LaunchSettledType, event.InstancesListedType, event.InstanceGoneType,
 	event.NodeNoticedType, event.NodeClassResolvedType, event.NodeClassEnsuredType, event.DisruptionProposedType,
 	event.NodesKeptType,
 }
 
-// Config is what lifecycle is built from.
+// Config is the configuration of a Service.
 type Config struct {
 	Client   cluster.Client
 	Cache    cluster.Cache
 	Blobs    blob.Store
 	Launcher queue.Sender
 	Cluster  event.Cluster
-	// Namespace is Joist's own: the outbox, the leases and the shortages are
-	// there.
+	// Namespace is Joist's namespace. It contains the outbox, the Leases and the ConfigMap of
+	// unavailable offerings.
 	Namespace string
-	// KarpenterNamespace is where Karpenter's Lease is, and KarpenterLease its name
-	// where that is not Karpenter's own choice.
+	// KarpenterNamespace is the namespace of Karpenter's Lease. KarpenterLease is the Lease's
+	// name, empty for Karpenter's default.
 	KarpenterNamespace, KarpenterLease string
-	// Holder tells replicas apart, unless there is one Alone.
+	// Holder is the identity of this replica in its Leases. Alone says that there is only one
+	// replica.
 	Holder string
 	Alone  bool
 	Region string
-	// Settings are those that plans are made with: the watcher's.
+	// Settings are the planning settings of the watcher. Plans are verified with them.
 	Settings planning.Settings
-	// Catalogues keeps the latest catalogue, with which every intent is verified before
-	// it passes. Nil verifies none: that is for tests of something else alone.
+	// Catalogues caches the latest catalogue. Every intent is verified against it before it is
+	// admitted. Nil disables verification and is only for tests.
 	Catalogues *blob.Kept[catalog.Catalogue]
-	// ReservedCapacity is the gate of that name.
+	// ReservedCapacity is the feature gate of that name.
 	ReservedCapacity bool
-	// DryRuns asks for dry runs of each node class, and waits for them.
+	// DryRuns enables dry runs of each EC2NodeClass. Validation waits for their result.
 	DryRuns bool
-	// Repair is when sick nodes are replaced; the zero value is never.
+	// Repair is the policy for replacing unhealthy nodes. The zero value disables node repair.
 	Repair NodeHealth
-	// Gate is which NodePools are deleted only when somebody says so; the zero value
-	// is none.
-	Gate DeletionApproval
-	// PriceLimit is what all claims may cost together, in US dollars an hour; nil is no
+	// DeletionApproval says which NodePools are deleted only after approval. The zero value
+	// requires none.
+	DeletionApproval DeletionApproval
+	// PriceLimit is the highest price of all claims together, in US dollars per hour. Nil is no
 	// limit.
 	PriceLimit *float64
-	// Rebalance is what becomes of nodes that EC2 recommends to rebalance; the zero
-	// value is nothing.
-	Rebalance Rebalance
-	// ZonalShift says that inventories ought to tell of zonal shifts. What they
-	// tell is heeded anyway; with it, ends and tags wait for the first word.
+	// Rebalance is the policy for rebalance recommendations. The zero value ignores them.
+	Rebalance RebalancePolicy
+	// ZonalShift says that inventories are expected to report zonal shifts. Reports are honored
+	// without it too; with it, terminations and tags wait for the first report after a start.
 	ZonalShift bool
-	// CapacityBuffers is the gate of that name.
+	// CapacityBuffers is the feature gate of that name.
 	CapacityBuffers bool
-	// StaticCapacity is the gate of that name.
+	// StaticCapacity is the feature gate of that name.
 	StaticCapacity bool
-	// Parallel is how many writes of a look may be under way at a time; zero is
-	// one, and then they go in a fixed order.
+	// Parallel is the number of concurrent writes of one reconcile. Zero means one; then writes
+	// are made in a fixed order.
 	Parallel int
-	// Rest is how long what nobody touches is not looked at again: claims that run
-	// and whose node is as it was, pools and classes. Zero looks at everything each
-	// time. A large cluster changes all the time, and most of it does not.
+	// Rest is the interval at which unchanged objects are reconciled again: running claims whose
+	// node is unchanged, NodePools and EC2NodeClasses. Zero reconciles everything each time.
 	Rest time.Duration
 	Now  func() time.Time
-	// Count hears of what happens that somebody may watch, from many goroutines; nil
-	// counts nothing.
-	Count func(what Counted, value float64, labels ...string)
-	// Span hears of a part of a story that no message tells: a node that came, or went.
-	// Nil hears nothing.
+	// Count receives each metric, from many goroutines. Nil counts nothing.
+	Count func(what MetricName, value float64, labels ...string)
+	// Span receives parts of a trace that no message represents: a node was initialized, or is
+	// gone. Nil receives nothing.
 	Span func(host.Span)
 }
 
-// Service is lifecycle. News of one instance may be handled beside everything else,
-// and Leads be asked at any time; else the host calls Handle and Step one at a time.
-// Lanes keeps to that.
+// Service is the lifecycle service. Leads and facts about one instance may be called at any time.
+// The host calls Handle for all other facts, and Step, one at a time; ConcurrentHandler ensures
+// that.
 type Service struct {
 	Config
-	do effect.Doer
+	executor effect.Executor
 
 	election *lease.Election
-	// blaming is passed by whoever writes down shortages, which are one object.
-	blaming host.Gate
+	// unavailableMutex serializes writes of the ConfigMap of unavailable offerings.
+	unavailableMutex host.Gate
 
-	// What follows is only memory of when things were last asked; losing it
-	// repeats a question.
-	asked    *asked
-	pods     map[string]podevents.Tracker
-	advised  events.Publisher
-	removals *eviction.Queue
-	// searches are for claims of instances that the cache does not know.
-	searches *batcher.Convoy[*search]
-	// shifts are the zonal shifts that are known; nil until somebody asks.
+	// The fields below are caches. If they are lost, a request is repeated.
+	throttle    *throttle
+	podTrackers map[string]podevents.Tracker
+	publisher   events.Publisher
+	evictions   *eviction.Queue
+	// claimSearches find claims of instances that the cache does not contain.
+	claimSearches *batcher.Convoy[*claimSearch]
+	// shifts are the known zonal shifts. They are nil until they are first needed.
 	shifts *interruption.ShiftState
-	// unclaimed counts the instances that outcomes of launches ended, for which no claim
-	// stands, and calledGone those that a message alone called gone. Inventories are EC2's
-	// own answer and bound by themselves: a message that comes again late, about what ended
-	// long ago, does not stop them.
-	unclaimed, calledGone garbagecollection.Breaker
-	// drift is what claims are compared with for drift.
-	drift drifting
-	// unread is what a look could not read of the pods of nodes that seem empty.
-	unread []error
-	// looked is when the last look began, and whole when the last at everything; looks
-	// says that the last step was one.
-	looked, whole time.Time
-	looks         bool
-	// seen is what each claim's look saw last.
-	seen map[types.UID]sight
-	// tallied is what metrics are counted by.
-	tallied tallied
-	// stories are what messages that a look sends belong to.
-	stories stories
-	// turn is the claim that the next look begins at.
-	turn int
+	// orphanBreaker limits terminations of instances of launch results that have no claim.
+	// goneBreaker limits claims that are marked gone because of a message alone. Inventories have
+	// a limit of their own, so that a late duplicate message does not block them.
+	orphanBreaker, goneBreaker garbagecollection.Breaker
+	// drift is the state of drift detection.
+	drift driftState
+	// podReadErrors are the errors of reading pods of nodes that seem empty, in this reconcile.
+	podReadErrors []error
+	// lastReconcile is when the last reconcile began, and lastFullReconcile the last one of all
+	// objects. reconciled says that the last Step reconciled.
+	lastReconcile, lastFullReconcile time.Time
+	reconciled                       bool
+	// lastSeen is each claim and its node in the last reconcile.
+	lastSeen map[types.UID]claimSnapshot
+	// metricState is the state from which metrics are derived.
+	metricState metricState
+	// traces are the causes of the messages that a reconcile sends.
+	traces traceCauses
+	// claimOffset is the index of the claim with which the next reconcile begins.
+	claimOffset int
 }
 
-// New makes the service.
+// New returns a Service.
 func New(config Config) *Service {
-	var teller *effect.Teller
+	var teller *effect.EventQueue
 	if config.Parallel > 1 {
-		teller = effect.NewTeller(config.Client)
+		teller = effect.NewEventQueue(config.Client)
 	}
 	s := &Service{
 		Config: config,
-		do: effect.Doer{
-			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Teller: teller,
+		executor: effect.Executor{
+			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Events: teller,
 			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
 		},
 		election: lease.Elect(lease.Candidate{
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Alone: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		blaming:  host.NewGate(),
-		asked:    newAsked(config.Now),
-		removals: eviction.New(config.Parallel, config.Now),
-		pods:     map[string]podevents.Tracker{},
+		unavailableMutex: host.NewGate(),
+		throttle:         newThrottle(config.Now),
+		evictions:        eviction.New(config.Parallel, config.Now),
+		podTrackers:      map[string]podevents.Tracker{},
 	}
-	s.searches = batcher.New(batcher.Options[*search]{Items: Inbox, Call: s.among})
-	s.do.Deleted, s.do.Story = s.tallied.deleted, s.storyOf
+	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{Items: MaxInFlight, Call: s.searchAllClaims})
+	s.executor.OnClaimDeleted, s.executor.CauseOf = s.metricState.recordDeletion, s.causeOfMessage
 	return s
 }
 
-// Leads reports whether this replica may act: it holds its own Lease, and
-// Karpenter's as well.
+// Leads reports whether this replica may act: it holds Joist's Lease and Karpenter's.
 func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return s.election.Leads(ctx, s.Client, s.Now())
 }
 
-// Renew renews the Leases of a replica that leads, if that is due. The host calls it every
-// lease.RetryPeriod, also during Step and Handle, which end once the Leases are lost.
+// Renew renews the Leases of the leader when that is due. The host calls it every
+// lease.RetryPeriod, also during Step and Handle, which end when the Leases are lost.
 func (s *Service) Renew(ctx context.Context) error {
 	return s.election.Renew(ctx, s.Client, s.Now())
 }
 
-// Handle takes one fact from the inbox.
+// Release releases this service's own Lease, so that another replica can lead at once after
+// this one has stopped. Karpenter's Lease expires by itself, because the watcher may still
+// act under it.
+func (s *Service) Release(ctx context.Context) error {
+	return s.election.Release(ctx, s.Client)
+}
+
+// Handle handles one message of the inbox. On a standby replica it returns fault.Retry.
 func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 	leads, err := s.Leads(ctx)
 	if err != nil {
@@ -197,34 +197,36 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 	if !leads {
 		return fault.F("handling "+string(e.Type), fault.Retry, "another replica leads")
 	}
-	return s.election.Act(ctx, func(ctx context.Context) error { return s.handle(ctx, e) })
+	return s.election.Act(ctx, func(ctx context.Context) error { return s.handleAsLeader(ctx, e) })
 }
 
-// handle takes one fact as the replica that leads.
-func (s *Service) handle(ctx context.Context, e event.Envelope) error {
+// handleAsLeader handles one message on the leader.
+func (s *Service) handleAsLeader(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.PlanMadeType:
-		return host.Body(ctx, s.admit, e)
+		return host.Body(ctx, s.handlePlanMade, e)
 	case event.LaunchSettledType:
-		return host.Body(ctx, s.settle, e)
+		return host.Body(ctx, s.handleLaunchSettled, e)
 	case event.InstancesListedType:
-		return host.Body(ctx, s.listed, e)
+		return host.Body(ctx, s.handleInstancesListed, e)
 	case event.InstanceGoneType:
-		return host.Body(ctx, s.gone, e)
+		return host.Body(ctx, s.handleInstanceGone, e)
 	case event.NodeNoticedType:
-		return host.Body(ctx, s.noticed, e)
+		return host.Body(ctx, s.handleNodeNoticed, e)
 	case event.NodeClassResolvedType:
-		return host.Body(ctx, s.resolved, e)
+		return host.Body(ctx, s.handleNodeClassResolved, e)
 	case event.NodeClassEnsuredType:
-		return host.Body(ctx, s.ensured, e)
+		return host.Body(ctx, s.handleNodeClassEnsured, e)
 	case event.DisruptionProposedType:
-		return host.Body(ctx, s.proposed, e)
+		return host.Body(ctx, s.handleDisruptionProposed, e)
 	case event.NodesKeptType:
-		return host.Body(ctx, s.publishKept, e)
+		return host.Body(ctx, s.handleNodesKept, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not know the type")
 	}
 }
 
-// due reports whether a question may be asked again, and notes that it was.
-func (s *Service) due(key string, every time.Duration) bool { return s.asked.due(key, every) }
+// allowAction reports whether an action may be repeated, and records it if so.
+func (s *Service) allowAction(key string, every time.Duration) bool {
+	return s.throttle.allow(key, every)
+}

@@ -15,97 +15,99 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// What is counted of claims, nodes and NodePools, with labels in brackets. Those
-// of package tally are documented there.
+// Metrics of claims, nodes and NodePools, with labels in brackets. Those of package metrics are
+// documented there.
 const (
-	ClaimsCreated    = Counted(metrics.Created)
-	NodesCreated     = Counted(metrics.Registered)
-	Initialized      = Counted(metrics.Initialized)
-	ClaimsDisrupted  = Counted(metrics.Disrupted)
-	ClaimsTerminated = Counted(metrics.Terminated)
-	ClaimTermination = Counted(metrics.ClaimTermination)
-	NodesTerminated  = Counted(metrics.NodeTerminated)
-	NodeTermination  = Counted(metrics.NodeTermination)
-	Overdue          = Counted(metrics.Overdue)
-	// SweepsStopped counts the removals that a breaker refused: of an inventory, of messages
-	// within ten minutes, or of Nodes without a NodeClaim.
-	SweepsStopped Counted = "sweeps-stopped"
-	// Usage is what the claims of a NodePool have of a resource [resource, NodePool].
-	Usage Counted = "usage"
-	// Limit is what they may have of it [resource, NodePool].
-	Limit Counted = "limit"
-	// Cost is what they were bought for, in US dollars an hour [NodePool].
-	Cost Counted = "cost"
+	ClaimsCreated    = MetricName(metrics.Created)
+	NodesCreated     = MetricName(metrics.Registered)
+	Initialized      = MetricName(metrics.Initialized)
+	ClaimsDisrupted  = MetricName(metrics.Disrupted)
+	ClaimsTerminated = MetricName(metrics.Terminated)
+	ClaimTermination = MetricName(metrics.ClaimTermination)
+	NodesTerminated  = MetricName(metrics.NodeTerminated)
+	NodeTermination  = MetricName(metrics.NodeTermination)
+	Overdue          = MetricName(metrics.Overdue)
+	// GarbageCollectionStopped counts the removals that a breaker rejected: of an inventory, of
+	// messages within ten minutes, or of Nodes without a NodeClaim.
+	GarbageCollectionStopped MetricName = "sweeps-stopped"
+	// Usage is the NodePool's usage of a resource [resource, NodePool].
+	Usage MetricName = "usage"
+	// Limit is the NodePool's limit of a resource [resource, NodePool].
+	Limit MetricName = "limit"
+	// Cost is the price of the NodePool's claims, in US dollars per hour [NodePool].
+	Cost MetricName = "cost"
 )
 
-// tallied is what is remembered to count by.
-type tallied struct {
+// metricState is the state from which metrics are derived.
+type metricState struct {
 	mu sync.Mutex
-	// whys are what claims were deleted for. News is handled beside looks.
-	whys map[types.UID]string
-	// gauges are those that were told, so that what is no more is told, too.
+	// deletionReasons are why claims were deleted. Messages are handled concurrently with
+	// reconciles.
+	deletionReasons map[types.UID]string
+	// gauges are the published series, so that series which end are published as NaN.
 	gauges map[string][]string
 }
 
-// deleted hears of each claim that is deleted.
-func (t *tallied) deleted(uid types.UID, why string) {
+// recordDeletion records why a claim is deleted; the first reason wins.
+func (t *metricState) recordDeletion(uid types.UID, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.whys == nil {
-		t.whys = map[types.UID]string{}
+	if t.deletionReasons == nil {
+		t.deletionReasons = map[types.UID]string{}
 	}
-	if _, known := t.whys[uid]; !known {
-		t.whys[uid] = why
+	if _, known := t.deletionReasons[uid]; !known {
+		t.deletionReasons[uid] = why
 	}
 }
 
-func (t *tallied) why(uid types.UID) (string, bool) {
+func (t *metricState) deletionReason(uid types.UID) (string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	why, ours := t.whys[uid]
+	why, ours := t.deletionReasons[uid]
 	return why, ours
 }
 
-// forget drops what was remembered of claims that are no more.
-func (t *tallied) forget(before, now map[types.UID]sight) {
+// removeMissing drops the reasons of claims that no longer exist.
+func (t *metricState) removeMissing(before, now map[types.UID]claimSnapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for uid := range before {
 		if _, still := now[uid]; !still {
-			delete(t.whys, uid)
+			delete(t.deletionReasons, uid)
 		}
 	}
 }
 
-// tally counts what happened since the look before. The first look of a leader knows of
-// none before, and counts nothing: what is there was counted by another.
-func (s *Service) tally(before map[types.UID]sight, w world) {
+// countChanges counts the changes since the last reconcile. The first reconcile of a leader
+// counts nothing, because the previous leader counted what exists.
+func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterState) {
 	if before != nil {
-		looks := metrics.Snapshots{Before: sights(before), Now: sights(s.seen), At: s.looked, Why: s.tallied.why}
+		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason}
 		for _, c := range looks.CountChanges() {
-			s.count(Counted(c.Kind), c.Value, c.Labels...)
-			s.narrate(c, cmp.Or(s.seen[c.Claim].claim, before[c.Claim].claim))
+			s.emitMetric(MetricName(c.Kind), c.Value, c.Labels...)
+			s.recordSpan(c, cmp.Or(s.lastSeen[c.Claim].claim, before[c.Claim].claim))
 		}
-		s.tallied.forget(before, s.seen)
-		s.stories.forget(before, s.seen, s.looked)
+		s.metricState.removeMissing(before, s.lastSeen)
+		s.traces.removeMissing(before, s.lastSeen, s.lastReconcile)
 	}
-	if w.whole {
+	if w.isFull {
 		for name := range w.pools {
-			// Of a series that begins with 1 an alarm does not see that it rose.
-			s.count(Overdue, 0, name)
+			// An alarm does not detect an increase of a series that begins with 1.
+			s.emitMetric(Overdue, 0, name)
 		}
-		s.gauge(gauges(w))
+		s.publishGauges(collectGauges(w))
 	}
 }
 
-// retire forgets what a leader knew: another counts now, and the gauges would stand still.
-func (s *Service) retire() {
-	s.seen = nil
-	s.stories.drop()
-	s.gauge(nil)
+// stopLeading drops the metric state when another replica leads, so that gauges do not stay at
+// their last value.
+func (s *Service) stopLeading() {
+	s.lastSeen = nil
+	s.traces.clear()
+	s.publishGauges(nil)
 }
 
-func sights(from map[types.UID]sight) map[types.UID]metrics.ClaimAndNode {
+func claimsAndNodes(from map[types.UID]claimSnapshot) map[types.UID]metrics.ClaimAndNode {
 	out := make(map[types.UID]metrics.ClaimAndNode, len(from))
 	for uid, s := range from {
 		out[uid] = metrics.ClaimAndNode{Claim: s.claim, Node: s.node}
@@ -113,18 +115,18 @@ func sights(from map[types.UID]sight) map[types.UID]metrics.ClaimAndNode {
 	return out
 }
 
-// gauged is what one gauge shows.
-type gauged struct {
+// gaugeValue is the value of one gauge series.
+type gaugeValue struct {
 	labels []string
 	value  float64
 }
 
-// gauges are what NodePools have, may have, and cost.
-func gauges(w world) []gauged {
-	var all []gauged
-	resources := func(what Counted, pool string, list corev1.ResourceList) {
+// collectGauges returns usage, limits and cost of the NodePools.
+func collectGauges(w clusterState) []gaugeValue {
+	var all []gaugeValue
+	resources := func(what MetricName, pool string, list corev1.ResourceList) {
 		for name, q := range list {
-			all = append(all, gauged{[]string{string(what), karpenter.MetricResource(name), pool}, q.AsApproximateFloat64()})
+			all = append(all, gaugeValue{[]string{string(what), karpenter.MetricResource(name), pool}, q.AsApproximateFloat64()})
 		}
 	}
 	for name, pool := range w.pools {
@@ -138,23 +140,23 @@ func gauges(w world) []gauged {
 		}
 	}
 	for pool := range w.pools {
-		all = append(all, gauged{[]string{string(Cost), pool}, costs[pool]})
+		all = append(all, gaugeValue{[]string{string(Cost), pool}, costs[pool]})
 	}
 	return all
 }
 
-// gauge tells these, and that those are no more which were told before and are not
-// among them.
-func (s *Service) gauge(all []gauged) {
-	before := s.tallied.gauges
-	s.tallied.gauges = make(map[string][]string, len(all))
+// publishGauges publishes the values, and NaN for series that were published before and no longer
+// exist.
+func (s *Service) publishGauges(all []gaugeValue) {
+	before := s.metricState.gauges
+	s.metricState.gauges = make(map[string][]string, len(all))
 	for _, g := range all {
 		key := strings.Join(g.labels, "\x00")
-		s.tallied.gauges[key] = g.labels
+		s.metricState.gauges[key] = g.labels
 		delete(before, key)
-		s.count(Counted(g.labels[0]), g.value, g.labels[1:]...)
+		s.emitMetric(MetricName(g.labels[0]), g.value, g.labels[1:]...)
 	}
 	for _, labels := range before {
-		s.count(Counted(labels[0]), math.NaN(), slices.Clone(labels[1:])...)
+		s.emitMetric(MetricName(labels[0]), math.NaN(), slices.Clone(labels[1:])...)
 	}
 }

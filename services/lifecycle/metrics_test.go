@@ -21,23 +21,23 @@ import (
 // A claim's whole life, each step counted once, under a notice that comes too late for
 // its pod.
 func TestALifeIsCounted(t *testing.T) {
-	s := newSite(t)
-	told := s.countsOf(func(what lifecycle.Counted) bool {
-		return !slices.Contains([]lifecycle.Counted{lifecycle.Usage, lifecycle.Limit, lifecycle.Cost}, what)
+	s := newTestCluster(t)
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool {
+		return !slices.Contains([]lifecycle.MetricName{lifecycle.Usage, lifecycle.Limit, lifecycle.Cost}, what)
 	})
-	s.step()
-	s.running()
-	counted(t, "it runs", told, "claims-created [provisioned default false] 1", "nodes-created [default eu-west-1a] 1", "initialized [default] 4")
-	s.pod("web")
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-	s.pass(5 * time.Second)
-	counted(t, "it is noticed", told, "claims-disrupted [spot_interrupted default spot] 1")
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-	s.pass(2 * time.Minute)
-	counted(t, "its time is over", told, "overdue [default] 1")
-	s.handle(s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
-	s.pass(5 * time.Second)
-	if s.claim("one-0") != nil {
+	s.reconcile()
+	s.runNode()
+	expectCounts(t, "it runs", told, "claims-created [provisioned default false] 1", "nodes-created [default eu-west-1a] 1", "initialized [default] 4")
+	s.addPodTo("web")
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	s.advance(5 * time.Second)
+	expectCounts(t, "it is noticed", told, "claims-disrupted [spot_interrupted default spot] 1")
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	s.advance(2 * time.Minute)
+	expectCounts(t, "its time is over", told, "overdue [default] 1")
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.advance(5 * time.Second)
+	if s.getClaim("one-0") != nil {
 		t.Fatal("the claim is still there")
 	}
 	var what []string
@@ -54,12 +54,12 @@ func TestALifeIsCounted(t *testing.T) {
 // A new process counts nothing of what was there before it, and one that leads no more
 // shows no gauges and, when it leads again, does not count what another saw.
 func TestOnlyTheLeaderCounts(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	told := s.countsOf(func(what lifecycle.Counted) bool { return what != lifecycle.Usage })
-	s.pass(time.Second)
-	counted(t, "another counted this", told, "cost [default] 0.0301")
-	if !s.svc.Looked() {
+	s := newTestCluster(t)
+	s.runNode()
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what != lifecycle.Usage })
+	s.advance(time.Second)
+	expectCounts(t, "another counted this", told, "cost [default] 0.0301")
+	if !s.svc.Reconciled() {
 		t.Error("the leader's steps are no looks")
 	}
 	held := func(by string) {
@@ -74,48 +74,48 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 		}
 	}
 	held("pod-2")
-	s.pass(10 * time.Second)
+	s.advance(10 * time.Second)
 	*told = slices.Compact(*told) // The Lease is looked at now and then.
-	counted(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
-	if s.svc.Looked() {
+	expectCounts(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
+	if s.svc.Reconciled() {
 		t.Error("the steps of who does not lead count as looks")
 	}
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	held("pod-1")
-	s.pass(10 * time.Second)
+	s.advance(10 * time.Second)
 	if !slices.Contains(*told, "cost [default] 0.0301") {
 		t.Fatalf("it does not lead: %v", *told)
 	}
 	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, "cost") })
-	counted(t, "it leads again", told)
+	expectCounts(t, "it leads again", told)
 }
 
 // NodePools tell what they have, may have and cost; what they lose is not shown on.
 func TestPoolsAreGauged(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	told := s.countsOf(func(what lifecycle.Counted) bool { return what == lifecycle.Limit || what == lifecycle.Cost })
-	s.changePool(func(np *karpenter.NodePool) {
+	s := newTestCluster(t)
+	s.runNode()
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.Limit || what == lifecycle.Cost })
+	s.updatePool(func(np *karpenter.NodePool) {
 		np.Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2500m"), "nvidia.com/gpu": resource.MustParse("2")}
 	})
-	c := s.claim("one-0")
+	c := s.getClaim("one-0")
 	c.Annotations[planning.PriceAnnotation] = "0.25"
 	if _, err := s.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(time.Second)
+	s.advance(time.Second)
 	slices.Sort(*told)
-	counted(t, "limits and cost", told, "cost [default] 0.25", "limit [cpu default] 2.5", "limit [nvidia.com/gpu default] 2")
-	s.changePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
-	s.pass(time.Second)
+	expectCounts(t, "limits and cost", told, "cost [default] 0.25", "limit [cpu default] 2.5", "limit [nvidia.com/gpu default] 2")
+	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
+	s.advance(time.Second)
 	slices.Sort(*told)
-	counted(t, "the limits are gone", told, "cost [default] 0.25", "limit [cpu default] NaN", "limit [nvidia.com/gpu default] NaN")
+	expectCounts(t, "the limits are gone", told, "cost [default] 0.25", "limit [cpu default] NaN", "limit [nvidia.com/gpu default] NaN")
 	if err := s.Delete(t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(2 * time.Second)
+	s.advance(2 * time.Second)
 	if !slices.Contains(*told, "cost [default] NaN") {
 		t.Errorf("the pool is gone, and it counts %v", *told)
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// trying is a site whose lifecycle waits for dry runs.
-func trying(t *testing.T) *site {
+// withDryRuns is a site whose lifecycle waits for dry runs.
+func withDryRuns(t *testing.T) *testCluster {
 	t.Helper()
-	s := newSite(t)
+	s := newTestCluster(t)
 	s.svc = lifecycle.New(lifecycle.Config{
-		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
+		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		ReservedCapacity: true, DryRuns: true, Now: func() time.Time { return s.now },
 	})
 	return s
 }
 
-// lastAsk is the last question about a node class.
-func (s *site) lastAsk() event.NodeClassEnsure {
+// lastEnsureRequest is the last question about a node class.
+func (s *testCluster) lastEnsureRequest() event.NodeClassEnsure {
 	s.t.Helper()
-	sent := s.sent()
+	sent := s.takeSent()
 	for _, e := range slices.Backward(sent) {
 		if e.Type == event.NodeClassEnsureType {
 			ask, err := event.As[event.NodeClassEnsure](e)
@@ -44,33 +44,33 @@ func (s *site) lastAsk() event.NodeClassEnsure {
 	return event.NodeClassEnsure{}
 }
 
-func (s *site) status(kind string) metav1.Condition {
+func (s *testCluster) classStatus(kind string) metav1.Condition {
 	s.t.Helper()
-	c, _ := s.stored().Status.Conditions.Get(kind)
+	c, _ := s.getNodeClass().Status.Conditions.Get(kind)
 	return c
 }
 
 // A class with a role: the profile first, then dry runs of what is resolved, then
 // it is ready; and both are looked at again at their times.
 func TestDryRuns(t *testing.T) {
-	s := trying(t)
-	class := s.class("node")
-	s.step()
-	ask := s.lastAsk()
+	s := withDryRuns(t)
+	class := s.addNodeClass("node")
+	s.reconcile()
+	ask := s.lastEnsureRequest()
 	if len(ask.Class) > 0 || ask.Generation != class.Generation {
 		t.Fatalf("asked %+v before anything is resolved", ask)
 	}
 	answer := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Generation: class.Generation, Asked: s.now}
-	s.handle(s.message(answer), "")
-	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "DependenciesNotReady" || !strings.Contains(c.Message, "SubnetsReady") {
+	s.handleMessage(s.newMessage(answer), "")
+	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "DependenciesNotReady" || !strings.Contains(c.Message, "SubnetsReady") {
 		t.Fatalf("before anything is resolved: %+v", c)
 	}
-	s.handle(s.resolved(s.stored()), "")
-	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "AwaitingReconciliation" {
+	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
+	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "AwaitingReconciliation" {
 		t.Fatalf("before the dry runs: %+v", c)
 	}
-	s.step()
-	ask = s.lastAsk()
+	s.reconcile()
+	ask = s.lastEnsureRequest()
 	var tried karpenter.EC2NodeClass
 	if err := json.Unmarshal(ask.Class, &tried); err != nil || ask.Tenancy != "" || tried.Name != "default" || tried.Spec.Role != "node" ||
 		len(tried.Status.Subnets) != 1 || len(tried.Status.Conditions) != 0 {
@@ -78,31 +78,31 @@ func TestDryRuns(t *testing.T) {
 	}
 	answer.Validated = true
 	answer.Invalid = &event.Problem{Condition: "ValidationSucceeded", Reason: event.CreateFleetAuthCheckFailed, Message: "allow ec2:CreateFleet"}
-	s.handle(s.message(answer), "")
-	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionFalse || c.Reason != event.CreateFleetAuthCheckFailed || c.Message != "allow ec2:CreateFleet" {
+	s.handleMessage(s.newMessage(answer), "")
+	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionFalse || c.Reason != event.CreateFleetAuthCheckFailed || c.Message != "allow ec2:CreateFleet" {
 		t.Fatalf("after a refusal: %+v", c)
 	}
-	if s.asksWithin(59*time.Second) != 0 || s.asksWithin(2*time.Second) != 1 {
+	if s.requestsWithin(59*time.Second) != 0 || s.requestsWithin(2*time.Second) != 1 {
 		t.Error("what was refused is not tried again after a minute")
 	}
 	answer.Invalid = nil
-	s.handle(s.message(answer), "")
-	if !s.stored().Status.Conditions.True("Ready") {
-		t.Fatalf("it is not ready: %+v", s.stored().Status.Conditions)
+	s.handleMessage(s.newMessage(answer), "")
+	if !s.getNodeClass().Status.Conditions.True("Ready") {
+		t.Fatalf("it is not ready: %+v", s.getNodeClass().Status.Conditions)
 	}
-	s.asksWithin(time.Second)
-	if n := s.asksWithin(9 * time.Minute); n != 0 {
+	s.requestsWithin(time.Second)
+	if n := s.requestsWithin(9 * time.Minute); n != 0 {
 		t.Errorf("asked %d times in nine minutes", n)
 	}
-	if n := s.asksWithin(time.Minute + time.Second); n != 1 {
+	if n := s.requestsWithin(time.Minute + time.Second); n != 1 {
 		t.Errorf("asked %d times in the tenth", n)
 	}
 }
 
 // Dry runs ask for dedicated instances if a NodePool of the class allows them.
 func TestDryRunsOfDedicatedInstances(t *testing.T) {
-	s := trying(t)
-	class := s.class("node")
+	s := withDryRuns(t)
+	class := s.addNodeClass("node")
 	for name, of := range map[string]string{"dedicated": class.Name, "elsewhere": "another"} {
 		pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: of}
@@ -114,23 +114,23 @@ func TestDryRunsOfDedicatedInstances(t *testing.T) {
 		}
 		s.Seed(pool)
 	}
-	s.step()
-	s.handle(s.message(event.NodeClassEnsured{
-		Name: class.Name, UID: string(class.UID), Role: "node", Profile: s.lastAsk().Profile, Generation: class.Generation, Asked: s.now,
+	s.reconcile()
+	s.handleMessage(s.newMessage(event.NodeClassEnsured{
+		Name: class.Name, UID: string(class.UID), Role: "node", Profile: s.lastEnsureRequest().Profile, Generation: class.Generation, Asked: s.now,
 	}), "")
-	s.handle(s.resolved(s.stored()), "")
-	s.step()
-	if ask := s.lastAsk(); len(ask.Class) == 0 || ask.Tenancy != "dedicated" {
+	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
+	s.reconcile()
+	if ask := s.lastEnsureRequest(); len(ask.Class) == 0 || ask.Tenancy != "dedicated" {
 		t.Errorf("asked for tenancy %q with %d bytes of the class", ask.Tenancy, len(ask.Class))
 	}
 }
 
-// asksWithin lets time pass and counts the questions about node classes.
-func (s *site) asksWithin(d time.Duration) int {
+// requestsWithin lets time pass and counts the questions about node classes.
+func (s *testCluster) requestsWithin(d time.Duration) int {
 	s.t.Helper()
-	s.pass(d)
+	s.advance(d)
 	count := 0
-	for _, e := range s.sent() {
+	for _, e := range s.takeSent() {
 		if e.Type == event.NodeClassEnsureType {
 			count++
 		}
@@ -140,17 +140,17 @@ func (s *site) asksWithin(d time.Duration) int {
 
 // a profile of the user's own is tried with, and never touched.
 func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
-	s := trying(t)
-	class := s.class("")
-	s.handle(s.resolved(class), "")
-	s.step()
-	if ask := s.lastAsk(); ask.Role != "" || ask.Profile != "mine" || len(ask.Class) == 0 {
+	s := withDryRuns(t)
+	class := s.addNodeClass("")
+	s.handleMessage(s.resolvedMessage(class), "")
+	s.reconcile()
+	if ask := s.lastEnsureRequest(); ask.Role != "" || ask.Profile != "mine" || len(ask.Class) == 0 {
 		t.Fatalf("asked %+v", ask)
 	}
-	s.handle(s.message(event.NodeClassEnsured{
+	s.handleMessage(s.newMessage(event.NodeClassEnsured{
 		Name: class.Name, UID: string(class.UID), Profile: "mine", Generation: class.Generation, Validated: true, Asked: s.now,
 	}), "")
-	if got := s.stored().Status; !got.Conditions.True("Ready") || got.InstanceProfile != "mine" {
+	if got := s.getNodeClass().Status; !got.Conditions.True("Ready") || got.InstanceProfile != "mine" {
 		t.Errorf("the status is %+v", got)
 	}
 }
@@ -159,14 +159,14 @@ func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 // of the one that was made for it, until that is said to be over; one that never
 // had a role asks for nothing.
 func TestFromRoleToProfile(t *testing.T) {
-	s := newSite(t)
-	class := s.class("node")
+	s := newTestCluster(t)
+	class := s.addNodeClass("node")
 	managed := class.Annotations["joist.sh/instance-profile"]
 	if managed == "" {
 		t.Fatal("what is made for it is not written down before it is asked for")
 	}
-	s.step()
-	if ask := s.lastAsk(); ask.Profile != managed || ask.Former != "" {
+	s.reconcile()
+	if ask := s.lastEnsureRequest(); ask.Profile != managed || ask.Former != "" {
 		t.Fatalf("asked %+v", ask)
 	}
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
@@ -174,22 +174,22 @@ func TestFromRoleToProfile(t *testing.T) {
 		o.(*karpenter.EC2NodeClass).Spec.Role, o.(*karpenter.EC2NodeClass).Spec.InstanceProfile = "", &mine
 		o.(*karpenter.EC2NodeClass).Generation++
 	})
-	s.step()
-	ask := s.lastAsk()
+	s.reconcile()
+	ask := s.lastEnsureRequest()
 	if ask.Role != "" || ask.Profile != "mine" || ask.Former != managed || ask.Delete {
 		t.Fatalf("asked %+v", ask)
 	}
 	answer := event.NodeClassEnsured{Name: "default", UID: string(class.UID), Profile: "mine", Generation: ask.Generation, Asked: s.now}
-	s.handle(s.message(answer), "")
-	if n := s.asksWithin(16 * time.Minute); n != 1 {
+	s.handleMessage(s.newMessage(answer), "")
+	if n := s.requestsWithin(16 * time.Minute); n != 1 {
 		t.Errorf("asked %d times in a quarter of an hour while it is there", n)
 	}
 	answer.Retired, answer.Asked = true, s.now
-	s.handle(s.message(answer), "")
-	if got := s.stored(); got.Annotations["joist.sh/instance-profile"] != "" {
+	s.handleMessage(s.newMessage(answer), "")
+	if got := s.getNodeClass(); got.Annotations["joist.sh/instance-profile"] != "" {
 		t.Errorf("annotations %v", got.Annotations)
 	}
-	if n := s.asksWithin(time.Hour); n != 0 {
+	if n := s.requestsWithin(time.Hour); n != 0 {
 		t.Errorf("asked %d times though nothing is left", n)
 	}
 }
@@ -197,8 +197,8 @@ func TestFromRoleToProfile(t *testing.T) {
 // the hash is written with what is resolved, and claims whose hash is of
 // another version take it over, unless they have drifted.
 func TestHash(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 2)
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
 	for i, name := range []string{"one-0", "one-1"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			claim := o.(*karpenter.NodeClaim)
@@ -211,26 +211,26 @@ func TestHash(t *testing.T) {
 			}
 		})
 	}
-	class := s.class("")
+	class := s.addNodeClass("")
 	answer := event.NodeClassResolved{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Hash: "123"}
-	s.handle(s.message(answer), "")
-	got := s.stored()
+	s.handleMessage(s.newMessage(answer), "")
+	got := s.getNodeClass()
 	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
 		t.Errorf("annotations %v", got.Annotations)
 	}
 	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
 		t.Error("the status was not written beside")
 	}
-	s.step()
+	s.reconcile()
 	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {
-		a := s.claim(name).Annotations
+		a := s.getClaim(name).Annotations
 		if a[karpenter.EC2NodeClassHashAnnotationKey] != want || a[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
 			t.Errorf("%s: annotations %v", name, a)
 		}
 	}
 	answer.Hash = ""
 	version := s.Version()
-	s.handle(s.message(answer), "")
+	s.handleMessage(s.newMessage(answer), "")
 	if s.Version() != version {
 		t.Error("a cluster that could not be read changed the hash")
 	}
@@ -238,9 +238,9 @@ func TestHash(t *testing.T) {
 
 // what keeps a class from going is said on it.
 func TestWaitingOnNodeClaimTermination(t *testing.T) {
-	s := newSite(t)
-	s.class("")
-	s.launched("one", 7)
+	s := newTestCluster(t)
+	s.addNodeClass("")
+	s.launchIntent("one", 7)
 	for _, c := range []string{"one-0", "one-1", "one-2", "one-3", "one-4", "one-5", "one-6"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: c}, func(o cluster.Object) {
 			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
@@ -249,7 +249,7 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.step()
+	s.reconcile()
 	const want = "Waiting on NodeClaim termination for one-0, one-1, one-2, one-3, one-4 and 2 more"
 	found := false
 	for _, e := range s.Events() {
@@ -258,7 +258,7 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	if !found {
 		t.Errorf("events %+v", s.Events())
 	}
-	if s.stored() == nil {
+	if s.getNodeClass() == nil {
 		t.Error("it went under its claims")
 	}
 }

@@ -16,42 +16,41 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// NodeHealth is when sick nodes are replaced; the zero value is never.
+// NodeHealth is the policy for replacing unhealthy nodes. The zero value disables node repair.
 type NodeHealth = nodehealth.Policy
 
-// repairs replaces nodes that have been sick for too long.
-func (s *Service) repairs(ctx context.Context, w world) error {
+// repairNodes replaces nodes that have been unhealthy for their toleration duration.
+func (s *Service) repairNodes(ctx context.Context, w clusterState) error {
 	if len(s.Repair.Rules) == 0 {
 		return nil
 	}
 	view := nodehealth.View{
 		Policy: s.Repair, Nodes: cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
-		Paused: func(node *corev1.Node) bool { return s.asked.within(paused(node), nodehealth.RetryPause) },
+		Paused: func(node *corev1.Node) bool { return s.throttle.usedWithin(repairKey(node), nodehealth.RetryPause) },
 	}
 	for _, c := range w.claims {
-		if node := nodeOf(c, w.nodes[c.Status.ProviderID]); node != nil && c.Status.ProviderID != "" {
+		if node := selectNode(c, w.nodesByProviderID[c.Status.ProviderID]); node != nil && c.Status.ProviderID != "" {
 			view.Monitored = append(view.Monitored, nodehealth.MonitoredNode{Claim: c, Node: node})
 		}
 	}
 	var failures []error
 	for _, sick := range nodehealth.PlanRepairs(view) {
-		if err := s.do.Do(ctx, nil, s.treat(sick, w)...); err != nil {
+		if err := s.executor.Execute(ctx, nil, s.repairEffects(sick, w)...); err != nil {
 			failures = append(failures, fmt.Errorf("repairing node %s: %w", sick.Node.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// paused is under which the memory keeps that the breaker held the node back.
-func paused(node *corev1.Node) string { return "repair/" + string(node.UID) }
+// repairKey is the throttle key for a node whose repair the breaker blocked.
+func repairKey(node *corev1.Node) string { return "repair/" + string(node.UID) }
 
-// treat replaces a node by force, or tells everybody concerned why not. The
-// deadline is written first: whoever dies between leaves a claim that stays.
-func (s *Service) treat(sick nodehealth.PlannedRepair, w world) []effect.Effect {
+// repairEffects replaces a node, or reports why it is not replaced.
+func (s *Service) repairEffects(sick nodehealth.PlannedRepair, w clusterState) []effect.Effect {
 	if sick.Blocked == "" {
-		return s.replace(sick)
+		return s.replaceUnhealthy(sick)
 	}
-	s.asked.note(paused(sick.Node))
+	s.throttle.record(repairKey(sick.Node))
 	effects := []effect.Effect{
 		events.NodeRepairBlocked.About(cluster.Nodes, sick.Node, s.Now(), "%s", sick.Blocked),
 		events.NodeRepairBlocked.About(cluster.NodeClaims, sick.Claim, s.Now(), "%s", sick.Blocked),
@@ -62,9 +61,9 @@ func (s *Service) treat(sick nodehealth.PlannedRepair, w world) []effect.Effect 
 	return effects
 }
 
-func (s *Service) replace(sick nodehealth.PlannedRepair) []effect.Effect {
+func (s *Service) replaceUnhealthy(sick nodehealth.PlannedRepair) []effect.Effect {
 	var effects []effect.Effect
-	if marked, changed := nodeclaim.Sooner(sick.Claim, s.Now()); changed {
+	if marked, changed := nodeclaim.WithEarlierDeadline(sick.Claim, s.Now()); changed {
 		effects = append(effects, effect.Update{Object: marked})
 	}
 	if sick.Claim.DeletionTimestamp == nil {

@@ -16,21 +16,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// repairing is a site whose lifecycle repairs nodes as Karpenter does with its gate.
-func repairing(t *testing.T) *site {
+// withNodeRepair is a site whose lifecycle repairs nodes as Karpenter does with its gate.
+func withNodeRepair(t *testing.T) *testCluster {
 	t.Helper()
-	s := newSite(t)
+	s := newTestCluster(t)
 	rules, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.configure(func(c *lifecycle.Config) {
+	s.configureService(func(c *lifecycle.Config) {
 		c.Repair = lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")}
 	})
 	return s
 }
 
-func (s *site) silence(node string) {
+func (s *testCluster) makeNotReady(node string) {
 	s.t.Helper()
 	s.Change(cluster.Nodes, cluster.Key{Name: node}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions = []corev1.NodeCondition{{
@@ -42,37 +42,37 @@ func (s *site) silence(node string) {
 // A node whose kubelet is silent for half an hour goes by force: what protects its
 // pods does not protect them from a machine that does not answer.
 func TestRepair(t *testing.T) {
-	s := repairing(t)
-	s.running()
-	s.pod("web")
+	s := withNodeRepair(t)
+	s.runNode()
+	s.addPodTo("web")
 	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"})
 	})
-	s.silence("node-1")
+	s.makeNotReady("node-1")
 	s.now = s.now.Add(30*time.Minute - 2*time.Second)
-	s.step()
-	if s.claim("one-0").DeletionTimestamp != nil || s.deadline() != "" {
+	s.reconcile()
+	if s.getClaim("one-0").DeletionTimestamp != nil || s.terminationDeadline() != "" {
 		t.Fatal("it went before its time")
 	}
 	s.now = s.now.Add(3 * time.Second)
-	s.step()
-	if got, want := s.deadline(), s.now.UTC().Format(time.RFC3339); s.claim("one-0").DeletionTimestamp == nil || got != want {
+	s.reconcile()
+	if got, want := s.terminationDeadline(), s.now.UTC().Format(time.RFC3339); s.getClaim("one-0").DeletionTimestamp == nil || got != want {
 		t.Fatalf("its deadline is %q, want %q", got, want)
 	}
-	s.pass(3 * time.Second)
-	if got := words(s.sent()); !slices.Contains(got, "terminate.requested.v1 instance/i-1") {
+	s.advance(3 * time.Second)
+	if got := typesAndSubjects(s.takeSent()); !slices.Contains(got, "terminate.requested.v1 instance/i-1") {
 		t.Errorf("its instance is not ended: %v", got)
 	}
 }
 
 // Repair is a gate, off unless asked for, as Karpenter's is.
 func TestGate(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	s.silence("node-1")
+	s := newTestCluster(t)
+	s.runNode()
+	s.makeNotReady("node-1")
 	s.now = s.now.Add(48 * time.Hour)
-	s.step()
-	if s.claim("one-0").DeletionTimestamp != nil {
+	s.reconcile()
+	if s.getClaim("one-0").DeletionTimestamp != nil {
 		t.Error("it was repaired all the same")
 	}
 }
@@ -80,25 +80,25 @@ func TestGate(t *testing.T) {
 // A drain that is under way has no time left either once its node is sick, and one
 // that has none keeps it.
 func TestHastensADrain(t *testing.T) {
-	s := repairing(t)
-	s.running()
-	s.pod("web")
+	s := withNodeRepair(t)
+	s.runNode()
+	s.addPodTo("web")
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(2 * time.Hour).UTC().Format(time.RFC3339)
 	})
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.silence("node-1")
+	s.makeNotReady("node-1")
 	s.now = s.now.Add(31 * time.Minute)
-	s.pass(5 * time.Second)
-	first := s.deadline()
+	s.advance(5 * time.Second)
+	first := s.terminationDeadline()
 	if at, err := time.Parse(time.RFC3339, first); err != nil || at.After(s.now) {
 		t.Fatalf("its deadline is %s at %s", first, s.now)
 	}
-	s.pass(5 * time.Second)
-	if c := s.claim("one-0"); c != nil && s.deadline() != first {
-		t.Errorf("the deadline moved from %s to %s", first, s.deadline())
+	s.advance(5 * time.Second)
+	if c := s.getClaim("one-0"); c != nil && s.terminationDeadline() != first {
+		t.Errorf("the deadline moved from %s to %s", first, s.terminationDeadline())
 	}
 }
 
@@ -106,17 +106,17 @@ func TestHastensADrain(t *testing.T) {
 // lets it go to repair once fewer are sick (an outage is no reason to
 // replace what it spares).
 func TestRepairBlocked(t *testing.T) {
-	s := repairing(t)
-	s.launched("one", 3)
-	s.handle(s.message(settled("one", 3, "i-1", "i-2", "i-3")), "")
+	s := withNodeRepair(t)
+	s.launchIntent("one", 3)
+	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1", "i-2", "i-3")), "")
 	for i, name := range []string{"node-1", "node-2", "node-3"} {
-		s.join(name, "i-"+string(rune('1'+i)))
+		s.joinNode(name, "i-"+string(rune('1'+i)))
 	}
-	s.pass(5 * time.Second)
-	s.silence("node-1")
-	s.silence("node-2")
+	s.advance(5 * time.Second)
+	s.makeNotReady("node-1")
+	s.makeNotReady("node-2")
 	s.now = s.now.Add(31 * time.Minute)
-	s.step()
+	s.reconcile()
 	about := map[string]bool{}
 	for _, e := range s.Events() {
 		if e.Reason == karpenter.ReasonNodeRepairBlocked {
@@ -134,13 +134,13 @@ func TestRepairBlocked(t *testing.T) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionTrue
 	})
 	s.now = s.now.Add(5*time.Minute - 2*time.Second)
-	s.step()
-	if s.claim("one-0").DeletionTimestamp != nil {
+	s.reconcile()
+	if s.getClaim("one-0").DeletionTimestamp != nil {
 		t.Error("it was repaired while it was to be left alone")
 	}
 	s.now = s.now.Add(3 * time.Second)
-	s.step()
-	if s.claim("one-0").DeletionTimestamp == nil || s.claim("one-1").DeletionTimestamp != nil {
+	s.reconcile()
+	if s.getClaim("one-0").DeletionTimestamp == nil || s.getClaim("one-1").DeletionTimestamp != nil {
 		t.Error("the breaker did not close for the one that is sick")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// overlaid says on each NodeOverlay whether it counts. Only a planner can
-// tell, who has the instance types, so that an overlay stands as the last plan that
-// knew it has it. Losing one is harmless: the next plan says the same.
-func (s *Service) overlaid(ctx context.Context, plan planning.Plan) error {
+// updateOverlayStatuses writes the plan's result on each NodeOverlay. Only the planner can
+// evaluate overlays, because it has the instance types. Losing a write is harmless, because the
+// next plan repeats it.
+func (s *Service) updateOverlayStatuses(ctx context.Context, plan planning.Plan) error {
 	var failures []error
 	for _, verdict := range plan.Overlays {
-		err := s.judge(ctx, verdict)
+		err := s.updateOverlayStatus(ctx, verdict)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			failures = append(failures, fmt.Errorf("telling NodeOverlay %s of a plan: %w", verdict.Name, err))
 		}
@@ -27,7 +27,7 @@ func (s *Service) overlaid(ctx context.Context, plan planning.Plan) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) judge(ctx context.Context, verdict planning.OverlayVerdict) error {
+func (s *Service) updateOverlayStatus(ctx context.Context, verdict planning.OverlayVerdict) error {
 	o, err := cluster.Get[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays, cluster.Key{Name: verdict.Name})
 	if err != nil {
 		return err
@@ -38,5 +38,5 @@ func (s *Service) judge(ctx context.Context, verdict planning.OverlayVerdict) er
 	}
 	next := o.DeepCopy()
 	next.Status = status
-	return s.do.Do(ctx, nil, effect.UpdateStatus{Object: next})
+	return s.executor.Execute(ctx, nil, effect.UpdateStatus{Object: next})
 }

@@ -15,7 +15,7 @@ import (
 // What a plan says of overlays is said on them; one that is gone, or that nobody
 // may write, keeps it from no other, and nothing of it from launching.
 func TestOverlays(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	for _, name := range []string{"bad", "fine"} {
 		s.Seed(&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
@@ -27,8 +27,8 @@ func TestOverlays(t *testing.T) {
 		return o
 	}
 	plan := func() {
-		held := s.batch()
-		s.handle(s.planMade(held, planning.Plan{
+		held := s.startBatch()
+		s.handleMessage(s.planMadeMessage(held, planning.Plan{
 			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Overlays: []planning.OverlayVerdict{
 				{Name: "gone"},
 				{Name: "bad", Generation: stored("bad").Generation, Reason: instancetypes.OverlayInvalid, Message: "capacity: cpu is the instance type's own"},

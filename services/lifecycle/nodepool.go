@@ -14,31 +14,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nodePools keeps each pool's counter, conditions, hash and memory of
-// registrations. One that fails holds up no other.
-func (s *Service) nodePools(ctx context.Context, w world) error {
-	members := s.members(w)
+// reconcileNodePools keeps the status, hash and registration history of each NodePool. An error
+// on one does not stop the others.
+func (s *Service) reconcileNodePools(ctx context.Context, w clusterState) error {
+	members := s.nodePoolMembers(w)
 	var failures []error
 	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		effects, err := s.nodePool(ctx, np, w, members[np.Name])
+		effects, err := s.nodePoolEffects(ctx, np, w, members[np.Name])
 		if err == nil {
-			err = s.do.Do(ctx, nil, effects...)
+			err = s.executor.Execute(ctx, nil, effects...)
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("NodePool %s: %w", np.Name, err))
 		}
 	}
-	return worth(failures)
+	return joinUnexpected(failures)
 }
 
-// members are the claims and nodes of each pool, by its name.
-func (s *Service) members(w world) map[string][]nodepool.Member {
+// nodePoolMembers returns the claims and nodes of each pool, by its name.
+func (s *Service) nodePoolMembers(w clusterState) map[string][]nodepool.Member {
 	out := map[string][]nodepool.Member{}
 	claimed := map[string]bool{}
 	for _, c := range w.claims {
 		member := nodepool.Member{Claim: c}
 		if id := c.Status.ProviderID; id != "" {
-			member.Node = nodeOf(c, w.nodes[id])
+			member.Node = selectNode(c, w.nodesByProviderID[id])
 			claimed[id] = true
 		}
 		name := c.Labels[karpenter.NodePoolLabelKey]
@@ -52,9 +52,9 @@ func (s *Service) members(w world) map[string][]nodepool.Member {
 	return out
 }
 
-// nodePool writes the pool's annotations, and in a look in which they are right its
-// status: two writes of one look would be at the same version.
-func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world, members []nodepool.Member) ([]effect.Effect, error) {
+// nodePoolEffects writes the pool's annotations. If they are current, it writes the status
+// instead, because two writes in one reconcile would have the same resourceVersion.
+func (s *Service) nodePoolEffects(ctx context.Context, np *karpenter.NodePool, w clusterState, members []nodepool.Member) ([]effect.Effect, error) {
 	if nodepool.ForeignClass(np) {
 		return nil, nil
 	}
@@ -62,24 +62,24 @@ func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world,
 	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil {
 		view.Class = w.classes[ref.Name]
 	}
-	want, err := nodepool.WithHash(np)
+	want, err := nodepool.HashAnnotations(np)
 	if err != nil {
 		return nil, fault.E("hashing", fault.Bug, err)
 	}
-	claims := claimsIn(members)
+	claims := memberClaims(members)
 	if view.Class != nil {
 		view.Health = registrationhealth.ReadHistory(np, view.Class, s.Now()).WithOutcomes(np, claims)
 		want[registrationhealth.HistoryAnnotation] = view.Health.Encode()
 	}
-	if !carries(np.Annotations, want) {
-		// The pool is written after its claims: a claim that still has a hash of an older
-		// version is then found again.
-		if err := s.rehash(ctx, nodepool.RehashClaims(np, want, claims)); err != nil {
+	if !hasAnnotations(np.Annotations, want) {
+		// The pool is written after its claims, so that a claim whose hash was not updated is
+		// found again.
+		if err := s.updateHashes(ctx, nodepool.RehashClaims(np, want, claims)); err != nil {
 			return nil, err
 		}
-		return annotated(np, want), nil
+		return annotatePool(np, want), nil
 	}
-	said := troubles(view)
+	said := nodePoolProblems(view)
 	next := np.DeepCopy()
 	next.Status = nodepool.ComputeStatus(view)
 	if equalJSON(np.Status, next.Status) {
@@ -88,7 +88,7 @@ func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world,
 	return append(said, effect.UpdateStatus{Object: next}), nil
 }
 
-func claimsIn(members []nodepool.Member) []*karpenter.NodeClaim {
+func memberClaims(members []nodepool.Member) []*karpenter.NodeClaim {
 	var out []*karpenter.NodeClaim
 	for _, m := range members {
 		if m.Claim != nil {
@@ -98,7 +98,7 @@ func claimsIn(members []nodepool.Member) []*karpenter.NodeClaim {
 	return out
 }
 
-func carries(have, want map[string]string) bool {
+func hasAnnotations(have, want map[string]string) bool {
 	for key, value := range want {
 		if have[key] != value {
 			return false
@@ -107,11 +107,11 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-// annotated writes the pool's annotations.
-func annotated(np *karpenter.NodePool, want map[string]string) []effect.Effect {
+// annotatePool returns the effect that writes the pool's annotations.
+func annotatePool(np *karpenter.NodePool, want map[string]string) []effect.Effect {
 	next := np.DeepCopy()
 	for key, value := range want {
-		annotate(next, key, value)
+		annotateObject(next, key, value)
 	}
 	return []effect.Effect{effect.Update{Object: next}}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// pool reads the default pool; nil when it is gone.
-func (s *site) pool() *karpenter.NodePool {
+// getPool reads the default pool; nil when it is gone.
+func (s *testCluster) getPool() *karpenter.NodePool {
 	s.t.Helper()
 	pool, err := cluster.Get[*karpenter.NodePool](s.t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if fault.Is(err, fault.Missing) {
@@ -30,82 +30,82 @@ func (s *site) pool() *karpenter.NodePool {
 	return pool
 }
 
-func (s *site) poolCondition(kind string) metav1.Condition {
+func (s *testCluster) poolCondition(kind string) metav1.Condition {
 	s.t.Helper()
-	c, _ := s.pool().Status.Conditions.Get(kind)
+	c, _ := s.getPool().Status.Conditions.Get(kind)
 	return c
 }
 
-func (s *site) changePool(how func(*karpenter.NodePool)) {
+func (s *testCluster) updatePool(how func(*karpenter.NodePool)) {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
 }
 
 func TestNodePoolStatus(t *testing.T) {
-	s := newSite(t)
-	s.changePool(func(p *karpenter.NodePool) {
+	s := newTestCluster(t)
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 	})
-	s.running()
+	s.runNode()
 	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { o.(*corev1.Node).Status.Capacity = cpu("3") })
-	s.step()
-	got := s.pool()
+	s.reconcile()
+	got := s.getPool()
 	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 3 {
 		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
 	}
 	if s.poolCondition("NodeClassReady").Reason != "NodeClassNotFound" || got.Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("without its node class: %+v", got.Status.Conditions)
 	}
-	class := s.class("")
-	s.pass(2 * time.Second)
+	class := s.addNodeClass("")
+	s.advance(2 * time.Second)
 	if ready := s.poolCondition("NodeClassReady"); ready.Status != metav1.ConditionFalse {
 		t.Errorf("with a node class that is not ready: %+v", ready)
 	}
-	s.handle(s.resolved(class), "")
-	s.pass(2 * time.Second)
-	if got := s.pool(); !got.Status.Conditions.True(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
+	s.handleMessage(s.resolvedMessage(class), "")
+	s.advance(2 * time.Second)
+	if got := s.getPool(); !got.Status.Conditions.True(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
 		t.Errorf("with a node class that is ready: %+v", got.Status)
 	}
-	s.changePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
-	s.pass(2 * time.Second)
-	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.pool().Status.Conditions.True(karpenter.ConditionTypeReady) {
+	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
+	s.advance(2 * time.Second)
+	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.getPool().Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("with a label that disturbs: %+v", got)
 	}
-	quiet := s.pool().ResourceVersion
-	s.pass(10 * time.Second)
-	if s.pool().ResourceVersion != quiet {
+	quiet := s.getPool().ResourceVersion
+	s.advance(10 * time.Second)
+	if s.getPool().ResourceVersion != quiet {
 		t.Error("it is written although nothing changes")
 	}
 }
 
 // A pool whose nodes something else makes is nobody's business of ours.
 func TestForeignNodePool(t *testing.T) {
-	s := newSite(t)
-	s.changePool(func(p *karpenter.NodePool) {
+	s := newTestCluster(t)
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
 	})
-	before := s.pool().ResourceVersion
-	s.pass(3 * time.Second)
-	if s.pool().ResourceVersion != before {
-		t.Errorf("it was written: %+v", s.pool())
+	before := s.getPool().ResourceVersion
+	s.advance(3 * time.Second)
+	if s.getPool().ResourceVersion != before {
+		t.Errorf("it was written: %+v", s.getPool())
 	}
 }
 
 // A hash of an older version is made anew on the claims, then on the pool.
 func TestNodePoolHashVersion(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
-	s.changePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
+	s.updatePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[hash], o.GetAnnotations()[version] = "1", "v2"
 	})
-	s.pass(2 * time.Second)
-	want, err := s.pool().Hash()
+	s.advance(2 * time.Second)
+	want, err := s.getPool().Hash()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for of, annotations := range map[string]map[string]string{"pool": s.pool().Annotations, "claim": s.claim("one-0").Annotations} {
+	for of, annotations := range map[string]map[string]string{"pool": s.getPool().Annotations, "claim": s.getClaim("one-0").Annotations} {
 		if annotations[hash] != want || annotations[version] != karpenter.NodePoolHashVersion {
 			t.Errorf("the %s has the hash %s of %s, want %s", of, annotations[hash], annotations[version], want)
 		}
@@ -115,51 +115,51 @@ func TestNodePoolHashVersion(t *testing.T) {
 // Two launches that end in a timeout make the pool unhealthy, whoever restarts
 // between, and a change of the pool gives it another chance.
 func TestNodeRegistrationHealthy(t *testing.T) {
-	s := newSite(t)
-	s.changePool(func(p *karpenter.NodePool) {
+	s := newTestCluster(t)
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 	})
-	s.class("")
-	s.pass(2 * time.Second)
+	s.addNodeClass("")
+	s.advance(2 * time.Second)
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.Reason != "AwaitingReconciliation" {
 		t.Fatalf("at first: %+v", got)
 	}
-	s.launched("one", 3)
-	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "default", UID: s.pool().UID}
+	s.launchIntent("one", 3)
+	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "default", UID: s.getPool().UID}
 	for _, name := range []string{"one-0", "one-1", "one-2"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) { o.SetOwnerReferences([]metav1.OwnerReference{owner}) })
 	}
-	s.handle(s.message(settled("one", 3, "i-1", "i-2", "i-3")), "")
-	s.join("node-1", "i-1")
-	s.pass(5 * time.Second)
+	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1", "i-2", "i-3")), "")
+	s.joinNode("node-1", "i-1")
+	s.advance(5 * time.Second)
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionTrue {
 		t.Fatalf("after a registration: %+v", got)
 	}
 	s.now = s.now.Add(nodeclaim.RegistrationTimeout)
 	for _, name := range []string{"one-1", "one-2"} {
-		s.restart()
+		s.restartService()
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			o.GetAnnotations()[nodeclaim.FailedAnnotation] = nodeclaim.FailedRegistration
 		})
-		s.pass(2 * time.Second)
+		s.advance(2 * time.Second)
 	}
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionFalse || got.Reason != "RegistrationFailed" || got.Message != "Failed to register node" {
 		t.Errorf("after two timeouts: %+v", got)
 	}
-	s.changePool(func(p *karpenter.NodePool) { p.Spec.Limits = karpenter.Limits(cpu("100")) })
-	s.pass(2 * time.Second)
-	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != s.pool().Generation {
+	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Limits = karpenter.Limits(cpu("100")) })
+	s.advance(2 * time.Second)
+	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != s.getPool().Generation {
 		t.Errorf("after a change of the pool: %+v", got)
 	}
 }
 
-// unlucky is a client whose writes to one pool fail.
-type unlucky struct {
+// failingPoolClient is a client whose writes to one pool fail.
+type failingPoolClient struct {
 	cluster.Client
 	pool string
 }
 
-func (u *unlucky) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (u *failingPoolClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if _, pool := o.(*karpenter.NodePool); pool && o.GetName() == u.pool {
 		return nil, fault.F("updating", fault.Unknown, "no answer")
 	}
@@ -168,16 +168,16 @@ func (u *unlucky) Update(ctx context.Context, o cluster.Object) (cluster.Object,
 
 // A pool that cannot be written keeps no other from its counters.
 func TestBrokenNodePoolStopsNoOther(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
-	s.start(&unlucky{Client: s.As("lifecycle"), pool: "another"})
+	s.startService(&failingPoolClient{Client: s.As("lifecycle"), pool: "another"})
 	for range 2 {
 		s.cache.Flush()
 		if err := s.svc.Step(t.Context()); err == nil {
 			t.Fatal("nobody is told that a pool could not be written")
 		}
 	}
-	if got := s.pool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {
+	if got := s.getPool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {
 		t.Errorf("the other pool was not written either: %+v", got)
 	}
 }
@@ -185,18 +185,18 @@ func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 // A claim that cannot be rehashed does not keep the other claims of its class and pool
 // from it, nor the class from being asked about; the pool is written last.
 func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	const classVersion = karpenter.EC2NodeClassHashVersionAnnotationKey
-	s.launched("one", 3)
-	s.class("role")
-	s.pass(2 * time.Second)
-	s.sent()
+	s.launchIntent("one", 3)
+	s.addNodeClass("role")
+	s.advance(2 * time.Second)
+	s.takeSent()
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.GetAnnotations()[classVersion] = karpenter.EC2NodeClassHashVersion
 	})
-	s.changePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
-	for _, c := range s.claims() {
+	s.updatePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
+	for _, c := range s.listClaims() {
 		s.Change(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
 			o.GetAnnotations()[version], o.GetAnnotations()[classVersion] = "v2", "v4"
 			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
@@ -212,19 +212,19 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"one-0", "one-2"} {
-		if a := s.claim(name).Annotations; a[version] != karpenter.NodePoolHashVersion || a[classVersion] != karpenter.EC2NodeClassHashVersion {
+		if a := s.getClaim(name).Annotations; a[version] != karpenter.NodePoolHashVersion || a[classVersion] != karpenter.EC2NodeClassHashVersion {
 			t.Errorf("%s has the annotations %v", name, a)
 		}
 	}
-	if got := s.pool().Annotations[version]; got != "v2" {
+	if got := s.getPool().Annotations[version]; got != "v2" {
 		t.Errorf("the pool has hash version %s before all of its claims", got)
 	}
-	if got := words(s.sent()); !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "nodeclass.ensure") }) {
+	if got := typesAndSubjects(s.takeSent()); !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "nodeclass.ensure") }) {
 		t.Errorf("the class is not asked about: %v", got)
 	}
 	s.Heal()
-	s.pass(5 * time.Second)
-	if a := s.claim("one-1").Annotations; a[version] != karpenter.NodePoolHashVersion || s.pool().Annotations[version] != karpenter.NodePoolHashVersion {
-		t.Errorf("it does not heal: the claim has %v, the pool %v", a, s.pool().Annotations)
+	s.advance(5 * time.Second)
+	if a := s.getClaim("one-1").Annotations; a[version] != karpenter.NodePoolHashVersion || s.getPool().Annotations[version] != karpenter.NodePoolHashVersion {
+		t.Errorf("it does not heal: the claim has %v, the pool %v", a, s.getPool().Annotations)
 	}
 }

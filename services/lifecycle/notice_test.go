@@ -19,17 +19,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// notice is a notice of now about the instance.
-func (s *site) notice(kind event.NoticeKind, instance, detail string) event.Envelope {
+// noticeMessage is a notice of now about the instance.
+func (s *testCluster) noticeMessage(kind event.NoticeKind, instance, detail string) event.Envelope {
 	b := event.NodeNoticed{Kind: kind, InstanceID: instance, Noticed: s.now, Detail: detail}
 	if kind == event.SpotInterruption || kind == event.ReservationInterruption {
 		b.Deadline = s.now.Add(2 * time.Minute)
 	}
-	return s.message(b)
+	return s.newMessage(b)
 }
 
-// told are the Events since the nth, as "type reason on kind: message".
-func (s *site) told(from int) []string {
+// eventTexts are the Events since the nth, as "type reason on kind: message".
+func (s *testCluster) eventTexts(from int) []string {
 	var out []string
 	for _, e := range s.Events()[from:] {
 		out = append(out, fmt.Sprintf("%s %s on %s: %s", e.Type, e.Reason, e.Kind.Kind, e.Message))
@@ -62,11 +62,11 @@ func TestNoticesAreTold(t *testing.T) {
 		{"of-tomorrow", "", append(slices.Clone(unhealthy), end...)},
 	} {
 		t.Run(string(c.kind)+" "+c.detail, func(t *testing.T) {
-			s := newSite(t)
-			s.running()
+			s := newTestCluster(t)
+			s.runNode()
 			before := len(s.Events())
-			s.handle(s.notice(c.kind, "i-1", c.detail), "")
-			if diff := cmp.Diff(c.want, s.told(before)); diff != "" {
+			s.handleMessage(s.noticeMessage(c.kind, "i-1", c.detail), "")
+			if diff := cmp.Diff(c.want, s.eventTexts(before)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -75,27 +75,27 @@ func TestNoticesAreTold(t *testing.T) {
 
 // The same notice says the same only after two minutes.
 func TestNoticesAreToldOnce(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	before := len(s.Events())
 	for range 4 {
-		s.handle(s.notice(event.RebalanceRecommendation, "i-1", ""), "")
+		s.handleMessage(s.noticeMessage(event.RebalanceRecommendation, "i-1", ""), "")
 		s.now = s.now.Add(59 * time.Second)
 	}
-	if got := s.told(before); len(got) != 4 {
+	if got := s.eventTexts(before); len(got) != 4 {
 		t.Errorf("within three minutes: %q", got)
 	}
 }
 
 // no budget of a NodePool keeps what AWS takes away.
 func TestBudgetsDoNotHoldNotices(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	s.changePool(func(p *karpenter.NodePool) {
+	s := newTestCluster(t)
+	s.runNode()
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0"}}
 	})
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-	if s.claim("one-0").DeletionTimestamp == nil {
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	if s.getClaim("one-0").DeletionTimestamp == nil {
 		t.Error("the claim is not deleted")
 	}
 }
@@ -103,37 +103,37 @@ func TestBudgetsDoNotHoldNotices(t *testing.T) {
 // A notice may overtake the news of the launch: it is for the claim that is bound
 // within two minutes.
 func TestNoticeBeforeTheBinding(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 1)
-	e := s.notice(event.SpotInterruption, "i-1", "terminate")
-	s.handle(e, fault.Retry)
-	s.handle(s.notice(event.StateChange, "i-1", "terminated"), fault.Foreign)
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
+	s.handleMessage(e, fault.Retry)
+	s.handleMessage(s.noticeMessage(event.StateChange, "i-1", "terminated"), fault.Foreign)
 	s.now = s.now.Add(time.Minute)
-	s.handle(e, fault.Retry)
-	s.handle(s.message(settled("one", 1, "i-1")), "")
-	s.handle(e, "")
-	if c := s.claim("one-0"); c.DeletionTimestamp == nil || s.deadline() == "" {
+	s.handleMessage(e, fault.Retry)
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	s.handleMessage(e, "")
+	if c := s.getClaim("one-0"); c.DeletionTimestamp == nil || s.terminationDeadline() == "" {
 		t.Errorf("the notice was lost: %+v", c.ObjectMeta)
 	}
-	late := s.notice(event.SpotInterruption, "i-2", "terminate")
+	late := s.noticeMessage(event.SpotInterruption, "i-2", "terminate")
 	s.now = s.now.Add(2 * time.Minute)
-	s.handle(late, fault.Foreign)
+	s.handleMessage(late, fault.Foreign)
 }
 
-// reads counts what is read of claims.
-type reads struct {
+// readCounter counts what is read of claims.
+type readCounter struct {
 	cluster.Client
 	gets, lists int
 }
 
-func (r *reads) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+func (r *readCounter) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	if kind == cluster.NodeClaims {
 		r.gets++
 	}
 	return r.Client.Get(ctx, kind, key)
 }
 
-func (r *reads) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+func (r *readCounter) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
 	if kind == cluster.NodeClaims {
 		r.lists++
 	}
@@ -142,12 +142,12 @@ func (r *reads) List(ctx context.Context, kind cluster.Kind, namespace string) (
 
 // A storm of notices must not be a storm of lists.
 func TestANoticeReadsOneClaim(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	client := &reads{Client: s.As("lifecycle")}
-	s.start(client)
+	s := newTestCluster(t)
+	s.runNode()
+	client := &readCounter{Client: s.As("lifecycle")}
+	s.startService(client)
 	s.cache.Flush()
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if client.gets != 1 || client.lists != 0 {
 		t.Errorf("%d claims and %d lists were read", client.gets, client.lists)
 	}
@@ -156,21 +156,21 @@ func TestANoticeReadsOneClaim(t *testing.T) {
 // the taint and the label are there when the notice has been handled, and do
 // not wait for the next look; losing that swap loses nothing.
 func TestNoticeTaintsAtOnce(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	e := s.notice(event.SpotInterruption, "i-1", "terminate")
-	s.handle(e, "")
-	node := s.node()
+	s := newTestCluster(t)
+	s.runNode()
+	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
+	s.handleMessage(e, "")
+	node := s.getNodeOf()
 	if !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) || node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" {
 		t.Errorf("taints %v, labels %v", node.Spec.Taints, node.Labels)
 	}
 	for _, kind := range []fault.Kind{fault.Conflict, fault.Missing} {
-		s := newSite(t)
-		s.running()
+		s := newTestCluster(t)
+		s.runNode()
 		s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: kind, Times: 1})
-		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-		s.pass(time.Second)
-		if !slices.Contains(s.node().Spec.Taints, karpenter.DisruptedTaint()) {
+		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+		s.advance(time.Second)
+		if !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {
 			t.Errorf("after a lost swap (%s) nobody tainted the node", kind)
 		}
 	}
@@ -179,34 +179,34 @@ func TestNoticeTaintsAtOnce(t *testing.T) {
 // what is left alone is the spot offering, or the reservation and
 // nothing beside it.
 func TestReservationIsLeftAlone(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	s.handle(s.notice(event.ReservationInterruption, "i-1", ""), "")
-	if got := s.unavailable(); len(got) != 0 {
+	s := newTestCluster(t)
+	s.runNode()
+	s.handleMessage(s.noticeMessage(event.ReservationInterruption, "i-1", ""), "")
+	if got := s.unavailableOfferings(); len(got) != 0 {
 		t.Fatalf("without a reservation: %v", got)
 	}
-	s = newSite(t)
-	s.running()
-	c := s.claim("one-0")
+	s = newTestCluster(t)
+	s.runNode()
+	c := s.getClaim("one-0")
 	c.Labels[karpenter.LabelCapacityReservationID] = "cr-1"
 	c.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeReserved
 	if _, err := s.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	s.handle(s.notice(event.ReservationInterruption, "i-1", ""), "")
-	got := s.unavailable()
+	s.handleMessage(s.noticeMessage(event.ReservationInterruption, "i-1", ""), "")
+	got := s.unavailableOfferings()
 	if len(got) != 1 || got[0].Reservation != "cr-1" || got[0].CapacityType != karpenter.CapacityTypeReserved || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
 		t.Errorf("left alone: %+v", got)
 	}
-	if s.claim("one-0").DeletionTimestamp == nil || s.deadline() == "" {
+	if s.getClaim("one-0").DeletionTimestamp == nil || s.terminationDeadline() == "" {
 		t.Error("it is not drained")
 	}
 }
 
 // In a storm the same offering is written down once, and again while it lasts.
 func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	writes := func() int {
 		n := 0
 		for _, e := range s.Effects() {
@@ -217,42 +217,42 @@ func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 		return n
 	}
 	for range 5 {
-		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	}
 	first := writes()
 	s.now = s.now.Add(time.Minute)
-	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-	if got := s.unavailable(); first != 1 || writes() != 2 || len(got) != 1 || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	if got := s.unavailableOfferings(); first != 1 || writes() != 2 || len(got) != 1 || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
 		t.Errorf("%d writes, then %d: %v", first, writes(), got)
 	}
 }
 
 func TestRebalancePolicies(t *testing.T) {
-	for policy, want := range map[lifecycle.Rebalance]struct{ going, cordoned, tainted bool }{
+	for policy, want := range map[lifecycle.RebalancePolicy]struct{ going, cordoned, tainted bool }{
 		"": {}, lifecycle.RebalanceIgnore: {}, lifecycle.RebalanceCordon: {cordoned: true}, lifecycle.RebalanceReplace: {going: true, tainted: true},
 	} {
 		t.Run("policy "+string(policy), func(t *testing.T) {
-			s := newSite(t)
-			s.configure(func(c *lifecycle.Config) { c.Rebalance = policy })
-			s.running()
-			s.pod("web")
+			s := newTestCluster(t)
+			s.configureService(func(c *lifecycle.Config) { c.Rebalance = policy })
+			s.runNode()
+			s.addPodTo("web")
 			for range 2 {
-				s.handle(s.notice(event.RebalanceRecommendation, "i-1", ""), "")
+				s.handleMessage(s.noticeMessage(event.RebalanceRecommendation, "i-1", ""), "")
 				s.cache.Flush()
 			}
-			node := s.node()
-			if going := s.claim("one-0").DeletionTimestamp != nil; going != want.going || s.deadline() != "" {
-				t.Errorf("deleted: %t, with the deadline %q", going, s.deadline())
+			node := s.getNodeOf()
+			if going := s.getClaim("one-0").DeletionTimestamp != nil; going != want.going || s.terminationDeadline() != "" {
+				t.Errorf("deleted: %t, with the deadline %q", going, s.terminationDeadline())
 			}
 			if node.Spec.Unschedulable != want.cordoned || slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) != want.tainted {
 				t.Errorf("unschedulable: %t, taints %v", node.Spec.Unschedulable, node.Spec.Taints)
 			}
-			if !slices.ContainsFunc(s.told(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
+			if !slices.ContainsFunc(s.eventTexts(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
 				t.Error("nobody is told")
 			}
 			// The warning comes all the same, and has a deadline.
-			s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
-			if s.claim("one-0").DeletionTimestamp == nil || s.deadline() == "" {
+			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+			if s.getClaim("one-0").DeletionTimestamp == nil || s.terminationDeadline() == "" {
 				t.Error("the warning is not obeyed")
 			}
 		})

@@ -17,26 +17,26 @@ import (
 
 // A plan that puts pods on an existing claim keeps disruption away from it.
 func TestNominations(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	s.pass(time.Minute)
-	before := s.claim("one-0").Annotations["joist.sh/nominated-until"]
-	held := s.batch()
+	s := newTestCluster(t)
+	s.runNode()
+	s.advance(time.Minute)
+	before := s.getClaim("one-0").Annotations["joist.sh/nominated-until"]
+	held := s.startBatch()
 	plan := planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0", Pod: planning.PodRef{Buffer: "spare"}}}}
-	s.handle(s.planMade(held, plan), "")
-	if got := s.claim("one-0").Annotations["joist.sh/nominated-until"]; got != before {
+	s.handleMessage(s.planMadeMessage(held, plan), "")
+	if got := s.getClaim("one-0").Annotations["joist.sh/nominated-until"]; got != before {
 		t.Errorf("room for a buffer nominates it until %s", got)
 	}
-	held = s.batch()
+	held = s.startBatch()
 	plan = planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
-	s.handle(s.planMade(held, plan), "")
-	if got, want := s.claim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
+	s.handleMessage(s.planMadeMessage(held, plan), "")
+	if got, want := s.getClaim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
 		t.Errorf("it is nominated until %s, want %s", got, want)
 	}
 }
 
-// class puts a node class with a role into the cluster and gives its UID.
-func (s *site) class(role string) *karpenter.EC2NodeClass {
+// addNodeClass puts a node class with a role into the cluster and gives its UID.
+func (s *testCluster) addNodeClass(role string) *karpenter.EC2NodeClass {
 	s.t.Helper()
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	class.Spec.Role = role
@@ -45,11 +45,11 @@ func (s *site) class(role string) *karpenter.EC2NodeClass {
 		class.Spec.InstanceProfile = &profile
 	}
 	s.Seed(class)
-	s.step()
-	return s.stored()
+	s.reconcile()
+	return s.getNodeClass()
 }
 
-func (s *site) stored() *karpenter.EC2NodeClass {
+func (s *testCluster) getNodeClass() *karpenter.EC2NodeClass {
 	s.t.Helper()
 	class, err := cluster.Get[*karpenter.EC2NodeClass](s.t.Context(), s.Server, cluster.NodeClasses, cluster.Key{Name: "default"})
 	if fault.Is(err, fault.Missing) {
@@ -61,9 +61,9 @@ func (s *site) stored() *karpenter.EC2NodeClass {
 	return class
 }
 
-func (s *site) resolved(class *karpenter.EC2NodeClass, problems ...event.Problem) event.Envelope {
+func (s *testCluster) resolvedMessage(class *karpenter.EC2NodeClass, problems ...event.Problem) event.Envelope {
 	s.t.Helper()
-	return s.message(event.NodeClassResolved{
+	return s.newMessage(event.NodeClassResolved{
 		Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Problems: problems,
 		Subnets: []event.Subnet{{ID: "subnet-1", Zone: "eu-west-1a"}}, SecurityGroups: []event.SecurityGroup{{ID: "sg-1"}},
 		Images: []event.Image{{ID: "ami-1", Requirements: []byte(`[{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}]`)}},
@@ -73,108 +73,108 @@ func (s *site) resolved(class *karpenter.EC2NodeClass, problems ...event.Problem
 // A node class with a role: a profile is asked for, and what it resolves to is
 // written; when it goes, its profile goes first.
 func TestNodeClassWithRole(t *testing.T) {
-	s := newSite(t)
-	class := s.class("node")
+	s := newTestCluster(t)
+	class := s.addNodeClass("node")
 	if !slices.Contains(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer) {
 		t.Fatal("it has no finalizer")
 	}
-	s.step()
-	sent := s.sent()
-	if diff := cmp.Diff([]string{"nodeclass.ensure.v1 ec2nodeclass/default"}, words(sent)); diff != "" {
+	s.reconcile()
+	sent := s.takeSent()
+	if diff := cmp.Diff([]string{"nodeclass.ensure.v1 ec2nodeclass/default"}, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
 	ask, err := event.As[event.NodeClassEnsure](sent[0])
 	if err != nil || ask.Role != "node" || ask.Delete || ask.Tags["kubernetes.io/cluster/prod"] != "owned" {
 		t.Fatalf("%+v, %v", ask, err)
 	}
-	class = s.stored()
-	s.handle(s.resolved(class), "")
-	if s.stored().Status.Conditions.True(karpenter.ConditionTypeReady) {
+	class = s.getNodeClass()
+	s.handleMessage(s.resolvedMessage(class), "")
+	if s.getNodeClass().Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Error("it is ready without a profile")
 	}
 	problem := &event.Problem{Condition: karpenter.ConditionTypeInstanceProfileReady, Reason: "InstanceProfileRefused", Message: "no"}
 	ensured := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
-	s.handle(s.message(ensured), "")
-	if s.stored().Status.Conditions.True(karpenter.ConditionTypeInstanceProfileReady) || s.stored().Status.InstanceProfile != "" {
+	s.handleMessage(s.newMessage(ensured), "")
+	if s.getNodeClass().Status.Conditions.True(karpenter.ConditionTypeInstanceProfileReady) || s.getNodeClass().Status.InstanceProfile != "" {
 		t.Error("a refusal made it ready")
 	}
 	ensured.Problem = nil
-	s.handle(s.message(ensured), "")
-	if got := s.stored(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	s.handleMessage(s.newMessage(ensured), "")
+	if got := s.getNodeClass(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("the status is %+v", got.Status)
 	}
 	ensured.Role = "another"
-	s.handle(s.message(ensured), fault.Stale)
+	s.handleMessage(s.newMessage(ensured), fault.Stale)
 
-	s.launched("one", 1)
+	s.launchIntent("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	})
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.step()
-	if got := words(s.sent()); slices.Contains(got, "nodeclass.ensure.v1 ec2nodeclass/default") {
+	s.reconcile()
+	if got := typesAndSubjects(s.takeSent()); slices.Contains(got, "nodeclass.ensure.v1 ec2nodeclass/default") {
 		t.Error("the profile was taken away under a claim")
 	}
-	s.handle(s.message(settled("one", 1)), "")
-	s.pass(2 * time.Second)
-	sent = s.sent()
+	s.handleMessage(s.newMessage(launchSettled("one", 1)), "")
+	s.advance(2 * time.Second)
+	sent = s.takeSent()
 	ask, err = event.As[event.NodeClassEnsure](sent[len(sent)-1])
 	if err != nil || !ask.Delete {
 		t.Fatalf("%+v, %v", ask, err)
 	}
 	ensured = event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
-	s.handle(s.message(ensured), "")
-	if s.stored() == nil {
+	s.handleMessage(s.newMessage(ensured), "")
+	if s.getNodeClass() == nil {
 		t.Fatal("it went although its profile is still there")
 	}
 	ensured.Problem, ensured.Deleted = nil, true
-	s.handle(s.message(ensured), "")
-	if s.stored() != nil {
+	s.handleMessage(s.newMessage(ensured), "")
+	if s.getNodeClass() != nil {
 		t.Error("it stays for ever")
 	}
-	s.handle(s.message(ensured), "")
+	s.handleMessage(s.newMessage(ensured), "")
 }
 
 func TestNodeClassWithProfile(t *testing.T) {
-	s := newSite(t)
-	class := s.class("")
-	s.step()
-	if got := words(s.sent()); len(got) != 0 {
+	s := newTestCluster(t)
+	class := s.addNodeClass("")
+	s.reconcile()
+	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 		t.Fatalf("IAM is asked about a profile of the user's own: %v", got)
 	}
-	s.handle(s.resolved(class, event.Problem{Condition: karpenter.ConditionTypeSubnetsReady, Reason: "SubnetsNotFound", Message: "none"}), "")
-	got := s.stored().Status
+	s.handleMessage(s.resolvedMessage(class, event.Problem{Condition: karpenter.ConditionTypeSubnetsReady, Reason: "SubnetsNotFound", Message: "none"}), "")
+	got := s.getNodeClass().Status
 	subnets, _ := got.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
 	if subnets.Status != metav1.ConditionFalse || subnets.Reason != "SubnetsNotFound" || got.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("the conditions are %+v", got.Conditions)
 	}
-	s.handle(s.resolved(s.stored()), "")
-	if got := s.stored().Status; !got.Conditions.True(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
+	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
+	if got := s.getNodeClass().Status; !got.Conditions.True(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
 		t.Errorf("the status is %+v", got)
 	}
 	version := s.Version()
-	s.handle(s.resolved(s.stored()), "")
+	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
 	if s.Version() != version {
 		t.Error("an answer that says nothing new was written")
 	}
-	old := s.stored()
+	old := s.getNodeClass()
 	old.Generation--
-	s.handle(s.resolved(old), fault.Stale)
-	other := s.stored()
+	s.handleMessage(s.resolvedMessage(old), fault.Stale)
+	other := s.getNodeClass()
 	other.UID = "other"
-	s.handle(s.resolved(other), "")
+	s.handleMessage(s.resolvedMessage(other), "")
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.step()
-	ask := s.lastAsk()
+	s.reconcile()
+	ask := s.lastEnsureRequest()
 	if ask.Role != "" || ask.Profile != "mine" || !ask.Delete {
 		t.Fatalf("%+v", ask)
 	}
-	s.handle(s.message(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Profile: "mine", Deleted: true, Asked: s.now}), "")
-	if s.stored() != nil {
+	s.handleMessage(s.newMessage(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Profile: "mine", Deleted: true, Asked: s.now}), "")
+	if s.getNodeClass() != nil {
 		t.Error("it stays for ever")
 	}
 }

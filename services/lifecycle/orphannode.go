@@ -13,22 +13,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// orphanNodesEvery is the interval of releaseOrphanNodes. Orphan nodes are rare, and
-// all claims are read live for them.
+// orphanNodesEvery is the interval of releaseOrphanNodes. Orphan nodes are rare, and all claims
+// are read live for them.
 const orphanNodesEvery = 2 * time.Second
 
 // releaseOrphanNodes releases nodes whose claim is gone and returns the jobs that
 // remove their pods. Nodes and claims come from two watches, so the claims are read
 // live before anything is written.
-func (s *Service) releaseOrphanNodes(ctx context.Context, w world) ([]effect.Job, error) {
-	names := slices.Sorted(maps.Keys(w.named))
-	nodes := w.nodesNamed(names)
+func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]effect.Job, error) {
+	names := slices.Sorted(maps.Keys(w.nodesByName))
+	nodes := w.findNodes(names)
 	found := garbagecollection.FindOrphanNodes(nodes, w.claims)
-	if len(found) == 0 || !s.due("orphan nodes", orphanNodesEvery) {
+	if len(found) == 0 || !s.allowAction("orphan nodes", orphanNodesEvery) {
 		return nil, nil
 	}
 	if err := garbagecollection.CheckOrphanNodes(found, nodes); err != nil {
-		s.count(SweepsStopped, 1)
+		s.emitMetric(GarbageCollectionStopped, 1)
 		return nil, err
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
@@ -37,9 +37,9 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w world) ([]effect.Job
 	}
 	var urgent, drains []effect.Job
 	for _, node := range garbagecollection.FindOrphanNodes(found, claims) {
-		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, w.pods(node.Name), s.removals.May, s.Now())}
+		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, w.pods(node.Name), s.evictions.MayEvict, s.Now())}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}
-	return drains, worth(s.do.All(ctx, urgent))
+	return drains, joinUnexpected(s.executor.ExecuteJobs(ctx, urgent))
 }

@@ -14,26 +14,26 @@ import (
 // Somebody takes the finalizer off a claim and deletes it. Kubernetes then deletes
 // the Node that it owns, and nobody but us can let that go (F10).
 func TestOrphanNodeIsReleased(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	s.pod("web")
+	s := newTestCluster(t)
+	s.runNode()
+	s.addPodTo("web")
 	key := cluster.Key{Name: "one-0"}
 	s.Change(cluster.NodeClaims, key, func(o cluster.Object) { o.(*karpenter.NodeClaim).Finalizers = nil })
 	if err := s.Delete(t.Context(), cluster.NodeClaims, key, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(time.Minute)
-	if s.claim("one-0") != nil {
+	s.advance(time.Minute)
+	if s.getClaim("one-0") != nil {
 		t.Fatal("the claim is still there")
 	}
-	if node := s.node(); node == nil || len(node.Spec.Taints) != 0 {
+	if node := s.getNodeOf(); node == nil || len(node.Spec.Taints) != 0 {
 		t.Fatal("a node that nobody deletes was touched")
 	}
 	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-1"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(20 * time.Second)
-	if node := s.node(); node == nil || !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
+	s.advance(20 * time.Second)
+	if node := s.getNodeOf(); node == nil || !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
 		t.Fatal("the node is not drained")
 	}
 	web := cluster.Key{Namespace: "default", Name: "web"}
@@ -43,8 +43,8 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	if err := s.DeletePod(t.Context(), web, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(20 * time.Second)
-	if s.node() != nil {
+	s.advance(20 * time.Second)
+	if s.getNodeOf() != nil {
 		t.Error("the node is still there")
 	}
 }

@@ -12,17 +12,17 @@ import (
 // A NodePool's overdue drains begin at nought before there is one, so that the alarm sees
 // the first as a rise.
 func TestOverdueBeginsAtNought(t *testing.T) {
-	s := newSite(t)
-	s.running()
+	s := newTestCluster(t)
+	s.runNode()
 	var told []string
-	s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
-		c.Count = func(what lifecycle.Counted, value float64, labels ...string) {
+	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
 			if what == lifecycle.Overdue {
 				told = append(told, fmt.Sprint(value, labels))
 			}
 		}
 	})
-	s.pass(time.Second)
+	s.advance(time.Second)
 	if !slices.Equal(slices.Compact(told), []string{"0 [default]"}) {
 		t.Errorf("told %v", told)
 	}

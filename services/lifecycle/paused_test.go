@@ -15,47 +15,47 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// paused is the client of a replica that stands still before it first writes a claim in
+// pausedClient is the client of a replica that stands still before it first writes a claim in
 // one way, for as long as others need to do something.
-type paused struct {
+type pausedClient struct {
 	cluster.Client
 	before    memcluster.Verb
 	meanwhile func()
 }
 
-func (p *paused) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (p *pausedClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if kind, _ := cluster.KindOf(o); kind == cluster.NodeClaims {
-		p.stand(memcluster.VerbUpdateStatus)
+		p.pauseBefore(memcluster.VerbUpdateStatus)
 	}
 	return p.Client.UpdateStatus(ctx, o)
 }
 
-func (p *paused) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+func (p *pausedClient) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	if kind == cluster.NodeClaims {
-		p.stand(memcluster.VerbDelete)
+		p.pauseBefore(memcluster.VerbDelete)
 	}
 	return p.Client.Delete(ctx, kind, key, uid)
 }
 
-func (p *paused) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
+func (p *pausedClient) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
 	if kind == cluster.NodeClaims {
-		p.stand(memcluster.VerbDelete)
+		p.pauseBefore(memcluster.VerbDelete)
 	}
 	return p.Client.DeleteAsRead(ctx, kind, o)
 }
 
-func (p *paused) stand(before memcluster.Verb) {
+func (p *pausedClient) pauseBefore(before memcluster.Verb) {
 	if before == p.before && p.meanwhile != nil {
 		p.meanwhile()
 		p.meanwhile = nil
 	}
 }
 
-// rewritten lets another replica write the proposal on old-0 anew; nil takes it off.
-func (s *site) rewritten(p *planning.Proposal, stood *bool) func() {
+// claimRewritten lets another replica write the proposal on old-0 anew; nil takes it off.
+func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 	return func() {
 		*stood = true
-		c := s.claim("old-0").DeepCopy()
+		c := s.getClaim("old-0").DeepCopy()
 		delete(c.Annotations, planning.ProposalAnnotation)
 		if p != nil {
 			text, err := json.Marshal(p)
@@ -75,23 +75,23 @@ func (s *site) rewritten(p *planning.Proposal, stood *bool) func() {
 // went once their replacement was there.
 func TestPausedBeforeTheEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
-		s, stood := estate(t, 3), false
-		m := s.moves(0, "old-0")
-		s.start(&paused{s.As("lifecycle"), memcluster.VerbDelete, s.rewritten(nil, &stood)})
-		m.take(event.Confirmed, "")
-		s.ends(stood)
+		s, stood := newInitializedCluster(t, 3), false
+		m := s.startProposal(0, "old-0")
+		s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
+		m.deliver(event.Confirmed, "")
+		s.endLease(stood)
 	})
 	t.Run("replaced", func(t *testing.T) {
-		s, stood := estate(t, 3), false
-		m := s.moves(1, "old-0")
-		m.take(event.Confirmed, "")
-		s.handle(s.message(settled("new", 1, "i-new")), "")
-		s.join("new-0", "i-new")
-		s.start(&paused{s.As("lifecycle"), memcluster.VerbDelete, s.rewritten(nil, &stood)})
+		s, stood := newInitializedCluster(t, 3), false
+		m := s.startProposal(1, "old-0")
+		m.deliver(event.Confirmed, "")
+		s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
+		s.joinNode("new-0", "i-new")
+		s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
 		for range 10 {
-			s.pass(3 * time.Second)
+			s.advance(3 * time.Second)
 		}
-		s.ends(stood)
+		s.endLease(stood)
 	})
 }
 
@@ -110,37 +110,37 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 		{"replaced by something else", 1, &planning.Proposal{ID: "p", Replacements: []string{"other-0"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, stood := estate(t, 3), false
-			m := s.moves(c.replacements, "old-0")
+			s, stood := newInitializedCluster(t, 3), false
+			m := s.startProposal(c.replacements, "old-0")
 			if c.other != nil {
 				c.other.Reason, c.other.Method, c.other.Proposed, c.other.Confirmed = m.Reason, m.Method, s.now.Add(-time.Minute), s.now
 			}
-			seq := s.outbox().Seq
-			s.start(&paused{s.As("lifecycle"), memcluster.VerbUpdateStatus, s.rewritten(c.other, &stood)})
-			m.take(event.Confirmed, fault.Retry)
-			if s.outbox().Seq != seq || s.claim("new-0") != nil {
+			seq := s.readOutbox().Seq
+			s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbUpdateStatus, s.claimRewritten(c.other, &stood)})
+			m.deliver(event.Confirmed, fault.Retry)
+			if s.readOutbox().Seq != seq || s.getClaim("new-0") != nil {
 				t.Error("a replacement came")
 			}
 			if c.other == nil {
-				s.ends(stood)
+				s.endLease(stood)
 				return
 			}
-			s.each(acting, "old-0")
-			if p := planning.ProposalOf(s.claim("old-0")); !stood || p.ID != c.other.ID {
+			s.expectStates(stateActing, "old-0")
+			if p := planning.ProposalOf(s.getClaim("old-0")); !stood || p.ID != c.other.ID {
 				t.Errorf("somebody stood: %v, and the claim says %+v", stood, p)
 			}
 		})
 	}
 }
 
-// ends demands that the disruption of old-0 is over, and that it stays.
-func (s *site) ends(stood bool) {
+// endLease demands that the disruption of old-0 is over, and that it stays.
+func (s *testCluster) endLease(stood bool) {
 	s.t.Helper()
-	s.restart()
-	s.leap(time.Second)
-	s.leap(time.Second)
+	s.restartService()
+	s.advanceOnce(time.Second)
+	s.advanceOnce(time.Second)
 	if !stood {
 		s.t.Error("nobody came to the end of it")
 	}
-	s.each(untouched, "old-0")
+	s.expectStates(stateUntouched, "old-0")
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// podEvent is when pods last came to the claim's node or left it. It is
-// remembered until the claim says so, whatever becomes of the write.
-func (s *Service) podEvent(c *karpenter.NodeClaim, pods []*corev1.Pod) time.Time {
+// lastPodEvent returns when pods were last added to or removed from the claim's node. It is kept
+// in memory until the claim's status contains it, even if a write fails.
+func (s *Service) lastPodEvent(c *karpenter.NodeClaim, pods []*corev1.Pod) time.Time {
 	uid := string(c.UID)
-	s.pods[uid] = s.pods[uid].Observe(pods, s.Now())
-	return s.pods[uid].Last
+	s.podTrackers[uid] = s.podTrackers[uid].Observe(pods, s.Now())
+	return s.podTrackers[uid].Last
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// troubles tells people of a pool whose policy or whose budgets cannot be read, and of
-// one whose drift does not go on by itself.
-func troubles(v nodepool.View) (out []effect.Effect) {
+// nodePoolProblems returns Events for a pool whose policy or budgets cannot be read, or whose
+// drift is halted.
+func nodePoolProblems(v nodepool.View) (out []effect.Effect) {
 	np, now := v.Pool, v.Now
 	if wrong := nodepool.UnreadablePolicy(np); wrong != "" {
 		out = append(out, events.PolicyUnreadable.About(cluster.NodePools, np, now, "%s", wrong))

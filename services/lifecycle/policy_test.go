@@ -16,15 +16,15 @@ import (
 
 // A policy that cannot be read is told of on the pool and by an Event, until it is mended.
 func TestPolicyUnreadable(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	annotate := func(value string) {
-		s.changePool(func(p *karpenter.NodePool) {
+		s.updatePool(func(p *karpenter.NodePool) {
 			if p.Annotations == nil {
 				p.Annotations = map[string]string{}
 			}
 			p.Annotations[policy.PriceLimit] = value
 		})
-		s.pass(2 * time.Second)
+		s.advance(2 * time.Second)
 	}
 	told := func() (count int) {
 		for _, e := range s.Events() {
@@ -42,8 +42,8 @@ func TestPolicyUnreadable(t *testing.T) {
 	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "all of it") || told() != 1 {
 		t.Errorf("%+v, %d Events", got, told())
 	}
-	quiet := s.pool().ResourceVersion
-	if s.pass(time.Minute); told() != 1 || s.pool().ResourceVersion != quiet {
+	quiet := s.getPool().ResourceVersion
+	if s.advance(time.Minute); told() != 1 || s.getPool().ResourceVersion != quiet {
 		t.Errorf("it is told again: %d Events", told())
 	}
 	annotate("26")
@@ -54,12 +54,12 @@ func TestPolicyUnreadable(t *testing.T) {
 
 // A schedule that the CRD's pattern lets through, and no calendar has, is told of too.
 func TestBudgetsUnreadable(t *testing.T) {
-	s := newSite(t)
+	s := newTestCluster(t)
 	schedule := "0 25 * * *"
-	s.changePool(func(p *karpenter.NodePool) {
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
 	})
-	s.pass(2 * time.Second)
+	s.advance(2 * time.Second)
 	said := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Reason == "BudgetsUnreadable" && strings.Contains(e.Message, schedule)
 	})

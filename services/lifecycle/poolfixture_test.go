@@ -6,11 +6,11 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 )
 
-// configure is a new process of another configuration.
-func (s *site) configure(change func(*lifecycle.Config)) {
+// configureService is a new process of another configuration.
+func (s *testCluster) configureService(change func(*lifecycle.Config)) {
 	s.t.Helper()
 	config := lifecycle.Config{
-		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
+		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		Now: func() time.Time { return s.now },
 	}

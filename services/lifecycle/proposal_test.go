@@ -11,39 +11,39 @@ import (
 
 // A proposal is written, confirmed no sooner than 15 s later, and only then acts.
 func TestProposals(t *testing.T) {
-	s := estate(t, 1)
-	p, other := s.move("p", "old-0"), s.move("q", "old-0")
+	s := newInitializedCluster(t, 1)
+	p, other := s.newProposal("p", "old-0"), s.newProposal("q", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)
-	p.take(event.Confirmed, fault.Stale)
-	s.each(untouched, "old-0")
-	p.take(event.Proposed, "")
-	s.each("proposed ", "old-0")
-	p.take(event.Confirmed, fault.Stale)
-	s.each("proposed ", "old-0")
-	other.take(event.Dropped, "")
-	s.each("proposed ", "old-0")
-	p.take(event.Dropped, "")
-	s.each(untouched, "old-0")
-	p.take(event.Proposed, "")
+	p.deliver(event.Confirmed, fault.Stale)
+	s.expectStates(stateUntouched, "old-0")
+	p.deliver(event.Proposed, "")
+	s.expectStates("proposed ", "old-0")
+	p.deliver(event.Confirmed, fault.Stale)
+	s.expectStates("proposed ", "old-0")
+	other.deliver(event.Dropped, "")
+	s.expectStates("proposed ", "old-0")
+	p.deliver(event.Dropped, "")
+	s.expectStates(stateUntouched, "old-0")
+	p.deliver(event.Proposed, "")
 	written := s.now
-	s.pass(planning.ConfirmAfter)
+	s.advance(planning.ConfirmAfter)
 	version := s.Version()
-	p.take(event.Proposed, "")
-	if at := planning.ProposalOf(s.claim("old-0")).Proposed; !at.Equal(written) || s.Version() != version {
+	p.deliver(event.Proposed, "")
+	if at := planning.ProposalOf(s.getClaim("old-0")).Proposed; !at.Equal(written) || s.Version() != version {
 		t.Errorf("said again, it is from %s, not from %s", at, written)
 	}
-	p.take(event.Confirmed, "")
-	s.each("going", "old-0")
+	p.deliver(event.Confirmed, "")
+	s.expectStates("going", "old-0")
 }
 
 // What is live counts more than the snapshot that confirmed.
 func TestEmptyNoMore(t *testing.T) {
-	s := estate(t, 1)
-	p := s.move("p", "old-0")
+	s := newInitializedCluster(t, 1)
+	p := s.newProposal("p", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)
-	p.take(event.Proposed, "")
-	s.pass(planning.ConfirmAfter)
-	s.runs("old-0", "web")
-	p.take(event.Confirmed, "")
-	s.each(untouched, "old-0")
+	p.deliver(event.Proposed, "")
+	s.advance(planning.ConfirmAfter)
+	s.addPod("old-0", "web")
+	p.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-0")
 }

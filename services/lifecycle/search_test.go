@@ -14,13 +14,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// slowList is a client that takes a second for each list of claims.
-type slowList struct {
+// slowListClient is a client that takes a second for each list of claims.
+type slowListClient struct {
 	cluster.Client
 	lists atomic.Int64
 }
 
-func (l *slowList) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+func (l *slowListClient) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
 	if kind == cluster.NodeClaims {
 		l.lists.Add(1)
 		time.Sleep(time.Second)
@@ -32,11 +32,11 @@ func (l *slowList) List(ctx context.Context, kind cluster.Kind, namespace string
 // once for those who came meanwhile. Each gets its own answer, and none that is older than
 // its question.
 func TestSearchesShareAList(t *testing.T) {
-	s := estate(t, 1)
-	s.sent()
-	provider := s.claim("old-0").Status.ProviderID
+	s := newInitializedCluster(t, 1)
+	s.takeSent()
+	provider := s.getClaim("old-0").Status.ProviderID
 	hide := func(id string) {
-		c := s.claim("old-0").DeepCopy()
+		c := s.getClaim("old-0").DeepCopy()
 		c.Status.ProviderID = id
 		if _, err := s.As("test").UpdateStatus(context.Background(), c); err != nil {
 			t.Fatal(err)
@@ -44,8 +44,8 @@ func TestSearchesShareAList(t *testing.T) {
 	}
 	hide("")
 	s.cache.Flush() // The cache goes on showing a claim without an instance.
-	client := &slowList{Client: s.As("lifecycle")}
-	s.start(client)
+	client := &slowListClient{Client: s.As("lifecycle")}
+	s.startService(client)
 	const storm = 50
 	kinds := make([]fault.Kind, storm)
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSearchesShareAList(t *testing.T) {
 					instance = fmt.Sprintf("i-none-%d", i)
 					time.Sleep(time.Millisecond)
 				}
-				kinds[i] = fault.KindOf(s.svc.Handle(t.Context(), s.notice(event.SpotInterruption, instance, "terminate")))
+				kinds[i] = fault.KindOf(s.svc.Handle(t.Context(), s.noticeMessage(event.SpotInterruption, instance, "terminate")))
 			})
 		}
 		synctest.Wait()
@@ -73,7 +73,7 @@ func TestSearchesShareAList(t *testing.T) {
 			t.Errorf("notice %d came to %q, want %q", i, kind, want)
 		}
 	}
-	if s.claim("old-0").DeletionTimestamp == nil {
+	if s.getClaim("old-0").DeletionTimestamp == nil {
 		t.Error("the one that has a claim was not obeyed")
 	}
 }

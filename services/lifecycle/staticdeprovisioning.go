@@ -13,25 +13,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// statics removes what static pools have too many of.
-func (s *Service) statics(ctx context.Context, w world) error {
+// reconcileStaticNodePools removes surplus nodes of static NodePools.
+func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) error {
 	if !s.StaticCapacity {
 		return nil
 	}
 	var failures []error
 	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		if nodepool.ForeignClass(np) || len(staticdeprovisioning.SelectSurplus(s.static(np, w.claims, w))) == 0 {
+		if nodepool.ForeignClass(np) || len(staticdeprovisioning.SelectSurplus(s.staticView(np, w.claims, w))) == 0 {
 			continue
 		}
-		if err := s.shrink(ctx, np, w); err != nil {
+		if err := s.removeSurplus(ctx, np, w); err != nil {
 			failures = append(failures, fmt.Errorf("removing what NodePool %s has too many of: %w", np.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// static is what there is to know of a pool with these claims.
-func (s *Service) static(np *karpenter.NodePool, claims []*karpenter.NodeClaim, w world) staticdeprovisioning.View {
+// staticView collects the input of staticdeprovisioning for a pool and these claims.
+func (s *Service) staticView(np *karpenter.NodePool, claims []*karpenter.NodeClaim, w clusterState) staticdeprovisioning.View {
 	v := staticdeprovisioning.View{Pool: np, Now: s.Now()}
 	if !np.Static() {
 		return v
@@ -40,7 +40,7 @@ func (s *Service) static(np *karpenter.NodePool, claims []*karpenter.NodeClaim, 
 		if c.Labels[karpenter.NodePoolLabelKey] != np.Name {
 			continue
 		}
-		m := staticdeprovisioning.Member{Claim: c, Node: w.node(c)}
+		m := staticdeprovisioning.Member{Claim: c, Node: w.findNode(c)}
 		if m.Node != nil {
 			m.Pods = w.pods(m.Node.Name)
 		}
@@ -49,9 +49,9 @@ func (s *Service) static(np *karpenter.NodePool, claims []*karpenter.NodeClaim, 
 	return v
 }
 
-// shrink decides by the pool and the claims as they are now: the cache may not show
-// yet what was removed a moment ago, and as pods move others would be chosen.
-func (s *Service) shrink(ctx context.Context, np *karpenter.NodePool, w world) error {
+// removeSurplus selects the surplus from the live pool and claims. The cache may not show recent
+// deletions, and other claims would be selected after pods have moved.
+func (s *Service) removeSurplus(ctx context.Context, np *karpenter.NodePool, w clusterState) error {
 	now, err := cluster.Get[*karpenter.NodePool](ctx, s.Client, cluster.NodePools, cluster.KeyOf(np))
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func (s *Service) shrink(ctx context.Context, np *karpenter.NodePool, w world) e
 		return err
 	}
 	var failures []error
-	for _, m := range staticdeprovisioning.SelectSurplus(s.static(now, claims, w)) {
+	for _, m := range staticdeprovisioning.SelectSurplus(s.staticView(now, claims, w)) {
 		why := fmt.Sprintf("NodePool %s asks for no more than %d nodes", np.Name, *now.Spec.Replicas)
-		s.both(ctx, events.DisruptionTerminating, m.Claim, m.Node, "Disrupting Node: "+why, "Disrupting NodeClaim: "+why)
-		failures = append(failures, s.do.Do(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(m.Claim), UID: m.Claim.UID, Why: why}))
+		s.publishOnBoth(ctx, events.DisruptionTerminating, m.Claim, m.Node, "Disrupting Node: "+why, "Disrupting NodeClaim: "+why)
+		failures = append(failures, s.executor.Execute(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(m.Claim), UID: m.Claim.UID, Why: why}))
 	}
 	return errors.Join(failures...)
 }

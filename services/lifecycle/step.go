@@ -17,108 +17,105 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Pace is how often Step looks when nothing changes: the finest of the times
-// that it keeps (eviction backoff, drain deadlines).
-const Pace = time.Second
+// ReconcileInterval is the longest time between two reconciles. It is as short as the shortest
+// period that a reconcile has to observe: eviction backoff and drain deadlines.
+const ReconcileInterval = time.Second
 
-// part is one of the things that a look keeps true.
-type part func(ctx context.Context, w world) error
+// reconcileFunc reconciles one kind of object.
+type reconcileFunc func(ctx context.Context, w clusterState) error
 
-// Step looks at everything once and does what is due. What fails holds up
-// nothing but itself. Taints, deadlines and terminations come first, and
-// the removal of pods, which may take long, last.
+// Step reconciles once. An error in one part does not stop the others. Taints, deadlines and
+// terminations come first. Pod evictions, which may be slow, come last.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
 	if err == nil && !leads {
-		s.retire()
+		s.stopLeading()
 	}
-	if s.looks = err == nil && leads && s.Cache.Synced(); !s.looks {
+	if s.reconciled = err == nil && leads && s.Cache.Synced(); !s.reconciled {
 		return err
 	}
-	return s.election.Act(ctx, s.act)
+	return s.election.Act(ctx, s.reconcileAsLeader)
 }
 
-// act is a Step of the replica that leads.
-func (s *Service) act(ctx context.Context) error {
-	s.looked = s.Now()
-	w := s.look(ctx)
-	if w.whole = s.looked.Sub(s.whole) >= s.Rest; w.whole {
-		s.whole = s.looked
+// reconcileAsLeader is Step on the leader.
+func (s *Service) reconcileAsLeader(ctx context.Context) error {
+	s.lastReconcile = s.Now()
+	w := s.readClusterState(ctx)
+	if w.isFull = s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest; w.isFull {
+		s.lastFullReconcile = s.lastReconcile
 	}
-	held, err := s.fence(ctx, w.claims)
-	failures, before := []error{err}, s.seen
-	urgent, drains := s.decide(held, w)
-	s.tally(before, w)
-	failures = append(append(failures, s.unread...), s.do.All(ctx, urgent)...)
-	s.unread = nil
-	parts := []part{s.launches(held), s.sagas}
-	if w.whole {
-		parts = append(parts, s.nodeClasses, s.nodePools, s.drifts, s.repairs, s.gates, s.statics, s.capacityBuffers)
+	held, err := s.readOutbox(ctx, w.claims)
+	failures, before := []error{err}, s.lastSeen
+	urgent, drains := s.decideClaims(held, w)
+	s.countChanges(before, w)
+	failures = append(append(failures, s.podReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
+	s.podReadErrors = nil
+	parts := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
+	if w.isFull {
+		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers)
 	}
 	for _, p := range parts {
 		failures = append(failures, p(ctx, w))
 	}
 	orphanDrains, err := s.releaseOrphanNodes(ctx, w)
-	failures = append(failures, err, s.drains(ctx, append(drains, orphanDrains...)))
-	s.forget(w.claims)
-	return worth(failures)
+	failures = append(failures, err, s.removePods(ctx, append(drains, orphanDrains...)))
+	s.pruneState(w.claims)
+	return joinUnexpected(failures)
 }
 
-// Looked reports whether the last Step looked at the cluster: who does not lead, or whose
-// cache is not synced, does not.
-func (s *Service) Looked() bool { return s.looks }
+// Reconciled reports whether the last Step reconciled. It does not on a standby replica or before
+// the cache has synced.
+func (s *Service) Reconciled() bool { return s.reconciled }
 
-// decide looks at every claim, or at those that something happened to. What
-// removes pods is apart from the rest. Each
-// look begins at another claim, so that one that is slow is not always before
-// the same others.
-func (s *Service) decide(held *outbox.Held, w world) (urgent, drains []effect.Job) {
-	s.turn++
-	before := s.seen
-	s.seen = make(map[types.UID]sight, len(w.claims))
+// decideClaims decides the effects for every claim, or only for changed claims, and returns pod
+// removals separately. Each reconcile begins with another claim, so that a slow claim does not
+// always delay the same others.
+func (s *Service) decideClaims(held *outbox.Held, w clusterState) (urgent, drains []effect.Job) {
+	s.claimOffset++
+	before := s.lastSeen
+	s.lastSeen = make(map[types.UID]claimSnapshot, len(w.claims))
 	for i := range w.claims {
-		c := w.claims[(i+s.turn)%len(w.claims)]
-		now := sight{c, w.node(c)}
-		s.seen[c.UID] = now
-		if !w.whole && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || admission.IsAdmitted(c)) {
+		c := w.claims[(i+s.claimOffset)%len(w.claims)]
+		now := claimSnapshot{c, w.findNode(c)}
+		s.lastSeen[c.UID] = now
+		if !w.isFull && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || admission.IsAdmitted(c)) {
 			continue
 		}
-		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(s.view(c, held, w))}
+		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(s.claimView(c, held, w))}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}
 	return urgent, drains
 }
 
-// sight is what a look saw of a claim: what belongs to the cache is another object
-// when it has changed.
-type sight struct {
+// claimSnapshot is a claim and its node as one reconcile saw them. Objects of the cache are
+// replaced when they change, so that pointers can be compared.
+type claimSnapshot struct {
 	claim *karpenter.NodeClaim
 	node  *corev1.Node
 }
 
-// launches has claims launched: those of a plan that is done, which the outbox
-// tells, and those that were asked for a while ago.
-func (s *Service) launches(held *outbox.Held) part {
-	return func(ctx context.Context, w world) error {
+// launchStep returns a reconcileFunc that launches claims: those of an executed plan, which the
+// outbox lists, and those whose request is due again.
+func (s *Service) launchStep(held *outbox.Held) reconcileFunc {
+	return func(ctx context.Context, w clusterState) error {
 		var fresh error
 		if held != nil {
-			fresh = s.launch(ctx, nil, held.Outbox)
+			fresh = s.launchClaims(ctx, nil, held.Outbox)
 		}
-		return errors.Join(fresh, s.ask(ctx, nil, w.claims))
+		return errors.Join(fresh, s.requestLaunches(ctx, nil, w.claims))
 	}
 }
 
-// worth joins the failures that a log should show. A blocked eviction or a
-// lost swap is the ordinary course of things.
-func worth(failures []error) error {
+// joinUnexpected joins errors except blocked evictions and lost swaps, which are expected.
+func joinUnexpected(failures []error) error {
 	return errors.Join(slices.DeleteFunc(failures, func(err error) bool {
 		return err == nil || fault.Is(err, fault.Throttled, fault.Conflict)
 	})...)
 }
 
-// fence reads the outbox where some claim waits to be admitted.
-func (s *Service) fence(ctx context.Context, claims []*karpenter.NodeClaim) (*outbox.Held, error) {
+// readOutbox reads the outbox if a claim waits to be admitted, else it returns nil.
+func (s *Service) readOutbox(ctx context.Context, claims []*karpenter.NodeClaim) (*outbox.Held, error) {
 	waits := slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 		_, _, planned := admission.BatchOf(c)
 		return planned && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
@@ -133,17 +130,17 @@ func (s *Service) fence(ctx context.Context, claims []*karpenter.NodeClaim) (*ou
 	return &held, nil
 }
 
-// forget drops what is remembered of things that no longer matter.
-func (s *Service) forget(claims []*karpenter.NodeClaim) {
+// pruneState drops state of objects that no longer exist.
+func (s *Service) pruneState(claims []*karpenter.NodeClaim) {
 	alive := map[string]bool{}
 	for _, c := range claims {
 		alive[string(c.UID)] = true
 	}
-	for uid := range s.pods {
+	for uid := range s.podTrackers {
 		if !alive[uid] {
-			delete(s.pods, uid)
+			delete(s.podTrackers, uid)
 		}
 	}
-	s.asked.prune(time.Hour)
-	s.removals.Forget()
+	s.throttle.removeOlder(time.Hour)
+	s.evictions.Prune()
 }

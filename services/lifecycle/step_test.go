@@ -14,10 +14,10 @@ import (
 // A claim that waits at the door while the outbox cannot be read holds up no
 // drain.
 func TestUnreadableOutbox(t *testing.T) {
-	s := newSite(t)
-	s.running()
-	held := s.batch()
-	waits := s.planned(held, "two", 1).Claims[0].Object
+	s := newTestCluster(t)
+	s.runNode()
+	held := s.startBatch()
+	waits := s.planIntent(held, "two", 1).Claims[0].Object
 	s.Seed(&waits)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestUnreadableOutbox(t *testing.T) {
 	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Retry) {
 		t.Errorf("the unread outbox is not told: %v", err)
 	}
-	if node := s.node(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
+	if node := s.getNodeOf(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
 		t.Errorf("the node has the taints %v", node.Spec.Taints)
 	}
 }
@@ -36,37 +36,37 @@ func TestUnreadableOutbox(t *testing.T) {
 // Within a rest only what something happened to is looked at: a node that changed
 // at once, and a claim whose time alone has come at its end.
 func TestRest(t *testing.T) {
-	s := newSite(t)
-	s.launched("one", 2)
-	s.handle(s.message(settled("one", 2, "i-1", "i-2")), "")
-	s.start(s.As("lifecycle"), func(c *lifecycle.Config) { c.Rest = 10 * time.Second })
-	s.step()
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-1", "i-2")), "")
+	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) { c.Rest = 10 * time.Second })
+	s.reconcile()
 	s.now = s.now.Add(9 * time.Second)
-	s.join("node-1", "i-1")
+	s.joinNode("node-1", "i-1")
 	for range 3 {
-		s.step()
+		s.reconcile()
 	}
-	if c := s.claim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+	if c := s.getClaim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
 		t.Error("a node that came was not looked at")
 	}
-	s.join("node-2", "i-2")
-	s.pass(30 * time.Second)
+	s.joinNode("node-2", "i-2")
+	s.advance(30 * time.Second)
 	// The other expires, and nobody touches it.
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-1"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
 	})
 	s.now = memcluster.Epoch.Add(time.Hour - 5*time.Second)
 	for range 5 {
-		s.step()
+		s.reconcile()
 	}
 	s.now = s.now.Add(9 * time.Second)
-	s.step()
-	if s.claim("one-1").DeletionTimestamp != nil {
+	s.reconcile()
+	if s.getClaim("one-1").DeletionTimestamp != nil {
 		t.Error("it was looked at within the rest")
 	}
 	s.now = s.now.Add(time.Second)
-	s.step()
-	if c := s.claim("one-1"); c != nil && c.DeletionTimestamp == nil {
+	s.reconcile()
+	if c := s.getClaim("one-1"); c != nil && c.DeletionTimestamp == nil {
 		t.Error("it was not looked at after the rest")
 	}
 }

@@ -25,33 +25,33 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// distant is an API server at the end of a wire, and a client that keeps to its
+// remoteClient is an API server at the end of a wire, and a client that keeps to its
 // rate, as kubecluster's does: evictions and Events apart from everything else.
-type distant struct {
+type remoteClient struct {
 	cluster.Client
-	takes    time.Duration
-	calls    pace
-	evicts   pace
-	tells    pace
-	evicting func(ctx context.Context) error
-	wrote    chan struct{}
+	latency time.Duration
+	calls   rateLimiter
+	evicts  rateLimiter
+	reports rateLimiter
+	onEvict func(ctx context.Context) error
+	writes  chan struct{}
 
 	mu sync.Mutex
-	// tally counts the calls, but for evictions and Events, as "verb Kind".
-	tally   map[string]int
-	tainted map[string]time.Time
-	evicted map[string]bool
-	// named are the nodes of which it was said that they do not drain.
-	named map[string]time.Time
+	// callCounts counts the calls, but for evictions and Events, as "verb Kind".
+	callCounts map[string]int
+	tainted    map[string]time.Time
+	evicted    map[string]bool
+	// reportedStuck are the nodes of which it was said that they do not drain.
+	reportedStuck map[string]time.Time
 }
 
-// pace lets 200 calls a second pass, and 300 at once after a rest.
-type pace struct {
+// rateLimiter lets 200 calls a second pass, and 300 at once after a rest.
+type rateLimiter struct {
 	mu   sync.Mutex
 	next time.Time
 }
 
-func (p *pace) wait() {
+func (p *rateLimiter) wait() {
 	p.mu.Lock()
 	const each, burst = time.Second / 200, 300
 	if rested := time.Now().Add(-burst * each); p.next.Before(rested) {
@@ -63,60 +63,60 @@ func (p *pace) wait() {
 	time.Sleep(wait)
 }
 
-func (d *distant) call(what string) {
+func (d *remoteClient) call(what string) {
 	d.mu.Lock()
-	if d.tally == nil {
-		d.tally = map[string]int{}
+	if d.callCounts == nil {
+		d.callCounts = map[string]int{}
 	}
-	d.tally[what]++
+	d.callCounts[what]++
 	d.mu.Unlock()
 	d.calls.wait()
-	time.Sleep(d.takes)
+	time.Sleep(d.latency)
 }
 
-// listed is what a list takes beyond a call: what it gives has to be written and read.
-func (d *distant) listed(objects []cluster.Object, err error) ([]cluster.Object, error) {
+// delayList is what a list takes beyond a call: what it gives has to be written and read.
+func (d *remoteClient) delayList(objects []cluster.Object, err error) ([]cluster.Object, error) {
 	const each = 100 * time.Microsecond
 	time.Sleep(time.Duration(len(objects)) * each)
 	return objects, err
 }
 
-func verb(does string, o cluster.Object) string {
+func callName(does string, o cluster.Object) string {
 	kind, _ := cluster.KindOf(o)
 	return does + " " + kind.Kind
 }
 
-func (d *distant) changed() {
+func (d *remoteClient) signalWrite() {
 	select {
-	case d.wrote <- struct{}{}:
+	case d.writes <- struct{}{}:
 	default:
 	}
 }
 
-func (d *distant) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+func (d *remoteClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	d.call("get " + kind.Kind)
 	return d.Client.Get(ctx, kind, key)
 }
 
-func (d *distant) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+func (d *remoteClient) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
 	d.call("list " + kind.Kind)
-	return d.listed(d.Client.List(ctx, kind, namespace))
+	return d.delayList(d.Client.List(ctx, kind, namespace))
 }
 
-func (d *distant) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+func (d *remoteClient) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
 	d.call("list some " + kind.Kind)
-	return d.listed(d.Client.ListBy(ctx, kind, index, value))
+	return d.delayList(d.Client.ListBy(ctx, kind, index, value))
 }
 
-func (d *distant) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call(verb("create", o))
-	defer d.changed()
+func (d *remoteClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call(callName("create", o))
+	defer d.signalWrite()
 	return d.Client.Create(ctx, o)
 }
 
-func (d *distant) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call(verb("update", o))
-	defer d.changed()
+func (d *remoteClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call(callName("update", o))
+	defer d.signalWrite()
 	stored, err := d.Client.Update(ctx, o)
 	if node, ok := stored.(*corev1.Node); ok && err == nil && slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
 		d.mu.Lock()
@@ -128,30 +128,30 @@ func (d *distant) Update(ctx context.Context, o cluster.Object) (cluster.Object,
 	return stored, err
 }
 
-func (d *distant) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call(verb("updatestatus", o))
-	defer d.changed()
+func (d *remoteClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call(callName("updatestatus", o))
+	defer d.signalWrite()
 	return d.Client.UpdateStatus(ctx, o)
 }
 
-func (d *distant) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+func (d *remoteClient) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	d.call("delete " + kind.Kind)
-	defer d.changed()
+	defer d.signalWrite()
 	return d.Client.Delete(ctx, kind, key, uid)
 }
 
-func (d *distant) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
+func (d *remoteClient) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
 	d.call("delete " + kind.Kind)
-	defer d.changed()
+	defer d.signalWrite()
 	return d.Client.DeleteAsRead(ctx, kind, o)
 }
 
-func (d *distant) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
+func (d *remoteClient) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
 	d.evicts.wait()
-	if err := d.evicting(ctx); err != nil {
+	if err := d.onEvict(ctx); err != nil {
 		return err
 	}
-	defer d.changed()
+	defer d.signalWrite()
 	err := d.Client.Evict(ctx, pod, uid)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,21 +159,21 @@ func (d *distant) Evict(ctx context.Context, pod cluster.Key, uid types.UID) err
 	return err
 }
 
-func (d *distant) Report(ctx context.Context, e cluster.Event) error {
-	d.tells.wait()
-	time.Sleep(d.takes)
+func (d *remoteClient) Report(ctx context.Context, e cluster.Event) error {
+	d.reports.wait()
+	time.Sleep(d.latency)
 	if e.Reason == "FailedDraining" && e.Kind == cluster.Nodes {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if _, before := d.named[e.About.GetName()]; !before {
-			d.named[e.About.GetName()] = time.Now()
+		if _, before := d.reportedStuck[e.About.GetName()]; !before {
+			d.reportedStuck[e.About.GetName()] = time.Now()
 		}
 	}
 	return d.Client.Report(ctx, e)
 }
 
-// fleet is a cluster of running claims, each with a node and so many pods.
-func fleet(server *memcluster.Server, n, pods int) {
+// newFleet is a cluster of running claims, each with a node and so many pods.
+func newFleet(server *memcluster.Server, n, pods int) {
 	for i := range n {
 		name := fmt.Sprintf("c%03d", i)
 		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -201,28 +201,28 @@ func fleet(server *memcluster.Server, n, pods int) {
 	}
 }
 
-// storm notices n nodes at once and tells how long each waited for its taint.
-func storm(t *testing.T, n int, d *distant) []time.Duration {
+// measureStorm notices n nodes at once and tells how long each waited for its taint.
+func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	t.Helper()
 	server := memcluster.New(memcluster.Options{Now: time.Now})
 	blobs := memblob.New(memblob.Options{Now: time.Now})
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
-	fleet(server, n, 10)
+	newFleet(server, n, 10)
 	cache := server.NewCache(memcluster.CacheOptions{})
-	d.Client, d.wrote = server.As("lifecycle"), make(chan struct{}, 1)
+	d.Client, d.writes = server.As("lifecycle"), make(chan struct{}, 1)
 	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}
-	d.named = map[string]time.Time{}
+	d.reportedStuck = map[string]time.Time{}
 	service := lifecycle.New(lifecycle.Config{
-		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: home, Namespace: namespace, KarpenterNamespace: namespace,
-		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
+		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace,
+		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 	})
 	gate := host.NewGate()
-	lanes := service.Lanes(gate)
+	lanes := service.ConcurrentHandler(gate)
 	ctx, stop := context.WithCancel(t.Context())
 	loop := host.Loop{Step: gate.Behind(func(ctx context.Context) error {
 		cache.Flush()
 		return service.Step(ctx)
-	}), Pace: lifecycle.Pace, Next: service.Due, Changed: d.wrote}
+	}), Pace: lifecycle.ReconcileInterval, Next: service.NextRetry, Changed: d.writes}
 	var running sync.WaitGroup
 	running.Go(func() { _ = loop.Run(ctx) })
 	time.Sleep(10 * time.Second)
@@ -230,7 +230,7 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 	var obeyed sync.WaitGroup
 	for i := range n {
 		body := event.NodeNoticed{InstanceID: fmt.Sprintf("i-c%03d", i), Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute)}
-		e, err := event.Maker{Service: "test", Cluster: home}.New(began, body, nil)
+		e, err := event.Maker{Service: "test", Cluster: clusterIdentity}.New(began, body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,13 +256,13 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 	if len(waits) < n {
 		t.Fatalf("of %d nodes %d are tainted", n, len(waits))
 	}
-	for name, at := range d.named {
+	for name, at := range d.reportedStuck {
 		if after := at.Sub(d.tainted[name]); after > 30*time.Second {
 			t.Errorf("%s was named %s after its taint", name, after)
 		}
 	}
 	t.Logf("%d notices of one moment, %d pods: handled in %s; notice to taint p50 %s, p99 %s, worst %s; %d pods evicted, %d nodes said to be stuck",
-		n, 10*n, handled.Round(time.Millisecond), waits[n/2].Round(time.Millisecond), waits[n*99/100].Round(time.Millisecond), waits[n-1].Round(time.Millisecond), len(d.evicted), len(d.named))
+		n, 10*n, handled.Round(time.Millisecond), waits[n/2].Round(time.Millisecond), waits[n*99/100].Round(time.Millisecond), waits[n-1].Round(time.Millisecond), len(d.evicted), len(d.reportedStuck))
 	return waits
 }
 
@@ -291,13 +291,13 @@ func TestStorm(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &distant{takes: test.takes, evicting: test.evicting}
-				waits := storm(t, 150, d)
+				d := &remoteClient{latency: test.takes, onEvict: test.evicting}
+				waits := measureStorm(t, 150, d)
 				if p99 := waits[len(waits)*99/100]; p99 > 5*time.Second {
 					t.Errorf("p99 is %s", p99)
 				}
-				if got := len(d.named) == 150; got != test.stuck || !got && len(d.named) > 0 {
-					t.Errorf("%d drains are said to be stuck", len(d.named))
+				if got := len(d.reportedStuck) == 150; got != test.stuck || !got && len(d.reportedStuck) > 0 {
+					t.Errorf("%d drains are said to be stuck", len(d.reportedStuck))
 				}
 				if len(d.evicted) < test.evicted {
 					t.Errorf("%d pods were evicted", len(d.evicted))

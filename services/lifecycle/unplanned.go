@@ -33,12 +33,12 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned pla
 	c = c.DeepCopy()
 	labels := maps.Clone(object.Labels)
 	maps.Copy(labels, c.Labels)
-	delete(labels, corev1.LabelInstanceTypeStable) // It says that the instance is known.
+	delete(labels, corev1.LabelInstanceTypeStable) // Its presence would mean that the instance is known.
 	c.Labels = labels
 	for key, value := range object.Annotations {
-		annotate(c, key, value)
+		annotateObject(c, key, value)
 	}
-	annotate(c, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
+	annotateObject(c, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
 	delete(c.Annotations, nodeclaim.RefusalAnnotation)
 	if _, err := s.Client.Update(ctx, c); err != nil {
 		return fmt.Errorf("writing the launch of NodeClaim %s on it: %w", c.Name, err)
@@ -51,18 +51,18 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned pla
 // ignored: the next plan writes it again.
 func (s *Service) explainNotLaunched(ctx context.Context, plan planning.Plan, refused []admission.Refusal) {
 	for _, not := range plan.NotLaunched {
-		s.explain(ctx, not.Claim, not.Reason)
+		s.explainClaim(ctx, not.Claim, not.Reason)
 	}
 	for _, refusal := range refused {
 		for _, intent := range plan.Intents {
 			if intent.ID == refusal.Intent && intent.Claims[0].Object.UID != "" {
-				s.explain(ctx, intent.Claims[0].Object.Name, refusal.Reason)
+				s.explainClaim(ctx, intent.Claims[0].Object.Name, refusal.Reason)
 			}
 		}
 	}
 }
 
-func (s *Service) explain(ctx context.Context, name, why string) {
+func (s *Service) explainClaim(ctx context.Context, name, why string) {
 	object, known := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
 	c, _ := object.(*karpenter.NodeClaim)
 	if !known || !launchspec.WaitsUnplanned(c) {
@@ -70,8 +70,8 @@ func (s *Service) explain(ctx context.Context, name, why string) {
 	}
 	if c.Annotations[nodeclaim.RefusalAnnotation] != why {
 		explained := c.DeepCopy()
-		annotate(explained, nodeclaim.RefusalAnnotation, why)
+		annotateObject(explained, nodeclaim.RefusalAnnotation, why)
 		_, _ = s.Client.Update(ctx, explained)
 	}
-	_ = s.do.One(ctx, events.LaunchFailed.About(cluster.NodeClaims, c, s.Now(), "%s", why))
+	_ = s.executor.ExecuteOne(ctx, events.LaunchFailed.About(cluster.NodeClaims, c, s.Now(), "%s", why))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// personal is a NodeClaim as a person writes it.
-func personal(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
+// personalClaim is a NodeClaim as a person writes it.
+func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
 	out := &karpenter.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default", "team": "a"}},
 		Spec: karpenter.NodeClaimSpec{
@@ -40,8 +40,8 @@ func personal(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeC
 	return out
 }
 
-// create has a person create NodeClaims.
-func (s *site) create(claims ...*karpenter.NodeClaim) {
+// createClaim has a person create NodeClaims.
+func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	s.t.Helper()
 	for _, c := range claims {
 		if _, err := s.As("person").Create(s.t.Context(), c); err != nil {
@@ -51,11 +51,11 @@ func (s *site) create(claims ...*karpenter.NodeClaim) {
 }
 
 // planUnplanned plans what a person created, as the planner does, and lifecycle takes it.
-func (s *site) planUnplanned(snapshot planning.Snapshot) event.Envelope {
+func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	s.t.Helper()
-	held := s.batch()
+	held := s.startBatch()
 	batch := planning.Batch{Outbox: held.UID(), Seq: held.Seq, Snapshot: snapshot}
-	for _, c := range s.claims() {
+	for _, c := range s.listClaims() {
 		if launchspec.WaitsUnplanned(c) {
 			batch.Unplanned = append(batch.Unplanned, *c)
 		}
@@ -64,13 +64,13 @@ func (s *site) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.store(held, built)
+	return s.storeBuilt(held, built)
 }
 
-// intentOf reads the intent that a claim names.
-func (s *site) intentOf(name string) launchspec.Intent {
+// readIntent reads the intent that a claim names.
+func (s *testCluster) readIntent(name string) launchspec.Intent {
 	s.t.Helper()
-	ref, err := launchspec.ParseRef(s.claim(name).Annotations[launchspec.IntentRefAnnotation])
+	ref, err := launchspec.ParseRef(s.getClaim(name).Annotations[launchspec.IntentRefAnnotation])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,16 +97,16 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.Seed()
-			s, _ := stocked(t, batch)
-			s.create(personal("mine", tt.edit))
+			s, _ := withCatalogue(t, batch)
+			s.createClaim(personalClaim("mine", tt.edit))
 			made := s.planUnplanned(batch.Snapshot)
-			s.step() // It gets its finalizer, and the label of its node class.
-			s.handle(made, "")
-			sent := s.sent()
-			if len(launches(sent)) != 1 {
-				t.Fatalf("asked for were %v; the claim says %v, the Events %v", words(sent), s.claim("mine").Status.Conditions, s.Events())
+			s.reconcile() // It gets its finalizer, and the label of its node class.
+			s.handleMessage(made, "")
+			sent := s.takeSent()
+			if len(launchTexts(sent)) != 1 {
+				t.Fatalf("asked for were %v; the claim says %v, the Events %v", typesAndSubjects(sent), s.getClaim("mine").Status.Conditions, s.Events())
 			}
-			intent := s.intentOf("mine")
+			intent := s.readIntent("mine")
 			if intent.Fleet.Count != 1 || intent.Fleet.Token != intent.ID || intent.NodePool != tt.pool || intent.Claims[0] != "mine" {
 				t.Errorf("the launch is %+v", intent.Fleet)
 			}
@@ -117,15 +117,15 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 					}
 				}
 			}
-			if held := s.outbox(); held.State != outbox.Done || !held.Lists("mine") || held.Seq != 1 {
+			if held := s.readOutbox(); held.State != outbox.Done || !held.Lists("mine") || held.Seq != 1 {
 				t.Errorf("the outbox is %+v", held.Outbox)
 			}
 			instance := event.Launched{InstanceID: "i-1", ImageID: "ami-1", Offering: event.Offering{
 				InstanceType: "m6i.large", Zone: intent.Fleet.Configs[0].Overrides[0].Zone, CapacityType: intent.Fleet.CapacityType,
 			}}
-			s.handle(s.message(event.LaunchSettled{Intent: intent.ID, Wanted: 1, Spent: true, Instances: []event.Launched{instance}}), "")
-			s.pass(2 * time.Second)
-			c := s.claim("mine")
+			s.handleMessage(s.newMessage(event.LaunchSettled{Intent: intent.ID, Wanted: 1, Spent: true, Instances: []event.Launched{instance}}), "")
+			s.advance(2 * time.Second)
+			c := s.getClaim("mine")
 			labels := fmt.Sprint(c.Labels[corev1.LabelInstanceTypeStable], " ", c.Labels["team"], " ", c.Labels[karpenter.LabelEC2NodeClass])
 			if id, _ := c.Instance(); id.InstanceID != "i-1" || labels != "m6i.large a "+c.Spec.NodeClassRef.Name || !slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) {
 				t.Errorf("the claim is of %s with %v", id, c.Labels)
@@ -157,19 +157,19 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.Seed()
 			batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("100"))
-			s, _ := stocked(t, batch)
-			s.create(personal("mine", tt.edit))
-			s.handle(s.planUnplanned(batch.Snapshot), "")
-			s.pass(2 * time.Second)
-			launched, _ := s.claim("mine").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
+			s, _ := withCatalogue(t, batch)
+			s.createClaim(personalClaim("mine", tt.edit))
+			s.handleMessage(s.planUnplanned(batch.Snapshot), "")
+			s.advance(2 * time.Second)
+			launched, _ := s.getClaim("mine").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 			if !strings.Contains(launched.Message, tt.why) || launched.Reason != "LaunchFailed" {
 				t.Errorf("the claim says %s: %s", launched.Reason, launched.Message)
 			}
 			if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" && strings.Contains(e.Message, tt.why) }) {
 				t.Errorf("the Events are %v", s.Events())
 			}
-			s.pass(nodeclaim.LaunchTimeout + time.Second)
-			if c := s.claim("mine"); c != nil || len(launches(s.sent())) != 0 {
+			s.advance(nodeclaim.LaunchTimeout + time.Second)
+			if c := s.getClaim("mine"); c != nil || len(launchTexts(s.takeSent())) != 0 {
 				t.Errorf("the claim is still there, or was launched: %+v", c)
 			}
 		})
@@ -180,11 +180,11 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 func TestUnplannedClaimsShareLimits(t *testing.T) {
 	batch := planningtest.Seed()
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
-	s, _ := stocked(t, batch)
+	s, _ := withCatalogue(t, batch)
 	large := func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.large"} }
-	s.create(personal("a", large), personal("b", large))
-	s.handle(s.planUnplanned(batch.Snapshot), "")
-	if sent := launches(s.sent()); len(sent) != 1 {
+	s.createClaim(personalClaim("a", large), personalClaim("b", large))
+	s.handleMessage(s.planUnplanned(batch.Snapshot), "")
+	if sent := launchTexts(s.takeSent()); len(sent) != 1 {
 		t.Errorf("asked for were %v", sent)
 	}
 }
@@ -196,27 +196,27 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d again %t", n, again), func(t *testing.T) {
 				batch := planningtest.Seed()
-				s, configure := stocked(t, batch)
-				s.create(personal("mine"))
+				s, configure := withCatalogue(t, batch)
+				s.createClaim(personalClaim("mine"))
 				made := s.planUnplanned(batch.Snapshot)
-				s.start(&mortal{Client: s.As("lifecycle"), left: n}, configure)
+				s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n}, configure)
 				s.cache.Flush()
 				_ = s.svc.Handle(t.Context(), made)
-				s.start(s.As("lifecycle"), configure)
-				s.pass(2 * time.Second)
+				s.startService(s.As("lifecycle"), configure)
+				s.advance(2 * time.Second)
 				if again {
-					s.handle(made, "")
-				} else if s.claim("mine").Annotations[launchspec.AdmittedAnnotation] == "" {
-					s.handle(s.planUnplanned(batch.Snapshot), "")
+					s.handleMessage(made, "")
+				} else if s.getClaim("mine").Annotations[launchspec.AdmittedAnnotation] == "" {
+					s.handleMessage(s.planUnplanned(batch.Snapshot), "")
 				}
-				s.pass(2 * time.Second)
+				s.advance(2 * time.Second)
 				intents := map[string]bool{}
-				for _, e := range s.sent() {
+				for _, e := range s.takeSent() {
 					if e.Type == event.LaunchRequestedType {
 						intents[e.Subject] = true
 					}
 				}
-				if len(intents) != 1 || !intents["intent/"+s.intentOf("mine").ID] {
+				if len(intents) != 1 || !intents["intent/"+s.readIntent("mine").ID] {
 					t.Errorf("asked for were %v", intents)
 				}
 			})
@@ -239,17 +239,17 @@ func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.Seed()
-			s, _ := stocked(t, batch)
-			s.create(personal("mine"))
-			held := s.batch()
-			batch.Outbox, batch.Seq, batch.Unplanned = held.UID(), held.Seq, []karpenter.NodeClaim{*s.claim("mine")}
+			s, _ := withCatalogue(t, batch)
+			s.createClaim(personalClaim("mine"))
+			held := s.startBatch()
+			batch.Outbox, batch.Seq, batch.Unplanned = held.UID(), held.Seq, []karpenter.NodeClaim{*s.getClaim("mine")}
 			built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.Catalogue())
 			if err != nil {
 				t.Fatal(err)
 			}
 			tt.forge(&built)
-			s.handle(s.store(held, built), "")
-			if sent := launches(s.sent()); len(sent) != 0 || s.claim("mine").DeletionTimestamp != nil {
+			s.handleMessage(s.storeBuilt(held, built), "")
+			if sent := launchTexts(s.takeSent()); len(sent) != 0 || s.getClaim("mine").DeletionTimestamp != nil {
 				t.Errorf("asked for were %v", sent)
 			}
 		})

@@ -18,9 +18,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// admitPlan decides which intents of a plan pass: those that are what their NodePool,
-// their EC2NodeClass and the latest catalogue make of them, within the limits. NodePools
-// and claims are as they are now.
+// admitPlan decides which intents of a plan are admitted: those that match their NodePool, their
+// EC2NodeClass and the latest catalogue, and that are within the limits. NodePools and claims are
+// live.
 func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
 	forged, err := s.verifyPlan(ctx, plan, pools, claims)
 	if err != nil {
@@ -36,28 +36,28 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan plan
 	for _, r := range forged {
 		host.Say(ctx, "reason", r.Reason)
 		if pool, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: r.NodePool}); known {
-			_ = s.do.One(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
+			_ = s.executor.ExecuteOne(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
 		}
 	}
 	return admission, nil
 }
 
-// verifyPlan refuses the intents that their author made other than NodePools, node
-// classes and the catalogue say.
+// verifyPlan rejects the intents that differ from what NodePools, node classes and the catalogue
+// produce.
 func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
 	if s.Catalogues == nil || len(plan.Intents) == 0 {
 		return nil, nil
 	}
-	snapshot, err := s.snapshotOf(ctx, pools)
+	snapshot, err := s.readSnapshot(ctx, pools)
 	if err != nil {
 		return nil, err
 	}
-	cat, err := s.latestCatalogue(ctx)
+	cat, err := s.readLatestCatalogue(ctx)
 	if err != nil {
 		return nil, err
 	}
 	refusals := make([]*admission.Refusal, len(plan.Intents))
-	failures := s.do.Each(len(plan.Intents), func(i int) error {
+	failures := s.executor.ForEach(len(plan.Intents), func(i int) error {
 		planned := plan.Intents[i]
 		intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, planned.Ref)
 		if err != nil {
@@ -94,8 +94,9 @@ func verifyIntent(planned planning.PlannedIntent, intent launchspec.Intent, clai
 	return launchspec.Verify(planned, intent, snapshot, cat)
 }
 
-// snapshotOf is what a launch is derived from in the cluster, as it is now.
-func (s *Service) snapshotOf(ctx context.Context, pools []*karpenter.NodePool) (planning.Snapshot, error) {
+// readSnapshot reads the objects from which launches are derived: EC2NodeClasses, and
+// NodeOverlays if their feature gate is on.
+func (s *Service) readSnapshot(ctx context.Context, pools []*karpenter.NodePool) (planning.Snapshot, error) {
 	out := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
 	for _, pool := range pools {
 		out.NodePools = append(out.NodePools, *pool)
@@ -120,8 +121,8 @@ func (s *Service) snapshotOf(ctx context.Context, pools []*karpenter.NodePool) (
 	return out, nil
 }
 
-// latestCatalogue reads the catalogue that the catalog service published last.
-func (s *Service) latestCatalogue(ctx context.Context) (catalog.Catalogue, error) {
+// readLatestCatalogue reads the catalogue that the catalog service published last.
+func (s *Service) readLatestCatalogue(ctx context.Context) (catalog.Catalogue, error) {
 	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
 	if err != nil {
 		return catalog.Catalogue{}, err

@@ -18,11 +18,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// stocked is a site that has the catalogue and the node class of the batch, and lifecycle's
+// withCatalogue is a site that has the catalogue and the node class of the batch, and lifecycle's
 // configuration there.
-func stocked(t *testing.T, batch planning.Batch) (*site, func(*lifecycle.Config)) {
+func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*lifecycle.Config)) {
 	t.Helper()
-	s, cat := newSite(t), planningtest.Catalogue()
+	s, cat := newTestCluster(t), planningtest.Catalogue()
 	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
 	if err == nil {
 		err = blob.Point(t.Context(), s.blobs, ref)
@@ -38,20 +38,20 @@ func stocked(t *testing.T, batch planning.Batch) (*site, func(*lifecycle.Config)
 	configure := func(c *lifecycle.Config) {
 		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.Kept[catalog.Catalogue]{}
 	}
-	s.start(s.As("lifecycle"), configure)
+	s.startService(s.As("lifecycle"), configure)
 	return s, configure
 }
 
-// verifying is a stocked site, and what a planner made of a batch there.
-func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
+// newVerifyingCluster is a stocked site, and what a planner made of a batch there.
+func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Built) {
 	t.Helper()
 	cat, batch := planningtest.Catalogue(), planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
-	s, _ := stocked(t, batch)
+	s, _ := withCatalogue(t, batch)
 	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := s.batch()
+	held := s.startBatch()
 	batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
 	built, err := launchspec.Build(batch, held.Batch, solver.Solve(batch, cat), cat)
 	if err != nil {
@@ -60,8 +60,8 @@ func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
 	return s, held, built
 }
 
-// store puts the documents of a plan away as they are, and makes the fact about it.
-func (s *site) store(held outbox.Held, built launchspec.Built) event.Envelope {
+// storeBuilt puts the documents of a plan away as they are, and makes the fact about it.
+func (s *testCluster) storeBuilt(held outbox.Held, built launchspec.Built) event.Envelope {
 	s.t.Helper()
 	for i, intent := range built.Intents {
 		ref, err := blob.Put(s.t.Context(), s.blobs, s.now, launchspec.Kind, intent)
@@ -73,7 +73,7 @@ func (s *site) store(held outbox.Held, built launchspec.Built) event.Envelope {
 			built.Plan.Intents[i].Claims[k].Object.Annotations[launchspec.IntentRefAnnotation] = launchspec.FormatRef(ref)
 		}
 	}
-	return s.planMade(held, built.Plan)
+	return s.planMadeMessage(held, built.Plan)
 }
 
 // What a planner makes of a batch passes; what it makes of a machine by itself does not,
@@ -93,10 +93,10 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 		}, "its labels differ"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, held, built := verifying(t)
+			s, held, built := newVerifyingCluster(t)
 			tt.forge(&built)
-			s.handle(s.store(held, built), "")
-			requests := launches(s.sent())
+			s.handleMessage(s.storeBuilt(held, built), "")
+			requests := launchTexts(s.takeSent())
 			if forged := slices.Contains(requests, "launch.requested.v1 intent/"+built.Intents[0].ID); forged != (tt.why == "") {
 				t.Fatalf("asked for were %v", requests)
 			}
@@ -106,8 +106,8 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 			if told != (tt.why != "") {
 				t.Errorf("the NodePool says: %v", s.Events())
 			}
-			if s.outbox().State != outbox.Done {
-				t.Errorf("the outbox is %s", s.outbox().State)
+			if s.readOutbox().State != outbox.Done {
+				t.Errorf("the outbox is %s", s.readOutbox().State)
 			}
 		})
 	}

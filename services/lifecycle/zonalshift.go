@@ -14,25 +14,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// heed remembers what an inventory tells of zonal shifts, and tells the
-// NodePools whose nodes could be in the zones.
-func (s *Service) heed(ctx context.Context, b event.InstancesListed) error {
-	heard := s.memory().WithInventory(b.Started, b.Shifts, s.Now())
+// recordZonalShifts stores the zonal shifts of an inventory and publishes Events on NodePools
+// whose nodes can be in the zones.
+func (s *Service) recordZonalShifts(ctx context.Context, b event.InstancesListed) error {
+	heard := s.shiftState().WithInventory(b.Started, b.Shifts, s.Now())
 	s.shifts = &heard
 	begun, ended, told := heard.Changes(s.Now())
 	effects := append(
-		s.affected(begun, events.ZonalShiftActive, "Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool"),
-		s.affected(ended, events.ZonalShiftCleared, "Zonal shift cleared: offerings in zone %s (%s) are restored for this NodePool")...)
-	if err := s.do.Do(ctx, nil, effects...); err != nil {
+		s.zonalShiftEvents(begun, events.ZonalShiftActive, "Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool"),
+		s.zonalShiftEvents(ended, events.ZonalShiftCleared, "Zonal shift cleared: offerings in zone %s (%s) are restored for this NodePool")...)
+	if err := s.executor.Execute(ctx, nil, effects...); err != nil {
 		return fmt.Errorf("telling NodePools of zonal shifts: %w", err)
 	}
 	s.shifts = &told
 	return nil
 }
 
-// memory is what is known of shifts. One that leads waits for its first word, from
-// when it first asks, where there ought to be one.
-func (s *Service) memory() interruption.ShiftState {
+// shiftState returns the known shifts. After a start it waits for the first report if one is
+// expected.
+func (s *Service) shiftState() interruption.ShiftState {
 	if s.shifts == nil {
 		s.shifts = &interruption.ShiftState{}
 		if s.ZonalShift {
@@ -42,8 +42,8 @@ func (s *Service) memory() interruption.ShiftState {
 	return *s.shifts
 }
 
-// affected makes a remark on each NodePool whose nodes could be in one of the zones.
-func (s *Service) affected(zoneIDs []string, r events.Reason, format string) []effect.Effect {
+// zonalShiftEvents returns an Event for each NodePool whose nodes can be in one of the zones.
+func (s *Service) zonalShiftEvents(zoneIDs []string, r events.Reason, format string) []effect.Effect {
 	if len(zoneIDs) == 0 {
 		return nil
 	}
@@ -66,27 +66,29 @@ func (s *Service) affected(zoneIDs []string, r events.Reason, format string) []e
 	return effects
 }
 
-// shifted reports whether the end and the tags of instances in the zone wait.
-func (s *Service) shifted(zoneID string) bool { return s.memory().ShiftedAway(zoneID, s.Now()) }
-
-// reachable are those of the instances whose end need not wait.
-func (s *Service) reachable(instances []event.Listed) []event.Listed {
-	zoneID := zoneIDs(s.Cache)
-	return slices.DeleteFunc(instances, func(i event.Listed) bool { return s.shifted(zoneID(i.Zone)) })
+// isShiftedAway reports whether termination and tagging of instances in the zone must wait.
+func (s *Service) isShiftedAway(zoneID string) bool {
+	return s.shiftState().ShiftedAway(zoneID, s.Now())
 }
 
-// away reports the same of the claim's instance.
-func (s *Service) away(c *karpenter.NodeClaim, w world) bool {
+// filterReachable returns the instances whose termination need not wait.
+func (s *Service) filterReachable(instances []event.Listed) []event.Listed {
+	zoneID := zoneIDLookup(s.Cache)
+	return slices.DeleteFunc(instances, func(i event.Listed) bool { return s.isShiftedAway(zoneID(i.Zone)) })
+}
+
+// isClaimShiftedAway reports isShiftedAway for the zone of the claim's instance.
+func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, w clusterState) bool {
 	id := c.Labels[karpenter.LabelTopologyZoneID]
 	if instance, err := c.Instance(); id == "" && err == nil {
 		id = w.zoneID(instance.Zone)
 	}
-	return s.shifted(id)
+	return s.isShiftedAway(id)
 }
 
-// zoneIDs gives the ids of zones by their names, which are the account's own. The
-// subnets of node classes tell them.
-func zoneIDs(cache cluster.Cache) func(zone string) string {
+// zoneIDLookup returns a lookup of zone ids by zone names, which differ between accounts. It uses
+// the subnets of node classes.
+func zoneIDLookup(cache cluster.Cache) func(zone string) string {
 	ids := sync.OnceValue(func() map[string]string {
 		out := map[string]string{}
 		for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {

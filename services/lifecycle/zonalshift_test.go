@@ -17,31 +17,31 @@ import (
 // zone is that of every instance of these tests, by its id.
 const zone = "euw1-az1"
 
-// shifts makes an inventory that shows the instances and tells of shifts away from
+// inventoryWithShifts makes an inventory that shows the instances and tells of shifts away from
 // the zones.
-func (s *site) shifts(zones []event.ShiftedZone, instances ...event.Listed) event.Envelope {
+func (s *testCluster) inventoryWithShifts(zones []event.ShiftedZone, instances ...event.Listed) event.Envelope {
 	s.t.Helper()
-	body, err := event.As[event.InstancesListed](s.inventory(s.now, instances...))
+	body, err := event.As[event.InstancesListed](s.inventoryMessage(s.now, instances...))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	body.Shifts = &event.ZonalShifts{Zones: zones}
-	return s.message(body)
+	return s.newMessage(body)
 }
 
-// zoned makes the default pool's class, which has a subnet in the zone.
-func (s *site) zoned() {
+// setZone makes the default pool's class, which has a subnet in the zone.
+func (s *testCluster) setZone() {
 	s.t.Helper()
-	s.changePool(func(p *karpenter.NodePool) {
+	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 	})
-	s.class("")
+	s.addNodeClass("")
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.EC2NodeClass).Status.Subnets = []karpenter.Subnet{{ID: "subnet-1", Zone: "eu-west-1a", ZoneID: zone}}
 	})
 }
 
-func (s *site) remove(claim string) {
+func (s *testCluster) deleteClaim(claim string) {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: claim}, ""); err != nil {
 		s.t.Fatal(err)
@@ -55,41 +55,45 @@ func TestRequestsWait(t *testing.T) {
 	const ended = "terminate.requested.v1 instance/i-1"
 	away := []event.ShiftedZone{{ZoneID: zone}}
 	for name, test := range map[string]struct {
-		over func(*site)
+		over func(*testCluster)
 		want []string
 	}{
 		"the shift is over": {
-			func(s *site) { s.handle(s.shifts(nil, listed("i-1", "one", "one-0")), "") }, []string{ended},
+			func(s *testCluster) {
+				s.handleMessage(s.inventoryWithShifts(nil, listedInstance("i-1", "one", "one-0")), "")
+			}, []string{ended},
 		},
 		"nobody has heard of it for long": {
-			func(s *site) { s.now = s.now.Add(interruption.MaxInventoryAge) }, []string{ended},
+			func(s *testCluster) { s.now = s.now.Add(interruption.MaxInventoryAge) }, []string{ended},
 		},
 		"it goes on": {
-			func(s *site) { s.handle(s.shifts(away, listed("i-1", "one", "one-0")), "") }, nil,
+			func(s *testCluster) {
+				s.handleMessage(s.inventoryWithShifts(away, listedInstance("i-1", "one", "one-0")), "")
+			}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			s.zoned()
-			s.handle(s.shifts(away), "")
-			s.running()
+			s := newTestCluster(t)
+			s.setZone()
+			s.handleMessage(s.inventoryWithShifts(away), "")
+			s.runNode()
 			s.now = s.now.Add(time.Minute)
-			s.handle(s.shifts(away, listed("i-1", "one", ""), listed("i-orphan", "lost", "")), "")
-			s.pass(31 * time.Second)
-			if got := words(s.sent()); len(got) != 0 {
+			s.handleMessage(s.inventoryWithShifts(away, listedInstance("i-1", "one", ""), listedInstance("i-orphan", "lost", "")), "")
+			s.advance(31 * time.Second)
+			if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 				t.Fatalf("tags and orphans: %v", got)
 			}
-			s.remove("one-0")
-			s.pass(time.Minute)
-			if got := words(s.sent()); len(got) != 0 {
+			s.deleteClaim("one-0")
+			s.advance(time.Minute)
+			if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 				t.Fatalf("its end: %v", got)
 			}
-			if c := s.claim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if c := s.getClaim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
 				t.Fatalf("its drain waits as well: %+v", c.Status.Conditions)
 			}
 			test.over(s)
-			s.step()
-			if diff := cmp.Diff(test.want, words(s.sent())); diff != "" {
+			s.reconcile()
+			if diff := cmp.Diff(test.want, typesAndSubjects(s.takeSent())); diff != "" {
 				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
@@ -105,11 +109,11 @@ func TestSettledOrphansWait(t *testing.T) {
 		"no shift": {nil, 1}, "away from its zone": {[]event.ShiftedZone{{ZoneID: zone}}, 0}, "away from another": {[]event.ShiftedZone{{ZoneID: "euw1-az2"}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			s.zoned()
-			s.handle(s.shifts(test.zones), "")
-			s.handle(s.message(settled("lost", 1, "i-9")), "")
-			if got := words(s.sent()); len(got) != test.want {
+			s := newTestCluster(t)
+			s.setZone()
+			s.handleMessage(s.inventoryWithShifts(test.zones), "")
+			s.handleMessage(s.newMessage(launchSettled("lost", 1, "i-9")), "")
+			if got := typesAndSubjects(s.takeSent()); len(got) != test.want {
 				t.Errorf("sent %v", got)
 			}
 		})
@@ -119,17 +123,17 @@ func TestSettledOrphansWait(t *testing.T) {
 // One that has just begun to lead waits for its first word, and no longer than
 // that lasts.
 func TestFirstWord(t *testing.T) {
-	s := newSite(t)
-	s.zoned()
-	s.running()
-	s.configure(func(c *lifecycle.Config) { c.ZonalShift = true })
-	s.remove("one-0")
-	s.pass(interruption.StartupGrace - time.Second)
-	if got := words(s.sent()); len(got) != 0 {
+	s := newTestCluster(t)
+	s.setZone()
+	s.runNode()
+	s.configureService(func(c *lifecycle.Config) { c.ZonalShift = true })
+	s.deleteClaim("one-0")
+	s.advance(interruption.StartupGrace - time.Second)
+	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 		t.Fatalf("before the first word: %v", got)
 	}
-	s.pass(3 * time.Second)
-	if got := words(s.sent()); len(got) != 1 {
+	s.advance(3 * time.Second)
+	if got := typesAndSubjects(s.takeSent()); len(got) != 1 {
 		t.Errorf("without one: %v", got)
 	}
 }
@@ -137,8 +141,8 @@ func TestFirstWord(t *testing.T) {
 // Shifts are told on the NodePools that they concern, once each, and so is their
 // end.
 func TestEvents(t *testing.T) {
-	s := newSite(t)
-	s.zoned()
+	s := newTestCluster(t)
+	s.setZone()
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "classless"}}) // Without a class, and so without zones.
 	said := func() []string {
 		var out []string
@@ -151,16 +155,16 @@ func TestEvents(t *testing.T) {
 	}
 	want := []string{"Warning ZonalShiftActive default: Zonal shift detected: offerings in zone eu-west-1a (euw1-az1) are unavailable for this NodePool"}
 	for range 3 {
-		s.handle(s.shifts([]event.ShiftedZone{{ZoneID: zone}, {ZoneID: "euw1-az3"}}), "")
-		s.pass(3 * time.Minute)
+		s.handleMessage(s.inventoryWithShifts([]event.ShiftedZone{{ZoneID: zone}, {ZoneID: "euw1-az3"}}), "")
+		s.advance(3 * time.Minute)
 	}
 	if diff := cmp.Diff(want, said()); diff != "" {
 		t.Fatalf("while it lasts (-want +got):\n%s", diff)
 	}
-	s.handle(s.inventory(s.now), "")
-	s.handle(s.shifts(nil), "")
-	s.pass(3 * time.Minute)
-	s.handle(s.shifts(nil), "")
+	s.handleMessage(s.inventoryMessage(s.now), "")
+	s.handleMessage(s.inventoryWithShifts(nil), "")
+	s.advance(3 * time.Minute)
+	s.handleMessage(s.inventoryWithShifts(nil), "")
 	want = append(want, "Normal ZonalShiftCleared default: Zonal shift cleared: offerings in zone eu-west-1a (euw1-az1) are restored for this NodePool")
 	if diff := cmp.Diff(want, said()); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)

@@ -100,9 +100,9 @@ func (s *site) run() {
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	s.service = lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: s.blobs, Launcher: launcher, Cluster: s.id,
-		Namespace: testbed.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
+		Namespace: testbed.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 	})
-	loop := host.Loop{Step: s.gate.Behind(s.service.Step), Pace: lifecycle.Pace, Changed: cache.Changed(), Next: s.service.Due}
+	loop := host.Loop{Step: s.gate.Behind(s.service.Step), Pace: lifecycle.ReconcileInterval, Changed: cache.Changed(), Next: s.service.NextRetry}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { cache.Run(ctx) })
@@ -281,7 +281,7 @@ func (m machine) vanish() {
 	e, err := event.Maker{Service: "test", Cluster: m.id}.New(time.Now(), event.InstanceGone{InstanceID: m.instance, Shown: time.Now()}, nil)
 	m.check(err)
 	m.until(20*time.Second, "told that the instance is gone", func() bool {
-		return m.service.Lanes(m.gate)(m.Context(), e) == nil
+		return m.service.ConcurrentHandler(m.gate)(m.Context(), e) == nil
 	})
 }
 

@@ -100,6 +100,6 @@ func (e *estate) sees(node string) bool {
 func (e *estate) restart(gate lifecycle.DeletionApproval, repair lifecycle.NodeHealth) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.config.Gate, e.config.Repair = gate, repair
+	e.config.DeletionApproval, e.config.Repair = gate, repair
 	e.service = lifecycle.New(e.config)
 }

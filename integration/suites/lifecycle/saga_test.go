@@ -145,7 +145,7 @@ func (s *site) tell(body event.Body) {
 	s.check(err)
 	var last error
 	s.until(30*time.Second, "told", func() bool {
-		if last = s.service.Lanes(s.gate)(s.Context(), e); last != nil {
+		if last = s.service.ConcurrentHandler(s.gate)(s.Context(), e); last != nil {
 			s.Logf("told again: %v", last)
 		}
 		return last == nil

@@ -17,17 +17,17 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `		refused, err := s.create(ctx, e, held, plan)
+	from: `		refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
 		if held`,
 	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.Lists(c.Object.Name) {
-		r, _ := request(&c.Object)
-		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
+		r, _ := parseLaunchRequest(&c.Object)
+		_ = s.executor.Execute(ctx, &e, effect.Send{Body: r})
 	} } }
 	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
-	refused, err := s.create(ctx, e, held, plan)
+	refused, err := s.createClaims(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}
@@ -66,7 +66,7 @@ var bugs = []bug{{
 		f.Gone = append(f.Gone, c)`,
 }, {
 	name: "slot-order", promise: "a claim is bound once",
-	file: "services/lifecycle/bind.go",
+	file: "services/lifecycle/binding.go",
 	from: `		if c.Status.ProviderID == "" && (free < 0`,
 	to:   `		if free < 0 || c.Status.ProviderID == "" && (free < 0`,
 }, {
@@ -89,8 +89,8 @@ var bugs = []bug{{
 }, {
 	name: "relative-deadline", promise: "a deadline is absolute",
 	file: "services/lifecycle/notice.go",
-	from: `	if marked, changed := nodeclaim.Sooner(c, b.Deadline); changed {`,
-	to:   `	if marked, changed := nodeclaim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
+	from: `	if marked, changed := nodeclaim.WithEarlierDeadline(c, b.Deadline); changed {`,
+	to:   `	if marked, changed := nodeclaim.WithEarlierDeadline(c, s.Now().Add(2*time.Minute)); changed {`,
 }, {
 	name: "phase-forgotten", promise: "a life never goes back",
 	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",
@@ -100,7 +100,7 @@ var bugs = []bug{{
 			next = have`,
 }, {
 	name: "taint-after-label", promise: "a registered node says what it is",
-	file: "services/lifecycle/internal/nodeclaim/register.go",
+	file: "services/lifecycle/internal/nodeclaim/registration.go",
 	from: `	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
 	return node`,
 	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
@@ -108,11 +108,11 @@ var bugs = []bug{{
 }, {
 	name: "end-before-drained", promise: "a drain precedes the end",
 	file: "services/lifecycle/internal/termination/drain.go",
-	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime`,
-	to:   `	plan.Drained = now.Sub(n.Began) >= MinTime`,
+	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinDrainTime`,
+	to:   `	plan.Drained = now.Sub(n.Began) >= MinDrainTime`,
 }, {
 	name: "evict-by-delete", promise: "a budget is kept",
-	file: "services/lifecycle/internal/effect/do.go",
+	file: "services/lifecycle/internal/effect/executor.go",
 	from: `d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 }, {
@@ -137,7 +137,7 @@ var bugs = []bug{{
 	to:   `	return until, true, ""`,
 }, {
 	name: "stuck-in-silence", promise: "every drain ends or says why not",
-	file: "services/lifecycle/internal/nodeclaim/drained.go",
+	file: "services/lifecycle/internal/nodeclaim/draining.go",
 	from: `	if len(blockers) > 0 {`,
 	to:   `	if len(blockers) > len(plan.Waiting) {`,
 }, {
@@ -147,12 +147,12 @@ var bugs = []bug{{
 			return nil, err
 		}
 	}
-	wanted := &search{instance: instanceID}
-	err := s.searches.Do(ctx, wanted)
+	wanted := &claimSearch{instance: instanceID}
+	err := s.claimSearches.Do(ctx, wanted)
 	return wanted.found, err`,
 	to: `	}
-	wanted := &search{instance: instanceID}
-	_ = s.searches.Do(ctx, wanted)
+	wanted := &claimSearch{instance: instanceID}
+	_ = s.claimSearches.Do(ctx, wanted)
 	return wanted.found, nil`,
 }, {
 	name: "no-list-is-empty", promise: "an instance ends when its claim says so",
@@ -163,17 +163,17 @@ var bugs = []bug{{
 	to: `	_ = err`,
 }, {
 	name: "409-is-done", promise: "a notice is obeyed",
-	file: "services/lifecycle/internal/effect/do.go",
+	file: "services/lifecycle/internal/effect/executor.go",
 	from: `cause == nil && fault.Is(err, fault.Conflict)`,
 	to:   `fault.Is(err, fault.Conflict)`,
 }, {
 	name: "429-is-done", promise: "a notice is obeyed",
-	file: "services/lifecycle/internal/effect/do.go",
+	file: "services/lifecycle/internal/effect/executor.go",
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Throttled) || cause`,
 }, {
 	name: "500-is-done", promise: "a notice is obeyed",
-	file: "services/lifecycle/internal/effect/do.go",
+	file: "services/lifecycle/internal/effect/executor.go",
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Unknown) || cause`,
 }, {
@@ -232,9 +232,9 @@ var bugs = []bug{{
 	from: `	if err != nil || verdict != disruption.Ready {
 		return err
 	}
-	return s.remove(`,
+	return s.deleteCandidates(`,
 	to: `	_, _ = verdict, err
-	return s.remove(`,
+	return s.deleteCandidates(`,
 }, {
 	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
 	file: "services/lifecycle/internal/nodeclaim/nodeclaim.go",
@@ -242,39 +242,39 @@ var bugs = []bug{{
 	to:   `Why: "its plan was given up"}`,
 }, {
 	name: "refused-before-blamed", promise: "TestNothingIsRefusedBeforeTheShortageIsWritten", in: "./services/lifecycle",
-	file: "services/lifecycle/settle.go",
-	from: `	if err := s.blame(ctx, b.Refusals); err != nil || unbound`,
-	to:   `	if err := s.blame(ctx, b.Refusals); unbound`,
+	file: "services/lifecycle/launchresult.go",
+	from: `	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound`,
+	to:   `	if err := s.recordUnavailable(ctx, b.Refusals); unbound`,
 }, {
 	name: "unspent-is-refused", promise: "TestPartlyUnspentRefusesNobody", in: "./services/lifecycle",
-	file: "services/lifecycle/settle.go",
+	file: "services/lifecycle/launchresult.go",
 	from: `	if !b.Spent && len(b.Instances) > 0 {`,
 	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,
 }, {
 	name: "held-is-begun", promise: "TestPausedAfterTheBeginning", in: "./services/lifecycle",
-	file: "services/lifecycle/confirm.go",
-	from: `		return begun(candidates[i].Claim, id, replacements)`,
+	file: "services/lifecycle/confirmation.go",
+	from: `		return checkConfirmed(candidates[i].Claim, id, replacements)`,
 	to: `		_ = id
 		return nil`,
 }, {
 	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsBegin", in: "./services/lifecycle",
 	file: "services/lifecycle/proposal.go",
-	from: `	return noted, begun(noted, p.ID, replacements)`,
+	from: `	return noted, checkConfirmed(noted, p.ID, replacements)`,
 	to:   `	return noted, nil`,
 }, {
 	name: "one-unbound-stops-all", promise: "no orphan is older than 90 s",
 	file: "services/lifecycle/inventory.go",
-	from: `	unbound := s.bindListed(ctx, e, findings.Bind)
+	from: `	unbound := s.bindListed(ctx, e, findings.Unbound)
 `,
-	to: `	unbound := s.bindListed(ctx, e, findings.Bind)
+	to: `	unbound := s.bindListed(ctx, e, findings.Unbound)
 	if unbound != nil { return unbound }
 `,
 }, {
 	name: "an-outcome-is-believed", promise: "TestForgedSettledIsComparedLive", in: "./services/lifecycle",
-	file: "services/lifecycle/bind.go",
-	from: `	orphans, held := unheld(orphans, claims)
+	file: "services/lifecycle/binding.go",
+	from: `	orphans, held := findUnbound(orphans, claims)
 `,
-	to: `	_, held := unheld(orphans, nil)
+	to: `	_, held := findUnbound(orphans, nil)
 `,
 }, {
 	name: "an-orphan-by-name", promise: "an instance ends when its claim says so",
@@ -286,7 +286,7 @@ var bugs = []bug{{
 }, {
 	name: "gone-is-believed", promise: "TestForgedGoneStops", in: "./services/lifecycle",
 	file: "services/lifecycle/notice.go",
-	from: `	if !s.goesByNow(found) {
+	from: `	if !s.expectsTermination(found) {
 `,
 	to: `	if false {
 `,

@@ -156,11 +156,11 @@ func buildLifecycle(a *Actor, w wire) {
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
 		Settings: world.settings(), Catalogues: &blob.Kept[offers.Catalogue]{},
-		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
+		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
 		Span: a.spans(),
 	})
-	a.step, a.pace = s.Step, lifecycle.Pace
+	a.step, a.pace = s.Step, lifecycle.ReconcileInterval
 	a.consume(w, a.events(lifecycle.Types, s.Handle))
 }
 

@@ -1,4 +1,4 @@
-// Command joist-lifecycle runs the lifecycle service inside of a cluster.
+// Command joist-lifecycle runs the lifecycle service in a cluster.
 package main
 
 import (
@@ -29,25 +29,25 @@ func main() {
 	}, run)
 }
 
-// watched is what a step looks at. Everything else is read live at the door.
+// watched are the kinds that a reconcile reads from the cache. All other objects are read live.
 var watched = []cluster.Kind{
 	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments, cluster.VolumeClaims,
 	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
 }
 
-// metrics are what the service's counts are called.
-var metrics = map[lifecycle.Counted]telemetry.Metric{
+// metrics maps the service's metrics to telemetry.
+var metrics = map[lifecycle.MetricName]telemetry.Metric{
 	lifecycle.Decisions: telemetry.Decisions, lifecycle.PoolDecisions: telemetry.PoolDecisions,
-	lifecycle.Invalid: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
+	lifecycle.FailedValidations: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
 	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.Initialized,
 	lifecycle.ClaimsDisrupted: telemetry.ClaimsDisrupted, lifecycle.ClaimsTerminated: telemetry.ClaimsTerminated,
 	lifecycle.ClaimTermination: telemetry.ClaimTermination, lifecycle.NodesTerminated: telemetry.NodesTerminated,
-	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue, lifecycle.SweepsStopped: telemetry.SweepsStopped,
+	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue, lifecycle.GarbageCollectionStopped: telemetry.SweepsStopped,
 	lifecycle.Usage: telemetry.Usage, lifecycle.Limit: telemetry.Limit, lifecycle.Cost: telemetry.Cost,
 }
 
-// parallel is how many writes of a look are under way at a time. The client keeps
-// to its rate whatever this is; it is there for an API server that is slow.
+// parallel is the number of concurrent writes of one reconcile. The client's rate limit applies
+// in any case; concurrency helps when the API server is slow.
 const parallel = 32
 
 func run(ctx context.Context, p *startup.Parts) error {
@@ -70,21 +70,21 @@ func run(ctx context.Context, p *startup.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
-		Repair: repair(p.Settings), Gate: lifecycle.DeletionApproval(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.Rebalance(p.Rebalance),
+		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
 		Settings: p.Scheduling, Catalogues: &blob.Kept[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
-		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,
-		Count: func(what lifecycle.Counted, value float64, labels ...string) {
+		Parallel: parallel, Rest: lifecycle.ReconcileInterval, Now: time.Now,
+		Count: func(what lifecycle.MetricName, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
 		Span: p.Telemetry.Span,
 	})
-	// Looks and facts take turns, notices do not, and only a leader takes any.
+	// Reconciles and messages take turns, except notices. Only a leader handles any.
 	gate := host.NewGate()
-	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.Pace, Next: service.Due}, service.Looked, cache)
-	inbox := p.Worker(p.Events(lifecycle.Types, service.Lanes(gate)))
-	poll := p.Poll(inbox, host.Options{Parallel: lifecycle.Inbox, Deadline: lifecycle.InboxDeadline, Allowed: service.Leads})
+	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.ReconcileInterval, Next: service.NextRetry}, service.Reconciled, cache)
+	inbox := p.Worker(p.Events(lifecycle.Types, service.ConcurrentHandler(gate)))
+	poll := p.Poll(inbox, host.Options{Parallel: lifecycle.MaxInFlight, Deadline: lifecycle.InboxTimeout, Allowed: service.Leads})
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func run(ctx context.Context, p *startup.Parts) error {
 	return errors.Join(host.Together(ctx, feed, loop, poll, renewal.Run), startup.Resign(ctx, service.Release))
 }
 
-// repair is what the settings say of sick nodes; without the gate none is repaired.
+// repair returns the node repair policy of the settings. Without the feature gate no node is
+// repaired.
 func repair(s settings.Settings) lifecycle.NodeHealth {
 	if !s.NodeRepair {
 		return lifecycle.NodeHealth{}

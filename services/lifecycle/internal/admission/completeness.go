@@ -7,19 +7,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// Counts is how many claims of each intent exist, by the intent's id.
+// Counts is the number of claims of each intent, by the intent's id.
 type Counts map[string]int
 
-// CountPresent counts the claims of each intent that may be launched. One that is being
-// deleted before it was admitted goes at once, and does not count.
+// CountPresent counts the claims of each intent that may be launched. A claim that is deleted
+// before it was admitted is removed at once and does not count.
 func CountPresent(claims []*karpenter.NodeClaim) Counts {
-	return count(claims, func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp == nil || IsAdmitted(c) })
+	return countByIntent(claims, func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp == nil || IsAdmitted(c) })
 }
 
-// CountAdmitted counts the admitted claims of each intent, until they are gone.
-func CountAdmitted(claims []*karpenter.NodeClaim) Counts { return count(claims, IsAdmitted) }
+// CountAdmitted counts the admitted claims of each intent until they are gone.
+func CountAdmitted(claims []*karpenter.NodeClaim) Counts { return countByIntent(claims, IsAdmitted) }
 
-func count(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeClaim) bool) Counts {
+func countByIntent(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeClaim) bool) Counts {
 	out := Counts{}
 	for _, c := range claims {
 		if counts(c) {
@@ -29,9 +29,9 @@ func count(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeClaim) bool
 	return out
 }
 
-// Complete reports whether every claim of the claim's intent counts. The intent's request
-// is for so many instances, under a token that EC2 accepts for no other number: with
-// fewer claims it would launch instances that no claim stands for.
+// Complete reports whether every claim of the claim's intent counts. The intent's request is for
+// that many instances, under a token that EC2 accepts for no other number. With fewer claims it
+// would launch orphans.
 func (c Counts) Complete(claim *karpenter.NodeClaim) bool {
 	wanted, err := strconv.Atoi(claim.Annotations[launchspec.ClaimsAnnotation])
 	return err == nil && c[claim.Annotations[launchspec.IntentTag]] >= wanted

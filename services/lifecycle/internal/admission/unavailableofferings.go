@@ -18,15 +18,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// MaxUnavailableBytes bounds the offerings in the ConfigMap, as JSON: about 2,000. Every batch
-// carries them, and a ConfigMap holds 1 MiB.
+// MaxUnavailableBytes limits the offerings in the ConfigMap, as JSON: about 2,000. Every batch
+// contains them, and a ConfigMap holds 1 MiB.
 const MaxUnavailableBytes = 256 << 10
 
-// UnavailableTTL is how long an offering is left alone.
+// UnavailableTTL is how long an offering is not launched after a failure.
 const UnavailableTTL = 3 * time.Minute
 
-// RecordUnavailable writes down what the refusals blame. One that blames nothing changes
-// nothing.
+// RecordUnavailable records the offerings that the refusals report as unavailable.
 func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
 	var fresh []planning.Unavailable
 	for _, r := range refusals {
@@ -39,7 +38,7 @@ func RecordUnavailable(ctx context.Context, client cluster.Client, namespace str
 	return AddUnavailable(ctx, client, namespace, fresh, now)
 }
 
-// AddUnavailable merges offerings into the ConfigMap and drops what has passed.
+// AddUnavailable merges offerings into the ConfigMap and drops expired ones.
 func AddUnavailable(ctx context.Context, client cluster.Client, namespace string, fresh []planning.Unavailable, now time.Time) error {
 	if len(fresh) == 0 {
 		return nil
@@ -54,7 +53,7 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	}
 	object = object.DeepCopy()
-	text, err := json.Marshal(merge(planning.ReadUnavailable(object), fresh, now))
+	text, err := json.Marshal(mergeUnavailable(planning.ReadUnavailable(object), fresh, now))
 	if err != nil {
 		return fault.E("encoding the unavailable offerings", fault.Bug, err)
 	}
@@ -70,9 +69,9 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 	return nil
 }
 
-// merge keeps the latest end for each offering and drops what has passed. Beyond
-// MaxUnavailableBytes it drops what ends first.
-func merge(old, fresh []planning.Unavailable, now time.Time) []planning.Unavailable {
+// mergeUnavailable keeps the latest expiry of each offering and drops expired ones. Beyond
+// MaxUnavailableBytes it drops those that expire first.
+func mergeUnavailable(old, fresh []planning.Unavailable, now time.Time) []planning.Unavailable {
 	latest := map[string]planning.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
 		if have, ok := latest[unavailableKey(u)]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
@@ -83,13 +82,13 @@ func merge(old, fresh []planning.Unavailable, now time.Time) []planning.Unavaila
 	for _, u := range latest {
 		out = append(out, u)
 	}
-	out = bounded(out)
+	out = limitSize(out)
 	slices.SortFunc(out, func(a, b planning.Unavailable) int { return strings.Compare(unavailableKey(a), unavailableKey(b)) })
 	return out
 }
 
-// bounded gives the offerings that end last, as many as MaxUnavailableBytes holds.
-func bounded(all []planning.Unavailable) []planning.Unavailable {
+// limitSize returns the offerings that expire last, as many as MaxUnavailableBytes holds.
+func limitSize(all []planning.Unavailable) []planning.Unavailable {
 	slices.SortFunc(all, func(a, b planning.Unavailable) int {
 		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
 	})
@@ -104,7 +103,7 @@ func bounded(all []planning.Unavailable) []planning.Unavailable {
 	})
 }
 
-// unavailableKey is what an entry is about, whenever it ends.
+// unavailableKey identifies an entry irrespective of its expiry.
 func unavailableKey(u planning.Unavailable) string {
 	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
 }

@@ -8,40 +8,39 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Marked reports whether something says that the claim is disrupted: itself, or its
-// node, which may be nil.
-func Marked(c *karpenter.NodeClaim, node *corev1.Node) bool {
-	return c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) || node != nil && !Taintless(node)
+// IsMarked reports whether the claim has the condition DisruptionReason or its node, which may be
+// nil, the disrupted taint.
+func IsMarked(c *karpenter.NodeClaim, node *corev1.Node) bool {
+	return c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) || node != nil && !IsUntainted(node)
 }
 
-// Taintless reports whether the node takes pods, as far as disruption is concerned.
-func Taintless(node *corev1.Node) bool {
+// IsUntainted reports whether the node lacks the disrupted taint.
+func IsUntainted(node *corev1.Node) bool {
 	return !karpenter.HoldsTaint(node.Spec.Taints, karpenter.DisruptedTaint())
 }
 
-// Tainted is the node with the taint that keeps further pods away from it;
-// false where it has it. It stays in its load balancers: what runs there runs on
-// until the drain.
-func Tainted(node *corev1.Node) (*corev1.Node, bool) {
-	if !Taintless(node) {
+// WithTaint returns the node with the disrupted taint; false if it has the taint. The node stays
+// in its load balancers until the drain.
+func WithTaint(node *corev1.Node) (*corev1.Node, bool) {
+	if !IsUntainted(node) {
 		return node, false
 	}
 	taint := karpenter.DisruptedTaint()
 	node = node.DeepCopy()
-	node.Spec.Taints = append(without(node.Spec.Taints, taint.Key), taint)
+	node.Spec.Taints = append(removeTaint(node.Spec.Taints, taint.Key), taint)
 	return node, true
 }
 
-// Untainted is the node without it; false where it has none.
-func Untainted(node *corev1.Node) (*corev1.Node, bool) {
-	if Taintless(node) {
+// WithoutTaint returns the node without the disrupted taint; false if it lacks the taint.
+func WithoutTaint(node *corev1.Node) (*corev1.Node, bool) {
+	if IsUntainted(node) {
 		return node, false
 	}
 	node = node.DeepCopy()
-	node.Spec.Taints = without(node.Spec.Taints, karpenter.DisruptedTaintKey)
+	node.Spec.Taints = removeTaint(node.Spec.Taints, karpenter.DisruptedTaintKey)
 	return node, true
 }
 
-func without(taints []corev1.Taint, key string) []corev1.Taint {
+func removeTaint(taints []corev1.Taint, key string) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
 }

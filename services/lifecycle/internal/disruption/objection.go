@@ -12,53 +12,52 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Candidate is one claim of a proposal, as it is live.
+// Candidate is one claim of a proposal with its live node and pods.
 type Candidate struct {
 	Claim *karpenter.NodeClaim
-	// Node is nil where there is none.
+	// Node is nil if there is none.
 	Node *corev1.Node
 	Pods []*corev1.Pod
-	// Nominated is until when pods are expected on it.
+	// Nominated is until when pods are expected on the node.
 	Nominated time.Time
 }
 
-// LiveProposal is what is live of the nodes of a proposal at the moment at which it is to
-// begin.
+// LiveProposal is the live state of a proposal's nodes at the moment at which it is to begin.
 type LiveProposal struct {
 	Reason karpenter.DisruptionReason
-	// Method is how the nodes were found.
+	// Method is the consolidation method.
 	Method string
-	// Moved is how many pods the decision has found a place for.
+	// Moved is how many pods the decision found capacity for.
 	Moved      int
 	Candidates []Candidate
 	Budgets    podspec.Budgets
 	Now        time.Time
 }
 
-// Objection is why a proposal may not begin after all: on account of a node, by
-// its claim's name, or of a NodePool.
+// Objection is why a proposal may not begin: because of a node, by its claim's name, or of a
+// NodePool.
 type Objection struct{ Claim, Pool, Why string }
 
-// FindObjection gives the first objection on account of the nodes and their pods; false when
-// there is none.
+// FindObjection returns the first objection because of the nodes and their pods; false if there
+// is none.
 func (l LiveProposal) FindObjection() (Objection, bool) {
 	pods := 0
 	for _, c := range l.Candidates {
-		if why := l.node(c); why != "" {
+		if why := l.nodeObjection(c); why != "" {
 			return Objection{Claim: c.Claim.Name, Why: why}, true
 		}
-		if why := l.pods(c); why != "" {
+		if why := l.podObjection(c); why != "" {
 			return Objection{Claim: c.Claim.Name, Why: why}, true
 		}
-		if pods += c.moving(l.Now); pods > l.Moved {
+		if pods += c.countMoving(l.Now); pods > l.Moved {
 			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("a pod came that the decision did not know: at least %d have to move, %d were planned for", pods, l.Moved)}, true
 		}
 	}
 	return Objection{}, false
 }
 
-// node says why the node itself may not go, in upstream's words.
-func (l LiveProposal) node(c Candidate) string {
+// nodeObjection returns why the node itself may not be disrupted, in Karpenter's words.
+func (l LiveProposal) nodeObjection(c Candidate) string {
 	switch {
 	case c.Node == nil:
 		return "nodeclaim does not have an associated node"
@@ -75,16 +74,16 @@ func (l LiveProposal) node(c Candidate) string {
 	}
 }
 
-// pods says why the node's pods may not go. A drifted node whose drain has an end
-// need not wait for what protects its pods; one that expires is to be replaced
-// without harm, and what it waits for has an end in its expiry.
-func (l LiveProposal) pods(c Candidate) string {
+// podObjection returns why the node's pods may not be evicted. A drifted node with a
+// terminationGracePeriod need not wait for pods that block eviction. An expiring node is replaced
+// gracefully, and its wait ends with its expiry.
+func (l LiveProposal) podObjection(c Candidate) string {
 	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != planning.ByExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
 		return ""
 	}
 	for _, pod := range c.Pods {
 		name := pod.Namespace + "/" + pod.Name
-		if _, protected, _ := podspec.Protected(pod, l.Now); protected && active(pod) {
+		if _, protected, _ := podspec.Protected(pod, l.Now); protected && isActive(pod) {
 			return fmt.Sprintf("pod has %q annotation (Pod=%s)", karpenter.DoNotDisruptAnnotationKey, name)
 		}
 		if key, _ := l.Budgets.Blocked(pod, l.Now); key != "" {
@@ -94,16 +93,16 @@ func (l LiveProposal) pods(c Candidate) string {
 	return ""
 }
 
-// active reports whether the pod still runs and is not asked to end.
-func active(pod *corev1.Pod) bool {
+// isActive reports whether the pod runs and is not terminating.
+func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// moving counts the pods that will need another node.
-func (c Candidate) moving(now time.Time) int {
+// countMoving counts the pods that need another node.
+func (c Candidate) countMoving(now time.Time) int {
 	n := 0
 	for _, pod := range c.Pods {
-		if podspec.Reschedulable(pod) && termination.Drainable(pod, now) {
+		if podspec.Reschedulable(pod) && termination.IsDrainable(pod, now) {
 			n++
 		}
 	}

@@ -19,55 +19,57 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Progress is how a proposal that acts stands.
+// Progress is the state of an acting proposal.
 type Progress string
 
 const (
-	// Waiting says that a replacement is not initialized yet.
+	// Waiting means that a replacement is not initialized yet.
 	Waiting Progress = "waiting"
-	// Ready says that the old claims may go.
+	// Ready means that the old claims may be deleted.
 	Ready Progress = "ready"
-	// Failed says that it is to be rolled back.
+	// Failed means that the proposal must be rolled back.
 	Failed Progress = "failed"
 )
 
 const (
-	// AdmissionTime is how long after its confirmation a proposal may be on its way
-	// through the door; its message does not live longer.
+	// AdmissionTime is how long after its confirmation a proposal's replacements may still be
+	// admitted. Its message expires by then.
 	AdmissionTime = 2 * time.Minute
-	// What a proposal may take grows with how many there are: as many are a load to
-	// EC2.
-	shortest, longest, each = 10 * time.Minute, time.Hour, 80 * time.Millisecond
+	// The timeout grows with the number of acting proposals, because EC2 needs longer for many.
+	minReplacementTimeout, maxReplacementTimeout, timeoutPerProposal = 10 * time.Minute, time.Hour, 80 * time.Millisecond
 )
 
-// ReplacementTimeout is how long a proposal may wait for its replacements while so many act.
+// ReplacementTimeout is how long a proposal may wait for its replacements while so many proposals
+// act.
 func ReplacementTimeout(acting int) time.Duration {
-	return min(max(each*time.Duration(acting), shortest), longest)
+	return min(max(timeoutPerProposal*time.Duration(acting), minReplacementTimeout), maxReplacementTimeout)
 }
 
-// WithinTimeout reports whether a proposal is young enough that its replacements are kept
-// for its pods, at the longest.
-func WithinTimeout(p planning.Proposal, now time.Time) bool { return now.Sub(p.Confirmed) < longest }
+// WithinTimeout reports whether a proposal is young enough that its replacements are still
+// nominated for its pods.
+func WithinTimeout(p planning.Proposal, now time.Time) bool {
+	return now.Sub(p.Confirmed) < maxReplacementTimeout
+}
 
-// ProposalView is what the verdict about one proposal looks at.
+// ProposalView is the input of AssessProgress.
 type ProposalView struct {
 	Proposal planning.Proposal
-	// Replacement finds a claim; nil when there is none.
+	// Replacement returns a claim, nil if there is none.
 	Replacement func(name string) *karpenter.NodeClaim
-	// Coming reports whether a claim that is not there may still be created.
-	Coming func(name string) bool
-	// Acting is how many proposals act at the time.
+	// MayBeCreated reports whether a missing claim may still be created.
+	MayBeCreated func(name string) bool
+	// Acting is how many proposals act.
 	Acting int
 	Now    time.Time
 }
 
-// AssessProgress gives the verdict, and in words what it rests on unless it is Ready.
+// AssessProgress returns the progress, and its reason unless it is Ready.
 func AssessProgress(v ProposalView) (Progress, string) {
 	waits := ""
 	for _, name := range v.Proposal.Replacements {
 		c := v.Replacement(name)
 		switch {
-		case c == nil && !v.Coming(name):
+		case c == nil && !v.MayBeCreated(name):
 			return Failed, fmt.Sprintf("replacement NodeClaim %s is gone", name)
 		case c != nil && c.DeletionTimestamp != nil:
 			return Failed, fmt.Sprintf("replacement NodeClaim %s is being deleted", name)
@@ -86,7 +88,7 @@ func AssessProgress(v ProposalView) (Progress, string) {
 	}
 }
 
-// BudgetedReason reports whether budgets can be counted by the reason.
+// BudgetedReason reports whether budgets apply to the reason.
 func BudgetedReason(reason string) bool {
 	switch karpenter.DisruptionReason(reason) {
 	case karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized:
@@ -96,7 +98,7 @@ func BudgetedReason(reason string) bool {
 	}
 }
 
-// ActingProposal is the proposal on the claim if it has begun to act, or nil.
+// ActingProposal returns the proposal on the claim if it has begun to act, or nil.
 func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	if c.Annotations[planning.ProposalAnnotation] == "" {
 		return nil
@@ -116,9 +118,8 @@ func HasBegun(claims []*karpenter.NodeClaim, replacements []string) bool {
 	})
 }
 
-// BegunOtherwise reports whether the proposal acts on some claim already, with other
-// replacements than these.
-func BegunOtherwise(claims []*karpenter.NodeClaim, replacements []string) bool {
+// HasOtherReplacements reports whether the proposal acts on a claim with other replacements.
+func HasOtherReplacements(claims []*karpenter.NodeClaim, replacements []string) bool {
 	return slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 		p := ActingProposal(c)
 		return p != nil && !slices.Equal(p.Replacements, replacements)

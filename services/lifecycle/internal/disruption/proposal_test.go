@@ -72,8 +72,8 @@ func TestAssessProgress(t *testing.T) {
 			}
 			got, why := disruption.AssessProgress(disruption.ProposalView{
 				Proposal: p, Acting: 1, Now: noon.Add(c.after),
-				Replacement: func(name string) *karpenter.NodeClaim { return c.replacements[name] },
-				Coming:      func(string) bool { return c.coming },
+				Replacement:  func(name string) *karpenter.NodeClaim { return c.replacements[name] },
+				MayBeCreated: func(string) bool { return c.coming },
 			})
 			if got != c.want || why != c.why {
 				t.Errorf("%s %q, want %s %q", got, why, c.want, c.why)
@@ -140,18 +140,18 @@ func TestRoomIsNeverExceeded(t *testing.T) {
 func TestTaints(t *testing.T) {
 	taint := karpenter.DisruptedTaint()
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: taint.Key, Effect: corev1.TaintEffectPreferNoSchedule}}}}
-	tainted, changed := disruption.Tainted(node)
+	tainted, changed := disruption.WithTaint(node)
 	if !changed || len(tainted.Spec.Taints) != 2 || tainted.Spec.Taints[1] != taint || len(node.Spec.Taints) != 2 || node.Spec.Taints[1] == taint {
 		t.Fatalf("%v became %v", node.Spec.Taints, tainted.Spec.Taints)
 	}
-	if _, again := disruption.Tainted(tainted); again {
+	if _, again := disruption.WithTaint(tainted); again {
 		t.Error("it is tainted twice")
 	}
-	free, changed := disruption.Untainted(tainted)
+	free, changed := disruption.WithoutTaint(tainted)
 	if !changed || len(free.Spec.Taints) != 1 || free.Spec.Taints[0].Key != "mine" {
 		t.Errorf("it is left with %v", free.Spec.Taints)
 	}
-	if _, again := disruption.Untainted(free); again {
+	if _, again := disruption.WithoutTaint(free); again {
 		t.Error("it is untainted twice")
 	}
 }

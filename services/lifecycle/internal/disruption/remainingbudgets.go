@@ -9,50 +9,49 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
-// RemainingBudgets is what goes of each NodePool, by one look at every claim, and what its budgets
-// leave. What begins takes its place in it, so that proposals which are
-// looked at together never rest on the same room. The zero value has no pool, and so
-// no room.
-type RemainingBudgets struct{ pools map[string]*occupancy }
+// RemainingBudgets counts the nodes that are being removed from each NodePool, and the
+// disruptions that its budgets still allow. A proposal that begins consumes its part, so that
+// proposals of one turn never use the same budget. The zero value allows nothing.
+type RemainingBudgets struct{ pools map[string]*poolUsage }
 
-// occupancy is what budgets count of one NodePool: which of its nodes go, by their
-// claims' names, and how many.
-type occupancy struct {
-	pool  *karpenter.NodePool
-	goes  map[string]bool
-	going int
+// poolUsage is what budgets count of one NodePool: its nodes, by their claims' names, whether
+// each is being removed, and how many are.
+type poolUsage struct {
+	pool      *karpenter.NodePool
+	isLeaving map[string]bool
+	leaving   int
 }
 
-// CountBudgets counts all claims of the cluster. A NodePool that is being deleted leaves no
-// room. Ready says of a claim whether its node is: one that is not goes, to a budget.
+// CountBudgets counts all claims of the cluster. A NodePool that is being deleted allows no
+// disruption. A node that is not ready counts as being removed.
 func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
-	r := RemainingBudgets{pools: map[string]*occupancy{}}
+	r := RemainingBudgets{pools: map[string]*poolUsage{}}
 	for _, p := range pools {
 		if p.DeletionTimestamp == nil {
-			r.pools[p.Name] = &occupancy{pool: p, goes: map[string]bool{}}
+			r.pools[p.Name] = &poolUsage{pool: p, isLeaving: map[string]bool{}}
 		}
 	}
 	for _, c := range claims {
 		of := r.pools[c.Labels[karpenter.NodePoolLabelKey]]
-		if of == nil || !counts(c) {
+		if of == nil || !countsAsNode(c) {
 			continue
 		}
-		of.goes[c.Name] = false
+		of.isLeaving[c.Name] = false
 		if c.DeletionTimestamp != nil || ActingProposal(c) != nil || !ready(c) {
-			of.lose(c.Name)
+			of.markLeaving(c.Name)
 		}
 	}
 	return r
 }
 
-// counts reports whether the claim is a node of its pool to the budgets: one that
-// is coming up, or whose instance ends already, is none.
-func counts(c *karpenter.NodeClaim) bool {
+// countsAsNode reports whether budgets count the claim as a node: it is initialized and its
+// instance is not terminating.
+func countsAsNode(c *karpenter.NodeClaim) bool {
 	return c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
 }
 
-// TakeBudget lets the candidates go if the budgets of all their pools have room for them
-// beside what goes already; else it takes nothing, and gives the first objection.
+// TakeBudget consumes the budgets for the candidates if all of their pools allow it; else it
+// consumes nothing and returns the first objection.
 func (r RemainingBudgets) TakeBudget(reason karpenter.DisruptionReason, candidates []Candidate, now time.Time) (Objection, bool) {
 	wanted := map[string][]string{}
 	var pools []string
@@ -62,31 +61,32 @@ func (r RemainingBudgets) TakeBudget(reason karpenter.DisruptionReason, candidat
 	}
 	slices.Sort(pools)
 	for _, pool := range slices.Compact(pools) {
-		if why := r.full(pool, wanted[pool], reason, now); why != "" {
+		if why := r.findExcess(pool, wanted[pool], reason, now); why != "" {
 			return Objection{Pool: pool, Why: why}, true
 		}
 	}
 	for pool, names := range wanted {
 		for _, name := range names {
-			r.pools[pool].lose(name)
+			r.pools[pool].markLeaving(name)
 		}
 	}
 	return Objection{}, false
 }
 
-// full says why the claims of a pool may not go beside what goes already.
-func (r RemainingBudgets) full(pool string, names []string, reason karpenter.DisruptionReason, now time.Time) string {
+// findExcess returns why the claims of a pool may not be removed in addition to those that are
+// being removed.
+func (r RemainingBudgets) findExcess(pool string, names []string, reason karpenter.DisruptionReason, now time.Time) string {
 	of := r.pools[pool]
 	if of == nil {
 		return fmt.Sprintf("NodePool %q is gone or going", pool)
 	}
-	going := of.going
+	going := of.leaving
 	for _, name := range names {
-		if goes, counts := of.goes[name]; counts && !goes {
+		if goes, counts := of.isLeaving[name]; counts && !goes {
 			going++
 		}
 	}
-	allowed, err := budget.Allowed(of.pool, len(of.goes), reason, now)
+	allowed, err := budget.Allowed(of.pool, len(of.isLeaving), reason, now)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -97,18 +97,18 @@ func (r RemainingBudgets) full(pool string, names []string, reason karpenter.Dis
 	}
 }
 
-// Nodes is how many nodes the pool has to its budgets.
-func (r RemainingBudgets) Nodes(pool string) int {
+// CountNodes returns how many nodes of the pool its budgets count.
+func (r RemainingBudgets) CountNodes(pool string) int {
 	if of := r.pools[pool]; of != nil {
-		return len(of.goes)
+		return len(of.isLeaving)
 	}
 	return 0
 }
 
-// lose counts a node among those that go, once.
-func (o *occupancy) lose(name string) {
-	if goes, counts := o.goes[name]; counts && !goes {
-		o.goes[name] = true
-		o.going++
+// markLeaving counts a node as being removed, once.
+func (o *poolUsage) markLeaving(name string) {
+	if goes, counts := o.isLeaving[name]; counts && !goes {
+		o.isLeaving[name] = true
+		o.leaving++
 	}
 }

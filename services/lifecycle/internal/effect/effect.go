@@ -1,9 +1,8 @@
-// Package effect is what lifecycle's decisions are made of: writes to
-// Kubernetes and messages, as data. Deciding gives a list of effects; Do carries
-// them out in order.
+// Package effect represents the decisions of lifecycle as data: writes to Kubernetes and
+// messages. Decisions return lists of effects; an Executor executes them in order.
 //
-// The invariant: every effect may be repeated. Writes are compare-and-swaps,
-// deletions name a UID, and messages have derived ids.
+// The invariant: every effect may be repeated. Writes are compare-and-swaps, deletions name a
+// UID, and messages have derived ids.
 package effect
 
 import (
@@ -16,39 +15,38 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Effect is one of the kinds below.
+// Effect is one of the types below.
 type Effect interface{ effect() }
 
-// Update swaps an object at its resourceVersion.
+// Update writes an object at its resourceVersion.
 type Update struct{ Object cluster.Object }
 
-// UpdateStatus swaps the status of an object.
+// UpdateStatus writes the status of an object at its resourceVersion.
 type UpdateStatus struct{ Object cluster.Object }
 
-// Delete asks for the removal of exactly this object.
+// Delete deletes exactly this object.
 type Delete struct {
 	Kind cluster.Kind
 	Key  cluster.Key
 	UID  types.UID
-	// Why is the reason, whose first words metrics know.
+	// Why is the reason. Metrics classify it by its first words.
 	Why string
-	// Read is the object as it must be still, where the decision rests on what it says and
-	// somebody may take that back; nil asks for nothing more than the UID. A replica that
-	// was paused between the decision and the call, and leads no more, is fenced by it.
+	// Read is the object as it must still be, if the decision depends on content that another
+	// writer may change; nil requires only the UID. It fences a replica that was paused between
+	// decision and call and no longer leads.
 	Read cluster.Object
 }
 
-// Evict asks the Eviction API to remove a pod.
+// Evict evicts a pod through the Eviction API.
 type Evict struct {
 	Pod *corev1.Pod
-	// By is when the pod must be gone; zero for no time. The sooner, the sooner it
-	// is its turn.
+	// By is when the pod must be gone; zero for no deadline. Earlier deadlines are served first.
 	By time.Time
-	// Why goes into the Event about it.
+	// Why is part of the Event.
 	Why string
 }
 
-// DeletePod removes a pod past its budget, with a grace period.
+// DeletePod deletes a pod irrespective of its budget, with a grace period.
 type DeletePod struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
@@ -56,13 +54,13 @@ type DeletePod struct {
 	By time.Time
 }
 
-// Send says a message to the launcher. Expires is zero for the type's own life.
+// Send sends a message to the launcher. Expires is zero for the default expiry of the type.
 type Send struct {
 	Body    event.Body
 	Expires time.Time
 }
 
-// Report records a Kubernetes Event.
+// Report publishes a Kubernetes Event.
 type Report struct{ Event cluster.Event }
 
 func (Update) effect()       {}

@@ -21,8 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// RepeatAfter is how long the same is not said again, unless the remark says
-// otherwise.
+// RepeatAfter is the default interval after which an Event may be repeated.
 const RepeatAfter = 2 * time.Minute
 
 // Types of Events.
@@ -35,13 +34,13 @@ const (
 type Reason struct {
 	// Type is "Normal" or "Warning".
 	Type, Reason string
-	// RepeatAfter is how long it is not repeated; zero is the package's.
+	// RepeatAfter is the interval after which it may be repeated; zero is the default.
 	RepeatAfter time.Duration
-	// Exact says that another message is another Event.
+	// Exact means that an Event with another message is another Event.
 	Exact bool
 }
 
-// About is the Event about an object. The message is for people.
+// About returns the Event about an object.
 func (r Reason) About(kind cluster.Kind, about cluster.Object, now time.Time, format string, args ...any) effect.Report {
 	every, message := r.RepeatAfter, fmt.Sprintf(format, args...)
 	if every == 0 {

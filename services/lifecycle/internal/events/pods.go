@@ -17,49 +17,50 @@ import (
 )
 
 const (
-	// mostFailed is how many pods a plan tells that they found no place.
-	mostFailed = 100
-	// mostNominated is how many it tells where they are expected: upstream's burst,
+	// maxFailedPods is how many FailedScheduling Events a plan publishes.
+	maxFailedPods = 100
+	// maxNominatedPods is how many Nominated Events a plan publishes: Karpenter's burst,
 	// PodNominationRateLimiter in pkg/controllers/provisioning/scheduling/events.go.
-	mostNominated = 10
-	// mostText is where the reasons are cut, in bytes: an Event's note has 1 kB.
-	mostText = 990
+	maxNominatedPods = 10
+	// maxTextBytes is where reasons are truncated, in bytes: an Event's note has 1 kB.
+	maxTextBytes = 990
 )
 
-// Publisher is whom plans told already. Its zero value has told nobody.
+// Publisher limits the Events about pods and nodes. It remembers the recent ones. The zero value
+// remembers none.
 type Publisher struct {
 	failed, nominated map[string]time.Time
-	// kept is the last Event of each reason about each NodeClaim whose node stays.
+	// kept is the last Event of each reason about each NodeClaim whose node is not disrupted.
 	kept map[keptKey]keptEvent
 }
 
-// ReportPods are the Events on the pods of a plan. launched reports whether a claim
-// exists by now: the door may have refused what the plan expected.
+// ReportPods returns the Events on the pods of a plan. launched reports whether a claim exists by
+// now, because admission may have rejected it.
 func (m *Publisher) ReportPods(plan planning.Plan, launched func(claim string) bool, now time.Time) []effect.Effect {
-	m.failed = prune(m.failed, FailedScheduling.RepeatAfter, now)
-	m.nominated = prune(m.nominated, RepeatAfter, now)
-	out := m.unplaced(plan.Unplaced, now)
+	m.failed = pruneExpired(m.failed, FailedScheduling.RepeatAfter, now)
+	m.nominated = pruneExpired(m.nominated, RepeatAfter, now)
+	out := m.unplacedEvents(plan.Unplaced, now)
 	told := 0
 	for _, n := range plan.Nominations {
-		if told == mostNominated {
+		if told == maxNominatedPods {
 			break
 		}
-		if n.Pod.Buffer != "" || n.Claim != "" && !launched(n.Claim) || !once(m.nominated, n.Pod.UID, now) {
+		if n.Pod.Buffer != "" || n.Claim != "" && !launched(n.Claim) || !recordOnce(m.nominated, n.Pod.UID, now) {
 			continue
 		}
 		told++
-		out = append(out, Nominated.About(cluster.Pods, pod(n.Namespace, n.Pod), now, "Pod should schedule on: %s", place(n)))
+		out = append(out, Nominated.About(cluster.Pods, podObject(n.Namespace, n.Pod), now, "Pod should schedule on: %s", placementText(n)))
 	}
 	return out
 }
 
-// unplaced takes the classes in turns, the oldest pods of each first, so that no
-// large class keeps a small one waiting.
-func (m *Publisher) unplaced(classes []planning.Unplaced, now time.Time) []effect.Effect {
+// unplacedEvents takes the classes in turns, the oldest pods of each first, so that a large class
+// does not delay a small one.
+func (m *Publisher) unplacedEvents(classes []planning.Unplaced, now time.Time) []effect.Effect {
 	var out []effect.Effect
 	rest := make([][]planning.PodRef, len(classes))
 	for i, class := range classes {
-		if why(class.Rejections) == "" {
+		if rejectionText(class.Rejections) == "" {
 			continue
 		}
 		rest[i] = slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool {
@@ -73,7 +74,7 @@ func (m *Publisher) unplaced(classes []planning.Unplaced, now time.Time) []effec
 	for left := true; left; {
 		left = false
 		for i, class := range classes {
-			if len(out) == mostFailed {
+			if len(out) == maxFailedPods {
 				return out
 			}
 			if len(rest[i]) == 0 {
@@ -81,15 +82,15 @@ func (m *Publisher) unplaced(classes []planning.Unplaced, now time.Time) []effec
 			}
 			next := rest[i][0]
 			rest[i], left = rest[i][1:], true
-			once(m.failed, next.UID, now)
-			out = append(out, FailedScheduling.About(cluster.Pods, pod(class.Namespace, next), now, "Failed to schedule pod, %s", why(class.Rejections)))
+			recordOnce(m.failed, next.UID, now)
+			out = append(out, FailedScheduling.About(cluster.Pods, podObject(class.Namespace, next), now, "Failed to schedule pod, %s", rejectionText(class.Rejections)))
 		}
 	}
 	return out
 }
 
-// UnusableNodePools names the NodePools of a plan that have no instance type to offer to
-// anybody, with what it says of them.
+// UnusableNodePools returns the NodePools of a plan without a compatible instance type, with the
+// plan's reason.
 func UnusableNodePools(plan planning.Plan) map[string]string {
 	out := map[string]string{}
 	for _, class := range plan.Unplaced {
@@ -102,9 +103,9 @@ func UnusableNodePools(plan planning.Plan) map[string]string {
 	return out
 }
 
-// why joins the reasons of all pools. A pod whose turn has not come has none: the
-// next batch goes on with it.
-func why(rejections []planning.Rejection) string {
+// rejectionText joins the reasons of all pools. A pod that was not tried has none: the next batch
+// tries it.
+func rejectionText(rejections []planning.Rejection) string {
 	var parts []string
 	for _, r := range rejections {
 		switch {
@@ -116,13 +117,13 @@ func why(rejections []planning.Rejection) string {
 		}
 	}
 	text := strings.Join(parts, "; ")
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+	if len(text) > maxTextBytes {
+		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
 	}
 	return text
 }
 
-func place(n planning.Nomination) string {
+func placementText(n planning.Nomination) string {
 	var parts []string
 	if n.Claim != "" {
 		parts = append(parts, "nodeclaim/"+n.Claim)
@@ -133,12 +134,12 @@ func place(n planning.Nomination) string {
 	return strings.Join(parts, ", ")
 }
 
-func pod(namespace string, ref planning.PodRef) *corev1.Pod {
+func podObject(namespace string, ref planning.PodRef) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name, UID: types.UID(ref.UID)}}
 }
 
-// once reports whether a pod was not told yet, and notes that it is.
-func once(told map[string]time.Time, uid string, now time.Time) bool {
+// recordOnce reports whether a pod had no recent Event, and records one.
+func recordOnce(told map[string]time.Time, uid string, now time.Time) bool {
 	if _, known := told[uid]; known {
 		return false
 	}
@@ -146,8 +147,8 @@ func once(told map[string]time.Time, uid string, now time.Time) bool {
 	return true
 }
 
-// prune forgets whom may be told again.
-func prune(told map[string]time.Time, every time.Duration, now time.Time) map[string]time.Time {
+// pruneExpired drops pods that may have an Event again.
+func pruneExpired(told map[string]time.Time, every time.Duration, now time.Time) map[string]time.Time {
 	if told == nil {
 		return map[string]time.Time{}
 	}

@@ -9,33 +9,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Window is the time over which a Breaker adds up.
-const Window = 10 * time.Minute
+// BreakerWindow is the time over which a Breaker counts.
+const BreakerWindow = 10 * time.Minute
 
-// Breaker bounds how many instances are ended, or taken for ended, because of what
-// messages say, over many messages: a sender that is not to be trusted may send any
-// number of them. The zero value is ready. It is safe for concurrent use; a process
-// that starts anew begins at nought.
+// Breaker limits how many instances are terminated, or treated as terminated, because of
+// messages, over many messages: a compromised sender may send any number of them. The zero value
+// is ready. It is safe for concurrent use. A new process starts at zero.
 type Breaker struct {
 	mu    sync.Mutex
 	taken map[string]time.Time
 }
 
-// MaxRemovals is how many nodes of a cluster of that size may go at once.
+// MaxRemovals is how many nodes of a cluster of that size may be removed at once.
 func MaxRemovals(size int) int { return max(3, size/10) }
 
-// TakeRemoval adds instances, each once. If they would be more than three and more than a
-// tenth of the cluster's size within the Window, it adds none and returns fault.Denied.
+// TakeRemoval counts instances, each once. If they would exceed three and a tenth of the
+// cluster's size within BreakerWindow, it counts none and returns fault.Denied.
 func (b *Breaker) TakeRemoval(ids []string, size int, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(now)
+	b.removeExpired(now)
 	fresh := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, known := b.taken[id]; return known })
 	slices.Sort(fresh)
 	fresh = slices.Compact(fresh)
 	if n := len(b.taken) + len(fresh); len(fresh) > 0 && n > MaxRemovals(size) {
 		return fault.F("ending instances on the word of a message", fault.Denied, "%d of %d within %s are more than %d: %s",
-			n, size, Window, MaxRemovals(size), strings.Join(fresh, " ")).
+			n, size, BreakerWindow, MaxRemovals(size), strings.Join(fresh, " ")).
 			WithHint("find out who sent this message; EC2's own inventories go on")
 	}
 	for _, id := range fresh {
@@ -44,13 +43,13 @@ func (b *Breaker) TakeRemoval(ids []string, size int, now time.Time) error {
 	return nil
 }
 
-// forget drops what was taken before the Window.
-func (b *Breaker) forget(now time.Time) {
+// removeExpired drops what was counted before BreakerWindow.
+func (b *Breaker) removeExpired(now time.Time) {
 	if b.taken == nil {
 		b.taken = map[string]time.Time{}
 	}
 	for id, at := range b.taken {
-		if now.Sub(at) >= Window {
+		if now.Sub(at) >= BreakerWindow {
 			delete(b.taken, id)
 		}
 	}

@@ -33,8 +33,8 @@ func TestBreaker(t *testing.T) {
 		"the same twice in one message":   {8, []take{{0, append(ids(0, 3), ids(0, 3)...), false}}},
 		"a tenth":                         {100, []take{{0, ids(0, 10), false}, {0, ids(10, 11), true}}},
 		"what was stopped is not counted": {8, []take{{0, ids(0, 9), true}, {0, ids(0, 3), false}}},
-		"within the window":               {8, []take{{0, ids(0, 3), false}, {garbagecollection.Window - 1, ids(3, 4), true}}},
-		"after the window":                {8, []take{{0, ids(0, 3), false}, {garbagecollection.Window, ids(3, 6), false}}},
+		"within the window":               {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow - 1, ids(3, 4), true}}},
+		"after the window":                {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow, ids(3, 6), false}}},
 		"no instance":                     {8, []take{{0, ids(0, 3), false}, {0, nil, false}}},
 	} {
 		t.Run(name, func(t *testing.T) {

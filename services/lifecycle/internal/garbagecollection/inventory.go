@@ -32,29 +32,27 @@ import (
 )
 
 const (
-	// AbsentAnnotation is when the first inventory began that lacked the claim's
-	// instance, RFC 3339.
+	// AbsentAnnotation is when the first inventory without the claim's instance began, RFC 3339.
 	AbsentAnnotation = "joist.sh/absent-since"
-	// GoneAnnotation is when the claim's instance was found to be no more.
+	// GoneAnnotation is when the claim's instance was found terminated.
 	GoneAnnotation = "joist.sh/instance-gone"
-	// SettleTime is how long after a launch an inventory must begin in order to
-	// say anything by leaving an instance out: twice the 30 s that EC2's
-	// descriptions may lag.
+	// SettleTime is how long after a launch an inventory must begin for an absence in it to
+	// count: twice the 30 s that EC2's descriptions may lag.
 	SettleTime = 60 * time.Second
-	// InventoryGap is how far apart two inventories must begin to prove an absence together:
-	// as long as EC2's descriptions may lag, so that both do not show one lag.
+	// InventoryGap is the least time between the beginnings of two inventories that together
+	// prove an absence: as long as EC2's descriptions may lag.
 	InventoryGap = 30 * time.Second
 	// MaxClockSkew is how far clocks may disagree.
 	MaxClockSkew = time.Minute
 )
 
-// LaunchHorizon is how long after a claim's creation its launch can still happen: requests
-// are sent for nodeclaim.LaunchTimeout, the last one expires after the life of its type, the
-// launcher may begin with it until then, and clocks may disagree.
+// LaunchHorizon is how long after a claim's creation its launch can still happen: requests are
+// sent for nodeclaim.LaunchTimeout, the last one expires after the expiry of its type, the
+// launcher may start until then, and clocks may differ.
 var LaunchHorizon = nodeclaim.LaunchTimeout + event.LaunchRequestedType.Life() + cloud.LaunchTimeout + MaxClockSkew
 
-// CheckStart refuses, as fault.Poison, an inventory that began later than now by any
-// clock that can be trusted: it would make every inventory after it look old.
+// CheckStart returns fault.Poison for an inventory that began later than now, clock skew
+// included. It would make every later inventory look old.
 func CheckStart(started, now time.Time) error {
 	if ahead := started.Sub(now); ahead > MaxClockSkew {
 		return fault.F("taking an inventory", fault.Poison, "it began %s from now", ahead.Round(time.Second)).
@@ -63,40 +61,41 @@ func CheckStart(started, now time.Time) error {
 	return nil
 }
 
-// BoundClaim is a claim and the instance that it has.
+// BoundClaim is a claim and its instance.
 type BoundClaim struct {
 	Claim    *karpenter.NodeClaim
 	Instance event.Listed
 }
 
-// Findings are what an inventory means for the claims.
+// Findings are the differences between an inventory and the claims.
 type Findings struct {
 	Started time.Time
-	// Bind lists instances with an intent that has a claim without instance.
-	Bind []event.Listed
-	// Orphans lists instances of ours for which no claim stands.
+	// Unbound lists instances with an intent that has a claim without an instance.
+	Unbound []event.Listed
+	// Orphans lists Joist's instances without a claim.
 	Orphans []event.Listed
 	// Absent lists claims whose instance is missing for the first time.
 	Absent []*karpenter.NodeClaim
-	// Gone lists claims whose instance is no more, and that do not say so or stay.
+	// Gone lists claims whose instance is terminated and that are not marked or not being
+	// deleted.
 	Gone []*karpenter.NodeClaim
-	// Unlabelled lists claims that were bound and not yet labelled.
+	// Unlabelled lists claims that are bound and not labelled yet.
 	Unlabelled []BoundClaim
-	// Tagged lists claims whose instance carries their tags, not yet noted.
+	// Tagged lists claims whose instance is tagged and that do not record it yet.
 	Tagged []*karpenter.NodeClaim
-	// Parted lists claims whose instance's partition was not known.
-	Parted []BoundClaim
-	// Demoted lists claims whose reservation has ended under them.
+	// Partitioned lists claims whose instance's placement group partition was unknown.
+	Partitioned []BoundClaim
+	// Demoted lists claims whose capacity reservation has ended.
 	Demoted []*karpenter.NodeClaim
-	// Returned lists claims whose instance was missing once and is back.
+	// Returned lists claims whose instance was missing and is present again.
 	Returned []*karpenter.NodeClaim
-	// lost are those of Gone that had an instance which is now merely missing, and
-	// size what the cluster has of ours: instances or claims, whichever are more.
+	// lost are the claims of Gone whose instance is missing rather than shown as terminated. size
+	// is the number of Joist's instances or claims, the larger of both.
 	lost []*karpenter.NodeClaim
 	size int
 }
 
-// CompareInventory finds what an inventory means. ready tells, by claim, whether its
+// CompareInventory compares an inventory with the claims. ready says, by claim name, whether its
 // node is Ready.
 func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map[string]bool, now time.Time) Findings {
 	f := Findings{Started: inventory.Started}
@@ -111,22 +110,22 @@ func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, 
 	}
 	seen := map[string]bool{}
 	for _, i := range inventory.Instances {
-		f.instance(i, byInstance[i.InstanceID], waiting, seen)
+		f.addInstance(i, byInstance[i.InstanceID], waiting, seen)
 	}
 	for _, c := range claims {
-		f.claim(c, seen, ready[c.Name], now)
+		f.addClaim(c, seen, ready[c.Name], now)
 	}
 	f.size = max(f.size, len(claims))
 	return f
 }
 
-// Empty reports that nothing is to be done.
+// Empty reports whether there is nothing to do.
 func (f Findings) Empty() bool {
-	return len(f.Bind)+len(f.Orphans)+len(f.Absent)+len(f.Gone)+len(f.Unlabelled)+len(f.Tagged)+len(f.Parted)+len(f.Demoted)+len(f.Returned) == 0
+	return len(f.Unbound)+len(f.Orphans)+len(f.Absent)+len(f.Gone)+len(f.Unlabelled)+len(f.Tagged)+len(f.Partitioned)+len(f.Demoted)+len(f.Returned) == 0
 }
 
-// instance files one instance.
-func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting map[string]int, seen map[string]bool) {
+// addInstance classifies one instance.
+func (f *Findings) addInstance(i event.Listed, claim *karpenter.NodeClaim, waiting map[string]int, seen map[string]bool) {
 	gone := cloud.State(i.State).Gone()
 	if claim != nil || managedInstance(i) {
 		f.size++
@@ -139,19 +138,19 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		}
 	case claim != nil:
 		seen[claim.Name] = true
-		f.bound(claim, i)
+		f.addBoundClaim(claim, i)
 	case gone || i.State == string(cloud.ShuttingDown):
 	case waiting[i.Intent] > 0:
 		waiting[i.Intent]--
-		f.Bind = append(f.Bind, i)
+		f.Unbound = append(f.Unbound, i)
 		seen[i.Intent] = true
 	case managedInstance(i):
 		f.Orphans = append(f.Orphans, i)
 	}
 }
 
-// bound files what an instance that runs tells of its claim.
-func (f *Findings) bound(claim *karpenter.NodeClaim, i event.Listed) {
+// addBoundClaim classifies a claim with a running instance.
+func (f *Findings) addBoundClaim(claim *karpenter.NodeClaim, i event.Listed) {
 	if claim.Annotations[AbsentAnnotation] != "" {
 		f.Returned = append(f.Returned, claim)
 	}
@@ -162,34 +161,33 @@ func (f *Findings) bound(claim *karpenter.NodeClaim, i event.Listed) {
 		f.Tagged = append(f.Tagged, claim)
 	}
 	if i.Partition > 0 && len(nodeclaim.PendingHooks([]nodeclaim.RegistrationHook{nodeclaim.PartitionHook}, claim)) > 0 {
-		f.Parted = append(f.Parted, BoundClaim{claim, i})
+		f.Partitioned = append(f.Partitioned, BoundClaim{claim, i})
 	}
-	if demoted(claim, i) {
+	if isDemoted(claim, i) {
 		f.Demoted = append(f.Demoted, claim)
 	}
 }
 
-// demoted reports whether the instance of a reserved claim is billed on demand by
-// now. A claim that goes need not say so any more.
-func demoted(c *karpenter.NodeClaim, i event.Listed) bool {
+// isDemoted reports whether the instance of a reserved claim is billed on demand now. A claim
+// that is being deleted is not relabelled.
+func isDemoted(c *karpenter.NodeClaim, i event.Listed) bool {
 	key := karpenter.CapacityTypeLabelKey
 	return c.DeletionTimestamp == nil && c.Labels[key] == karpenter.CapacityTypeReserved && i.CapacityType == karpenter.CapacityTypeOnDemand
 }
 
-// managedInstance reports whether a node autoscaler has launched the instance, we or Karpenter
-// before us. Managed node groups and instances that people started in the cluster
-// carry neither tag.
+// managedInstance reports whether Joist or Karpenter launched the instance. Instances of managed
+// node groups, and those that people started, have neither tag.
 func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
 
-// claim files a claim that the inventory does not show.
-func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready bool, now time.Time) {
+// addClaim classifies a claim whose instance is not in the inventory.
+func (f *Findings) addClaim(c *karpenter.NodeClaim, seen map[string]bool, ready bool, now time.Time) {
 	if seen[c.Name] || ready || c.Annotations[GoneAnnotation] != "" || now.Before(f.Started) {
 		return
 	}
 	if c.Status.ProviderID == "" && seen[c.Annotations[launchspec.IntentTag]] {
 		return
 	}
-	from, ok := settled(c)
+	from, ok := expectedSince(c)
 	if !ok || f.Started.Before(from.Add(SettleTime)) {
 		return
 	}
@@ -205,10 +203,10 @@ func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready boo
 	}
 }
 
-// settled says from when on the claim's instance ought to be seen. A claim
-// without an instance matters only once it is being deleted: until then its
-// launch is asked for again.
-func settled(c *karpenter.NodeClaim) (time.Time, bool) {
+// expectedSince returns since when the claim's instance is expected in inventories. A claim
+// without an instance counts only while it is being deleted: until then its launch is requested
+// again.
+func expectedSince(c *karpenter.NodeClaim) (time.Time, bool) {
 	if c.Status.ProviderID == "" {
 		return c.CreationTimestamp.Add(LaunchHorizon), c.DeletionTimestamp != nil
 	}
@@ -216,14 +214,12 @@ func settled(c *karpenter.NodeClaim) (time.Time, bool) {
 	return launched.LastTransitionTime.Time, ok
 }
 
-// LimitRemovals gives what of the findings may be carried out, and why the rest may not.
+// LimitRemovals returns the findings that may be executed, and why the others may not.
 //
-// A sweep that would touch too much of the cluster at once, more than three and
-// more than a tenth (architecture, "absence is not death"), leaves orphans and
-// lost instances alone. What EC2 shows terminated, and claims that never had an
-// instance, do not count: removing those takes nothing away. They go on, as do
-// the notes about claims: a storm of interruptions must not be held up by the
-// very breaker that it may set off.
+// If orphans and lost instances together are more than three and more than a tenth of the
+// cluster, none of them is removed. Instances that EC2 shows terminated, and claims that never
+// had an instance, do not count, because removing them takes no capacity away. They are executed,
+// as are annotations, so that many interruptions at once are not delayed by the breaker.
 func (f Findings) LimitRemovals() (Findings, error) {
 	touched := len(f.Orphans) + len(f.lost)
 	allowed := MaxRemovals(f.size)

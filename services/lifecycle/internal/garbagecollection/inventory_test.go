@@ -98,7 +98,7 @@ type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Parted, Tagged, Demo
 
 func names(f garbagecollection.Findings) found {
 	var out found
-	for _, i := range f.Bind {
+	for _, i := range f.Unbound {
 		out.Bind = append(out.Bind, i.InstanceID)
 	}
 	for _, i := range f.Orphans {
@@ -107,7 +107,7 @@ func names(f garbagecollection.Findings) found {
 	for _, b := range f.Unlabelled {
 		out.Unlabelled = append(out.Unlabelled, b.Claim.Name)
 	}
-	for _, b := range f.Parted {
+	for _, b := range f.Partitioned {
 		out.Parted = append(out.Parted, b.Claim.Name)
 	}
 	for _, list := range []struct {

@@ -24,19 +24,19 @@ func FindOrphanNodes(nodes []*corev1.Node, claims []*karpenter.NodeClaim) []*cor
 	}
 	var out []*corev1.Node
 	for _, n := range nodes {
-		if managedNode(n) && n.DeletionTimestamp != nil && !known[n.Spec.ProviderID] && !owned(n, known) {
+		if managedNode(n) && n.DeletionTimestamp != nil && !known[n.Spec.ProviderID] && !hasKnownOwner(n, known) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// managedNode reports whether the node was one of a NodePool, and is held by us.
+// managedNode reports whether the node names a NodePool and has Joist's finalizer.
 func managedNode(n *corev1.Node) bool {
 	return n.Labels[karpenter.NodePoolLabelKey] != "" && slices.Contains(n.Finalizers, karpenter.TerminationFinalizer)
 }
 
-func owned(n *corev1.Node, known map[string]bool) bool {
+func hasKnownOwner(n *corev1.Node, known map[string]bool) bool {
 	for _, owner := range n.OwnerReferences {
 		if known[string(owner.UID)] {
 			return true
@@ -66,7 +66,7 @@ func CheckOrphanNodes(orphans []*corev1.Node, nodes []*corev1.Node) error {
 // ReleaseOrphanNode drains an orphan node and then removes its finalizer. Garbage
 // collection ends the instance, because it has no claim.
 func ReleaseOrphanNode(n *corev1.Node, pods []*corev1.Pod, may func(*corev1.Pod) bool, now time.Time) []effect.Effect {
-	if node, changed := nodeclaim.Tainted(n, false); changed {
+	if node, changed := nodeclaim.TaintNode(n, false); changed {
 		return []effect.Effect{effect.Update{Object: node}}
 	}
 	plan := termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: n.DeletionTimestamp.Time}, now)

@@ -88,7 +88,7 @@ func TestCheckOrphanNodes(t *testing.T) {
 func TestNext(t *testing.T) {
 	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	web.Status.Phase = corev1.PodRunning
-	tainted, _ := nodeclaim.Tainted(node("n"), false)
+	tainted, _ := nodeclaim.TaintNode(node("n"), false)
 	young := tainted.DeepCopy()
 	now := metav1.NewTime(noon)
 	young.DeletionTimestamp = &now

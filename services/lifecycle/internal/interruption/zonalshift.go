@@ -1,21 +1,17 @@
-// Package interruption remembers which zones a zonal shift keeps the cluster away from,
-// and says what waits for that. It is pure: what was heard and the time
-// decide.
+// Package interruption stores which zones have an active zonal shift, and decides what waits for
+// it. It is pure: the reports and the time decide.
 //
-// The idea: where a zone is impaired, requests about its instances mostly fail,
-// and asking for each of them again and again adds to the trouble that the shift is
-// to relieve. So the end and the tags of an instance there wait until the shift is
-// over; everything that Kubernetes alone is asked for goes on, the drain too. No
-// deadline changes that, as upstream's does not: at the deadline the pods are
-// gone, and what is left is a machine.
+// In an impaired zone most requests about instances fail, and repeating them adds load.
+// Terminations and tags of instances there therefore wait until the shift ends. Everything that
+// only needs Kubernetes continues, including drains. As in Karpenter, deadlines do not change
+// this: at the deadline the pods are deleted, and the instance remains.
 //
 // The invariants:
 //
-//   - Nothing waits longer than the shift lasts, nor for a shift of which nobody has
-//     heard for Fresh, nor at the start longer than Grace.
-//   - What is heard late changes nothing: the newest inventory counts, whichever
-//     comes last.
-//   - A beginning and an end are each told once.
+//   - The wait ends with the shift, or MaxInventoryAge after the last inventory that reported it,
+//     or StartupGrace after a start without a report.
+//   - The newest inventory counts, irrespective of the order of delivery.
+//   - The beginning and the end of a shift are each reported once.
 package interruption
 
 import (
@@ -27,81 +23,80 @@ import (
 )
 
 const (
-	// MaxInventoryAge is how long a shift is believed after the last inventory that told of it.
-	// There is one at least each minute, so that many were missed by then, and to keep
-	// an instance costs more than a request in vain.
+	// MaxInventoryAge is how long a shift is assumed after the last inventory that reported it.
+	// There is at least one inventory per minute, and keeping an instance costs more than a
+	// failed request.
 	MaxInventoryAge = 15 * time.Minute
-	// StartupGrace is how long one that has just started waits for its first word, lest every
-	// restart asks for all at once that waits. Upstream asks before it ends anything.
+	// StartupGrace is how long a new process waits for its first report, so that a restart does
+	// not send all waiting requests at once. Karpenter checks for shifts before it terminates
+	// anything.
 	StartupGrace = 2 * time.Minute
 )
 
-// ShiftState is what was heard of shifts. The zero value has heard nothing, and waits
-// for nothing.
+// ShiftState is the known zonal shifts. The zero value knows none and waits for nothing.
 type ShiftState struct {
-	// since is when it began to listen; zero where nobody is to be waited for.
-	since time.Time
-	// read is when the shifts were read that it knows; zero is never.
-	read time.Time
-	// until is when the shift away from each zone ends; the zero time where that is
-	// open.
-	until map[string]time.Time
-	// told are the zones whose shift was told of.
-	told []string
+	// startedAt is when it began to wait for the first report; zero if it does not wait.
+	startedAt time.Time
+	// inventoryStarted is when the shifts were read; zero for never.
+	inventoryStarted time.Time
+	// shiftEnds is when the shift of each zone ends; the zero time if that is open.
+	shiftEnds map[string]time.Time
+	// reported are the zones whose shift was reported by an Event.
+	reported []string
 }
 
-// NewShiftState is one that waits for its first word for a while.
-func NewShiftState(now time.Time) ShiftState { return ShiftState{since: now} }
+// NewShiftState returns a state that waits for its first report.
+func NewShiftState(now time.Time) ShiftState { return ShiftState{startedAt: now} }
 
-// WithInventory is the memory after an inventory that was begun at started.
+// WithInventory returns the state after an inventory that began at started.
 func (m ShiftState) WithInventory(started time.Time, shifts *event.ZonalShifts, now time.Time) ShiftState {
 	if started.After(now) {
-		// The clock of whoever read it is ahead; the age counts from here.
+		// The sender's clock is ahead; the age counts from here.
 		started = now
 	}
-	if shifts == nil || started.Before(m.read) {
+	if shifts == nil || started.Before(m.inventoryStarted) {
 		return m
 	}
-	m.read, m.until = started, map[string]time.Time{}
+	m.inventoryStarted, m.shiftEnds = started, map[string]time.Time{}
 	for _, zone := range shifts.Zones {
-		have, twice := m.until[zone.ZoneID]
+		have, twice := m.shiftEnds[zone.ZoneID]
 		if !twice || zone.Until.IsZero() || !have.IsZero() && zone.Until.After(have) {
-			m.until[zone.ZoneID] = zone.Until
+			m.shiftEnds[zone.ZoneID] = zone.Until
 		}
 	}
 	return m
 }
 
-// ShiftedAway reports whether the cluster is kept away from the zone now, or may be.
+// ShiftedAway reports whether the zone has, or may have, an active shift.
 func (m ShiftState) ShiftedAway(zoneID string, now time.Time) bool {
 	if zoneID == "" {
 		return false
 	}
-	if m.read.IsZero() {
-		return !m.since.IsZero() && now.Sub(m.since) < StartupGrace
+	if m.inventoryStarted.IsZero() {
+		return !m.startedAt.IsZero() && now.Sub(m.startedAt) < StartupGrace
 	}
-	return m.inForce(zoneID, now)
+	return m.isActive(zoneID, now)
 }
 
-func (m ShiftState) inForce(zoneID string, now time.Time) bool {
-	until, shifted := m.until[zoneID]
-	return shifted && now.Sub(m.read) < MaxInventoryAge && (until.IsZero() || now.Before(until))
+func (m ShiftState) isActive(zoneID string, now time.Time) bool {
+	until, shifted := m.shiftEnds[zoneID]
+	return shifted && now.Sub(m.inventoryStarted) < MaxInventoryAge && (until.IsZero() || now.Before(until))
 }
 
-// Changes are the zones whose shift has begun and ended since it was told last, and
-// the memory after both are told.
+// Changes returns the zones whose shift began and ended since the last call, and the state after
+// both are reported.
 func (m ShiftState) Changes(now time.Time) (begun, ended []string, after ShiftState) {
 	var current []string
-	for _, zone := range slices.Sorted(maps.Keys(m.until)) {
-		if m.inForce(zone, now) {
+	for _, zone := range slices.Sorted(maps.Keys(m.shiftEnds)) {
+		if m.isActive(zone, now) {
 			current = append(current, zone)
 		}
 	}
 	after = m
-	after.told = current
-	return without(current, m.told), without(m.told, current), after
+	after.reported = current
+	return subtractZones(current, m.reported), subtractZones(m.reported, current), after
 }
 
-func without(list, others []string) []string {
+func subtractZones(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(others, one) })
 }

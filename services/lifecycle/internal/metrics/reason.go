@@ -10,9 +10,9 @@ import (
 // Unhealthy begins the reason of a repair.
 const Unhealthy = "unhealthy: "
 
-// reasons are what the label calls the words that a deletion was done with, by how these
-// begin. They are Karpenter's where it has one (grep NodeClaimsDisruptedTotal in v1.14.0).
-var reasons = []struct{ begins, label string }{
+// reasonLabels map the first words of a deletion's reason to the metric label. The labels are
+// Karpenter's where it has one (NodeClaimsDisruptedTotal in v1.14.0).
+var reasonLabels = []struct{ begins, label string }{
 	{string(karpenter.DisruptionReasonEmpty), "empty"},
 	{string(karpenter.DisruptionReasonDrifted), "drifted"},
 	{string(karpenter.DisruptionReasonUnderutilized), "underutilized"},
@@ -33,12 +33,12 @@ var reasons = []struct{ begins, label string }{
 	{"EC2NodeClass", "nodeclass_not_ready"},
 }
 
-// OtherReason is the reason that has no word.
+// OtherReason is the label of an unknown reason.
 const OtherReason = "other"
 
-// ReasonLabel is the word for what a claim was deleted for: one of few, whatever it says.
+// ReasonLabel returns the metric label for a deletion's reason.
 func ReasonLabel(why string) string {
-	for _, r := range reasons {
+	for _, r := range reasonLabels {
 		if strings.HasPrefix(why, r.begins) {
 			return r.label
 		}
@@ -46,8 +46,8 @@ func ReasonLabel(why string) string {
 	return OtherReason
 }
 
-// announced reports whether AWS said that it would take the machine, and when.
-func announced(why string) bool {
+// hasAnnouncedDeadline reports whether AWS announced when it would take the instance.
+func hasAnnouncedDeadline(why string) bool {
 	switch event.NoticeKind(why) {
 	case event.SpotInterruption, event.ScheduledChange, event.ReservationInterruption:
 		return true

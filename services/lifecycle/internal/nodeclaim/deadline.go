@@ -6,11 +6,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Sooner writes on the claim the time by which its node must be drained.
-// It never moves the time later, and takes a zero time for none: then the claim
-// itself comes back, and false. Whatever has a deadline to set sets it through
-// this.
-func Sooner(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeClaim, bool) {
+// WithEarlierDeadline returns the claim with the time by which its node must be drained. It never
+// moves the deadline later. A zero time, or one that is not earlier, returns the claim unchanged
+// and false.
+func WithEarlierDeadline(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeClaim, bool) {
 	if at.IsZero() {
 		return c, false
 	}
@@ -19,11 +18,11 @@ func Sooner(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeClaim, bool) {
 		return c, false
 	}
 	marked := c.DeepCopy()
-	marked.Annotations = merge(marked.Annotations, map[string]string{key: at.UTC().Format(time.RFC3339)})
+	marked.Annotations = mergeMaps(marked.Annotations, map[string]string{key: at.UTC().Format(time.RFC3339)})
 	return marked, true
 }
 
-// Deadline is when the claim's drain ends by force; the zero time is never.
+// Deadline returns when the claim's drain ends by force; the zero time for never.
 func Deadline(c *karpenter.NodeClaim) time.Time {
 	at, _ := time.Parse(time.RFC3339, c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	return at

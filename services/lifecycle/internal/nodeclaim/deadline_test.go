@@ -30,7 +30,7 @@ func TestSooner(t *testing.T) {
 			if test.have != "" {
 				c.Annotations = map[string]string{key: test.have}
 			}
-			got, changed := nodeclaim.Sooner(c, test.at)
+			got, changed := nodeclaim.WithEarlierDeadline(c, test.at)
 			if changed != (test.want != "") {
 				t.Fatalf("changed: %t", changed)
 			}

@@ -45,13 +45,13 @@ func view(changes ...change) nodeclaim.View {
 	}}
 	v := nodeclaim.View{
 		Claim: c, Cluster: "prod", Now: noon,
-		MayAsk:  func(string) bool { return true },
-		Joining: nodeclaim.Joining{MayScan: func() bool { return false }},
-		Leaving: nodeclaim.Leaving{
+		MayRepeat:    func(string) bool { return true },
+		Registration: nodeclaim.Registration{MayCheckConsistency: func() bool { return false }},
+		Termination: nodeclaim.Termination{
 			MayEvict: func(*corev1.Pod) bool { return true }, MayDelete: func(*corev1.Pod) bool { return true },
-			Answer:      func(*corev1.Pod) (time.Time, error) { return time.Time{}, nil },
-			Budgets:     func(string) []*policyv1.PodDisruptionBudget { return nil },
-			VolumeClaim: func(cluster.Key) *corev1.PersistentVolumeClaim { return nil },
+			EvictionResult: func(*corev1.Pod) (time.Time, error) { return time.Time{}, nil },
+			Budgets:        func(string) []*policyv1.PodDisruptionBudget { return nil },
+			VolumeClaim:    func(cluster.Key) *corev1.PersistentVolumeClaim { return nil },
 		},
 	}
 	said(&v)
@@ -162,9 +162,9 @@ func unadmitted(v *nodeclaim.View) { delete(v.Claim.Annotations, admission.Admit
 func planless(v *nodeclaim.View) { delete(v.Claim.Annotations, launchspec.BatchAnnotation) }
 
 // away keeps the cluster away from the instance's zone.
-func away(v *nodeclaim.View) { v.Away = true }
+func away(v *nodeclaim.View) { v.ZoneShifted = true }
 
-func asked(v *nodeclaim.View) { v.MayAsk = func(string) bool { return false } }
+func asked(v *nodeclaim.View) { v.MayRepeat = func(string) bool { return false } }
 
 func startup(taint corev1.Taint) change {
 	return func(v *nodeclaim.View) { v.Claim.Spec.StartupTaints = append(v.Claim.Spec.StartupTaints, taint) }

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// LaunchTimeout is how long a claim may go without an instance, and how
-	// long its launch is asked for.
+	// LaunchTimeout is how long a claim may have no instance, and how long its launch is
+	// requested.
 	LaunchTimeout = 5 * time.Minute
-	// RegistrationTimeout is how long it may go without a node.
+	// RegistrationTimeout is how long it may have no registered node.
 	RegistrationTimeout = 15 * time.Minute
 )
 
-// RefusalAnnotation is what a launch was refused with, in words. It stands beside
-// the mark that says whether the claim may go.
+// RefusalAnnotation is the error of a failed launch, for people. Another annotation says whether
+// the claim may be deleted.
 const RefusalAnnotation = launchspec.RefusalAnnotation
 
-// FailedAnnotation marks a claim that timed out, with the phase that it did not
-// leave. It is written before the claim is deleted, so that whoever counts
-// failures still sees it while the finalizer stands, whoever dies between.
+// FailedAnnotation marks a claim that timed out, with the phase that it did not complete. It is
+// written before the claim is deleted, so that failures can be counted while the finalizer
+// exists, even after a crash.
 const FailedAnnotation = "joist.sh/failed"
 
 // Values of FailedAnnotation.
@@ -30,10 +30,10 @@ const (
 	FailedRegistration = "registration"
 )
 
-// failed marks a claim that has not left a phase in time. The next look, which
-// sees the mark, deletes it.
-func (v View) failed(phase string) []effect.Effect {
+// markFailed marks a claim that has not completed a phase in time. The next reconcile deletes it
+// because of the mark.
+func (v View) markFailed(phase string) []effect.Effect {
 	claim := v.Claim.DeepCopy()
-	claim.Annotations = merge(claim.Annotations, map[string]string{FailedAnnotation: phase})
+	claim.Annotations = mergeMaps(claim.Annotations, map[string]string{FailedAnnotation: phase})
 	return []effect.Effect{effect.Update{Object: claim}}
 }

@@ -21,11 +21,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// SpentMark is the value of the refused annotation that lets a claim go at
-// once.
+// SpentMark is the value of the refused annotation with which a claim may be deleted at once.
 const SpentMark = "spent"
 
-// View is all that a decision may look at.
+// View is the input of Next.
 type View struct {
 	Claim *karpenter.NodeClaim
 	// Node is the node with the claim's providerID, or nil.
@@ -33,59 +32,58 @@ type View struct {
 	// Pods are those on the node.
 	Pods []*corev1.Pod
 	Pool *karpenter.NodePool
-	// Outbox is read live; nil when no claim waits for admission.
+	// Outbox is read live; nil if no claim waits for admission.
 	Outbox *outbox.Held
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
-	// Refused is the claim's refusal mark, and Gone whether its instance is no
-	// more.
+	// Refused is the claim's refusal mark. Gone says that its instance is terminated.
 	Refused string
 	Gone    bool
-	// Away says that the cluster is kept away from the instance's zone.
-	Away bool
-	// MayAsk says whether a repeated question of the kind is due.
-	MayAsk func(kind string) bool
-	Now    time.Time
+	// ZoneShifted says that the instance's zone has an active zonal shift.
+	ZoneShifted bool
+	// MayRepeat reports whether an action of this kind may be repeated now.
+	MayRepeat func(kind string) bool
+	Now       time.Time
 
-	Joining
-	Leaving
+	Registration
+	Termination
 }
 
-// Next decides what to do for the claim now.
+// Next returns the effects for the claim's next step.
 func Next(v View) []effect.Effect {
-	if !managed(v.Claim) {
+	if !isManaged(v.Claim) {
 		return nil
 	}
 	if v.Claim.DeletionTimestamp != nil {
-		return v.told(v.going())
+		return v.withStatus(v.finalize())
 	}
-	if end := v.ends(); end != nil {
+	if end := v.checkDeletion(); end != nil {
 		return end
 	}
-	if claim := v.prepared(); claim != nil {
+	if claim := v.withRequiredMetadata(); claim != nil {
 		return []effect.Effect{effect.Update{Object: claim}}
 	}
 	switch {
 	case v.Claim.Status.ProviderID == "":
-		return v.told(v.unlaunched())
-	case !v.is(karpenter.ConditionTypeRegistered):
-		return v.told(v.unregistered())
-	case !v.is(karpenter.ConditionTypeInitialized):
-		if labelled := v.uninitialized(); labelled != nil {
-			return v.told(labelled)
+		return v.withStatus(v.checkLaunch())
+	case !v.isTrue(karpenter.ConditionTypeRegistered):
+		return v.withStatus(v.registerNode())
+	case !v.isTrue(karpenter.ConditionTypeInitialized):
+		if labelled := v.initializeNode(); labelled != nil {
+			return v.withStatus(labelled)
 		}
-		return v.told(v.running())
+		return v.withStatus(v.maintainNode())
 	default:
-		return v.told(v.running())
+		return v.withStatus(v.maintainNode())
 	}
 }
 
-// prepared is the claim with what every claim must have, where it lacks
-// something: one that was made or edited by hand, or by an older Karpenter.
-func (v View) prepared() *karpenter.NodeClaim {
-	// Without the finalizer the claim could go and leave its instance behind.
+// withRequiredMetadata returns the claim with the finalizer and the label that every claim needs,
+// nil if it has both. People or an older Karpenter may have created or edited it.
+func (v View) withRequiredMetadata() *karpenter.NodeClaim {
+	// Without the finalizer the claim could be removed while its instance runs.
 	free := !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer)
-	// The planner and upstream's metrics find a class's claims by the label.
+	// The planner and Karpenter's metrics find a class's claims by the label.
 	ref := v.Claim.Spec.NodeClassRef
 	nameless := ref != nil && v.Claim.Labels[karpenter.LabelEC2NodeClass] != ref.Name
 	if !free && !nameless {
@@ -96,63 +94,63 @@ func (v View) prepared() *karpenter.NodeClaim {
 		claim.Finalizers = append(claim.Finalizers, karpenter.TerminationFinalizer)
 	}
 	if nameless {
-		claim.Labels = merge(claim.Labels, map[string]string{karpenter.LabelEC2NodeClass: ref.Name})
+		claim.Labels = mergeMaps(claim.Labels, map[string]string{karpenter.LabelEC2NodeClass: ref.Name})
 	}
 	return claim
 }
 
-// ends removes a claim that has come to its end, whatever its phase.
-func (v View) ends() []effect.Effect {
+// checkDeletion deletes a claim whose instance is gone, that failed or that has expired,
+// irrespective of its phase.
+func (v View) checkDeletion() []effect.Effect {
 	switch {
 	case v.Gone:
-		// Whoever marked it died before deleting it.
-		return v.remove("instance gone")
+		// A crash came between the mark and the deletion.
+		return v.deleteClaim("instance gone")
 	case v.Claim.Annotations[FailedAnnotation] != "":
-		return v.remove("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
+		return v.deleteClaim("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
 	case v.Expiring:
-		return v.remove("its capacity block ends")
+		return v.deleteClaim("its capacity block ends")
 	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
-		return v.remove("expired")
+		return v.deleteClaim("expired")
 	case v.Node != nil && v.Node.DeletionTimestamp != nil:
-		// Somebody deleted the Node: that means the machine as well.
-		return v.remove("its node was deleted")
+		// Deleting the Node also terminates the instance, as in Karpenter.
+		return v.deleteClaim("its node was deleted")
 	default:
 		return nil
 	}
 }
 
-// managed reports whether the claim's class is an EC2NodeClass. Another
-// provider's claims may be in the same cluster.
-func managed(c *karpenter.NodeClaim) bool {
+// isManaged reports whether the claim's class is an EC2NodeClass. The cluster may contain claims
+// of another provider.
+func isManaged(c *karpenter.NodeClaim) bool {
 	ref := c.Spec.NodeClassRef
 	return ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == cluster.NodeClasses.Kind
 }
 
-func (v View) is(condition string) bool { return v.Claim.Status.Conditions.True(condition) }
+func (v View) isTrue(condition string) bool { return v.Claim.Status.Conditions.True(condition) }
 
-// unlaunched lets a claim be launched, or gives it up.
-func (v View) unlaunched() []effect.Effect {
+// checkLaunch deletes a claim that cannot be launched.
+func (v View) checkLaunch() []effect.Effect {
 	if !admission.IsAdmitted(v.Claim) {
-		return v.unadmitted()
+		return v.checkAdmission()
 	}
 	if v.Refused != "" {
-		// Whoever marked it died before deleting it.
-		return v.remove("its launch was refused")
+		// A crash came between the mark and the deletion.
+		return v.deleteClaim("its launch was refused")
 	}
-	if v.age() >= LaunchTimeout {
-		return v.failed(FailedLaunch)
+	if v.claimAge() >= LaunchTimeout {
+		return v.markFailed(FailedLaunch)
 	}
 	return nil
 }
 
-// unadmitted removes a claim whose plan was given up, or is done without it. One that
-// is listed by a plan that is done is admitted by the caller, who alone has read the
-// outbox live. A claim that a person created, or Karpenter just before it handed over, is
-// tried again and again until its time is up.
-func (v View) unadmitted() []effect.Effect {
+// checkAdmission deletes a claim whose plan was abandoned or completed without it. A claim that a
+// completed plan lists is admitted by the caller, which has read the outbox. A claim that a
+// person created, or Karpenter before the takeover, is planned repeatedly until LaunchTimeout.
+func (v View) checkAdmission() []effect.Effect {
 	if launchspec.Unplanned(v.Claim) {
-		if v.age() >= LaunchTimeout {
-			return v.failed(FailedLaunch)
+		if v.claimAge() >= LaunchTimeout {
+			return v.markFailed(FailedLaunch)
 		}
 		return nil
 	}
@@ -162,14 +160,14 @@ func (v View) unadmitted() []effect.Effect {
 	}
 	abandoned := uid != v.Outbox.UID() || seq <= v.Outbox.Seq
 	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.Lists(v.Claim.Name) {
-		// It may be admitted at this moment.
+		// Another client may be admitting it.
 		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was given up", Read: v.Claim}}
 	}
 	return nil
 }
 
-func (v View) age() time.Duration { return v.Now.Sub(v.Claim.CreationTimestamp.Time) }
+func (v View) claimAge() time.Duration { return v.Now.Sub(v.Claim.CreationTimestamp.Time) }
 
-func (v View) remove(why string) []effect.Effect {
+func (v View) deleteClaim(why string) []effect.Effect {
 	return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: why}}
 }

@@ -60,15 +60,15 @@ func TestPodsWaitForTheirPlace(t *testing.T) {
 	lost.DeletionTimestamp = &metav1.Time{Time: noon}
 	run(t, []row{
 		{"no rebalance", view(drains, pods("web")), leave},
-		{"no plan yet", view(rebalanced(nodeclaim.PlanTime-1), pods("web")), held},
-		{"no plan for long", view(rebalanced(nodeclaim.PlanTime), pods("web")), leave},
+		{"no plan yet", view(rebalanced(nodeclaim.PlanTimeout-1), pods("web")), held},
+		{"no plan for long", view(rebalanced(nodeclaim.PlanTimeout), pods("web")), leave},
 		{"planned, and it comes up", view(rebalanced(time.Minute), replacedBy("a,b", replacement("a", true), replacement("b", false)), pods("web")), held},
 		{"all of it is ready", view(rebalanced(time.Second), replacedBy("a,b", replacement("a", true), replacement("b", true)), pods("web")), leave},
 		{"planned for nodes that run already", view(rebalanced(time.Second), replacedBy(""), pods("web")), leave},
 		{"planned, and not seen yet", view(rebalanced(time.Second), replacedBy("a"), pods("web")), held},
-		{"planned, and gone", view(rebalanced(nodeclaim.PlanTime), replacedBy("a"), pods("web")), leave},
+		{"planned, and gone", view(rebalanced(nodeclaim.PlanTimeout), replacedBy("a"), pods("web")), leave},
 		{"planned, and going", view(rebalanced(time.Second), replacedBy("a", lost), pods("web")), leave},
-		{"it takes too long", view(rebalanced(nodeclaim.ReplaceTime), replacedBy("a", replacement("a", false)), pods("web")), leave},
+		{"it takes too long", view(rebalanced(nodeclaim.ReplaceTimeout), replacedBy("a", replacement("a", false)), pods("web")), leave},
 		{"the warning comes", view(rebalanced(time.Second), due(2*time.Minute), asked, pods("web")), leave},
 		{"its own time is far", view(rebalanced(time.Second), due(time.Hour), asked, pods("web")), nil},
 		{"its own time is near", view(rebalanced(time.Second), due(3*time.Minute), asked, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
@@ -109,7 +109,7 @@ func TestNothingIsHeldForEver(t *testing.T) {
 				leaves = true
 			}
 		}
-		if !leaves && (since >= nodeclaim.ReplaceTime || left <= 2*time.Minute) {
+		if !leaves && (since >= nodeclaim.ReplaceTimeout || left <= 2*time.Minute) {
 			t.Fatalf("its pods are held %s after, with %s left", since, left)
 		}
 	})
@@ -117,27 +117,27 @@ func TestNothingIsHeldForEver(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	c := view(launched).Claim
-	marked, changed := nodeclaim.Rebalanced(c, noon)
+	marked, changed := nodeclaim.WithRebalance(c, noon)
 	if !changed || marked.Annotations[nodeclaim.RebalanceAnnotation] != "2026-11-20T12:00:00Z" || c.Annotations[nodeclaim.RebalanceAnnotation] != "" {
 		t.Errorf("marked %v, and before %v", marked.Annotations, c.Annotations)
 	}
-	if _, again := nodeclaim.Rebalanced(marked, noon.Add(time.Minute)); again {
+	if _, again := nodeclaim.WithRebalance(marked, noon.Add(time.Minute)); again {
 		t.Error("it is marked twice")
 	}
-	if _, late := nodeclaim.Rebalanced(view(launched, going(time.Second)).Claim, noon); late {
+	if _, late := nodeclaim.WithRebalance(view(launched, going(time.Second)).Claim, noon); late {
 		t.Error("one that goes for another reason is marked")
 	}
-	if _, foreign := nodeclaim.Replaced(c, []string{"a"}); foreign {
+	if _, foreign := nodeclaim.WithReplacements(c, []string{"a"}); foreign {
 		t.Error("a claim that goes for another reason is noted on")
 	}
-	noted, changed := nodeclaim.Replaced(marked, []string{"b", "", "a", "b"})
+	noted, changed := nodeclaim.WithReplacements(marked, []string{"b", "", "a", "b"})
 	if !changed || noted.Annotations[nodeclaim.ReplacementsAnnotation] != "a,b" {
 		t.Errorf("noted %v", noted.Annotations)
 	}
-	if _, again := nodeclaim.Replaced(noted, []string{"a", "b"}); again {
+	if _, again := nodeclaim.WithReplacements(noted, []string{"a", "b"}); again {
 		t.Error("the same is noted twice")
 	}
-	if none, changed := nodeclaim.Replaced(marked, []string{""}); !changed || none.Annotations[nodeclaim.ReplacementsAnnotation] != "" {
+	if none, changed := nodeclaim.WithReplacements(marked, []string{""}); !changed || none.Annotations[nodeclaim.ReplacementsAnnotation] != "" {
 		t.Errorf("where nodes of nobody take the pods: %v, %t", none.Annotations, changed)
 	}
 }

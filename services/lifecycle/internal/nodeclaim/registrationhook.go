@@ -4,29 +4,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// RegistrationHook delays the registration of a node. While a hook waits, the node
-// keeps the unregistered taint, so that no pod is scheduled by labels that are not
-// final. The registration timeout ends the wait.
+// RegistrationHook delays the registration of a node. While a hook waits, the node keeps the
+// unregistered taint, so that no pod is scheduled by labels that are not final. The wait ends
+// with RegistrationTimeout.
 type RegistrationHook struct {
-	// Name is what the claim's condition says.
+	// Name is the message of the claim's condition.
 	Name string
 	// Waits reports whether the claim's node may not be registered yet.
 	Waits func(*karpenter.NodeClaim) bool
 }
 
-// PartitionHook waits for the partition that EC2 has put the instance into. Only an
-// inventory tells it, unless the planner has asked for a certain one; until then
-// the label is there and empty.
+// PartitionHook waits for the placement group partition of the instance. It comes from an
+// inventory, unless the planner requested a partition; until then the label is empty.
 var PartitionHook = RegistrationHook{Name: "PlacementGroupRegistrationHook", Waits: func(c *karpenter.NodeClaim) bool {
 	_, grouped := c.Labels[karpenter.LabelPlacementGroupID]
 	partition, parted := c.Labels[karpenter.LabelPlacementGroupPartition]
 	return grouped && parted && partition == ""
 }}
 
-// RegistrationHooks are the hooks of this provider.
+// RegistrationHooks are Joist's hooks.
 var RegistrationHooks = []RegistrationHook{PartitionHook}
 
-// PendingHooks names the hooks that wait, in their order.
+// PendingHooks returns the names of the hooks that wait, in order.
 func PendingHooks(hooks []RegistrationHook, c *karpenter.NodeClaim) []string {
 	var names []string
 	for _, h := range hooks {

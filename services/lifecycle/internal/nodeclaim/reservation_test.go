@@ -26,7 +26,7 @@ func reserved(v *nodeclaim.View) {
 	}
 }
 
-func demoted(v *nodeclaim.View) { v.Claim = nodeclaim.Demoted(v.Claim) }
+func demoted(v *nodeclaim.View) { v.Claim = nodeclaim.WithOnDemandLabels(v.Claim) }
 
 // A reservation that ended leaves an on-demand instance, on claim and node.
 func TestDemotion(t *testing.T) {
@@ -41,7 +41,7 @@ func TestDemotion(t *testing.T) {
 	})
 	v := view(initialized, reserved)
 	kept := v.Claim.DeepCopy()
-	after := nodeclaim.Demoted(v.Claim)
+	after := nodeclaim.WithOnDemandLabels(v.Claim)
 	if diff := cmp.Diff(kept, v.Claim); diff != "" {
 		t.Errorf("the claim, which belongs to the cache, was changed:\n%s", diff)
 	}
@@ -78,11 +78,11 @@ func TestCapacityBlocks(t *testing.T) {
 		class := &karpenter.EC2NodeClass{}
 		class.Status.CapacityReservations = []karpenter.CapacityReservation{test.r}
 		c := view(initialized, reserved).Claim
-		if got := nodeclaim.Expiring(c, class, noon); got != test.want {
+		if got := nodeclaim.IsExpiring(c, class, noon); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
 		}
 	}
-	if nodeclaim.Expiring(view(initialized, reserved).Claim, nil, noon) || nodeclaim.Expiring(view(initialized).Claim, &karpenter.EC2NodeClass{}, noon) {
+	if nodeclaim.IsExpiring(view(initialized, reserved).Claim, nil, noon) || nodeclaim.IsExpiring(view(initialized).Claim, &karpenter.EC2NodeClass{}, noon) {
 		t.Error("without a class, or without a reservation")
 	}
 	ending := func(v *nodeclaim.View) { v.Expiring = true }

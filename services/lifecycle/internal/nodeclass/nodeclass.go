@@ -1,19 +1,16 @@
-// Package nodeclass decides what an EC2NodeClass's status says: its lists, and
-// Karpenter's conditions with the reasons and remedies that the catalog and
-// the launcher give.
+// Package nodeclass computes the status of EC2NodeClasses: the resolved resources and Karpenter's
+// conditions, with the reasons and messages from the catalog and the launcher. It is pure.
 //
-// Everything is a function of the object, of one answer, and of the time. The
-// invariants:
+// The invariants:
 //
-//   - A condition speaks of the generation that it was observed at; what was
-//     answered about another spec changes nothing.
-//   - What AWS did not tell (denied, throttled, unreachable) changes no list and
-//     makes nothing false that was true: the condition says what could not be
-//     read. Of a new spec it says Unknown, for nothing is known.
-//   - What is not there is not kept: a selector that finds nothing leaves an empty
-//     list, so that nothing is launched where nobody selected it.
-//   - ValidationSucceeded has two judges, the catalog and the dry runs of the
-//     launcher, and is true when neither objects; it waits for what they need.
+//   - A condition has the generation for which it was observed. Results for another generation
+//     change nothing.
+//   - An error of AWS (denied, throttled, unreachable) changes no resolved resources and makes no
+//     True condition False. The condition's message contains the error. For a new generation the
+//     condition is Unknown.
+//   - A selector that finds nothing leaves an empty list, so that nothing is launched there.
+//   - ValidationSucceeded depends on the catalog and on the launcher's dry runs. It is True if
+//     neither objects, and waits for the conditions that dry runs need.
 package nodeclass
 
 import (
@@ -31,136 +28,137 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Policy is what settings decide about conditions.
+// Policy contains the settings that affect conditions.
 type Policy struct {
-	// Reservations is the gate ReservedCapacity.
+	// Reservations is the feature gate ReservedCapacity.
 	Reservations bool
-	// DryRuns are waited for; off, the launcher is not asked for any.
+	// DryRuns says that validation waits for dry runs. Without it the launcher makes none.
 	DryRuns bool
 }
 
-// editor changes one class's status.
-type editor struct {
+// statusEditor changes the status of one class.
+type statusEditor struct {
 	Policy
 	class *karpenter.EC2NodeClass
 	now   time.Time
 }
 
-// Resolved is the class with what its selectors found. The class itself is left
-// alone.
-func Resolved(class *karpenter.EC2NodeClass, b event.NodeClassResolved, policy Policy, now time.Time) (*karpenter.EC2NodeClass, error) {
-	e := editor{policy, class.DeepCopy(), now}
+// ApplyResolved returns a copy of the class with the resources that its selectors resolve to.
+func ApplyResolved(class *karpenter.EC2NodeClass, b event.NodeClassResolved, policy Policy, now time.Time) (*karpenter.EC2NodeClass, error) {
+	e := statusEditor{policy, class.DeepCopy(), now}
 	status := &e.class.Status
-	images, err := amis(b.Images)
+	images, err := toAMIs(b.Images)
 	if err != nil {
 		return nil, err
 	}
-	if e.part(karpenter.ConditionTypeSubnetsReady, b.Problems) {
-		status.Subnets = subnets(b.Subnets)
+	if e.applyProblem(karpenter.ConditionTypeSubnetsReady, b.Problems) {
+		status.Subnets = toSubnets(b.Subnets)
 	}
-	if e.part(karpenter.ConditionTypeSecurityGroupsReady, b.Problems) {
-		status.SecurityGroups = groups(b.SecurityGroups)
+	if e.applyProblem(karpenter.ConditionTypeSecurityGroupsReady, b.Problems) {
+		status.SecurityGroups = toSecurityGroups(b.SecurityGroups)
 	}
-	if e.part(karpenter.ConditionTypeAMIsReady, b.Problems) {
+	if e.applyProblem(karpenter.ConditionTypeAMIsReady, b.Problems) {
 		status.AMIs = images
 	}
-	e.reservations(b)
-	e.part(karpenter.ConditionTypePlacementGroupReady, b.Problems)
-	if profile := own(e.class); profile != "" {
+	e.updateReservations(b)
+	e.applyProblem(karpenter.ConditionTypePlacementGroupReady, b.Problems)
+	if profile := ownProfile(e.class); profile != "" {
 		status.InstanceProfile = profile
-		e.set(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionTrue, "", "")
+		e.setCondition(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionTrue, "", "")
 	}
-	e.judge(problemOf(b.Problems, karpenter.ConditionTypeValidationSucceeded))
-	return e.done(), nil
+	e.applyValidation(findProblem(b.Problems, karpenter.ConditionTypeValidationSucceeded))
+	return e.finish(), nil
 }
 
-// Ensured is the class with what the launcher did and tried for it.
-func Ensured(class *karpenter.EC2NodeClass, b event.NodeClassEnsured, policy Policy, now time.Time) *karpenter.EC2NodeClass {
-	e := editor{policy, class.DeepCopy(), now}
+// ApplyEnsured returns a copy of the class with the launcher's results: instance profile and dry
+// runs.
+func ApplyEnsured(class *karpenter.EC2NodeClass, b event.NodeClassEnsured, policy Policy, now time.Time) *karpenter.EC2NodeClass {
+	e := statusEditor{policy, class.DeepCopy(), now}
 	switch {
 	case b.Problem != nil:
-		// Also that what was made for a class which goes away could not be removed.
-		e.set(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
-	case own(e.class) != "":
+		// This includes errors of deleting the managed profile of a class that is being deleted.
+		e.setCondition(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
+	case ownProfile(e.class) != "":
 	default:
 		e.class.Status.InstanceProfile = b.Profile
-		e.set(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionTrue, "", "")
+		e.setCondition(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionTrue, "", "")
 	}
-	e.dryRuns(b)
-	return e.done()
+	e.applyDryRuns(b)
+	return e.finish()
 }
 
-// own is the instance profile that the class brings along, or "".
-func own(class *karpenter.EC2NodeClass) string {
+// ownProfile returns the instance profile that the class specifies, or "".
+func ownProfile(class *karpenter.EC2NodeClass) string {
 	if class.Spec.InstanceProfile == nil || class.Spec.Role != "" {
 		return ""
 	}
 	return *class.Spec.InstanceProfile
 }
 
-func (e *editor) done() *karpenter.EC2NodeClass {
-	e.wait()
+func (e *statusEditor) finish() *karpenter.EC2NodeClass {
+	e.awaitDependencies()
 	ready := karpenter.EC2NodeClassReady(e.Reservations)
 	e.class.Status.Conditions = e.class.Status.Conditions.WithReady(ready, e.class.Generation, e.now)
 	return e.class
 }
 
-// part sets a condition by its problem, and reports whether the list that goes
-// with it is to be replaced.
-func (e *editor) part(kind string, problems []event.Problem) (replace bool) {
-	p := problemOf(problems, kind)
+// applyProblem sets a condition by its problem, and reports whether its resolved resources are to
+// be replaced.
+func (e *statusEditor) applyProblem(kind string, problems []event.Problem) (replace bool) {
+	p := findProblem(problems, kind)
 	switch {
 	case p == nil:
-		e.set(kind, metav1.ConditionTrue, "", "")
+		e.setCondition(kind, metav1.ConditionTrue, "", "")
 	case p.Unread:
-		e.unread(kind, *p)
+		e.keepUnread(kind, *p)
 		return false
 	case p.Warning:
-		e.set(kind, metav1.ConditionTrue, p.Reason, p.Message)
+		e.setCondition(kind, metav1.ConditionTrue, p.Reason, p.Message)
 	default:
-		e.set(kind, metav1.ConditionFalse, p.Reason, p.Message)
+		e.setCondition(kind, metav1.ConditionFalse, p.Reason, p.Message)
 	}
 	return true
 }
 
-// unread keeps what is known of this spec, and says that it was not read again.
-func (e *editor) unread(kind string, p event.Problem) {
-	have, known := e.known(kind)
+// keepUnread keeps the condition of this generation and adds to its message that it could not be
+// read again.
+func (e *statusEditor) keepUnread(kind string, p event.Problem) {
+	have, known := e.currentCondition(kind)
 	switch {
 	case !known:
-		e.set(kind, metav1.ConditionUnknown, p.Reason, p.Message)
+		e.setCondition(kind, metav1.ConditionUnknown, p.Reason, p.Message)
 	case have.Status == metav1.ConditionTrue:
-		e.set(kind, metav1.ConditionTrue, p.Reason, "what was found before is kept, because it could not be read again: "+p.Message)
+		e.setCondition(kind, metav1.ConditionTrue, p.Reason, "what was found before is kept, because it could not be read again: "+p.Message)
 	}
 }
 
-// known is the condition, if it was decided of this spec.
-func (e *editor) known(kind string) (metav1.Condition, bool) {
+// currentCondition returns the condition if it was decided for this generation.
+func (e *statusEditor) currentCondition(kind string) (metav1.Condition, bool) {
 	have, there := e.class.Status.Conditions.Get(kind)
 	return have, there && have.ObservedGeneration == e.class.Generation && have.Status != metav1.ConditionUnknown
 }
 
-// set sets a condition. Without a reason it has its own type for one.
-func (e *editor) set(kind string, status metav1.ConditionStatus, reason, message string) {
+// setCondition sets a condition. The reason defaults to its type.
+func (e *statusEditor) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
 	e.class.Status.Conditions = e.class.Status.Conditions.With(metav1.Condition{
 		Type: kind, Status: status, Reason: cmp.Or(reason, kind), Message: message, ObservedGeneration: e.class.Generation,
 	}, e.now)
 }
 
-// reservations are there only with the gate.
-func (e *editor) reservations(b event.NodeClassResolved) {
+// updateReservations sets capacity reservations if their feature gate is on.
+func (e *statusEditor) updateReservations(b event.NodeClassResolved) {
 	const kind = karpenter.ConditionTypeCapacityReservationsReady
 	if !e.Reservations {
 		e.class.Status.CapacityReservations = nil
 		e.class.Status.Conditions = e.class.Status.Conditions.Without(kind)
 		return
 	}
-	if e.part(kind, b.Problems) {
-		e.class.Status.CapacityReservations = capacity(b.Reservations)
+	if e.applyProblem(kind, b.Problems) {
+		e.class.Status.CapacityReservations = toReservations(b.Reservations)
 	}
 }
 
-func problemOf(problems []event.Problem, kind string) *event.Problem {
+func findProblem(problems []event.Problem, kind string) *event.Problem {
 	i := slices.IndexFunc(problems, func(p event.Problem) bool { return p.Condition == kind })
 	if i < 0 {
 		return nil
@@ -168,7 +166,7 @@ func problemOf(problems []event.Problem, kind string) *event.Problem {
 	return &problems[i]
 }
 
-func subnets(in []event.Subnet) []karpenter.Subnet {
+func toSubnets(in []event.Subnet) []karpenter.Subnet {
 	var out []karpenter.Subnet
 	for _, x := range in {
 		out = append(out, karpenter.Subnet{ID: x.ID, Zone: x.Zone, ZoneID: x.ZoneID})
@@ -176,7 +174,7 @@ func subnets(in []event.Subnet) []karpenter.Subnet {
 	return out
 }
 
-func groups(in []event.SecurityGroup) []karpenter.SecurityGroup {
+func toSecurityGroups(in []event.SecurityGroup) []karpenter.SecurityGroup {
 	var out []karpenter.SecurityGroup
 	for _, x := range in {
 		out = append(out, karpenter.SecurityGroup{ID: x.ID, Name: x.Name})
@@ -184,7 +182,7 @@ func groups(in []event.SecurityGroup) []karpenter.SecurityGroup {
 	return out
 }
 
-func capacity(in []event.Reservation) []karpenter.CapacityReservation {
+func toReservations(in []event.Reservation) []karpenter.CapacityReservation {
 	var out []karpenter.CapacityReservation
 	for _, x := range in {
 		r := karpenter.CapacityReservation{
@@ -203,10 +201,10 @@ func capacity(in []event.Reservation) []karpenter.CapacityReservation {
 	return out
 }
 
-func amis(in []event.Image) ([]karpenter.AMI, error) {
+func toAMIs(in []event.Image) ([]karpenter.AMI, error) {
 	var out []karpenter.AMI
 	for _, x := range in {
-		// The schema demands the list, also where it is empty.
+		// The schema requires the list even if it is empty.
 		ami := karpenter.AMI{ID: x.ID, Name: x.Name, Deprecated: x.Deprecated, Requirements: []corev1.NodeSelectorRequirement{}}
 		if len(x.Requirements) > 0 {
 			if err := json.Unmarshal(x.Requirements, &ami.Requirements); err != nil {
@@ -218,8 +216,8 @@ func amis(in []event.Image) ([]karpenter.AMI, error) {
 	return out, nil
 }
 
-// sortedSubnets are by id: their order in the status follows free addresses, which
-// are no part of what the class is.
+// sortedSubnets returns the subnets sorted by id. Their order in the status depends on free
+// addresses, which do not concern the class.
 func sortedSubnets(in []karpenter.Subnet) []karpenter.Subnet {
 	out := slices.Clone(in)
 	slices.SortFunc(out, func(a, b karpenter.Subnet) int { return strings.Compare(a.ID, b.ID) })

@@ -41,7 +41,7 @@ func found(problems ...event.Problem) event.NodeClassResolved {
 
 func resolve(t testing.TB, c *karpenter.EC2NodeClass, b event.NodeClassResolved, policy Policy) *karpenter.EC2NodeClass {
 	t.Helper()
-	out, err := Resolved(c, b, policy, noon)
+	out, err := ApplyResolved(c, b, policy, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 func TestBadRequirements(t *testing.T) {
 	b := found()
 	b.Images[0].Requirements = []byte(`{}`)
-	if _, err := Resolved(fresh(), b, everything, noon); err == nil {
+	if _, err := ApplyResolved(fresh(), b, everything, noon); err == nil {
 		t.Error("it was read")
 	}
 }
@@ -109,7 +109,7 @@ func TestConditions(t *testing.T) {
 			if edit != nil {
 				edit(&b)
 			}
-			return Ensured(c, b, everything, noon)
+			return ApplyEnsured(c, b, everything, noon)
 		}
 	}
 	answered := func(b event.NodeClassResolved) func(*class) *class {
@@ -222,7 +222,7 @@ func TestGates(t *testing.T) {
 	if _, there := off.Status.Conditions.Get("CapacityReservationsReady"); there || off.Status.CapacityReservations != nil {
 		t.Error("reservations are there without the gate")
 	}
-	off = Ensured(off, event.NodeClassEnsured{Role: "node", Profile: "p"}, Policy{}, noon)
+	off = ApplyEnsured(off, event.NodeClassEnsured{Role: "node", Profile: "p"}, Policy{}, noon)
 	if !off.Status.Conditions.True("Ready") {
 		t.Errorf("without dry runs it waits for them: %v", shown(off))
 	}
@@ -232,27 +232,27 @@ func TestGates(t *testing.T) {
 // conditions change.
 func TestTried(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
-	if Triable(c) {
+	if CanDryRun(c) {
 		t.Fatal("without a profile")
 	}
-	c = Ensured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, everything, noon)
-	if !Triable(c) {
+	c = ApplyEnsured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, everything, noon)
+	if !CanDryRun(c) {
 		t.Fatalf("with everything: %v", shown(c))
 	}
-	first, err := Tried(c)
+	first, err := DryRunInput(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := found()
 	b.Subnets[0], b.Subnets[1] = b.Subnets[1], b.Subnets[0]
 	c = resolve(t, c, b, everything)
-	c = Ensured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3, Validated: true}, everything, noon.Add(time.Hour))
-	second, err := Tried(c)
+	c = ApplyEnsured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3, Validated: true}, everything, noon.Add(time.Hour))
+	second, err := DryRunInput(c)
 	if err != nil || string(first) != string(second) {
 		t.Errorf("%s\nis another than\n%s (%v)", second, first, err)
 	}
 	c.Generation++
-	if Triable(c) || Validated(c) {
+	if CanDryRun(c) || IsValidated(c) {
 		t.Error("what was found for another spec is tried")
 	}
 }
@@ -263,18 +263,18 @@ func TestUnreadWhileWaiting(t *testing.T) {
 	policy := Policy{DryRuns: true}
 	resolved := func(c *karpenter.EC2NodeClass, problem event.Problem) *karpenter.EC2NodeClass {
 		t.Helper()
-		out, err := Resolved(c, found(problem), policy, noon)
+		out, err := ApplyResolved(c, found(problem), policy, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	c := Ensured(fresh(), event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, policy, noon)
+	c := ApplyEnsured(fresh(), event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, policy, noon)
 	c = resolved(c, event.Problem{Condition: karpenter.ConditionTypeAMIsReady, Reason: "Other", Message: "m"})
 	unread := event.Problem{Condition: karpenter.ConditionTypeValidationSucceeded, Reason: "Other", Message: "m", Unread: true}
 	for range 2 {
 		c = resolved(c, unread)
-		if have, _ := c.Status.Conditions.Get(validated); have.Reason != karpenter.ReasonAwaitingReconciliation {
+		if have, _ := c.Status.Conditions.Get(conditionValidated); have.Reason != karpenter.ReasonAwaitingReconciliation {
 			t.Errorf("validation says %s: %s", have.Reason, have.Message)
 		}
 	}
@@ -296,7 +296,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "selectors") {
 				answer = func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
-					out, err := Resolved(c, found(*problem), policy, noon)
+					out, err := ApplyResolved(c, found(*problem), policy, noon)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -307,7 +307,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 				if rapid.Bool().Draw(t, "invalid") {
 					b.Invalid = problem
 				}
-				answer = func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass { return Ensured(c, b, policy, noon) }
+				answer = func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass { return ApplyEnsured(c, b, policy, noon) }
 			}
 			before := c.DeepCopy()
 			next := answer(c)

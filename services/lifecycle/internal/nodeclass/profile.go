@@ -2,14 +2,14 @@ package nodeclass
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// ProfileAnnotation is the name of the instance profile that was made for the
-// class's role. It outlasts the role in the spec, so that a class which brings a
-// profile of its own later has what was made for it removed, and one that always
-// did has IAM left alone.
+// ProfileAnnotation is the name of the managed instance profile of the class's role. It remains
+// after the role has left the spec, so that the profile is deleted when the class specifies its
+// own. A class that never had a role causes no IAM calls.
 const ProfileAnnotation = "joist.sh/instance-profile"
 
-// Forgetful is the class without the name of a profile that is no more.
-func Forgetful(class *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
+// WithoutProfile returns the class without ProfileAnnotation, because the managed profile is
+// deleted.
+func WithoutProfile(class *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
 	class = class.DeepCopy()
 	delete(class.Annotations, ProfileAnnotation)
 	return class

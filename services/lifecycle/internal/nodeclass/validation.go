@@ -13,71 +13,69 @@ import (
 )
 
 const (
-	validated = karpenter.ConditionTypeValidationSucceeded
-	// awaiting begins the messages of a condition that waits. Who says them is
-	// lifecycle alone, so they tell its waiting from a judgement.
-	awaiting = "waiting for "
+	conditionValidated = karpenter.ConditionTypeValidationSucceeded
+	// waitingPrefix begins the messages of a condition that waits. Only lifecycle writes such
+	// messages, so that they distinguish waiting from a result.
+	waitingPrefix = "waiting for "
 )
 
-// needs are the conditions without which there is nothing to try.
-var needs = []string{
+// dryRunDependencies are the conditions that dry runs require.
+var dryRunDependencies = []string{
 	karpenter.ConditionTypeSubnetsReady, karpenter.ConditionTypeSecurityGroupsReady,
 	karpenter.ConditionTypeAMIsReady, karpenter.ConditionTypeInstanceProfileReady,
 }
 
-// judge is the catalog's judgement. It overrules the dry runs; where it finds
-// nothing, theirs stands, and its own former one falls.
-func (e *editor) judge(p *event.Problem) {
-	have, known := e.known(validated)
+// applyValidation applies the catalog's validation. Its error overrides the dry runs. Without an
+// error the dry runs' result remains and the catalog's former error is removed.
+func (e *statusEditor) applyValidation(p *event.Problem) {
+	have, known := e.currentCondition(conditionValidated)
 	switch {
-	case p != nil && p.Unread && e.waiting():
-		// There is no judgement yet that could be kept, and dry runs are to come.
+	case p != nil && p.Unread && e.isWaiting():
+		// There is no result to keep yet, and dry runs are pending.
 	case p != nil && p.Unread:
-		e.unread(validated, *p)
+		e.keepUnread(conditionValidated, *p)
 	case p != nil && !p.Warning:
-		e.set(validated, metav1.ConditionFalse, p.Reason, p.Message)
+		e.setCondition(conditionValidated, metav1.ConditionFalse, p.Reason, p.Message)
 	case !e.DryRuns:
-		e.set(validated, metav1.ConditionTrue, warned(p), said(p))
-	case !known || e.overruled():
-		e.await(metav1.ConditionUnknown, karpenter.ReasonAwaitingReconciliation, "dry runs of CreateLaunchTemplate, CreateFleet and RunInstances")
+		e.setCondition(conditionValidated, metav1.ConditionTrue, problemReason(p), problemMessage(p))
+	case !known || e.isOverruled():
+		e.setWaiting(metav1.ConditionUnknown, karpenter.ReasonAwaitingReconciliation, "dry runs of CreateLaunchTemplate, CreateFleet and RunInstances")
 	case have.Status == metav1.ConditionTrue:
-		e.set(validated, metav1.ConditionTrue, warned(p), said(p))
+		e.setCondition(conditionValidated, metav1.ConditionTrue, problemReason(p), problemMessage(p))
 	}
 }
 
-// dryRuns is the launcher's judgement, of this generation alone. One that was not
-// made says nothing.
-func (e *editor) dryRuns(b event.NodeClassEnsured) {
-	if !e.DryRuns || !b.Validated || b.Generation != e.class.Generation || e.overruled() {
+// applyDryRuns applies the launcher's dry runs for this generation, if they were made.
+func (e *statusEditor) applyDryRuns(b event.NodeClassEnsured) {
+	if !e.DryRuns || !b.Validated || b.Generation != e.class.Generation || e.isOverruled() {
 		return
 	}
-	have, known := e.known(validated)
+	have, known := e.currentCondition(conditionValidated)
 	switch {
 	case b.Invalid != nil:
-		e.set(validated, metav1.ConditionFalse, b.Invalid.Reason, b.Invalid.Message)
-	case !known || have.Status != metav1.ConditionTrue: // else it may say a warning
-		e.set(validated, metav1.ConditionTrue, "", "")
+		e.setCondition(conditionValidated, metav1.ConditionFalse, b.Invalid.Reason, b.Invalid.Message)
+	case !known || have.Status != metav1.ConditionTrue: // A True condition may contain a warning.
+		e.setCondition(conditionValidated, metav1.ConditionTrue, "", "")
 	}
 }
 
-// overruled reports whether the catalog has found something that a dry run
-// cannot see.
-func (e *editor) overruled() bool {
-	have, known := e.known(validated)
+// isOverruled reports whether the catalog found an error that dry runs cannot detect.
+func (e *statusEditor) isOverruled() bool {
+	have, known := e.currentCondition(conditionValidated)
 	return known && have.Status == metav1.ConditionFalse && slices.Contains([]string{
 		event.TagValidationFailed, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile",
 	}, have.Reason)
 }
 
-// wait holds validation back while what it needs is not there.
-func (e *editor) wait() {
-	if !e.DryRuns || e.overruled() {
+// awaitDependencies makes validation wait while conditions that it requires are not True.
+func (e *statusEditor) awaitDependencies() {
+	if !e.DryRuns || e.isOverruled() {
 		return
 	}
 	var missing []string
 	status := metav1.ConditionUnknown
-	for _, kind := range needs {
-		have, known := e.known(kind)
+	for _, kind := range dryRunDependencies {
+		have, known := e.currentCondition(kind)
 		if !known || have.Status != metav1.ConditionTrue {
 			missing = append(missing, kind)
 		}
@@ -85,56 +83,55 @@ func (e *editor) wait() {
 			status = metav1.ConditionFalse
 		}
 	}
-	have, there := e.class.Status.Conditions.Get(validated)
+	have, there := e.class.Status.Conditions.Get(conditionValidated)
 	switch {
 	case len(missing) > 0:
-		e.await(status, event.DependenciesNotReady, strings.Join(missing, ", "))
-	case !there || have.ObservedGeneration != e.class.Generation || have.Reason == event.DependenciesNotReady && e.waiting():
-		e.await(metav1.ConditionUnknown, karpenter.ReasonAwaitingReconciliation, "dry runs of CreateLaunchTemplate, CreateFleet and RunInstances")
+		e.setWaiting(status, event.DependenciesNotReady, strings.Join(missing, ", "))
+	case !there || have.ObservedGeneration != e.class.Generation || have.Reason == event.DependenciesNotReady && e.isWaiting():
+		e.setWaiting(metav1.ConditionUnknown, karpenter.ReasonAwaitingReconciliation, "dry runs of CreateLaunchTemplate, CreateFleet and RunInstances")
 	}
 }
 
-// waiting reports whether the condition waits, for this spec.
-func (e *editor) waiting() bool {
-	have, there := e.class.Status.Conditions.Get(validated)
-	return there && have.ObservedGeneration == e.class.Generation && strings.HasPrefix(have.Message, awaiting)
+// isWaiting reports whether the condition waits, for this generation.
+func (e *statusEditor) isWaiting() bool {
+	have, there := e.class.Status.Conditions.Get(conditionValidated)
+	return there && have.ObservedGeneration == e.class.Generation && strings.HasPrefix(have.Message, waitingPrefix)
 }
 
-func (e *editor) await(status metav1.ConditionStatus, reason, what string) {
-	e.set(validated, status, reason, awaiting+what)
+func (e *statusEditor) setWaiting(status metav1.ConditionStatus, reason, what string) {
+	e.setCondition(conditionValidated, status, reason, waitingPrefix+what)
 }
 
-func warned(p *event.Problem) string {
+func problemReason(p *event.Problem) string {
 	if p == nil {
 		return ""
 	}
 	return p.Reason
 }
 
-func said(p *event.Problem) string {
+func problemMessage(p *event.Problem) string {
 	if p == nil {
 		return ""
 	}
 	return p.Message
 }
 
-// Triable reports whether there is enough of the class to make dry runs with.
-func Triable(class *karpenter.EC2NodeClass) bool {
-	return !slices.ContainsFunc(needs, func(kind string) bool { return !holds(class, kind) })
+// CanDryRun reports whether all conditions that dry runs require are True.
+func CanDryRun(class *karpenter.EC2NodeClass) bool {
+	return !slices.ContainsFunc(dryRunDependencies, func(kind string) bool { return !isTrue(class, kind) })
 }
 
-// Validated reports whether this spec has passed.
-func Validated(class *karpenter.EC2NodeClass) bool { return holds(class, validated) }
+// IsValidated reports whether this generation passed validation.
+func IsValidated(class *karpenter.EC2NodeClass) bool { return isTrue(class, conditionValidated) }
 
-func holds(class *karpenter.EC2NodeClass, kind string) bool {
+func isTrue(class *karpenter.EC2NodeClass, kind string) bool {
 	have, there := class.Status.Conditions.Get(kind)
 	return there && have.Status == metav1.ConditionTrue && have.ObservedGeneration == class.Generation
 }
 
-// Tried is the class as dry runs are to be made for it: what a launch would be
-// made of, and nothing that changes by itself, so that the same class is the same
-// text.
-func Tried(class *karpenter.EC2NodeClass) (json.RawMessage, error) {
+// DryRunInput returns the input of dry runs: the parts of the class that affect launches, and
+// nothing that changes by itself, so that the same class has the same input.
+func DryRunInput(class *karpenter.EC2NodeClass) (json.RawMessage, error) {
 	out := karpenter.EC2NodeClass{Spec: class.Spec, Status: class.Status}
 	out.Name = class.Name
 	out.Status.Conditions = nil

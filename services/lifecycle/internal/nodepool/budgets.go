@@ -7,26 +7,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
-// BudgetsReadable is the condition of a NodePool with a budget that cannot be read,
-// which lets none of its nodes go: the CRD's pattern lets schedules through that
-// no calendar has. Ready does not depend on it, as nodes are launched all the same.
-// A pool whose budgets can be read does not have it, and looks as upstream's does.
+// BudgetsReadable is the condition of a NodePool with a budget that cannot be read, which allows
+// no disruption: the CRD's pattern accepts schedules that do not exist. Ready does not depend on
+// it, because nodes are still launched. A pool with valid budgets does not have it, as in
+// Karpenter.
 const BudgetsReadable = "BudgetsReadable"
 
-// UnreadableBudgets says what is wrong with the pool's budgets, or "".
+// UnreadableBudgets returns what is wrong with the pool's budgets, or "".
 func UnreadableBudgets(pool *karpenter.NodePool, now time.Time) string {
-	// One that cannot be read allows nothing for any reason, so that asking for one is
-	// enough.
+	// An invalid budget allows nothing for any reason, so that one reason is enough.
 	if _, err := budget.Allowed(pool, 1, karpenter.DisruptionReasonUnderutilized, now); err != nil {
 		return oneLine(err)
 	}
 	return ""
 }
 
-// withBudgets says that the pool's budgets cannot be read, as long as that is so.
+// withBudgets sets BudgetsReadable to False while the pool's budgets cannot be read.
 func withBudgets(conditions karpenter.Conditions, pool *karpenter.NodePool, now time.Time) karpenter.Conditions {
 	if wrong := UnreadableBudgets(pool, now); wrong != "" {
-		return conditions.With(no(pool, BudgetsReadable, "BudgetsUnreadable", wrong), now)
+		return conditions.With(falseCondition(pool, BudgetsReadable, "BudgetsUnreadable", wrong), now)
 	}
 	if _, had := conditions.Get(BudgetsReadable); had {
 		return conditions.Without(BudgetsReadable)

@@ -207,7 +207,7 @@ func TestRehashed(t *testing.T) {
 		return c
 	}
 	p := nodePool()
-	want, err := nodepool.WithHash(p)
+	want, err := nodepool.HashAnnotations(p)
 	if err != nil || want[versionKey] != karpenter.NodePoolHashVersion || want[hashKey] == "" {
 		t.Fatal(want, err)
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// PolicyReadable is the condition of a NodePool that asks of Joist what Karpenter's
-// spec cannot say. Ready does not depend on it: nodes are launched all the same, and
-// what the policy would have held back is left alone. A pool that asks nothing does not
-// have it, and looks as upstream's does.
+// PolicyReadable is the condition of a NodePool with Joist's policy annotations. Ready does not
+// depend on it: nodes are still launched, and disruptions that the policy would restrict are not
+// made. A pool without such annotations does not have it, as in Karpenter.
 const PolicyReadable = "PolicyReadable"
 
-// UnreadablePolicy says what is wrong with the pool's policy, in one line, or "".
+// UnreadablePolicy returns what is wrong with the pool's policy, in one line, or "".
 func UnreadablePolicy(pool *karpenter.NodePool) string {
 	if _, err := policy.Read(pool.Annotations); err != nil {
 		return oneLine(err)
@@ -22,10 +21,10 @@ func UnreadablePolicy(pool *karpenter.NodePool) string {
 	return ""
 }
 
-// oneLine is all that is wrong, in one line.
+// oneLine joins the lines of an error.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// withPolicy says whether the pool's policy can be read.
+// withPolicy sets PolicyReadable.
 func withPolicy(conditions karpenter.Conditions, pool *karpenter.NodePool, now time.Time) karpenter.Conditions {
 	if !policy.Asked(pool.Annotations) {
 		if _, had := conditions.Get(PolicyReadable); !had {
@@ -34,7 +33,7 @@ func withPolicy(conditions karpenter.Conditions, pool *karpenter.NodePool, now t
 		return conditions.Without(PolicyReadable)
 	}
 	if wrong := UnreadablePolicy(pool); wrong != "" {
-		return conditions.With(no(pool, PolicyReadable, "AnnotationsUnreadable", wrong), now)
+		return conditions.With(falseCondition(pool, PolicyReadable, "AnnotationsUnreadable", wrong), now)
 	}
-	return conditions.With(yes(pool, PolicyReadable), now)
+	return conditions.With(trueCondition(pool, PolicyReadable), now)
 }

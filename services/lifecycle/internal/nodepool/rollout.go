@@ -10,23 +10,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// DriftRolledOut is the condition of a NodePool whose drift goes in waves:
-// whether its nodes are what it asks for, are becoming so, or do not go on becoming so
-// until somebody looks. Ready does not depend on it, as nodes are launched all the same.
-// A pool that does not ask for waves does not have it, and looks as upstream's does.
+// DriftRolledOut is the condition of a NodePool whose drift is replaced in waves: True if no node
+// is drifted, Unknown during the rollout, False if it is halted. Ready does not depend on it. A
+// pool without waves does not have it, as in Karpenter.
 const DriftRolledOut = "DriftRolledOut"
 
-// DriftHalted says why the pool's drift does not go on by itself, or "". It is what
-// disruption goes by, from the same objects.
+// DriftHalted returns why the pool's drift is halted, or "". Disruption derives the same from the
+// same objects.
 func DriftHalted(v View) string {
 	asked, err := policy.ReadDrift(v.Pool.Annotations)
 	if err != nil || !asked.Waves() {
 		return ""
 	}
-	return rolloutOf(v, asked).Halted()
+	return newRollout(v, asked).Halted()
 }
 
-func rolloutOf(v View, asked policy.Drift) drift.Rollout {
+func newRollout(v View, asked policy.Drift) drift.Rollout {
 	var members []drift.Member
 	for _, m := range v.Members {
 		if m.Claim != nil {
@@ -36,8 +35,8 @@ func rolloutOf(v View, asked policy.Drift) drift.Rollout {
 	return drift.NewRollout(v.Pool, v.Class, members, asked, v.Now)
 }
 
-// withRollout says how the drift of a pool goes that asks for waves. Nothing in it
-// counts nodes: it would be written with each that comes.
+// withRollout sets DriftRolledOut on a pool with waves. Its message contains no counts, because
+// it would be written for each new node.
 func withRollout(conditions karpenter.Conditions, v View) karpenter.Conditions {
 	asked, err := policy.ReadDrift(v.Pool.Annotations)
 	if err == nil && !asked.Waves() {
@@ -46,21 +45,21 @@ func withRollout(conditions karpenter.Conditions, v View) karpenter.Conditions {
 		}
 		return conditions
 	}
-	return conditions.With(rolledOut(v, asked, err), v.Now)
+	return conditions.With(rolloutCondition(v, asked, err), v.Now)
 }
 
-func rolledOut(v View, asked policy.Drift, unreadable error) metav1.Condition {
-	r := rolloutOf(v, asked)
-	waits := no(v.Pool, DriftRolledOut, "", "")
+func rolloutCondition(v View, asked policy.Drift, unreadable error) metav1.Condition {
+	r := newRollout(v, asked)
+	waits := falseCondition(v.Pool, DriftRolledOut, "", "")
 	waits.Status = metav1.ConditionUnknown
 	switch {
 	case r.Waiting == 0:
-		return yes(v.Pool, DriftRolledOut)
+		return trueCondition(v.Pool, DriftRolledOut)
 	case unreadable != nil:
 		waits.Reason, waits.Message = "AnnotationsUnreadable", oneLine(unreadable)
 		return waits
 	case r.Halted() != "":
-		return no(v.Pool, DriftRolledOut, "Halted", r.Halted())
+		return falseCondition(v.Pool, DriftRolledOut, "Halted", r.Halted())
 	}
 	waits.Reason, waits.Message = "RollingOut", "drifted nodes are replaced in waves"
 	if asked.Bake > 0 {

@@ -7,30 +7,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Member is a claim and its node. Either may be nil: a claim before its node is
-// there, and a node whose claim was taken away by hand.
+// Member is a claim and its node. Either may be nil: a claim without a node yet, and a node whose
+// claim was removed by hand.
 type Member struct {
 	Claim *karpenter.NodeClaim
 	Node  *corev1.Node
 }
 
-// counted are the resources that a status names even when they are zero.
-func counted() []corev1.ResourceName {
+// reportedResources are the resources that a status contains even if they are zero.
+func reportedResources() []corev1.ResourceName {
 	return []corev1.ResourceName{
 		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage, karpenter.ResourceNodes,
 	}
 }
 
-// Usage sums what the members have.
+// Usage sums the resources of the running members.
 func Usage(members []Member) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	nodes := int64(0)
 	for _, m := range members {
-		if !m.runs() {
+		if !m.isRunning() {
 			continue
 		}
 		nodes++
-		m.each(func(name corev1.ResourceName, q resource.Quantity) {
+		m.forEachResource(func(name corev1.ResourceName, q resource.Quantity) {
 			total, begun := sum[name]
 			if !begun {
 				total = q.DeepCopy()
@@ -41,7 +41,7 @@ func Usage(members []Member) corev1.ResourceList {
 		})
 	}
 	sum[karpenter.ResourceNodes] = *resource.NewQuantity(nodes, resource.DecimalSI)
-	for _, name := range counted() {
+	for _, name := range reportedResources() {
 		if _, ok := sum[name]; !ok {
 			sum[name] = resource.MustParse("0")
 		}
@@ -49,8 +49,8 @@ func Usage(members []Member) corev1.ResourceList {
 	return sum
 }
 
-// runs reports whether the member has an instance that is to stay.
-func (m Member) runs() bool {
+// isRunning reports whether the member has an instance that is not being removed.
+func (m Member) isRunning() bool {
 	if m.Claim == nil {
 		return m.Node.DeletionTimestamp == nil
 	}
@@ -58,9 +58,9 @@ func (m Member) runs() bool {
 		!m.Claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
 }
 
-// each tells the member's resources: what the node says once it is initialized,
-// and until then the claim's estimate where the node says nothing or zero.
-func (m Member) each(add func(corev1.ResourceName, resource.Quantity)) {
+// forEachResource calls add with the member's resources: the node's capacity once it is
+// initialized, and until then the claim's capacity where the node reports nothing or zero.
+func (m Member) forEachResource(add func(corev1.ResourceName, resource.Quantity)) {
 	var said, estimated corev1.ResourceList
 	if m.Node != nil {
 		said = m.Node.Status.Capacity

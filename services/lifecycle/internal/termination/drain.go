@@ -25,112 +25,109 @@ import (
 )
 
 const (
-	// MinTime is how long a node drains at least, so that a pod that was
-	// being bound while the taint was written is seen.
-	MinTime = 5 * time.Second
-	// Stuck is how long past its grace a terminating pod is waited for, and
-	// how long past the deadline pods are waited for that were deleted at it.
-	Stuck = time.Minute
-	// shortest is the grace of a pod that has no time left. With none at all its
-	// name could be taken while it still runs.
-	shortest = time.Second
+	// MinDrainTime is the least time that a node drains, so that a pod that was bound during the
+	// write of the taint is seen.
+	MinDrainTime = 5 * time.Second
+	// StuckTimeout is how long after its grace period a terminating pod is waited for, and how
+	// long after the deadline pods are waited for that were deleted at it.
+	StuckTimeout = time.Minute
+	// minGrace is the grace period of a pod at the deadline. With zero its name could be reused
+	// while it still runs.
+	minGrace = time.Second
 )
 
-// DrainingNode is what there is to know of a node that drains.
+// DrainingNode is the input of PlanDrain.
 type DrainingNode struct {
 	Pods []*corev1.Pod
-	// Began is when the drain began, and Deadline when it ends by force; zero for
-	// never.
+	// Began is when the drain began. Deadline is when it ends by force; zero for never.
 	Began, Deadline time.Time
-	// Patience is how long past the deadline pods are waited for that were deleted
-	// at it.
-	Patience time.Duration
+	// StuckTimeout is how long after the deadline pods are waited for that were deleted at it.
+	StuckTimeout time.Duration
 }
 
 // Plan is what to do with a node's pods now.
 type Plan struct {
-	// Evict lists pods to ask for. They are of one group.
+	// Evict lists pods to evict. They are of one group.
 	Evict []*corev1.Pod
-	// Delete lists pods whose grace period must begin now, with the seconds that
-	// are left for it.
+	// Delete lists pods whose grace period must begin now, with the remaining seconds.
 	Delete []Deletion
-	// Waiting lists the pods of all groups that are waited for.
+	// Waiting lists the pods of all groups that the drain waits for.
 	Waiting []*corev1.Pod
-	// Group are those of the group whose turn it is.
+	// Group is the group that is evicted now.
 	Group []*corev1.Pod
-	// Drained says that nothing is left to wait for.
+	// Drained says that no pod is waited for.
 	Drained bool
 }
 
-// Deletion is one pod to be deleted past its budget.
+// Deletion is one pod to delete irrespective of its budget.
 type Deletion struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
 }
 
-// PlanDrain decides.
+// PlanDrain returns what to do with the node's pods now.
 func PlanDrain(n DrainingNode, now time.Time) Plan {
 	var plan Plan
-	for _, group := range groups(n.Pods, now) {
+	for _, group := range drainGroups(n.Pods, now) {
 		if len(plan.Waiting) == 0 {
 			plan.Group = group
 		}
 		plan.Waiting = append(plan.Waiting, group...)
 	}
 	for _, pod := range plan.Waiting {
-		if n.expiring(pod, now) {
-			left := max(n.Deadline.Sub(now), shortest)
+		if n.mustDelete(pod, now) {
+			left := max(n.Deadline.Sub(now), minGrace)
 			plan.Delete = append(plan.Delete, Deletion{pod, int64(left / time.Second)})
 		}
 	}
-	if n.over(now) {
-		plan.Drained = len(plan.Waiting) == 0 || now.Sub(n.Deadline) >= n.Patience
+	if n.isPastDeadline(now) {
+		plan.Drained = len(plan.Waiting) == 0 || now.Sub(n.Deadline) >= n.StuckTimeout
 		return plan
 	}
 	for _, pod := range plan.Group {
-		if _, protected, _ := podspec.Protected(pod, now); !protected && pod.DeletionTimestamp == nil && !n.expiring(pod, now) {
+		if _, protected, _ := podspec.Protected(pod, now); !protected && pod.DeletionTimestamp == nil && !n.mustDelete(pod, now) {
 			plan.Evict = append(plan.Evict, pod)
 		}
 	}
-	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime
+	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinDrainTime
 	return plan
 }
 
-// over reports whether the deadline has come.
-func (n DrainingNode) over(now time.Time) bool {
+// isPastDeadline reports whether the deadline has passed.
+func (n DrainingNode) isPastDeadline(now time.Time) bool {
 	return !n.Deadline.IsZero() && !now.Before(n.Deadline)
 }
 
-// expiring reports whether the pod must be deleted now to have its grace before
-// the deadline, or as much of it as is left.
-func (n DrainingNode) expiring(pod *corev1.Pod, now time.Time) bool {
+// mustDelete reports whether the pod must be deleted now to have its grace period, or the rest of
+// it, before the deadline.
+func (n DrainingNode) mustDelete(pod *corev1.Pod, now time.Time) bool {
 	if n.Deadline.IsZero() || n.Deadline.Sub(now) > podspec.Grace(pod) {
 		return false
 	}
 	if pod.DeletionTimestamp == nil {
 		return true
 	}
-	// One that is on its way out already is hurried if it would take longer than
-	// there is time. Less than the shortest grace is never given.
+	// A terminating pod is deleted again with a shorter grace period if it would end after the
+	// deadline, but never with less than minGrace.
 	last := n.Deadline
-	if soonest := now.Add(shortest); soonest.After(last) {
+	if soonest := now.Add(minGrace); soonest.After(last) {
 		last = soonest
 	}
 	return pod.DeletionTimestamp.After(last)
 }
 
-// groups sorts the pods that a drain waits for into the four groups.
-func groups(pods []*corev1.Pod, now time.Time) [4][]*corev1.Pod {
+// drainGroups sorts the pods that a drain waits for into the four groups.
+func drainGroups(pods []*corev1.Pod, now time.Time) [4][]*corev1.Pod {
 	var out [4][]*corev1.Pod
 	for _, pod := range pods {
-		if !Drainable(pod, now) {
+		if !IsDrainable(pod, now) {
 			continue
 		}
 		i := 0
 		if OwnedByDaemonSet(pod) {
 			i++
 		}
-		if critical(pod) {
+		if isCritical(pod) {
 			i += 2
 		}
 		out[i] = append(out[i], pod)
@@ -138,20 +135,19 @@ func groups(pods []*corev1.Pod, now time.Time) [4][]*corev1.Pod {
 	return out
 }
 
-// Drainable reports whether a drain waits for the pod: not one that has
-// ended, or that a drain does not remove.
-func Drainable(pod *corev1.Pod, now time.Time) bool {
+// IsDrainable reports whether a drain waits for the pod: it has not ended and a drain removes it.
+func IsDrainable(pod *corev1.Pod, now time.Time) bool {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return !ended && Removable(pod, now)
+	return !ended && IsRemovable(pod, now)
 }
 
-// Removable reports whether the pod goes with a drain: not one that tolerates the
-// disrupted taint, is static, or is stuck terminating.
-func Removable(pod *corev1.Pod, now time.Time) bool {
+// IsRemovable reports whether a drain removes the pod: it does not tolerate the disrupted taint,
+// is not static and is not stuck terminating.
+func IsRemovable(pod *corev1.Pod, now time.Time) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || ownedBy(pod, "Node") {
 		return false
 	}
-	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > Stuck {
+	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > StuckTimeout {
 		return false
 	}
 	taint := karpenter.DisruptedTaint()
@@ -176,11 +172,11 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
 }
 
-func critical(pod *corev1.Pod) bool {
+func isCritical(pod *corev1.Pod) bool {
 	return pod.Spec.PriorityClassName == "system-cluster-critical" || pod.Spec.PriorityClassName == "system-node-critical"
 }
 
-// OwnedByDaemonSet reports whether a DaemonSet keeps the pod on the node.
+// OwnedByDaemonSet reports whether a DaemonSet controls the pod.
 func OwnedByDaemonSet(pod *corev1.Pod) bool { return ownedBy(pod, "DaemonSet") }
 
 func ownedBy(pod *corev1.Pod, kind string) bool {

@@ -66,7 +66,7 @@ type step struct {
 }
 
 func next(pods []*corev1.Pod, began, deadline time.Time) step {
-	return told(termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: began, Deadline: deadline, Patience: termination.Stuck}, noon))
+	return told(termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, noon))
 }
 
 func told(plan termination.Plan) step {
@@ -110,7 +110,7 @@ func TestMinimum(t *testing.T) {
 	for _, test := range []struct {
 		since time.Duration
 		want  bool
-	}{{0, false}, {termination.MinTime - 1, false}, {termination.MinTime, true}, {time.Hour, true}} {
+	}{{0, false}, {termination.MinDrainTime - 1, false}, {termination.MinDrainTime, true}, {time.Hour, true}} {
 		if got := next(nil, noon.Add(-test.since), time.Time{}).Drained; got != test.want {
 			t.Errorf("an empty node is drained after %s: %t", test.since, got)
 		}
@@ -208,7 +208,7 @@ func TestDrainable(t *testing.T) {
 		{"tolerates another taint", pod("p", tolerates(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists})), true},
 		{"tolerates nothing in particular", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpEqual})), true},
 	} {
-		if got := termination.Drainable(test.pod, noon); got != test.want {
+		if got := termination.IsDrainable(test.pod, noon); got != test.want {
 			t.Errorf("%s: drainable %t, want %t", test.name, got, test.want)
 		}
 		if got := next([]*corev1.Pod{test.pod}, noon.Add(-time.Hour), time.Time{}).Drained; got == test.want {

@@ -21,28 +21,28 @@ const (
 	// BlockerPatience is how long a pod may block a drain before it is reported. Most
 	// PodDisruptionBudgets allow the eviction sooner.
 	BlockerPatience = 15 * time.Second
-	// named is how many pods a sentence names.
-	named = 5
+	// maxNamedPods is how many pods a message names.
+	maxNamedPods = 5
 )
 
 // BlockedDrain is the input of FindBlockers.
 type BlockedDrain struct {
-	// Pods are those whose turn it is to go.
+	// Pods are the pods of the group that is evicted now.
 	Pods  []*corev1.Pod
 	Began time.Time
-	// Budgets gives the PodDisruptionBudgets of a namespace.
+	// Budgets returns the PodDisruptionBudgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
-	// Answer is what the last request to remove a pod came to, nil where it was not
-	// refused, and since when it is.
-	Answer func(pod *corev1.Pod) (since time.Time, refusal error)
+	// EvictionResult returns since when requests to remove the pod are refused, and the refusal;
+	// nil if the pod is not refused.
+	EvictionResult func(pod *corev1.Pod) (since time.Time, refusal error)
 }
 
 // DrainBlocker is a pod that blocks a drain.
 type DrainBlocker struct {
 	Pod cluster.Key
-	// Owner is who keeps the pod, as "Deployment web"; empty for nobody.
+	// Owner is the pod's controller, as "Deployment web"; empty if there is none.
 	Owner string
-	// Why says what stands in the way, with the budgets' names.
+	// Why is the reason, with the names of budgets.
 	Why   string
 	Since time.Time
 }
@@ -54,11 +54,12 @@ func (b DrainBlocker) String() string {
 	return "pod " + b.Pod.String() + " of " + b.Owner + " " + b.Why
 }
 
-// FindBlockers lists the pods that have blocked the drain for longer than BlockerPatience, the oldest first.
+// FindBlockers returns the pods that have blocked the drain for longer than BlockerPatience, the
+// oldest first.
 func FindBlockers(d BlockedDrain, now time.Time) []DrainBlocker {
 	var out []DrainBlocker
 	for _, pod := range d.Pods {
-		why, since := d.why(pod, now)
+		why, since := d.blockReason(pod, now)
 		if why != "" && now.Sub(since) >= BlockerPatience {
 			out = append(out, DrainBlocker{Pod: cluster.KeyOf(pod), Owner: PodOwner(pod), Why: why, Since: since})
 		}
@@ -72,12 +73,12 @@ func FindBlockers(d BlockedDrain, now time.Time) []DrainBlocker {
 	return out
 }
 
-// DescribeBlockers names the first few.
+// DescribeBlockers describes the first few blockers.
 func DescribeBlockers(blockers []DrainBlocker) string {
-	words := make([]string, 0, named+1)
+	words := make([]string, 0, maxNamedPods+1)
 	for i, b := range blockers {
-		if i == named {
-			words = append(words, fmt.Sprintf("and %d more", len(blockers)-named))
+		if i == maxNamedPods {
+			words = append(words, fmt.Sprintf("and %d more", len(blockers)-maxNamedPods))
 			break
 		}
 		words = append(words, b.String())
@@ -85,36 +86,36 @@ func DescribeBlockers(blockers []DrainBlocker) string {
 	return strings.Join(words, "; ")
 }
 
-// why says what is in the way of the pod's end, if anything is.
-func (d BlockedDrain) why(pod *corev1.Pod, now time.Time) (string, time.Time) {
+// blockReason returns why the pod is not removed, and since when; "" if nothing blocks it.
+func (d BlockedDrain) blockReason(pod *corev1.Pod, now time.Time) (string, time.Time) {
 	if pod.DeletionTimestamp != nil {
-		return leaving(pod), pod.DeletionTimestamp.Time
+		return terminatingReason(pod), pod.DeletionTimestamp.Time
 	}
 	if until, active, _ := podspec.Protected(pod, now); active {
-		return protected(until), d.Began
+		return protectedReason(until), d.Began
 	}
-	since, refusal := d.Answer(pod)
+	since, refusal := d.EvictionResult(pod)
 	switch {
 	case refusal == nil:
 		return "", since
 	case fault.Is(refusal, fault.Throttled, fault.Invalid):
-		if budgets := d.covering(pod); len(budgets) > 0 {
-			return kept(budgets), since
+		if budgets := d.matchingBudgets(pod); len(budgets) > 0 {
+			return budgetReason(budgets), since
 		}
 	}
 	return "cannot be evicted: " + refusal.Error(), since
 }
 
-// leaving is about a pod that was asked to end. Until its grace is over it is not
-// late.
-func leaving(pod *corev1.Pod) string {
+// terminatingReason returns why a terminating pod is late. Its DeletionTimestamp includes the
+// grace period.
+func terminatingReason(pod *corev1.Pod) string {
 	if len(pod.Finalizers) > 0 {
 		return "is past its grace period and is held by the finalizer " + strings.Join(pod.Finalizers, ", ")
 	}
 	return "has not ended within its grace period"
 }
 
-func protected(until time.Time) string {
+func protectedReason(until time.Time) string {
 	words := "must not be disrupted: it has the annotation " + karpenter.DoNotDisruptAnnotationKey
 	if until.IsZero() {
 		return words
@@ -122,8 +123,8 @@ func protected(until time.Time) string {
 	return words + " until " + until.UTC().Format(time.RFC3339)
 }
 
-// covering are the budgets that select the pod.
-func (d BlockedDrain) covering(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
+// matchingBudgets returns the budgets that select the pod.
+func (d BlockedDrain) matchingBudgets(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var out []*policyv1.PodDisruptionBudget
 	for _, b := range d.Budgets(pod.Namespace) {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -134,7 +135,7 @@ func (d BlockedDrain) covering(pod *corev1.Pod) []*policyv1.PodDisruptionBudget 
 	return out
 }
 
-func kept(budgets []*policyv1.PodDisruptionBudget) string {
+func budgetReason(budgets []*policyv1.PodDisruptionBudget) string {
 	if len(budgets) == 1 {
 		b := budgets[0]
 		return fmt.Sprintf("is kept by PodDisruptionBudget %s, which allows %d disruptions: it wants %d healthy pods, and %d of %d are",
@@ -149,7 +150,7 @@ func kept(budgets []*policyv1.PodDisruptionBudget) string {
 		len(names), strings.Join(names, " and "))
 }
 
-// PodOwner is who keeps a pod: its controller, or the Deployment behind a ReplicaSet.
+// PodOwner returns the pod's controller, or the Deployment of its ReplicaSet.
 func PodOwner(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

@@ -61,7 +61,7 @@ func of(pods []*corev1.Pod, r refusals, budgets ...*policyv1.PodDisruptionBudget
 			}
 			return budgets
 		},
-		Answer: func(p *corev1.Pod) (time.Time, error) { return r.since, r.of[p.Name] },
+		EvictionResult: func(p *corev1.Pod) (time.Time, error) { return r.since, r.of[p.Name] },
 	}, noon)
 }
 

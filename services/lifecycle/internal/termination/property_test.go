@@ -52,7 +52,7 @@ func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[
 			}
 		}
 		left = still
-		plan := termination.PlanDrain(termination.DrainingNode{Pods: left, Began: began, Deadline: deadline, Patience: termination.Stuck}, now)
+		plan := termination.PlanDrain(termination.DrainingNode{Pods: left, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, now)
 		for _, d := range plan.Delete {
 			told[d.Pod.Name] = remove(t, told[d.Pod.Name], d.Pod, now, d.GraceSeconds, true)
 		}
@@ -67,7 +67,7 @@ func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[
 		if plan.Drained {
 			return pods, began, deadline, told
 		}
-		if now.Sub(deadline) > termination.Stuck {
+		if now.Sub(deadline) > termination.StuckTimeout {
 			t.Fatalf("the drain does not end")
 		}
 	}

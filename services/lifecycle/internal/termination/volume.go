@@ -17,7 +17,7 @@ type DrainedNode struct {
 	Attachments []*storagev1.VolumeAttachment
 	// Pods are all pods on the node.
 	Pods []*corev1.Pod
-	// Claim finds a PersistentVolumeClaim; nil when it is not there.
+	// Claim returns a PersistentVolumeClaim, nil if it does not exist.
 	Claim func(cluster.Key) *corev1.PersistentVolumeClaim
 }
 
@@ -25,7 +25,7 @@ type DrainedNode struct {
 // waits for: all that attach a PersistentVolume, except those of pods that no drain
 // removes, even when such a pod shares the volume with another pod.
 func PendingVolumes(n DrainedNode, now time.Time) []string {
-	stays := n.staying(now)
+	stays := n.retainedVolumes(now)
 	var out []string
 	for _, a := range n.Attachments {
 		if name := a.Spec.Source.PersistentVolumeName; name != nil && !stays[*name] {
@@ -36,11 +36,11 @@ func PendingVolumes(n DrainedNode, now time.Time) []string {
 	return out
 }
 
-// staying are the PersistentVolumes of pods that no drain removes.
-func (n DrainedNode) staying(now time.Time) map[string]bool {
+// retainedVolumes returns the PersistentVolumes of pods that no drain removes.
+func (n DrainedNode) retainedVolumes(now time.Time) map[string]bool {
 	out := map[string]bool{}
 	for _, pod := range n.Pods {
-		if Removable(pod, now) {
+		if IsRemovable(pod, now) {
 			continue
 		}
 		for _, v := range pod.Spec.Volumes {
@@ -56,8 +56,8 @@ func (n DrainedNode) staying(now time.Time) map[string]bool {
 	return out
 }
 
-// claimName is the PersistentVolumeClaim behind a pod's volume, "" for none. A
-// generic ephemeral volume has one that is named after pod and volume.
+// claimName returns the name of a volume's PersistentVolumeClaim, "" if it has none. That of a
+// generic ephemeral volume is derived from pod and volume.
 func claimName(pod *corev1.Pod, v corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:

@@ -1,14 +1,13 @@
-// Package nodehealth says which nodes are sick for so long that they are to be
-// replaced. It is pure: the same view gives the same cases.
+// Package nodehealth decides which unhealthy nodes are replaced. It is pure: the same view gives
+// the same repairs.
 //
 // The invariants:
 //
-//   - A breaker stands before every repair: when too many nodes of the pool are
-//     sick at once, the fault is elsewhere, and taking nodes away makes it worse.
-//     Nodes count as sick for the breaker at once, and for repair only after their
-//     time.
-//   - A repair is by force: the drain has no time left, for a node that does not
-//     answer cannot be drained.
+//   - A breaker precedes every repair. When too many nodes of a pool are unhealthy at once, the
+//     cause is elsewhere, and removing nodes would make it worse. Nodes count for the breaker as
+//     soon as they are unhealthy, and are repaired only after their toleration duration.
+//   - A repair is forceful: the drain's deadline is now, because a node that does not answer
+//     cannot be drained.
 package nodehealth
 
 import (
@@ -22,18 +21,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// RetryPause is for how long a node is left alone that the breaker has kept from
-// repair.
+// RetryPause is how long a node is not considered again after the breaker blocked its repair.
 const RetryPause = 5 * time.Minute
 
-// Policy is when nodes are repaired. Without rules none is.
+// Policy says when nodes are repaired. Without rules none is.
 type Policy struct {
 	Rules []karpenter.RepairPolicy
-	// Unhealthy is how many nodes of a pool may be sick before none of it is
-	// repaired, and of the cluster for a claim without pool. A percentage rounds up.
+	// Unhealthy is how many nodes of a pool may be unhealthy before none of it is repaired. For a
+	// claim without a pool it applies to the cluster. A percentage rounds up.
 	Unhealthy intstr.IntOrString
-	// UnhealthyInZone is the same of the nodes of a zone, whatever their pools;
-	// nil for no such bound. Karpenter has none.
+	// UnhealthyInZone is the same limit for the nodes of a zone in all pools; nil for no limit.
+	// Karpenter has none.
 	UnhealthyInZone *intstr.IntOrString
 }
 
@@ -43,47 +41,46 @@ type MonitoredNode struct {
 	Node  *corev1.Node
 }
 
-// View is all that is looked at.
+// View is the input of PlanRepairs.
 type View struct {
 	Policy    Policy
 	Monitored []MonitoredNode
-	// Nodes are all of the cluster.
+	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
-	// Paused says whether the breaker has kept the node from repair a short time ago.
+	// Paused reports whether the breaker blocked the node's repair less than RetryPause ago.
 	Paused func(node *corev1.Node) bool
 	Now    time.Time
 }
 
-// PlannedRepair is a node whose time has come.
+// PlannedRepair is a node to repair.
 type PlannedRepair struct {
 	MonitoredNode
-	// Why says what it suffers from.
+	// Why is the unhealthy condition.
 	Why string
-	// Blocked says why it is not repaired; empty when it is to be.
+	// Blocked is why the node is not repaired; empty if it is.
 	Blocked string
 }
 
-// PlanRepairs finds the nodes that are to be repaired now, and those that would be if the
-// breaker allowed it.
+// PlanRepairs returns the nodes to repair now, and those whose repair the breaker blocks.
 func PlanRepairs(v View) []PlannedRepair {
 	if len(v.Policy.Rules) == 0 {
 		return nil
 	}
 	var cases []PlannedRepair
-	b := breaker{View: v, said: map[string]string{}}
+	b := breaker{View: v, results: map[string]string{}}
 	for _, p := range v.Monitored {
 		rule, since, sick := FindUnhealthy(p.Node, v.Policy.Rules)
 		if !sick || v.Now.Before(since.Add(rule.After)) || v.Paused(p.Node) {
 			continue
 		}
 		why := fmt.Sprintf("its condition %s has been %s for longer than %s", rule.Condition, rule.Status, rule.After)
-		cases = append(cases, PlannedRepair{MonitoredNode: p, Why: why, Blocked: b.blocked(p)})
+		cases = append(cases, PlannedRepair{MonitoredNode: p, Why: why, Blocked: b.blockedReason(p)})
 	}
 	return cases
 }
 
-// FindUnhealthy finds what the node suffers from, and since when: of several conditions the
-// one whose time comes first.
+// FindUnhealthy returns the rule that applies to the node and since when. Of several it is the
+// one whose toleration duration ends first.
 func FindUnhealthy(node *corev1.Node, rules []karpenter.RepairPolicy) (rule karpenter.RepairPolicy, since time.Time, sick bool) {
 	for _, r := range rules {
 		for _, c := range node.Status.Conditions {
@@ -102,40 +99,40 @@ func FindUnhealthy(node *corev1.Node, rules []karpenter.RepairPolicy) (rule karp
 // breaker counts each set of nodes once.
 type breaker struct {
 	View
-	said map[string]string
+	results map[string]string
 }
 
-// blocked says why the breaker keeps the patient from repair, or "".
-func (b breaker) blocked(p MonitoredNode) string {
+// blockedReason returns why the breaker blocks the repair, or "".
+func (b breaker) blockedReason(p MonitoredNode) string {
 	const pool, zone = karpenter.NodePoolLabelKey, corev1.LabelTopologyZone
 	whole := breakerScope{"cluster", "", "", &b.Policy.Unhealthy}
 	if name := p.Claim.Labels[pool]; name != "" {
 		whole = breakerScope{"nodepool", pool, name, &b.Policy.Unhealthy}
 	}
 	place := breakerScope{"zone", zone, p.Node.Labels[zone], b.Policy.UnhealthyInZone}
-	return cmp.Or(b.full(whole), b.full(place))
+	return cmp.Or(b.findExcess(whole), b.findExcess(place))
 }
 
-// breakerScope is a set of nodes, of which only so many may be sick: those with the label,
-// or all where it has no key.
+// breakerScope is a set of nodes of which only so many may be unhealthy: those with the label, or
+// all if it has no key.
 type breakerScope struct {
 	name, key, value string
 	most             *intstr.IntOrString
 }
 
-// full says that more nodes of the ward are sick than may be, or "".
-func (b breaker) full(w breakerScope) string {
+// findExcess returns the message that too many nodes of the scope are unhealthy, or "".
+func (b breaker) findExcess(w breakerScope) string {
 	if w.most == nil || w.key != "" && w.value == "" {
 		return ""
 	}
 	id := w.key + "=" + w.value
-	if _, counted := b.said[id]; !counted {
-		b.said[id] = b.count(w)
+	if _, counted := b.results[id]; !counted {
+		b.results[id] = b.countUnhealthy(w)
 	}
-	return b.said[id]
+	return b.results[id]
 }
 
-func (b breaker) count(w breakerScope) string {
+func (b breaker) countUnhealthy(w breakerScope) string {
 	sick, all := 0, 0
 	for _, node := range b.Nodes {
 		if w.key != "" && node.Labels[w.key] != w.value {

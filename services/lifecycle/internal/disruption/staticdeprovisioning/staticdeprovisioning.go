@@ -1,18 +1,17 @@
-// Package staticdeprovisioning says which nodes go when a static NodePool has more than it asks
-// for. It is pure: the same view gives the same claims.
+// Package staticdeprovisioning selects the nodes to remove when a static NodePool has more nodes
+// than replicas. It is pure: the same view gives the same claims.
 //
-// The order is upstream's: claims without an instance, then nodes without pods, then
-// those whose pods cost least to move; who is protected by do-not-disrupt comes
-// last, and goes nevertheless. Of those that are alike a drifted one goes first,
-// which spares its replacement.
+// The order is Karpenter's: claims without an instance, then empty nodes, then nodes by
+// disruption cost; nodes with do-not-disrupt come last, and are removed nevertheless. Among
+// equals a drifted node comes first, which saves its replacement.
 //
 // The invariants:
 //
-//   - As many nodes stay as the pool asks for, of those that stay anyway: what is being
-//     deleted or replaced does not count.
-//   - What comes in the place of another does not go before that.
-//   - Budgets do not count, as upstream: somebody has asked for fewer nodes. The drain
-//     keeps to PodDisruptionBudgets.
+//   - As many nodes remain as the pool has replicas. Nodes that are being deleted or replaced do
+//     not count.
+//   - A replacement is not removed before the node that it replaces.
+//   - Budgets do not apply, as in Karpenter, because a person reduced the replicas. The drain
+//     respects PodDisruptionBudgets.
 package staticdeprovisioning
 
 import (
@@ -28,23 +27,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Member is a claim of the pool, with its node and the pods there.
+// Member is a claim of the pool with its node and its pods.
 type Member struct {
 	Claim *karpenter.NodeClaim
-	// Node is nil where there is none.
+	// Node is nil if there is none.
 	Node *corev1.Node
 	Pods []*corev1.Pod
 }
 
-// View is all that is looked at.
+// View is the input of SelectSurplus.
 type View struct {
 	Pool *karpenter.NodePool
-	// Members are all of the pool.
+	// Members are all claims of the pool.
 	Members []Member
 	Now     time.Time
 }
 
-// SelectSurplus are the members that go now, in order.
+// SelectSurplus returns the members to remove now, in order.
 func SelectSurplus(v View) []Member {
 	if !v.Pool.Static() || v.Pool.DeletionTimestamp != nil {
 		return nil
@@ -58,16 +57,16 @@ func SelectSurplus(v View) []Member {
 		}
 	}
 	staying := 0
-	var free []ranked
+	var free []rankedMember
 	for _, m := range v.Members {
 		if m.Claim.DeletionTimestamp != nil || disruption.ActingProposal(m.Claim) != nil {
 			continue
 		}
 		if staying++; !expected[m.Claim.Name] {
-			free = append(free, v.rank(m))
+			free = append(free, v.rankMember(m))
 		}
 	}
-	slices.SortFunc(free, compare)
+	slices.SortFunc(free, compareMembers)
 	most := min(max(staying-int(*v.Pool.Spec.Replicas), 0), len(free))
 	out := make([]Member, most)
 	for i := range out {
@@ -76,39 +75,39 @@ func SelectSurplus(v View) []Member {
 	return out
 }
 
-// place is where in the order a member is before costs are asked.
-type place int
+// tier is the order of a member before its cost.
+type tier int
 
 const (
-	unlaunched place = iota
-	empty
-	used
-	protected
+	tierUnlaunched tier = iota
+	tierEmpty
+	tierUsed
+	tierProtected
 )
 
-// ranked is a member with what it is sorted by.
-type ranked struct {
+// rankedMember is a member with its sort keys.
+type rankedMember struct {
 	Member
-	place   place
+	tier    tier
 	drifted bool
 	cost    float64
 }
 
-func compare(a, b ranked) int {
+func compareMembers(a, b rankedMember) int {
 	first := func(x bool) int {
 		if x {
 			return 0
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.cost, b.cost), cmp.Compare(first(a.drifted), first(b.drifted)), cmp.Compare(a.Claim.Name, b.Claim.Name))
+	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.cost, b.cost), cmp.Compare(first(a.drifted), first(b.drifted)), cmp.Compare(a.Claim.Name, b.Claim.Name))
 }
 
-// rank looks at one member. Daemons and mirrors go with their node and cost nothing,
-// though they may protect it.
-func (v View) rank(m Member) ranked {
-	r := ranked{Member: m, drifted: m.Claim.Status.Conditions.True(karpenter.ConditionTypeDrifted)}
-	kept := annotated(m)
+// rankMember computes the sort keys of a member. DaemonSet and mirror pods cost nothing, but
+// their do-not-disrupt annotation counts.
+func (v View) rankMember(m Member) rankedMember {
+	r := rankedMember{Member: m, drifted: m.Claim.Status.Conditions.True(karpenter.ConditionTypeDrifted)}
+	kept := hasDoNotDisrupt(m)
 	for _, pod := range m.Pods {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
@@ -117,17 +116,17 @@ func (v View) rank(m Member) ranked {
 			kept = true
 		}
 		if !podspec.NodeBound(pod) {
-			r.place = used
-			r.cost += planning.EvictionCost(pod.Annotations[corev1.PodDeletionCost], priority(pod))
+			r.tier = tierUsed
+			r.cost += planning.EvictionCost(pod.Annotations[corev1.PodDeletionCost], podPriority(pod))
 		}
 	}
 	switch {
 	case m.Claim.Status.ProviderID == "":
-		r.place = unlaunched
+		r.tier = tierUnlaunched
 	case kept:
-		r.place = protected
-	case r.place != used:
-		r.place = empty
+		r.tier = tierProtected
+	case r.tier != tierUsed:
+		r.tier = tierEmpty
 	}
 	created, expires := m.Claim.CreationTimestamp.Time, time.Time{}
 	if after := m.Claim.Spec.ExpireAfter; !after.IsNever() {
@@ -137,12 +136,12 @@ func (v View) rank(m Member) ranked {
 	return r
 }
 
-func annotated(m Member) bool {
+func hasDoNotDisrupt(m Member) bool {
 	return m.Claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true" ||
 		m.Node != nil && m.Node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 }
 
-func priority(pod *corev1.Pod) int32 {
+func podPriority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
 	}

@@ -41,8 +41,8 @@ func pods(n int, edits ...func(*corev1.Pod)) func(*staticdeprovisioning.Member) 
 	}
 }
 
-func unlaunched(m *staticdeprovisioning.Member) { m.Claim.Status.ProviderID, m.Node = "", nil }
-func deleted(m *staticdeprovisioning.Member)    { m.Claim.DeletionTimestamp = &metav1.Time{Time: noon} }
+func tierUnlaunched(m *staticdeprovisioning.Member) { m.Claim.Status.ProviderID, m.Node = "", nil }
+func deleted(m *staticdeprovisioning.Member)        { m.Claim.DeletionTimestamp = &metav1.Time{Time: noon} }
 func old(m *staticdeprovisioning.Member) {
 	m.Claim.Spec.ExpireAfter = karpenter.DurationOf(61 * time.Minute)
 }
@@ -80,7 +80,7 @@ func TestOrder(t *testing.T) {
 	}{
 		{"as many as asked for", 2, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
 		{"fewer", 3, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
-		{"what has no instance first", 1, []staticdeprovisioning.Member{member("a"), member("b", unlaunched)}, "b"},
+		{"what has no instance first", 1, []staticdeprovisioning.Member{member("a"), member("b", tierUnlaunched)}, "b"},
 		{"then what is empty", 1, []staticdeprovisioning.Member{member("a", pods(1)), member("b", pods(3, daemon), pods(1, ended), pods(1, leaving))}, "b"},
 		{"then what costs least", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, dear))}, "b a"},
 		{"or has least of its life left", 1, []staticdeprovisioning.Member{member("a", pods(2)), member("b", pods(3), old)}, "b"},
@@ -90,9 +90,9 @@ func TestOrder(t *testing.T) {
 		{"but it goes", 0, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b a"},
 		{"of those alike what has drifted", 1, []staticdeprovisioning.Member{member("a"), member("b", drifted)}, "b"},
 		{"none beside what is going", 1, []staticdeprovisioning.Member{member("a"), member("b", deleted)}, ""},
-		{"none beside what is replaced", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched)}, ""},
-		{"nor what replaces it", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched), member("c", pods(1))}, "c"},
-		{"nor if there is nothing else", 0, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched)}, ""},
+		{"none beside what is replaced", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
+		{"nor what replaces it", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched), member("c", pods(1))}, "c"},
+		{"nor if there is nothing else", 0, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := next(tt.replicas, tt.members); got != tt.want {
@@ -128,7 +128,7 @@ func TestNeverTooFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var members []staticdeprovisioning.Member
 		staying, replaced := 0, false
-		edits := []func(*staticdeprovisioning.Member){unlaunched, deleted, kept, drifted, old, pods(2), acting("m-0"), func(*staticdeprovisioning.Member) {}}
+		edits := []func(*staticdeprovisioning.Member){tierUnlaunched, deleted, kept, drifted, old, pods(2), acting("m-0"), func(*staticdeprovisioning.Member) {}}
 		for i := range rapid.IntRange(0, 8).Draw(t, "members") {
 			which := rapid.IntRange(0, len(edits)-1).Draw(t, "kind")
 			members = append(members, member(fmt.Sprintf("m-%d", i), edits[which]))

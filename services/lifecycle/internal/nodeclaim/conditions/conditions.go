@@ -41,28 +41,26 @@ const (
 	ResourceNotRegistered     = "ResourceNotRegistered"
 )
 
-// maxMessageBytes is how many bytes of a launch's error a condition tells.
+// maxMessageBytes is the limit of a launch error in a condition, in bytes.
 const maxMessageBytes = 300
 
-// Observed is what a claim's conditions are read off.
+// Observed is the input of Compute.
 type Observed struct {
 	Claim *karpenter.NodeClaim
-	// Nodes are all with the claim's providerID.
+	// Nodes are all nodes with the claim's providerID.
 	Nodes []*corev1.Node
-	// Failure says why nothing was launched, or will be; "" when that is not
-	// known.
+	// Failure is why the launch failed; "" if it did not or that is unknown.
 	Failure string
 	// Pending are the registration hooks that the node waits for.
 	Pending []string
 	Now     time.Time
 }
 
-// Compute gives the claim's conditions as they ought to be now. Those of other
-// types stay as they are. Where the argument's claim has a node with the label
-// of a phase, it has passed it.
+// Compute returns the claim's conditions. Conditions of other types are unchanged. A node with
+// the label of a phase has completed it.
 func Compute(s Observed) karpenter.Conditions {
 	c := withDefaults(s.Claim)
-	for _, next := range []metav1.Condition{s.launched(), s.registered(c), s.initialized(c)} {
+	for _, next := range []metav1.Condition{s.launchedCondition(), s.registeredCondition(c), s.initializedCondition(c)} {
 		if have, _ := c.Get(next.Type); have.Status == metav1.ConditionTrue {
 			next = have
 		}
@@ -72,14 +70,14 @@ func Compute(s Observed) karpenter.Conditions {
 	return c.WithReady(karpenter.NodeClaimReady(), s.Claim.Generation, s.Now)
 }
 
-// WithTrue gives the conditions of the claim with one more that is true.
+// WithTrue returns the claim's conditions with one more that is True.
 func WithTrue(claim *karpenter.NodeClaim, kind string, now time.Time) karpenter.Conditions {
 	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, now)
 }
 
-// WithDrifted gives the conditions of the claim as it drifts for a reason, or does
-// not for "". The transition time is when it began to, whatever the reason has become
-// since: the oldest drift goes first.
+// WithDrifted returns the claim's conditions with Drifted for a reason, or without it for "". The
+// transition time is when the drift began, even if the reason changes, because the oldest drift
+// is disrupted first.
 func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpenter.Conditions {
 	const kind = karpenter.ConditionTypeDrifted
 	if reason == "" {
@@ -88,9 +86,8 @@ func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpe
 	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: reason}, now)
 }
 
-// With gives the conditions of the claim with one of them set, observed now.
-// A deletion is a new generation, of which all conditions are as true as of the
-// one before: else Ready would be lost on the way out.
+// With returns the claim's conditions with one of them set, observed now. A deletion increases
+// the generation; all conditions move to it, because Ready would become Unknown otherwise.
 func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time) karpenter.Conditions {
 	c := withDefaults(claim)
 	if claim.DeletionTimestamp != nil {
@@ -102,47 +99,46 @@ func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time)
 	return c.With(condition, now).WithReady(karpenter.NodeClaimReady(), claim.Generation, now)
 }
 
-// Equal reports whether two lists of conditions say the same.
+// Equal reports whether two lists of conditions are equal.
 func Equal(a, b karpenter.Conditions) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// withDefaults is a copy of the claim's conditions, with those that nobody has looked
-// at yet.
+// withDefaults returns a copy of the claim's conditions with Unknown for those that are missing.
 func withDefaults(claim *karpenter.NodeClaim) karpenter.Conditions {
 	c := append(karpenter.Conditions(nil), claim.Status.Conditions...)
 	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeReady) {
 		if _, there := c.Get(kind); !there {
-			c = c.With(unknown(kind, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation"), claim.CreationTimestamp.Time)
+			c = c.With(unknownCondition(kind, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation"), claim.CreationTimestamp.Time)
 		}
 	}
 	return c
 }
 
-// launched is True once the claim has an instance.
-func (s Observed) launched() metav1.Condition {
+// launchedCondition is True once the claim has an instance.
+func (s Observed) launchedCondition() metav1.Condition {
 	switch {
 	case s.Claim.Status.ProviderID != "":
-		return yes(karpenter.ConditionTypeLaunched)
+		return trueCondition(karpenter.ConditionTypeLaunched)
 	case s.Failure != "":
-		return unknown(karpenter.ConditionTypeLaunched, LaunchFailed, truncated(s.Failure))
+		return unknownCondition(karpenter.ConditionTypeLaunched, LaunchFailed, truncateMessage(s.Failure))
 	default:
-		return unknown(karpenter.ConditionTypeLaunched, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation")
+		return unknownCondition(karpenter.ConditionTypeLaunched, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation")
 	}
 }
 
-// registered is True once the one node carries the label of it.
-func (s Observed) registered(c karpenter.Conditions) metav1.Condition {
+// registeredCondition is True once its only node has the registered label.
+func (s Observed) registeredCondition(c karpenter.Conditions) metav1.Condition {
 	kind := karpenter.ConditionTypeRegistered
 	switch {
 	case len(s.Nodes) == 0:
-		return unknown(kind, NodeNotFound, "Node not registered with cluster")
+		return unknownCondition(kind, NodeNotFound, "Node not registered with cluster")
 	case len(s.Nodes) > 1:
 		return metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, Reason: MultipleNodesFound, Message: "Invariant violated, matched multiple nodes",
 		}
 	case s.Nodes[0].Labels[karpenter.NodeRegisteredLabelKey] == "true":
-		return yes(kind)
+		return trueCondition(kind)
 	case len(s.Pending) > 0:
-		return unknown(kind, RegistrationHookPending, strings.Join(s.Pending, ", "))
+		return unknownCondition(kind, RegistrationHookPending, strings.Join(s.Pending, ", "))
 	default:
 		// It is about to be registered.
 		have, _ := c.Get(kind)
@@ -150,42 +146,42 @@ func (s Observed) registered(c karpenter.Conditions) metav1.Condition {
 	}
 }
 
-// initialized is True once the registered node carries the label of it, and
-// says until then what it waits for.
-func (s Observed) initialized(c karpenter.Conditions) metav1.Condition {
+// initializedCondition is True once the registered node has the initialized label. Until then its
+// message says what it waits for.
+func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition {
 	kind := karpenter.ConditionTypeInitialized
 	if !c.True(karpenter.ConditionTypeRegistered) {
 		have, _ := c.Get(kind)
 		return have
 	}
 	if len(s.Nodes) != 1 {
-		return unknown(kind, NodeNotFound, "Node not registered with cluster")
+		return unknownCondition(kind, NodeNotFound, "Node not registered with cluster")
 	}
 	reason, message := InitializationBlocker(s.Claim, s.Nodes[0])
 	switch {
 	case reason != "":
-		return unknown(kind, reason, message)
+		return unknownCondition(kind, reason, message)
 	case s.Nodes[0].Labels[karpenter.NodeInitializedLabelKey] == "true":
-		return yes(kind)
+		return trueCondition(kind)
 	default:
 		have, _ := c.Get(kind)
 		return have
 	}
 }
 
-// InitializationBlocker says what a registered node still lacks before it can run what was
-// planned for it, as a condition's reason and message; "" when nothing.
+// InitializationBlocker returns why a registered node is not initialized yet, as a condition's
+// reason and message; "" if nothing is missing.
 func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node) (reason, message string) {
 	if !NodeReady(node) {
 		return NodeNotReady, "Node status is NotReady"
 	}
-	if taint, found := first(node.Spec.Taints, func(t corev1.Taint) bool { return karpenter.HoldsTaint(claim.Spec.StartupTaints, t) }); found {
-		return StartupTaintsExist, fmt.Sprintf("StartupTaint %q still exists", written(taint))
+	if taint, found := findTaint(node.Spec.Taints, func(t corev1.Taint) bool { return karpenter.HoldsTaint(claim.Spec.StartupTaints, t) }); found {
+		return StartupTaintsExist, fmt.Sprintf("StartupTaint %q still exists", formatTaint(taint))
 	}
-	if taint, found := first(node.Spec.Taints, karpenter.EphemeralTaint); found {
-		return KnownEphemeralTaintsExist, fmt.Sprintf("KnownEphemeralTaint %q still exists", written(taint))
+	if taint, found := findTaint(node.Spec.Taints, karpenter.EphemeralTaint); found {
+		return KnownEphemeralTaintsExist, fmt.Sprintf("KnownEphemeralTaint %q still exists", formatTaint(taint))
 	}
-	if name := unoffered(claim, node); name != "" {
+	if name := missingResource(claim, node); name != "" {
 		return ResourceNotRegistered, fmt.Sprintf("Resource %q was requested but not registered", name)
 	}
 	return "", ""

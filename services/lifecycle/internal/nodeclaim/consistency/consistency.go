@@ -1,6 +1,6 @@
-// Package consistency compares a node's capacity with what its NodeClaim promised.
-// It is pure. A node that is much smaller than planned runs fewer pods than it was
-// bought for, and no other check reports it.
+// Package consistency compares a node's capacity with the capacity that its NodeClaim expects. It
+// is pure. A node that is much smaller than expected runs fewer pods than planned, and no other
+// check reports it.
 package consistency
 
 import (
@@ -14,12 +14,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// minimumShare is the part of what was promised that a node must have.
+// minimumShare is the part of the expected capacity that a node must have.
 const minimumShare = 0.90
 
-// FindIssues says, for each resource that the claim requested, where the node has
-// much less capacity than the claim's status promised; in the order of the
-// resources' names, and none before the node is initialized.
+// FindIssues returns a message for each requested resource of which the node has much less than
+// the claim's status expects, sorted by resource name; none before the node is initialized.
 func FindIssues(claim *karpenter.NodeClaim, node *corev1.Node) []string {
 	if claim.DeletionTimestamp != nil || !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
 		return nil
@@ -38,7 +37,7 @@ func FindIssues(claim *karpenter.NodeClaim, node *corev1.Node) []string {
 	return issues
 }
 
-// ConditionOf is what the claim says of itself after a comparison.
+// ConditionOf returns the condition ConsistentStateFound for these issues.
 func ConditionOf(issues []string) metav1.Condition {
 	kind := karpenter.ConditionTypeConsistentStateFound
 	if len(issues) == 0 {

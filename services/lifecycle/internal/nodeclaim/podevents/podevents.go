@@ -20,36 +20,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Tracker is what was last seen of a node's pods. The zero value has seen nothing
-// yet.
+// Tracker is the last observation of a node's pods. The zero value has observed nothing.
 type Tracker struct {
-	// left tells of each pod whether it has ended or terminates.
-	left map[types.UID]bool
-	// Last is when something last happened, to the second, as a claim's status
-	// tells it. It is zero while nothing is known to have happened.
+	// hasLeft says of each pod whether it has ended or is terminating.
+	hasLeft map[types.UID]bool
+	// Last is the time of the last pod event, to the second as in a claim's status; zero if none
+	// is known.
 	Last time.Time
 }
 
-// Observe remembers the pods that are on the node now.
+// Observe returns the Tracker after an observation of the node's pods.
 func (m Tracker) Observe(pods []*corev1.Pod, now time.Time) Tracker {
-	next := Tracker{left: map[types.UID]bool{}, Last: m.Last}
+	next := Tracker{hasLeft: map[types.UID]bool{}, Last: m.Last}
 	for _, pod := range pods {
-		if ofDaemonSet(pod) {
+		if isDaemonSetPod(pod) {
 			continue
 		}
-		next.left[pod.UID] = ended(pod) || pod.DeletionTimestamp != nil
-		if m.left == nil {
-			next.Last = later(next.Last, lastPodEvent(pod, now))
+		next.hasLeft[pod.UID] = hasEnded(pod) || pod.DeletionTimestamp != nil
+		if m.hasLeft == nil {
+			next.Last = laterOf(next.Last, lastPodEvent(pod, now))
 		}
 	}
-	if m.left != nil && podsChanged(m.left, next.left) {
+	if m.hasLeft != nil && podsChanged(m.hasLeft, next.hasLeft) {
 		next.Last = now
 	}
 	next.Last = next.Last.Truncate(time.Second)
 	return next
 }
 
-// podsChanged reports whether a pod came, or one that was there has left.
+// podsChanged reports whether a pod was added, or a known pod has left.
 func podsChanged(before, after map[types.UID]bool) bool {
 	for uid, left := range after {
 		if had, known := before[uid]; !known || left && !had {
@@ -64,19 +63,18 @@ func podsChanged(before, after map[types.UID]bool) bool {
 	return false
 }
 
-// lastPodEvent is when something last happened to the pod, by what it says itself. A
-// clock that is ahead of ours says nothing later than now.
+// lastPodEvent returns the time of the pod's last event according to its status, at most now.
 func lastPodEvent(pod *corev1.Pod, now time.Time) time.Time {
 	at := pod.CreationTimestamp.Time
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			at = later(at, c.LastTransitionTime.Time)
+			at = laterOf(at, c.LastTransitionTime.Time)
 		}
 	}
-	if ended(pod) {
+	if hasEnded(pod) {
 		for _, status := range pod.Status.ContainerStatuses {
 			if t := status.State.Terminated; t != nil {
-				at = later(at, t.FinishedAt.Time)
+				at = laterOf(at, t.FinishedAt.Time)
 			}
 		}
 	}
@@ -85,7 +83,7 @@ func lastPodEvent(pod *corev1.Pod, now time.Time) time.Time {
 		if pod.DeletionGracePeriodSeconds != nil {
 			grace = *pod.DeletionGracePeriodSeconds
 		}
-		at = later(at, pod.DeletionTimestamp.Add(-time.Duration(grace)*time.Second))
+		at = laterOf(at, pod.DeletionTimestamp.Add(-time.Duration(grace)*time.Second))
 	}
 	if at.After(now) {
 		return now
@@ -93,18 +91,18 @@ func lastPodEvent(pod *corev1.Pod, now time.Time) time.Time {
 	return at
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-func ended(pod *corev1.Pod) bool {
+func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func ofDaemonSet(pod *corev1.Pod) bool {
+func isDaemonSetPod(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.APIVersion == "apps/v1" && o.Kind == "DaemonSet"
 	})

@@ -35,7 +35,7 @@ func bound(at time.Time) change {
 	}
 }
 
-func ended(at time.Time) change {
+func hasEnded(at time.Time) change {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodSucceeded
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
@@ -63,7 +63,7 @@ func tolerating(p *corev1.Pod) {
 func pods(p ...*corev1.Pod) []*corev1.Pod { return p }
 
 func TestMoves(t *testing.T) {
-	runs, ends, goes := pod("a"), pod("a", ended(noon)), pod("a", terminating(noon, 30))
+	runs, ends, goes := pod("a"), pod("a", hasEnded(noon)), pod("a", terminating(noon, 30))
 	daemon := pod("d", owned("apps/v1", "DaemonSet"))
 	for _, test := range []struct {
 		name          string
@@ -77,7 +77,7 @@ func TestMoves(t *testing.T) {
 		{"it ended", pods(runs), pods(ends), true},
 		{"it begins to terminate", pods(runs), pods(goes), true},
 		{"it terminates on", pods(goes), pods(goes), false},
-		{"it ended while it terminated", pods(goes), pods(pod("a", ended(noon), terminating(noon, 30))), false},
+		{"it ended while it terminated", pods(goes), pods(pod("a", hasEnded(noon), terminating(noon, 30))), false},
 		{"it went without a word", pods(runs), nil, true},
 		{"what had ended was cleaned up", pods(ends), nil, false},
 		{"what had terminated is gone", pods(goes), nil, false},
@@ -115,9 +115,9 @@ func TestAfterARestart(t *testing.T) {
 		{"a DaemonSet's pod", pods(pod("d", owned("apps/v1", "DaemonSet"))), time.Time{}},
 		{"bound long ago", pods(pod("a"), pod("b", bound(ago(2*time.Hour)))), ago(time.Hour)},
 		{"bound meanwhile", pods(pod("a"), pod("b", bound(ago(time.Minute)))), ago(time.Minute)},
-		{"ended meanwhile", pods(pod("a", ended(ago(time.Minute)))), ago(time.Minute)},
+		{"ended meanwhile", pods(pod("a", hasEnded(ago(time.Minute)))), ago(time.Minute)},
 		{"deleted meanwhile", pods(pod("a", terminating(ago(time.Minute), 3600))), ago(time.Minute)},
-		{"by a clock that is ahead", pods(pod("a", ended(noon.Add(time.Hour)))), noon},
+		{"by a clock that is ahead", pods(pod("a", hasEnded(noon.Add(time.Hour)))), noon},
 		{"not scheduled by anybody", pods(pod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })), ago(2 * time.Hour)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,12 +1,12 @@
-// Package capacitybuffer says what a CapacityBuffer's status must be. It is pure:
-// the buffer, what it names and the last plan decide. The reasons are Karpenter's.
+// Package capacitybuffer computes the status of CapacityBuffers. It is pure: the buffer, the
+// objects that it references and the last plan decide. The reasons are Karpenter's.
 //
 // The invariants:
 //
-//   - ReadyForProvisioning is read off what the buffer names, and says of whom it
-//     lacks something; for how many pods room is kept is what the planner counts.
-//   - Provisioning is what the last plan said that kept room for the buffer. A plan
-//     that knows nothing of it changes nothing.
+//   - ReadyForProvisioning depends on the referenced objects, and names a missing one. The
+//     planner computes the number of replicas.
+//   - Provisioning is the result of the last plan that contained the buffer. Other plans change
+//     nothing.
 package capacitybuffer
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Find looks an object up.
+// Find returns an object, false if it does not exist.
 type Find func(cluster.Kind, cluster.Key) (cluster.Object, bool)
 
-// ResolveStatus is the buffer's status now that what it names was looked up.
+// ResolveStatus returns the buffer's status after its references were looked up.
 func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpenter.CapacityBufferStatus {
 	var template *corev1.PodTemplate
 	missing := false
@@ -38,23 +38,23 @@ func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpen
 	s := *b.Status.DeepCopy()
 	s.ProvisioningStrategy = b.Spec.ProvisioningStrategy
 	if spec.Problem != "" {
-		s = set(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, because(b, missing), spec.Problem, now)
-		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferNotReadyForProvisioning, "Buffer is not ReadyForProvisioning", now)
+		s = setCondition(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, problemReason(b, missing), spec.Problem, now)
+		return setCondition(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferNotReadyForProvisioning, "Buffer is not ReadyForProvisioning", now)
 	}
 	s.PodTemplateRef, s.PodTemplateGeneration = nil, nil
 	if template != nil {
 		s.PodTemplateRef, s.PodTemplateGeneration = &karpenter.LocalObjectRef{Name: template.Name}, &template.Generation
 	}
 	s.Replicas = new(int32(spec.Count()))
-	s = set(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionTrue, karpenter.BufferResolved, "Pod template resolved successfully", now)
+	s = setCondition(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionTrue, karpenter.BufferResolved, "Pod template resolved successfully", now)
 	if *s.Replicas == 0 {
-		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferEmpty, "Buffer has zero desired replicas", now)
+		return setCondition(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferEmpty, "Buffer has zero desired replicas", now)
 	}
 	return s
 }
 
-// because is the reason why the buffer cannot be read.
-func because(b *karpenter.CapacityBuffer, missing bool) string {
+// problemReason returns why the buffer cannot be resolved.
+func problemReason(b *karpenter.CapacityBuffer, missing bool) string {
 	switch {
 	case !missing:
 		return karpenter.BufferResolutionFailed
@@ -65,10 +65,10 @@ func because(b *karpenter.CapacityBuffer, missing bool) string {
 	}
 }
 
-// ReservedPods is what a plan has found for the pods of a buffer.
+// ReservedPods is the plan's result for the pods of a buffer.
 type ReservedPods struct{ Existing, New, Failed int }
 
-// CountReserved are those of all buffers that the plan knows of.
+// CountReserved returns the results for all buffers in the plan.
 func CountReserved(plan planning.Plan) map[cluster.Key]ReservedPods {
 	planned := map[string]bool{}
 	for _, intent := range plan.Intents {
@@ -101,7 +101,7 @@ func CountReserved(plan planning.Plan) map[cluster.Key]ReservedPods {
 	return out
 }
 
-// WithPlan is the buffer's status after a plan that found this room.
+// WithPlan returns the buffer's status after a plan with this result.
 func WithPlan(b *karpenter.CapacityBuffer, room ReservedPods, now time.Time) karpenter.CapacityBufferStatus {
 	s := *b.Status.DeepCopy()
 	if !s.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || s.Replicas == nil || *s.Replicas == 0 {
@@ -109,16 +109,16 @@ func WithPlan(b *karpenter.CapacityBuffer, room ReservedPods, now time.Time) kar
 	}
 	switch wanted := int(*s.Replicas); {
 	case room.New > 0 || room.Failed > 0:
-		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferRequiresNewCapacity,
+		return setCondition(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferRequiresNewCapacity,
 			fmt.Sprintf("%d/%d virtual pods required new capacity, %d failed", room.New, wanted, room.Failed), now)
 	case room.Existing == wanted:
-		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionTrue, karpenter.BufferFitsExistingCapacity,
+		return setCondition(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionTrue, karpenter.BufferFitsExistingCapacity,
 			fmt.Sprintf("All %d virtual pods fit on existing capacity", wanted), now)
 	}
 	return s
 }
 
-func set(b *karpenter.CapacityBuffer, s karpenter.CapacityBufferStatus, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) karpenter.CapacityBufferStatus {
+func setCondition(b *karpenter.CapacityBuffer, s karpenter.CapacityBufferStatus, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) karpenter.CapacityBufferStatus {
 	s.Conditions = s.Conditions.With(metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: b.Generation,
 	}, now)

@@ -1,21 +1,20 @@
-// Package deletionapproval makes the deletion of a NodePool with many nodes a plan that waits
-// for a person. It is pure: the same view gives the same decision.
+// Package deletionapproval delays the deletion of a large NodePool until a person approves it. It
+// is pure: the same view gives the same decision.
 //
-// Kubernetes' garbage collector deletes the claims of a pool as soon as the pool
-// is gone, all at once and whatever budgets say. A finalizer keeps the
-// pool, and with it its claims, until somebody has answered: to remove the nodes
-// a few at a time, or to keep them.
+// Kubernetes' garbage collector deletes a NodePool's claims as soon as the pool is gone, all at
+// once and without regard to budgets. A finalizer keeps the pool, and with it its claims, until a
+// person decides to remove the nodes a few at a time or to keep them.
 //
 // The invariants:
 //
-//   - The finalizer is on a pool only while the pool is large; a small pool, or any
-//     with the gate off, goes exactly as Karpenter's do.
-//   - What was stopped stays stopped until it is answered, even when the pool has
-//     become small meanwhile. Switching the gate off is an answer as well.
-//   - Claims that are kept belong to the next pool of the name.
-//   - The pool's disruption budgets do not count here: they bound what Joist does of
-//     its own accord, and a budget of nothing would keep the pool for ever. The answer
-//     sets the pace, and PodDisruptionBudgets hold in each drain.
+//   - Only a large pool has the finalizer. A small pool, or any with the feature off, is deleted
+//     as in Karpenter.
+//   - A deletion that waits continues to wait, even if the pool becomes small. Turning the
+//     feature off approves it.
+//   - Claims that are kept belong to the next pool of that name.
+//   - Disruption budgets do not apply: they limit Joist's own decisions, and a budget of zero
+//     would keep the pool forever. The approval sets the pace, and each drain respects
+//     PodDisruptionBudgets.
 package deletionapproval
 
 import (
@@ -32,113 +31,112 @@ import (
 )
 
 const (
-	// Finalizer keeps a large NodePool from going.
+	// Finalizer keeps a large NodePool from being deleted.
 	Finalizer = "joist.sh/gate"
-	// ApproveAnnotation is the annotation on the NodePool by which a person decides: "delete",
+	// ApproveAnnotation is the annotation on the NodePool with a person's decision: "delete",
 	// "delete 25%" or "delete 3" for a pace, or "keep".
 	ApproveAnnotation = "joist.sh/approve"
-	// KeptAnnotation is on claims that outlive their NodePool: that pool's UID.
+	// KeptAnnotation is on claims that outlive their NodePool. Its value is that pool's UID.
 	KeptAnnotation = "joist.sh/kept"
-	// DefaultPace is how much of a pool is removed at a time unless the answer says so.
+	// DefaultPace is how many of a pool's nodes are removed at a time by default.
 	DefaultPace = "10%"
-	// AlwaysAllowed is how many nodes are never many, whatever part of the cluster they are.
+	// AlwaysAllowed is the number of nodes up to which no pool is large.
 	AlwaysAllowed = 2
 )
 
-// Threshold is which pools are large; the zero value is none.
+// Threshold defines which pools are large; the zero value none.
 type Threshold struct {
 	On bool
-	// Nodes and Percent of the cluster's nodes are what a pool may have without being
-	// large.
+	// Nodes, and Percent of the cluster's nodes, are the size beyond which a pool is large.
 	Nodes, Percent int
 }
 
-// View is all that is looked at.
+// View is the input of Decide.
 type View struct {
 	Pool *karpenter.NodePool
-	// Claims are those with the pool's label. What does not belong to the pool does not
-	// go with it, and counts for nothing here.
+	// Claims are those with the pool's label. Claims without its owner reference are not deleted
+	// with it and do not count.
 	Claims []*karpenter.NodeClaim
-	// Cluster is how many nodes the cluster has, ours or not.
+	// Cluster is the number of all nodes of the cluster.
 	Cluster   int
 	Threshold Threshold
 }
 
-// Decision is what is to be done, and how the deletion stands; Reason is empty when
-// there is none, or nothing to say of it.
+// Decision is the effects and the state of the deletion. Reason is empty if there is nothing to
+// report.
 type Decision struct {
 	Effects []effect.Effect
-	// Waits says that a person is waited for.
-	Waits           bool
+	// AwaitsApproval says that the deletion waits for a person.
+	AwaitsApproval  bool
 	Reason, Message string
 }
 
-// Decide decides about the pool.
+// Decide returns the decision for the pool.
 func Decide(v View) Decision {
 	finalized := slices.Contains(v.Pool.Finalizers, Finalizer)
 	switch {
 	case v.Pool.DeletionTimestamp != nil && finalized:
-		return v.going()
+		return v.decideDeletion()
 	case v.Pool.DeletionTimestamp != nil:
 		return Decision{}
-	case v.many() != finalized:
-		return Decision{Effects: []effect.Effect{v.finalized(!finalized)}}
+	case v.isLarge() != finalized:
+		return Decision{Effects: []effect.Effect{v.setFinalizer(!finalized)}}
 	default:
-		return Decision{Effects: v.adopted()}
+		return Decision{Effects: v.adoptClaims()}
 	}
 }
 
-// many reports whether the pool is large.
-func (v View) many() bool {
-	n := len(v.staying())
+// isLarge reports whether the pool exceeds the threshold.
+func (v View) isLarge() bool {
+	n := len(v.stayingClaims())
 	return v.Threshold.On && (n > v.Threshold.Nodes || n > AlwaysAllowed && n*100 > v.Threshold.Percent*max(v.Cluster, n))
 }
 
-// own are the claims that would go with the pool.
-func (v View) own() []*karpenter.NodeClaim {
-	return slices.DeleteFunc(slices.Clone(v.Claims), func(c *karpenter.NodeClaim) bool { return v.owner(c) < 0 })
+// ownClaims returns the claims that would be deleted with the pool.
+func (v View) ownClaims() []*karpenter.NodeClaim {
+	return slices.DeleteFunc(slices.Clone(v.Claims), func(c *karpenter.NodeClaim) bool { return v.ownerIndex(c) < 0 })
 }
 
-// staying are those of them that are not going yet.
-func (v View) staying() []*karpenter.NodeClaim {
-	return slices.DeleteFunc(v.own(), func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp != nil })
+// stayingClaims returns those of them that are not being deleted yet.
+func (v View) stayingClaims() []*karpenter.NodeClaim {
+	return slices.DeleteFunc(v.ownClaims(), func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp != nil })
 }
 
-// going carries out the answer.
-func (v View) going() Decision {
+// decideDeletion executes the approval.
+func (v View) decideDeletion() Decision {
 	word, pace, _ := strings.Cut(strings.TrimSpace(v.Pool.Annotations[ApproveAnnotation]), " ")
 	switch {
-	case !v.Threshold.On || len(v.own()) == 0:
-		return Decision{Effects: []effect.Effect{v.finalized(false)}}
+	case !v.Threshold.On || len(v.ownClaims()) == 0:
+		return Decision{Effects: []effect.Effect{v.setFinalizer(false)}}
 	case word == "delete":
-		return v.wave(strings.TrimSpace(pace))
+		return v.deleteNext(strings.TrimSpace(pace))
 	case word == "keep" && pace == "":
-		return v.keep()
+		return v.keepClaims()
 	}
-	return v.wait("")
+	return v.awaitApproval("")
 }
 
-// wait says what the pool waits for.
-func (v View) wait(problem string) Decision {
+// awaitApproval returns the decision to wait, with instructions.
+func (v View) awaitApproval(problem string) Decision {
 	if text := v.Pool.Annotations[ApproveAnnotation]; text != "" && problem == "" {
 		problem = fmt.Sprintf("%s=%s is no answer. ", ApproveAnnotation, text)
 	}
-	n := len(v.staying())
-	return Decision{Waits: true, Reason: "AwaitingApproval", Message: fmt.Sprintf(
+	n := len(v.stayingClaims())
+	return Decision{AwaitsApproval: true, Reason: "AwaitingApproval", Message: fmt.Sprintf(
 		"%sDeleting this NodePool removes %d of %d nodes. Annotate it with %s=delete to remove them %s at a time (or \"delete 3\", \"delete 100%%\"), or with %s=keep to keep them",
 		problem, n, max(v.Cluster, n), ApproveAnnotation, DefaultPace, ApproveAnnotation)}
 }
 
-// wave removes the next claims, so many that no more are going than the pace allows.
-func (v View) wave(pace string) Decision {
+// deleteNext deletes the next claims, so that no more are being deleted than the pace allows.
+func (v View) deleteNext(pace string) Decision {
 	if pace == "" {
 		pace = DefaultPace
 	}
 	most := intstr.Parse(pace)
-	own, staying := len(v.own()), v.staying()
+	own, staying := len(v.ownClaims()), v.stayingClaims()
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(&most, own, true)
 	if err != nil || allowed < 1 {
-		return v.wait(fmt.Sprintf("%q is no pace: write a number or a percentage above 0. ", pace))
+		return v.awaitApproval(fmt.Sprintf("%q is no pace: write a number or a percentage above 0. ", pace))
 	}
 	n := min(max(0, allowed-(own-len(staying))), len(staying))
 	d := Decision{Reason: "Removing", Message: fmt.Sprintf("its nodes are removed, %s at a time", pace)}
@@ -148,11 +146,12 @@ func (v View) wave(pace string) Decision {
 	return d
 }
 
-// keep takes the pool's claims from it. Once none is its own it goes alone.
-func (v View) keep() Decision {
+// keepClaims removes the pool's owner references from its claims. Without any, the pool is
+// deleted alone.
+func (v View) keepClaims() Decision {
 	d := Decision{Reason: "Keeping", Message: "its nodes are kept for the next NodePool of this name"}
-	for _, c := range v.own() {
-		i := v.owner(c)
+	for _, c := range v.ownClaims() {
+		i := v.ownerIndex(c)
 		c = c.DeepCopy()
 		c.OwnerReferences = slices.Delete(c.OwnerReferences, i, i+1)
 		if c.Annotations == nil {
@@ -164,8 +163,8 @@ func (v View) keep() Decision {
 	return d
 }
 
-// adopted makes claims that outlived a pool of this name the pool's own.
-func (v View) adopted() []effect.Effect {
+// adoptClaims adds the pool's owner reference to claims that were kept.
+func (v View) adoptClaims() []effect.Effect {
 	var effects []effect.Effect
 	for _, c := range v.Claims {
 		if c.Annotations[KeptAnnotation] == "" || c.DeletionTimestamp != nil {
@@ -173,7 +172,7 @@ func (v View) adopted() []effect.Effect {
 		}
 		c = c.DeepCopy()
 		delete(c.Annotations, KeptAnnotation)
-		if v.owner(c) < 0 {
+		if v.ownerIndex(c) < 0 {
 			blocks := true
 			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{
 				APIVersion: cluster.NodePools.APIVersion(), Kind: cluster.NodePools.Kind,
@@ -185,15 +184,15 @@ func (v View) adopted() []effect.Effect {
 	return effects
 }
 
-// owner finds the claim's reference to the pool; -1 for none.
-func (v View) owner(c *karpenter.NodeClaim) int {
+// ownerIndex returns the index of the claim's owner reference to the pool, -1 if there is none.
+func (v View) ownerIndex(c *karpenter.NodeClaim) int {
 	return slices.IndexFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == cluster.NodePools.Kind && o.UID == v.Pool.UID
 	})
 }
 
-// finalized is the pool with the finalizer or without it.
-func (v View) finalized(on bool) effect.Effect {
+// setFinalizer returns the effect that adds or removes the finalizer.
+func (v View) setFinalizer(on bool) effect.Effect {
 	next := v.Pool.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == Finalizer })
 	if on {

@@ -140,8 +140,8 @@ func TestDeletionApprovalSteps(t *testing.T) {
 			if got := told(d); got != test.want {
 				t.Errorf("%q, want %q (%s)", got, test.want, d.Message)
 			}
-			if d.Waits != (d.Reason == "AwaitingApproval") {
-				t.Errorf("waits: %t, %s", d.Waits, d.Reason)
+			if d.AwaitsApproval != (d.Reason == "AwaitingApproval") {
+				t.Errorf("waits: %t, %s", d.AwaitsApproval, d.Reason)
 			}
 		})
 	}

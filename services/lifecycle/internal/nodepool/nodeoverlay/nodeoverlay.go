@@ -1,8 +1,7 @@
-// Package nodeoverlay says what a NodeOverlay's status must be. It is pure: the
-// overlay and what a plan says of it decide.
+// Package nodeoverlay computes the status of NodeOverlays from the plan's result. It is pure.
 //
-// The invariant: the conditions speak of the generation that was planned with. What
-// a plan says of another generation is not said of this one.
+// The invariant: conditions have the generation that was planned with. A result for another
+// generation changes nothing.
 package nodeoverlay
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// ComputeStatus is the overlay's status after a plan; false where the plan knows another
+// ComputeStatus returns the overlay's status after a plan; false if the plan used another
 // generation.
 func ComputeStatus(o *karpenter.NodeOverlay, verdict planning.OverlayVerdict, now time.Time) (karpenter.NodeOverlayStatus, bool) {
 	if verdict.Generation != o.Generation {

@@ -1,15 +1,15 @@
-// Package registrationhealth says whether what a NodePool launches becomes nodes.
+// Package registrationhealth computes whether the launches of a NodePool result in registered
+// nodes.
 //
-// It keeps the last four launches of a pool and how they ended, on the pool
-// itself, so that a process that starts knows what the one before it saw. It is
-// pure, and looks at what stands on the claims rather than at what happens: the
-// same claim seen twice, or seen late, counts once.
+// It keeps the results of the last four launches in an annotation of the pool, so that a new
+// process knows them. It is pure and derives results from the claims: a claim that is seen twice,
+// or late, counts once.
 //
 // The invariants:
 //
-//   - A ring speaks of one generation of the pool and of its node class; when
-//     either changes, what was before it says nothing any more.
-//   - A shortage is no failure: its claims never come to a timeout.
+//   - A history belongs to one generation of the pool and of its node class. When either changes,
+//     it starts again.
+//   - Insufficient capacity is not a failure, because such claims are deleted before a timeout.
 package registrationhealth
 
 import (
@@ -27,27 +27,27 @@ import (
 )
 
 const (
-	// HistoryAnnotation is where the ring is kept, on the NodePool.
+	// HistoryAnnotation contains the history, on the NodePool.
 	HistoryAnnotation = planning.LaunchesAnnotation
-	// HistorySize is how many launches count.
+	// HistorySize is the number of launches that count.
 	HistorySize = 4
 	// UnhealthyFailures is how many of them must have failed.
 	UnhealthyFailures = 2
 )
 
-// History is how the last launches ended, oldest first.
+// History is the results of the last launches, oldest first.
 type History planning.Launches
 
-// Launch is how one launch ended.
+// Launch is the result of one launch.
 type Launch = planning.Launch
 
-// ReadHistory reads the pool's ring. One that is of another generation, or that nobody can
-// read, begins anew; one that was never written takes over what the pool's
-// condition says, which Karpenter or an earlier Joist may have found.
+// ReadHistory reads the pool's history. One of another generation, or one that cannot be read,
+// starts again. Without one it is derived from the pool's condition, which Karpenter may have
+// set.
 func ReadHistory(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) History {
 	fresh := History{Pool: pool.Generation, Class: class.Generation, Since: now.UTC()}
 	if _, written := pool.Annotations[HistoryAnnotation]; !written {
-		fresh.Last = inherited(pool, class, now)
+		fresh.Last = inheritedLaunches(pool, class, now)
 		return fresh
 	}
 	launches, ok := planning.LaunchesOf(pool)
@@ -58,8 +58,8 @@ func ReadHistory(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now ti
 	return ring
 }
 
-// inherited is the shortest past that explains the pool's condition.
-func inherited(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) []Launch {
+// inheritedLaunches returns the shortest history that explains the pool's condition.
+func inheritedLaunches(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) []Launch {
 	before, found := pool.Status.Conditions.Get(karpenter.ConditionTypeNodeRegistrationHealthy)
 	if !found || before.ObservedGeneration != pool.Generation || pool.Status.NodeClassObservedGeneration != class.Generation {
 		return nil
@@ -74,9 +74,8 @@ func inherited(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time
 	return nil
 }
 
-// WithOutcomes is the ring with what has become of the pool's claims since. A ring of
-// successes stays as it is while there are only more of them, for they say
-// nothing new, and a pool that grows fast would be written at each look.
+// WithOutcomes returns the history with the new results of the pool's claims. A full history of
+// successes is not changed by more successes, because it would be written for each new node.
 func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.NodeClaim) History {
 	known := map[types.UID]bool{}
 	for _, try := range r.Last {
@@ -84,7 +83,7 @@ func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.Node
 	}
 	last := slices.Clone(r.Last)
 	for _, c := range claims {
-		if try, ended := end(c); ended && !known[c.UID] && try.At.After(r.Since) && owned(c, pool) {
+		if try, ended := launchOutcome(c); ended && !known[c.UID] && try.At.After(r.Since) && isOwnedBy(c, pool) {
 			last = append(last, try)
 		}
 	}
@@ -92,13 +91,13 @@ func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.Node
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Claim, b.Claim))
 	})
 	last = last[max(0, len(last)-HistorySize):]
-	if len(r.Last) < HistorySize || failures(r.Last)+failures(last) > 0 {
+	if len(r.Last) < HistorySize || countFailures(r.Last)+countFailures(last) > 0 {
 		r.Last = last
 	}
 	return r
 }
 
-func failures(tries []Launch) int {
+func countFailures(tries []Launch) int {
 	n := 0
 	for _, try := range tries {
 		if !try.OK {
@@ -108,17 +107,16 @@ func failures(tries []Launch) int {
 	return n
 }
 
-// owned reports whether the claim was made of this very pool, not by hand nor of
-// an earlier one of its name.
-func owned(c *karpenter.NodeClaim, pool *karpenter.NodePool) bool {
+// isOwnedBy reports whether this pool owns the claim, rather than a former pool of that name.
+func isOwnedBy(c *karpenter.NodeClaim, pool *karpenter.NodePool) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "NodePool" && o.UID == pool.UID
 	})
 }
 
-// end says how the claim's launch ended, if it has. A failure's time is that of
-// the timeout, whenever it was found, so that it is the same at each look.
-func end(c *karpenter.NodeClaim) (Launch, bool) {
+// launchOutcome returns the result of the claim's launch, if it has ended. The time of a failure
+// is that of its timeout, so that it is the same in each reconcile.
+func launchOutcome(c *karpenter.NodeClaim) (Launch, bool) {
 	registered, _ := c.Status.Conditions.Get(karpenter.ConditionTypeRegistered)
 	if registered.Status == metav1.ConditionTrue {
 		return Launch{Claim: c.UID, At: registered.LastTransitionTime.UTC(), OK: true}, true
@@ -137,23 +135,23 @@ func end(c *karpenter.NodeClaim) (Launch, bool) {
 	return try, true
 }
 
-// Encode is the ring as it is kept.
+// Encode returns the history as JSON.
 func (r History) Encode() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		// There is nothing in it that JSON cannot carry.
+		// All fields can be encoded.
 		return ""
 	}
 	return string(text)
 }
 
-// Condition is NodeRegistrationHealthy. before is what it was: a pool that stays
-// unhealthy keeps the reason that made it so.
+// Condition returns NodeRegistrationHealthy. before is the present condition: a pool that stays
+// unhealthy keeps its reason.
 func (r History) Condition(before metav1.Condition) metav1.Condition {
 	const kind = karpenter.ConditionTypeNodeRegistrationHealthy
 	next := metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: karpenter.ReasonAwaitingReconciliation,
 		Message: "object is awaiting reconciliation", ObservedGeneration: r.Pool}
-	switch failed := failures(r.Last); {
+	switch failed := countFailures(r.Last); {
 	case failed >= UnhealthyFailures && before.Status == metav1.ConditionFalse && before.ObservedGeneration == r.Pool:
 		next.Status, next.Reason, next.Message = before.Status, before.Reason, before.Message
 	case failed >= UnhealthyFailures:

@@ -1,11 +1,10 @@
-// Package eviction asks for the removal of pods beside everything else that
-// lifecycle does: nothing waits for an eviction, and an eviction that hangs holds
-// up no other but the one that would take its place.
+// Package eviction requests the removal of pods concurrently with the rest of lifecycle. Nothing
+// waits for an eviction, and an eviction that hangs only occupies one worker.
 //
-// The invariants: a pod is asked for once at a time; no more than Parallel are
-// under way; what the last look did not list, or listed long ago, is not begun;
-// and one that is refused is asked for again after 100 ms, then twice as long each
-// time, up to 10 s.
+// The invariants: a pod has one request in flight at a time; at most as many requests as workers
+// are in flight; a removal that the last reconcile did not list, or listed too long ago, is not
+// started; and a refused pod is tried again after 100 ms, then twice as long each time, up to 10
+// s.
 package eviction
 
 import (
@@ -23,22 +22,22 @@ import (
 )
 
 const (
-	// timeout is how long one removal may take.
-	timeout = 30 * time.Second
-	// valid is how long after a look its removals may be begun: not as long as it
-	// takes another replica to lead.
-	valid = 10 * time.Second
-	// late is when an answer is.
-	late = 5 * time.Second
+	// requestTimeout is how long one removal may take.
+	requestTimeout = 30 * time.Second
+	// listValidity is how long after a reconcile its removals may be started. It is shorter than
+	// the time until another replica can lead.
+	listValidity = 10 * time.Second
+	// slowAnswer is how long a request may be unanswered before it is reported.
+	slowAnswer = 5 * time.Second
 )
 
-// told is how many failures are spelled out at a time.
-const told = 5
+// maxReportedErrors is how many errors are reported at a time.
+const maxReportedErrors = 5
 
-// Removal is one pod to be removed.
+// Removal is one pod to remove.
 type Removal struct {
 	Pod *corev1.Pod
-	// Do asks for it.
+	// Do requests the removal.
 	Do func(ctx context.Context) error
 }
 
@@ -46,129 +45,127 @@ type Removal struct {
 type Queue struct {
 	now      func() time.Time
 	parallel int
-	tries    tries
+	attempts attemptLog
 
-	mu      sync.Mutex
-	waiting []Removal
-	until   time.Time
-	// listed is since when those that wait or are under way do.
-	listed   map[types.UID]time.Time
-	under    map[types.UID]bool
-	failures []error
+	mu         sync.Mutex
+	waiting    []Removal
+	validUntil time.Time
+	// listedSince is since when a removal waits or is in flight.
+	listedSince map[types.UID]time.Time
+	inFlight    map[types.UID]bool
+	failures    []error
 }
 
-// New makes a queue. With parallel up to one the removals happen in order, within
-// Remove; with more they happen beside it.
+// New returns a queue. With parallel up to one, removals are made in order within Remove; with
+// more they are made by that many goroutines.
 func New(parallel int, now func() time.Time) *Queue {
-	return &Queue{now: now, parallel: parallel, tries: tries{of: map[types.UID]Try{}}, under: map[types.UID]bool{}, listed: map[types.UID]time.Time{}}
+	return &Queue{now: now, parallel: parallel, attempts: attemptLog{byPod: map[types.UID]Attempt{}}, inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{}}
 }
 
-// May reports whether the pod may be asked for now: it is not under way, and was
-// not refused a moment ago.
-func (q *Queue) May(pod *corev1.Pod) bool {
+// MayEvict reports whether the pod may be tried now: it is not in flight and its backoff has
+// passed.
+func (q *Queue) MayEvict(pod *corev1.Pod) bool {
 	q.mu.Lock()
-	busy := q.under[pod.UID]
+	busy := q.inFlight[pod.UID]
 	q.mu.Unlock()
-	return !busy && q.tries.may(pod.UID, q.now())
+	return !busy && q.attempts.mayRetry(pod.UID, q.now())
 }
 
-// Answer is what the last request for the pod came to, if there was one. That an
-// answer is late is one.
-func (q *Queue) Answer(pod *corev1.Pod) (Try, bool) {
-	try, ok := q.tries.get(pod.UID)
+// LastAttempt returns the result of the last request for the pod, if there was one. A slow
+// request counts as one.
+func (q *Queue) LastAttempt(pod *corev1.Pod) (Attempt, bool) {
+	try, ok := q.attempts.find(pod.UID)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if since, waits := q.listed[pod.UID]; waits && try.Err == nil && q.now().Sub(since) >= late {
-		return Try{Since: since, Err: fault.F("evicting", fault.Unknown, "the API server does not answer, or answers others first")}, true
+	if since, waits := q.listedSince[pod.UID]; waits && try.Err == nil && q.now().Sub(since) >= slowAnswer {
+		return Attempt{Since: since, Err: fault.F("evicting", fault.Unknown, "the API server does not answer, or answers others first")}, true
 	}
 	return try, ok
 }
 
-// Asked is when the last answer about the pod came; zero when none did.
-func (q *Queue) Asked(pod *corev1.Pod) time.Time {
-	try, _ := q.tries.get(pod.UID)
+// LastAnswered returns when the last request for the pod was answered; zero if none was.
+func (q *Queue) LastAnswered(pod *corev1.Pod) time.Time {
+	try, _ := q.attempts.find(pod.UID)
 	return try.Last
 }
 
-// Due is when the first pod that was refused may be asked for again, of those that
-// might not be at the time of the last look; zero when there is none.
-func (q *Queue) Due(looked time.Time) time.Time { return q.tries.due(looked) }
+// NextRetry returns when the first refused pod may be tried again, of those whose backoff had not
+// passed at the last reconcile; zero if there is none.
+func (q *Queue) NextRetry(looked time.Time) time.Time { return q.attempts.nextRetry(looked) }
 
-// Forget drops what was remembered of pods that nobody asks about any more.
-func (q *Queue) Forget() { q.tries.forget(q.now()) }
+// Prune drops state of pods that are no longer tried.
+func (q *Queue) Prune() { q.attempts.prune(q.now()) }
 
-// Remove lists the pods to be removed, the most urgent first. It takes the place
-// of what an earlier call listed and was not begun. It returns what went wrong
-// since the last call; a refusal by a budget is the ordinary course of things.
+// Remove replaces the list of pods to remove, the most urgent first; removals in flight continue.
+// It returns the errors since the last call. A refusal by a budget is not an error.
 func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	if q.parallel <= 1 {
 		for _, r := range removals {
-			q.one(ctx, r)
+			q.removePod(ctx, r)
 		}
-		return q.troubles()
+		return q.takeErrors()
 	}
-	// A look has an end, and what it began goes on.
+	// The reconcile's context ends before its removals do.
 	ctx = context.WithoutCancel(ctx)
 	q.mu.Lock()
-	q.list(removals)
-	for range min(q.parallel-len(q.under), len(removals)) {
-		if r, ok := q.take(); ok {
-			go q.work(ctx, r)
+	q.setWaiting(removals)
+	for range min(q.parallel-len(q.inFlight), len(removals)) {
+		if r, ok := q.startNext(); ok {
+			go q.runWorker(ctx, r)
 		}
 	}
 	q.mu.Unlock()
-	return q.troubles()
+	return q.takeErrors()
 }
 
-// list takes note of what is to be removed, but for what is being removed: its
-// answer may come before its turn, and it would be asked for twice. The caller
-// holds the lock.
-func (q *Queue) list(removals []Removal) {
+// setWaiting sets the list without the pods in flight: their answer may come before their turn,
+// and they would be requested twice. The caller holds the lock.
+func (q *Queue) setWaiting(removals []Removal) {
 	now := q.now()
-	removals = slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return q.under[r.Pod.UID] })
-	q.waiting, q.until = removals, now.Add(valid)
-	before := q.listed
-	q.listed = map[types.UID]time.Time{}
-	for pod := range q.under {
-		q.listed[pod] = before[pod]
+	removals = slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return q.inFlight[r.Pod.UID] })
+	q.waiting, q.validUntil = removals, now.Add(listValidity)
+	before := q.listedSince
+	q.listedSince = map[types.UID]time.Time{}
+	for pod := range q.inFlight {
+		q.listedSince[pod] = before[pod]
 	}
 	for _, r := range removals {
 		since, known := before[r.Pod.UID]
 		if !known {
 			since = now
 		}
-		q.listed[r.Pod.UID] = since
+		q.listedSince[r.Pod.UID] = since
 	}
 }
 
-// work does one removal after the other until none waits.
-func (q *Queue) work(ctx context.Context, r Removal) {
+// runWorker makes removals until none waits.
+func (q *Queue) runWorker(ctx context.Context, r Removal) {
 	for ok := true; ok; {
-		q.one(ctx, r)
+		q.removePod(ctx, r)
 		q.mu.Lock()
-		delete(q.under, r.Pod.UID)
-		delete(q.listed, r.Pod.UID)
-		r, ok = q.take()
+		delete(q.inFlight, r.Pod.UID)
+		delete(q.listedSince, r.Pod.UID)
+		r, ok = q.startNext()
 		q.mu.Unlock()
 	}
 }
 
-// take begins the next removal. The caller holds the lock.
-func (q *Queue) take() (Removal, bool) {
-	if len(q.waiting) == 0 || !q.now().Before(q.until) {
+// startNext starts the next removal. The caller holds the lock.
+func (q *Queue) startNext() (Removal, bool) {
+	if len(q.waiting) == 0 || !q.now().Before(q.validUntil) {
 		return Removal{}, false
 	}
 	r := q.waiting[0]
 	q.waiting = q.waiting[1:]
-	q.under[r.Pod.UID] = true
+	q.inFlight[r.Pod.UID] = true
 	return r, true
 }
 
-func (q *Queue) one(ctx context.Context, r Removal) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (q *Queue) removePod(ctx context.Context, r Removal) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := r.Do(ctx)
-	q.tries.answered(r.Pod, err, q.now())
+	q.attempts.record(r.Pod, err, q.now())
 	if err == nil || fault.Is(err, fault.Missing, fault.Conflict, fault.Throttled) {
 		return
 	}
@@ -177,14 +174,14 @@ func (q *Queue) one(ctx context.Context, r Removal) {
 	q.failures = append(q.failures, err)
 }
 
-// troubles takes the failures since it was last called: a few, and a count.
-func (q *Queue) troubles() error {
+// takeErrors returns and clears the errors: a few, and the number of the others.
+func (q *Queue) takeErrors() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	failures := q.failures
 	q.failures = nil
-	if more := len(failures) - told; more > 0 {
-		failures = append(failures[:told:told], fmt.Errorf("and %d more removals of pods", more))
+	if more := len(failures) - maxReportedErrors; more > 0 {
+		failures = append(failures[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more removals of pods", more))
 	}
 	return errors.Join(failures...)
 }

@@ -89,7 +89,7 @@ func TestBesideTheCaller(t *testing.T) {
 			t.Errorf("the look waited %s", took)
 		}
 		time.Sleep(time.Second / 2)
-		if q.May(pod("p031")) || !q.May(pod("p032")) {
+		if q.MayEvict(pod("p031")) || !q.MayEvict(pod("p032")) {
 			t.Error("a pod that is under way may be asked for, or one that is not may not")
 		}
 		if err := q.Remove(t.Context(), append(a.removals(3), a.removal("late"))); err != nil {
@@ -145,20 +145,20 @@ func TestBackoff(t *testing.T) {
 				t.Fatalf("a budget is no trouble: %v", err)
 			}
 			// A look comes each second whatever happens.
-			due := q.Due(last)
-			if soon := want < time.Second; soon && !due.Equal(last.Add(want)) || !soon && !due.IsZero() || !q.Due(last.Add(want)).IsZero() {
+			due := q.NextRetry(last)
+			if soon := want < time.Second; soon && !due.Equal(last.Add(want)) || !soon && !due.IsZero() || !q.NextRetry(last.Add(want)).IsZero() {
 				t.Errorf("after %s it is due at %s", want, due)
 			}
 			time.Sleep(want - 1)
-			if q.May(pod("p")) {
+			if q.MayEvict(pod("p")) {
 				t.Fatalf("asked for before %s", want)
 			}
 			time.Sleep(1 * time.Nanosecond)
-			if !q.May(pod("p")) {
+			if !q.MayEvict(pod("p")) {
 				t.Fatalf("not asked for after %s", want)
 			}
 		}
-		try, ok := q.Answer(pod("p"))
+		try, ok := q.LastAttempt(pod("p"))
 		if !ok || !errors.Is(try.Err, no) || !try.Since.Equal(began) {
 			t.Errorf("the answer is %+v, since %s", try, began)
 		}
@@ -166,12 +166,12 @@ func TestBackoff(t *testing.T) {
 		if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
 			t.Fatal(err)
 		}
-		if try, _ := q.Answer(pod("p")); try.Err != nil || !try.Since.IsZero() || q.May(pod("p")) {
+		if try, _ := q.LastAttempt(pod("p")); try.Err != nil || !try.Since.IsZero() || q.MayEvict(pod("p")) {
 			t.Errorf("after it was granted the answer is %+v", try)
 		}
 		time.Sleep(2 * time.Hour)
-		q.Forget()
-		if _, ok := q.Answer(pod("p")); ok {
+		q.Prune()
+		if _, ok := q.LastAttempt(pod("p")); ok {
 			t.Error("it is remembered for ever")
 		}
 	})
@@ -195,7 +195,7 @@ func TestTroubles(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		for _, name := range []string{"p000", "p001"} {
-			if try, _ := q.Answer(pod(name)); try.Err != nil {
+			if try, _ := q.LastAttempt(pod(name)); try.Err != nil {
 				t.Errorf("%s is gone, and counts as refused: %v", name, try.Err)
 			}
 		}
@@ -214,17 +214,17 @@ func TestHanging(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
-		if _, ok := q.Answer(pod("p000")); ok {
+		if _, ok := q.LastAttempt(pod("p000")); ok {
 			t.Error("it is late after 4 s")
 		}
 		time.Sleep(time.Second)
 		for _, name := range []string{"p000", "p004"} {
 			// One is under way, and the other waits for it.
-			if try, ok := q.Answer(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
+			if try, ok := q.LastAttempt(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
 				t.Errorf("%s: no answer is %+v", name, try)
 			}
 		}
-		if _, ok := q.Answer(pod("another")); ok {
+		if _, ok := q.LastAttempt(pod("another")); ok {
 			t.Error("one that nobody asked for is late")
 		}
 		time.Sleep(24 * time.Second)

@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// bindInstances binds instances to claims of their intent and returns the claims as stored. An
+// instance without a free claim is an orphan and is terminated. An instance that another claim
+// has is neither bound nor terminated; the message is then fault.Poison.
+func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instances []event.Launched) ([]*karpenter.NodeClaim, error) {
+	claims = slices.Clone(claims)
+	cached := cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
+	others := slices.DeleteFunc(slices.Clone(cached), func(c *karpenter.NodeClaim) bool { return c.Annotations[launchspec.IntentTag] == intent })
+	instances, held := findUnbound(instances, others)
+	instances, _ = findUnbound(instances, claims)
+	matches, orphans := matchClaims(claims, instances)
+	failures := s.executor.ForEach(len(matches), func(i int) error {
+		m := matches[i]
+		bound, err := s.bindInstance(ctx, e, claims[m.claimIndex], m.instance)
+		if err == nil {
+			claims[m.claimIndex] = bound
+		}
+		return err
+	})
+	return claims, errors.Join(append(failures, s.terminateOrphans(ctx, e, intent, orphans), held)...)
+}
+
+// findUnbound returns the instances that no claim has, and fault.Poison for the others.
+func findUnbound(instances []event.Launched, claims []*karpenter.NodeClaim) ([]event.Launched, error) {
+	holders := map[string]string{}
+	for _, c := range claims {
+		if id, err := c.Instance(); err == nil {
+			holders[id.InstanceID] = c.Name
+		}
+	}
+	var free []event.Launched
+	var held []string
+	for _, i := range instances {
+		if name := holders[i.InstanceID]; name != "" {
+			held = append(held, i.InstanceID+" of NodeClaim "+name)
+		} else {
+			free = append(free, i)
+		}
+	}
+	if len(held) == 0 {
+		return free, nil
+	}
+	return free, fault.F("taking instances of a launch", fault.Poison, "other claims have them: %s", strings.Join(held, ", ")).
+		WithHint("find out who sent this message; these instances were not touched")
+}
+
+// terminateOrphans requests the termination of instances that no live claim has, as far as the
+// breaker allows it. Instances in a zone that is shifted away are left to a later inventory.
+func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent string, orphans []event.Launched) error {
+	zoneID := zoneIDLookup(s.Cache)
+	orphans = slices.DeleteFunc(orphans, func(i event.Launched) bool { return s.isShiftedAway(zoneID(i.Zone)) })
+	if len(orphans) == 0 {
+		return nil
+	}
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return fmt.Errorf("listing NodeClaims for instances of intent %s that no claim of it has: %w", intent, err)
+	}
+	orphans, held := findUnbound(orphans, claims)
+	ids := make([]string, len(orphans))
+	for i := range orphans {
+		ids[i] = orphans[i].InstanceID
+	}
+	if err := s.orphanBreaker.TakeRemoval(ids, len(claims), s.Now()); err != nil {
+		s.emitMetric(GarbageCollectionStopped, 1)
+		return errors.Join(err, held)
+	}
+	failures := s.executor.ForEach(len(ids), func(i int) error {
+		return s.executor.Execute(ctx, &e, effect.Send{Body: event.TerminateRequested{
+			InstanceID: ids[i], Intent: intent, Reason: "no claim of intent " + intent + " stands for it",
+		}})
+	})
+	return errors.Join(append(failures, held)...)
+}
+
+// binding is an instance and the index of the claim that it is bound to.
+type binding struct {
+	claimIndex int
+	instance   event.Launched
+}
+
+// matchClaims assigns unbound instances to claims: the first claim without an instance, and one
+// that is being deleted only if there is no other. It returns the remaining instances as orphans.
+func matchClaims(claims []*karpenter.NodeClaim, instances []event.Launched) (matches []binding, orphans []event.Launched) {
+	has, taken := map[string]bool{}, map[int]bool{}
+	for _, c := range claims {
+		has[c.Status.ProviderID] = true
+	}
+	for _, instance := range sortByID(instances) {
+		if has[providerIDOf(instance)] {
+			continue
+		}
+		free := -1
+		for i, c := range claims {
+			if taken[i] {
+				continue
+			}
+			if c.Status.ProviderID == "" && (free < 0 || claims[free].DeletionTimestamp != nil && c.DeletionTimestamp == nil) {
+				free = i
+			}
+		}
+		if free < 0 {
+			orphans = append(orphans, instance)
+			continue
+		}
+		taken[free] = true
+		matches = append(matches, binding{free, instance})
+	}
+	return matches, orphans
+}
+
+func sortByID(instances []event.Launched) []event.Launched {
+	out := slices.Clone(instances)
+	slices.SortFunc(out, func(a, b event.Launched) int { return strings.Compare(a.InstanceID, b.InstanceID) })
+	return out
+}
+
+func providerIDOf(instance event.Launched) string {
+	return karpenter.ProviderID{Zone: instance.Zone, InstanceID: instance.InstanceID}.String()
+}

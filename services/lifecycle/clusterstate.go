@@ -1,0 +1,163 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// clusterState is the content of the cache, indexed for one reconcile. Indexes that few
+// reconciles need are built on first use. All objects belong to the cache and must not be
+// changed.
+type clusterState struct {
+	// isFull says that all objects are reconciled, not only changed ones.
+	isFull bool
+
+	claims []*karpenter.NodeClaim
+	// nodesByProviderID may contain two nodes of one instance, if it registered again under
+	// another name.
+	nodesByProviderID map[string][]*corev1.Node
+	nodesByName       map[string]*corev1.Node
+	pools             map[string]*karpenter.NodePool
+	classes           map[string]*karpenter.EC2NodeClass
+
+	// zoneID returns the id of a zone by its name; "" if it is unknown.
+	zoneID func(zone string) string
+	// pods returns the cached pods of a node.
+	pods func(node string) []*corev1.Pod
+	// livePods reads the pods of a node from the API server.
+	livePods func(node string) ([]*corev1.Pod, error)
+	// attachments returns the VolumeAttachments of a node.
+	attachments func(node string) []*storagev1.VolumeAttachment
+	// budgets returns the PodDisruptionBudgets of a namespace.
+	budgets func(namespace string) []*policyv1.PodDisruptionBudget
+	// volumeClaim returns a PersistentVolumeClaim, nil if it does not exist.
+	volumeClaim func(key cluster.Key) *corev1.PersistentVolumeClaim
+}
+
+func (s *Service) readClusterState(ctx context.Context) clusterState {
+	w := clusterState{
+		claims:            cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
+		nodesByProviderID: map[string][]*corev1.Node{}, nodesByName: map[string]*corev1.Node{},
+		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
+		pods: func(node string) []*corev1.Pod {
+			return cluster.Cast[*corev1.Pod](s.Cache.ListBy(cluster.Pods, cluster.ByNode, node))
+		},
+		livePods: func(node string) ([]*corev1.Pod, error) {
+			pods, err := s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, node)
+			return cluster.Cast[*corev1.Pod](pods), err
+		},
+		attachments: indexBy[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
+		budgets:     indexBy[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),
+		volumeClaim: func(key cluster.Key) *corev1.PersistentVolumeClaim {
+			found, _ := s.Cache.Get(cluster.VolumeClaims, key)
+			volumeClaim, _ := found.(*corev1.PersistentVolumeClaim)
+			return volumeClaim
+		},
+	}
+	for _, node := range cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes) {
+		w.nodesByName[node.Name] = node
+		if id := node.Spec.ProviderID; id != "" {
+			w.nodesByProviderID[id] = append(w.nodesByProviderID[id], node)
+		}
+	}
+	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+		w.pools[pool.Name] = pool
+	}
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+		w.classes[class.Name] = class
+	}
+	w.zoneID = zoneIDLookup(s.Cache)
+	return w
+}
+
+// indexBy returns a lookup of cached objects by a key. It builds the index on first use and omits
+// objects with the key "".
+func indexBy[T cluster.Object](cache cluster.Cache, kind cluster.Kind, key func(T) string) func(string) []T {
+	index := sync.OnceValue(func() map[string][]T {
+		out := map[string][]T{}
+		for _, object := range cluster.Cached[T](cache, kind) {
+			if k := key(object); k != "" {
+				out[k] = append(out[k], object)
+			}
+		}
+		return out
+	})
+	return func(k string) []T { return index()[k] }
+}
+
+// nodesByProvider returns one node for each providerID.
+func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
+	nodes := map[string]*corev1.Node{}
+	for _, node := range cluster.Cached[*corev1.Node](cache, cluster.Nodes) {
+		if node.Spec.ProviderID != "" {
+			nodes[node.Spec.ProviderID] = node
+		}
+	}
+	return nodes
+}
+
+// selectNode returns the claim's node among those with its providerID: the one that registered,
+// else the newest. It returns nil if there is none.
+func selectNode(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
+	var last *corev1.Node
+	for _, node := range nodes {
+		if node.Name == c.Status.NodeName {
+			return node
+		}
+		if last == nil || !node.CreationTimestamp.Before(&last.CreationTimestamp) {
+			last = node
+		}
+	}
+	return last
+}
+
+// findClaim returns the claim of that name, nil if there is none.
+func (w clusterState) findClaim(name string) *karpenter.NodeClaim {
+	if i := slices.IndexFunc(w.claims, func(c *karpenter.NodeClaim) bool { return c.Name == name }); i >= 0 {
+		return w.claims[i]
+	}
+	return nil
+}
+
+// findNode returns the claim's node, nil if there is none.
+func (w clusterState) findNode(c *karpenter.NodeClaim) *corev1.Node {
+	if c.Status.ProviderID == "" {
+		return nil
+	}
+	return selectNode(c, w.nodesByProviderID[c.Status.ProviderID])
+}
+
+// claimView collects the input of nodeclaim.Next for one claim.
+func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Held, w clusterState) nodeclaim.View {
+	v := nodeclaim.View{
+		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
+		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
+		ZoneShifted: s.isClaimShiftedAway(c, w),
+		MayRepeat:   func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
+	}
+	if v.Node = w.findNode(c); v.Node != nil {
+		v.Pods = w.pods(v.Node.Name)
+	}
+	v.Registration = s.registrationView(v, w)
+	v.Termination = s.terminationView(v, w)
+	return v
+}
+
+func (w clusterState) findNodes(names []string) []*corev1.Node {
+	out := make([]*corev1.Node, len(names))
+	for i, name := range names {
+		out[i] = w.nodesByName[name]
+	}
+	return out
+}

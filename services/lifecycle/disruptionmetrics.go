@@ -1,0 +1,74 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// MetricName names a metric of lifecycle.
+type MetricName string
+
+// Metrics of disruption. Labels are in brackets.
+const (
+	// Decisions counts disruptions that begin to act [decision, reason, consolidation type].
+	Decisions MetricName = "decisions"
+	// PoolDecisions counts the same for each NodePool with claims in it [NodePool, decision,
+	// reason, consolidation type].
+	PoolDecisions MetricName = "pool-decisions"
+	// FailedValidations counts claims whose disruption was dropped before it acted [consolidation
+	// type].
+	FailedValidations MetricName = "invalid"
+	// QueueFailures counts replacements that were not initialized when their disruption was
+	// rolled back [decision, reason, consolidation type].
+	QueueFailures MetricName = "queue-failures"
+)
+
+func (s *Service) emitMetric(what MetricName, value float64, labels ...string) {
+	if s.Count != nil {
+		s.Count(what, value, labels...)
+	}
+}
+
+// countDecision counts a proposal that begins to act. A resumed proposal was counted before.
+func (s *Service) countDecision(f *proposalMessage) {
+	if f.isActing {
+		return
+	}
+	labels := decisionLabels(f.body, len(replacementNames(f.plan)))
+	s.emitMetric(Decisions, 1, labels...)
+	pools := map[string]bool{}
+	for _, c := range f.claims {
+		pools[c.Labels[karpenter.NodePoolLabelKey]] = true
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		s.emitMetric(PoolDecisions, 1, append([]string{pool}, labels...)...)
+	}
+}
+
+func decisionLabels(b event.DisruptionProposed, replacements int) []string {
+	return []string{karpenter.Decision(replacements), karpenter.DisruptionReason(b.Reason).Label(), karpenter.ConsolidationType(b.Method)}
+}
+
+// failureCountInterval is how long the failure of a proposal is not counted again. No proposal
+// acts for longer.
+const failureCountInterval = time.Hour
+
+// countFailure counts the replacements that did not initialize, once for all claims of the
+// proposal.
+func (s *Service) countFailure(w clusterState, p planning.Proposal) {
+	if !s.allowAction("failed/"+p.ID, failureCountInterval) {
+		return
+	}
+	missing := 0
+	for _, name := range p.Replacements {
+		if c := w.findClaim(name); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			missing++
+		}
+	}
+	s.emitMetric(QueueFailures, float64(missing), decisionLabels(event.DisruptionProposed{Reason: p.Reason, Method: p.Method}, len(p.Replacements))...)
+}

@@ -1,0 +1,128 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// disruptionMetrics is what these tests look at; tally_test.go looks at the rest.
+var disruptionMetrics = []lifecycle.MetricName{lifecycle.Decisions, lifecycle.PoolDecisions, lifecycle.FailedValidations, lifecycle.QueueFailures}
+
+// countMetrics lets the site's process go on as one that counts disruptions.
+func (s *testCluster) countMetrics() *[]string {
+	return s.countMetricsOf(func(what lifecycle.MetricName) bool { return slices.Contains(disruptionMetrics, what) })
+}
+
+// countMetricsOf lets it go on as one that counts some.
+func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]string {
+	told := &[]string{}
+	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
+			if !some(what) || what == lifecycle.Overdue && value == 0 {
+				return // What begins at nought is told with each look (TestOverdueBeginsAtNought).
+			}
+			*told = append(*told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
+		}
+	})
+	return told
+}
+
+// startProposalBy proposes the claims of an estate, each with one pod on it, for so many
+// replacements, and lets the proposal be old enough.
+func (s *testCluster) startProposalBy(method string, reason karpenter.DisruptionReason, replacements int, claims ...string) testProposal {
+	s.t.Helper()
+	m := s.newProposal("p", claims...)
+	m.Method, m.Reason, m.Moved = method, string(reason), len(claims)
+	for _, name := range claims {
+		s.addPod(name, "pod-of-"+name)
+	}
+	m.Plan = s.storeReplacementPlan("new", replacements)
+	m.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
+	return m
+}
+
+// expectCounts is what was counted since the last time.
+func expectCounts(t *testing.T, what string, told *[]string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), append([]string{}, *told...)); diff != "" {
+		t.Errorf("%s (-want +counted):\n%s", what, diff)
+	}
+	*told = nil
+}
+
+// A disruption counts once, when it begins to act, and its end counts only if it fails.
+func TestDecisions(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	told := s.countMetrics()
+	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 1, "old-0", "old-1")
+	expectCounts(t, "it is only proposed", told)
+	m.deliver(event.Confirmed, "")
+	expectCounts(t, "it acts", told, "decisions [replace underutilized multi] 1", "pool-decisions [default replace underutilized multi] 1")
+	m.deliver(event.Confirmed, "")
+	s.advance(2 * time.Second)
+	expectCounts(t, "it is confirmed again", told)
+	s.launchReplacement()
+	s.advance(10 * time.Second)
+	s.expectStates("going", "old-0", "old-1")
+	expectCounts(t, "it ends", told)
+
+	s = newInitializedCluster(t, 1)
+	told = s.countMetrics()
+	m = s.startProposalBy("Drift", karpenter.DisruptionReasonDrifted, 0, "old-0")
+	m.deliver(event.Confirmed, "")
+	expectCounts(t, "a removal", told, "decisions [delete drifted ] 1", "pool-decisions [default delete drifted ] 1")
+	m.deliver(event.Confirmed, fault.Stale)
+	expectCounts(t, "a removal that began", told)
+}
+
+// A claim counts whose disruption is taken back before it acts: by disruption, or by
+// what is live.
+func TestFailedValidations(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	told := s.countMetrics()
+	m := s.newProposal("p", "old-0", "old-1")
+	m.Method = "SingleNodeConsolidation"
+	m.deliver(event.Proposed, "")
+	m.deliver(event.Dropped, "")
+	expectCounts(t, "dropped", told, "invalid [single] 1", "invalid [single] 1")
+	m.deliver(event.Dropped, "")
+	expectCounts(t, "dropped again", told)
+
+	m.Method = "Emptiness"
+	m.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
+	s.addPod("old-1", "newcomer")
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-0", "old-1")
+	expectCounts(t, "a pod came", told, "invalid [empty] 1", "invalid [empty] 1")
+}
+
+// The replacements count for which a disruption is rolled back, once for all claims.
+func TestQueueFailures(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	told := s.countMetrics()
+	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 2, "old-0", "old-1")
+	m.deliver(event.Confirmed, "")
+	expectCounts(t, "it acts", told, "decisions [replace underutilized multi] 1", "pool-decisions [default replace underutilized multi] 1")
+	s.handleMessage(s.newMessage(launchSettled("new", 2, "i-new", "i-other")), "")
+	s.joinNode("new-0", "i-new")
+	s.advance(10*time.Minute - 5*time.Second)
+	expectCounts(t, "it waits", told)
+	s.advance(10 * time.Second)
+	s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
+	expectCounts(t, "it is rolled back", told, "queue-failures [replace underutilized multi] 1")
+	s.advance(time.Minute)
+	expectCounts(t, "it is over", told)
+}

@@ -1,0 +1,149 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// setRate lets so many nodes of the pool begin to go in an hour; its budgets let all.
+func (s *testCluster) setRate(perHour string) {
+	s.updatePool(func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
+		annotations(p)[policy.BudgetPerHour] = perHour
+	})
+}
+
+func annotations(p *karpenter.NodePool) map[string]string {
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	return p.Annotations
+}
+
+// proposeSingle proposes a claim by itself and confirms it.
+func (s *testCluster) proposeSingle(claim string) testProposal {
+	s.t.Helper()
+	m := s.newProposal("p-"+claim, claim)
+	m.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
+	return m
+}
+
+// Of nodes that may go two begin to within an hour, and the third when the first does
+// not count any more.
+func TestHourlyBudget(t *testing.T) {
+	s := newInitializedCluster(t, 4)
+	s.setRate("2")
+	s.advance(time.Second)
+	for _, name := range []string{"old-0", "old-1"} {
+		s.proposeSingle(name).deliver(event.Confirmed, "")
+		s.expectStates("going", name)
+	}
+	third := s.proposeSingle("old-2")
+	third.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-2")
+	said := strings.Join(s.eventsWithReason("DisruptionBlocked"), "\n")
+	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at "; !strings.Contains(said, want) {
+		t.Errorf("it is said:\n%s", said)
+	}
+	s.advanceOnce(time.Hour)
+	third.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
+	third.deliver(event.Confirmed, "")
+	s.expectStates("going", "old-2")
+}
+
+// A rate that cannot be read, or what has gone that cannot, lets no node go; and who
+// asks for none writes nothing.
+func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
+	for name, change := range map[string]func(*karpenter.NodePool){
+		"the rate":      func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
+		"what has gone": func(p *karpenter.NodePool) { annotations(p)[budget.SpentAnnotation] = "[" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInitializedCluster(t, 2)
+			s.setRate("2")
+			s.updatePool(change)
+			s.advance(time.Second)
+			s.proposeSingle("old-0").deliver(event.Confirmed, "")
+			s.expectStates(stateUntouched, "old-0")
+		})
+	}
+	s := newInitializedCluster(t, 1)
+	s.proposeSingle("old-0").deliver(event.Confirmed, "")
+	s.expectStates("going", "old-0")
+	if _, written := s.getPool().Annotations[budget.SpentAnnotation]; written {
+		t.Error("nobody asks for a rate, and what goes is written down")
+	}
+}
+
+// Wherever a process dies, the same message goes on with it, and counts once.
+func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for n := range 5 {
+			t.Run(fmt.Sprintf("write %d, done %t", n, done), func(t *testing.T) {
+				s := newInitializedCluster(t, 3)
+				s.setRate("1")
+				s.advance(time.Second)
+				m := s.proposeSingle("old-0")
+				s.crashAtWrite(n, done)
+				_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
+				s.restartService()
+				s.advance(3 * time.Second)
+				_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
+				s.advance(3 * time.Second)
+				s.expectStates("going", "old-0")
+				s.proposeSingle("old-1").deliver(event.Confirmed, "")
+				s.expectStates(stateUntouched, "old-1")
+			})
+		}
+	}
+}
+
+// Whatever is confirmed when, and whoever dies, no hour sees more nodes begin to go.
+func TestNoHourExceedsBudget(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		const nodes = 6
+		s := newInitializedCluster(t, nodes)
+		most := rapid.IntRange(0, 3).Draw(r, "most")
+		s.setRate(strconv.Itoa(most))
+		s.advance(time.Second)
+		var began []time.Time
+		for i := range nodes {
+			s.advanceOnce(time.Duration(rapid.IntRange(0, 40).Draw(r, "minutes")) * time.Minute)
+			name := fmt.Sprintf("old-%d", i)
+			m := s.proposeSingle(name)
+			if rapid.Bool().Draw(r, "dies") {
+				s.crashAtWrite(rapid.IntRange(0, 4).Draw(r, "at"), rapid.Bool().Draw(r, "done"))
+				_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
+				s.restartService()
+			}
+			_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
+			if p := planning.ProposalOf(s.getClaim(name)); p != nil && !p.Confirmed.IsZero() {
+				began = append(began, p.Confirmed)
+			}
+		}
+		for _, from := range began {
+			within := 0
+			for _, at := range began {
+				if d := at.Sub(from); d >= 0 && d < time.Hour {
+					within++
+				}
+			}
+			if within > most {
+				r.Fatalf("within an hour from %s on %d begin, and %d may: %v", from, within, most, began)
+			}
+		}
+	})
+}

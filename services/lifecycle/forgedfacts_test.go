@@ -1,0 +1,187 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// forgedSettled is what a service that was broken into says of instances that others have.
+func forgedSettled(intent string, n int) event.LaunchSettled {
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("i-%d", i))
+	}
+	return launchSettled(intent, n, ids...)
+}
+
+// An outcome that names the instances of other claims ends none of them, and gives
+// none of them to another claim: neither one of an unknown intent nor one of an
+// intent that waits for its instances.
+func TestForgedSettledEndsNothing(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	s.launchIntent("waits", 2)
+	before := s.boundInstances()
+	s.handleMessage(s.newMessage(forgedSettled("unknown", 8)), fault.Poison)
+	s.handleMessage(s.newMessage(forgedSettled("waits", 8)), fault.Poison)
+	for i := range 8 {
+		s.handleMessage(s.newMessage(launchSettled("unknown", 1, fmt.Sprintf("i-%d", i))), fault.Poison)
+	}
+	elsewhere := launchSettled("old", 1, "i-0")
+	elsewhere.Instances[0].Zone = "eu-west-1b"
+	s.handleMessage(s.newMessage(elsewhere), "")
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it led to %v", typesAndSubjects(got))
+	}
+	if diff := cmp.Diff(before, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Nor does the cache have to show the claims: they are read live.
+func TestForgedSettledIsComparedLive(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	if err := s.svc.Handle(t.Context(), s.newMessage(launchSettled("unknown", 1, "i-1"))); !fault.Is(err, fault.Poison) {
+		t.Errorf("the message is answered with %v", err)
+	}
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it led to %v", typesAndSubjects(got))
+	}
+}
+
+// Of the instances without a claim that messages name, three are ended, or a tenth of
+// the cluster, over all messages. What is left is ended by an inventory.
+func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	stray := func(n int) string { return fmt.Sprintf("i-stray%d", n) }
+	for n := range 8 {
+		want := fault.Kind("")
+		if n >= 3 {
+			want = fault.Denied
+		}
+		s.handleMessage(s.newMessage(launchSettled("unknown", 1, stray(n))), want)
+	}
+	s.handleMessage(s.newMessage(launchSettled("unknown", 1, stray(0))), "")
+	ended := typesAndSubjects(s.takeSent())
+	if len(ended) != 4 {
+		t.Errorf("it ended %v", ended)
+	}
+	alive := []event.Listed{listedInstance(stray(0), "unknown", ""), listedInstance(stray(4), "unknown", "")}
+	for i := range 8 {
+		alive = append(alive, listedInstance(fmt.Sprintf("i-%d", i), "old", ""))
+	}
+	s.handleMessage(s.inventoryMessage(s.now, alive...), "")
+	if got := s.takeSent(); len(got) != 2 {
+		t.Errorf("an inventory ended %v", typesAndSubjects(got))
+	}
+	if len(*told) != 5 {
+		t.Errorf("it was counted %v", *told)
+	}
+}
+
+// A request to end an instance for which no claim stands says what the instance was
+// launched for, and what it is tagged with: the launcher compares both.
+func TestOrphansAreEndedByTheirTags(t *testing.T) {
+	s := newTestCluster(t)
+	s.handleMessage(s.newMessage(launchSettled("lost", 1, "i-1")), "")
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-2", "other", "other-0")), "")
+	want := []event.TerminateRequested{
+		{InstanceID: "i-1", Intent: "lost", Reason: "no claim of intent lost stands for it"},
+		{InstanceID: "i-2", Claim: "other-0", Intent: "other", Reason: "no NodeClaim stands for it"},
+	}
+	var got []event.TerminateRequested
+	for _, e := range s.takeSent() {
+		body, err := event.As[event.TerminateRequested](e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, body)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// instanceGone is the fact that an instance is terminated.
+func (s *testCluster) instanceGone(instance string) event.Envelope {
+	return s.newMessage(event.InstanceGone{InstanceID: instance, Shown: s.now})
+}
+
+// A fact that an instance is gone, of which nothing in the cluster can be seen, removes
+// three claims at most, or a tenth: their nodes are ready, and nothing has ended
+// their instances. A node that is not ready goes at once.
+func TestForgedGoneStops(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	for i := range 8 {
+		want := fault.Kind("")
+		if i >= 3 {
+			want = fault.Retry
+		}
+		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), want)
+	}
+	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 5 {
+		t.Fatalf("%d of 8 claims are left", n)
+	}
+	if len(*told) != 5 {
+		t.Errorf("it was counted %v", *told)
+	}
+	s.Change(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
+	})
+	s.handleMessage(s.instanceGone("i-7"), "")
+	// An inventory ends an orphan all the same: the breaker of instances that are called
+	// gone is another.
+	s.takeSent()
+	alive := []event.Listed{listedInstance("i-stray", "lost", "")}
+	for i := 3; i < 8; i++ {
+		alive = append(alive, listedInstance(fmt.Sprintf("i-%d", i), "old", ""))
+	}
+	s.handleMessage(s.inventoryMessage(s.now, alive...), "")
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-stray"}, typesAndSubjects(s.takeSent())); diff != "" {
+		t.Error(diff)
+	}
+	// What AWS announced is over at its deadline, whether its kubelet answers still or not.
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-6", "terminate"), "")
+	s.handleMessage(s.instanceGone("i-6"), fault.Retry)
+	s.now = s.now.Add(2 * time.Minute)
+	s.handleMessage(s.instanceGone("i-6"), "")
+	// EC2's own answer needs no other evidence.
+	dead := listedInstance("i-5", "old", "old-5")
+	dead.State = "terminated"
+	s.handleMessage(s.inventoryMessage(s.now, dead, listedInstance("i-3", "old", ""), listedInstance("i-4", "old", "")), "")
+	s.advance(5 * time.Second)
+	if diff := cmp.Diff(map[string]string{"old-3": "i-3", "old-4": "i-4"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What lifecycle has ended itself is let go at once, however much it is.
+func TestGoneOfWhatWasEndedIsNoSurprise(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	for _, c := range s.listClaims() {
+		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(c), c.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.advance(10 * time.Second)
+	for i := range 8 {
+		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), "")
+	}
+	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 0 {
+		t.Errorf("%d claims are left", n)
+	}
+}

@@ -1,0 +1,118 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// A notice waits neither for a look nor for the facts that wait for one, and a look
+// waits for one fact however many there are.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		newFleet(server, 1, 10)
+		d := &remoteClient{
+			Client: server.As("lifecycle"), latency: 100 * time.Millisecond, writes: make(chan struct{}, 1),
+			tainted: map[string]time.Time{}, reportedStuck: map[string]time.Time{},
+		}
+		cache := server.NewCache(memcluster.CacheOptions{})
+		cache.Flush()
+		service := lifecycle.New(lifecycle.Config{
+			Client: d, Cache: cache, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
+		})
+		gate := host.NewGate()
+		lanes, began := service.ConcurrentHandler(gate), time.Now()
+		look := gate.Behind(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+		facts := func() error {
+			return lanes(t.Context(), newEnvelope(t, event.LaunchSettled{Intent: "other", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation"}}}))
+		}
+		notice := func() error {
+			return lanes(t.Context(), newEnvelope(t, event.NodeNoticed{
+				InstanceID: "i-c000", Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute),
+			}))
+		}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		ended := map[string]time.Duration{}
+		begin := func(what string, act func() error) {
+			all.Go(func() {
+				err := act()
+				mu.Lock()
+				defer mu.Unlock()
+				if ended[what] = time.Since(began); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+			synctest.Wait()
+		}
+		begin("the first look", func() error { return look(t.Context()) })
+		for range lifecycle.MaxInFlight - 2 {
+			begin("the last fact", facts)
+		}
+		begin("the second look", func() error { return look(t.Context()) })
+		begin("the notice", notice)
+		all.Wait()
+		if ended["the notice"] > 3*time.Second || len(d.tainted) != 1 {
+			t.Errorf("the notice was obeyed after %s: %v", ended["the notice"], d.tainted)
+		}
+		if ended["the second look"] > 21*time.Second || ended["the last fact"] < ended["the second look"] {
+			t.Errorf("the second look ended after %s, the last fact after %s", ended["the second look"], ended["the last fact"])
+		}
+	})
+}
+
+// Of inventories that wait only the newest is compared: it says all that the others
+// do, and in a storm they are what everything else would wait for.
+func TestLanesPassOverOldInventories(t *testing.T) {
+	s := newTestCluster(t)
+	var facts []event.Envelope
+	for _, age := range []time.Duration{2 * time.Minute, 0, time.Minute} {
+		facts = append(facts, s.inventoryMessage(s.now.Add(-age)))
+	}
+	kinds, _ := s.deliverTogether(facts...)
+	if diff := cmp.Diff([]fault.Kind{fault.Stale, "", fault.Stale}, kinds); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An inventory from the future is parked, and makes no other one old: neither those
+// that wait beside it nor those that come later.
+func TestInventoryFromTheFuture(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	future, now := s.inventoryMessage(s.now.Add(24*time.Hour)), s.inventoryMessage(s.now, listedInstance("i-9", "lost", ""))
+	kinds, _ := s.deliverTogether(future, now)
+	if diff := cmp.Diff([]fault.Kind{fault.Poison, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	kinds, _ = s.deliverTogether(s.inventoryMessage(s.now.Add(time.Second)))
+	if diff := cmp.Diff([]fault.Kind{""}, kinds); diff != "" {
+		t.Errorf("clocks may disagree: %s", diff)
+	}
+	document, err := event.As[event.InstancesListed](s.inventoryMessage(s.now.Add(24 * time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document.Started = s.now
+	s.handleMessage(s.newMessage(document), fault.Poison)
+}
+
+func newEnvelope(t *testing.T, body event.Body) event.Envelope {
+	t.Helper()
+	e, err := event.Maker{Service: "test", Cluster: clusterIdentity}.New(time.Now(), body, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}

@@ -1,0 +1,194 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// interleavedList is the client of a replica that is overtaken once, right after it has
+// listed the NodeClaims.
+type interleavedList struct {
+	cluster.Client
+	meanwhile func()
+}
+
+func (o *interleavedList) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	listed, err := o.Client.List(ctx, kind, namespace)
+	if kind == cluster.NodeClaims && o.meanwhile != nil {
+		meanwhile := o.meanwhile
+		o.meanwhile = nil
+		meanwhile()
+	}
+	return listed, err
+}
+
+// Two plans of one batch that are admitted at the same time rest on the same count:
+// only one of them may pass. The swap is at the version of the outbox that was read
+// before the claims were counted.
+func TestPassSwapsTheOutboxThatItCounted(t *testing.T) {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	first, second := s.planMessage(held, s.planIntent(held, "one", 1)), s.planMessage(held, s.planIntent(held, "two", 1))
+	s.startService(&interleavedList{s.As("lifecycle"), func() {
+		slow := s.svc
+		s.restartService()
+		s.handleMessage(second, "")
+		s.svc = slow
+	}})
+	s.handleMessage(first, fault.Conflict)
+	if diff := cmp.Diff(map[string]string{"two-0": ""}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A node stays whose replacement is going by now, although the cache still shows the
+// replacement initialized.
+func TestReplacementThatGoesKeepsTheOldNode(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
+	s.joinNode("new-0", "i-new")
+	deleted := false
+	// The look that decides is the first that the cache shows the replacement to; it
+	// goes between that and the second check.
+	s.startService(&interleavedGet{Client: s.As("lifecycle"), before: func() {
+		if !deleted {
+			deleted = true
+			if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}})
+	for range 10 {
+		s.advance(3 * time.Second)
+	}
+	if !deleted {
+		t.Fatal("nothing was checked before the end")
+	}
+	if s.getClaim("old-0") == nil || s.getClaim("old-0").DeletionTimestamp != nil {
+		t.Error("a node is going whose replacement is gone")
+	}
+	s.expectStates(stateUntouched, "old-0")
+}
+
+// interleavedGet is a client that does something before the claim old-0 is read while the
+// claim new-0 is initialized.
+type interleavedGet struct {
+	cluster.Client
+	before func()
+}
+
+func (c *interleavedGet) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if kind == cluster.NodeClaims && key.Name == "old-0" {
+		if o, err := c.Client.Get(ctx, kind, cluster.Key{Name: "new-0"}); err == nil && o.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			c.before()
+		}
+	}
+	return c.Client.Get(ctx, kind, key)
+}
+
+// A claim of a plan that was given up stays if another replica admits it between the
+// look and the deletion.
+func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	given := s.planIntent(held, "one", 1).Claims[0].Object
+	given.Annotations[launchspec.BatchAnnotation] = admission.BatchID(held.UID(), held.Seq-1)
+	s.handleMessage(s.planMessage(held), "")
+	s.Seed(&given)
+	admitted := false
+	s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, func() {
+		admitted = true
+		s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+			o.GetAnnotations()[admission.AdmittedAnnotation] = s.now.Format(time.RFC3339)
+		})
+	}})
+	s.reconcile()
+	if c := s.getClaim("one-0"); !admitted || c == nil || c.DeletionTimestamp != nil {
+		t.Errorf("admitted: %t; the claim is %+v", admitted, c)
+	}
+}
+
+// No claim is refused before the shortage is written down: otherwise the next plan
+// would ask for the same again.
+func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableName, As: fault.Denied})
+	e := s.newMessage(launchSettled("one", 2, "i-1"))
+	s.handleMessage(e, fault.Denied)
+	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
+		t.Fatal("a claim was refused, and nothing says what is short")
+	}
+	s.Heal()
+	s.handleMessage(e, "")
+	if c := s.getClaim("one-1"); len(s.unavailableOfferings()) != 1 || c != nil && c.DeletionTimestamp == nil {
+		t.Errorf("short is %v, and the claim %+v", s.unavailableOfferings(), c)
+	}
+}
+
+// An answer that names some instances and is not spent refuses no claim: further
+// instances may be late to be seen, and the inventory binds those.
+func TestPartlyUnspentRefusesNobody(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	body := launchSettled("one", 2, "i-1")
+	body.Spent = false
+	s.handleMessage(s.newMessage(body), "")
+	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
+		t.Fatal("the claim whose instance is late was refused")
+	}
+	s.now = s.now.Add(time.Minute)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// interleavedUpdate is a client that does something once before it writes a claim.
+type interleavedUpdate struct {
+	cluster.Client
+	name string
+	by   func()
+}
+
+func (p *interleavedUpdate) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if o.GetName() == p.name && p.by != nil {
+		by := p.by
+		p.by = nil
+		by()
+	}
+	return p.Client.Update(ctx, o)
+}
+
+// No node of a proposal is tainted before all of its claims say that it acts: a person
+// deletes one of them at that moment.
+func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	m := s.startProposal(0, "old-0", "old-1")
+	s.startService(&interleavedUpdate{s.As("lifecycle"), "old-1", func() {
+		if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "old-1"}, ""); err != nil {
+			s.t.Fatal(err)
+		}
+	}})
+	m.deliver(event.Confirmed, fault.Retry)
+	if c := s.getClaim("old-0"); c.DeletionTimestamp != nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+		t.Errorf("old-0 is disrupted although old-1 goes by itself: %+v", c.Status.Conditions)
+	}
+}

@@ -1,0 +1,74 @@
+package effect_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// deaf takes a while to hear an Event, or does not hear it at all.
+type deaf struct {
+	cluster.Client
+	takes         time.Duration
+	begun, heard  atomic.Int64
+	gaveUp, under atomic.Int64
+	most          atomic.Int64
+}
+
+func (d *deaf) Report(ctx context.Context, _ cluster.Event) error {
+	d.begun.Add(1)
+	d.most.Store(max(d.most.Load(), d.under.Add(1)))
+	defer d.under.Add(-1)
+	select {
+	case <-time.After(d.takes):
+		d.heard.Add(1)
+		return nil
+	case <-ctx.Done():
+		d.gaveUp.Add(1)
+		return ctx.Err()
+	}
+}
+
+// Nobody waits for an Event, not even while the API server takes none, and not
+// all of them are kept.
+func TestTeller(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes         time.Duration
+		events        int
+		heard, gaveUp int64
+	}{
+		"all are told":                    {time.Second, 100, 100, 0},
+		"those that hang are given up":    {time.Hour, 16, 0, 16},
+		"of too many the latest are lost": {time.Second, 5000, 4096 + 8, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &deaf{takes: test.takes}
+				doer := effect.Executor{Client: client, Events: effect.NewEventQueue(client)}
+				look, end := context.WithCancel(t.Context())
+				began := time.Now()
+				for i := range test.events {
+					if err := doer.Execute(look, nil, effect.Report{}); err != nil {
+						t.Fatal(err)
+					}
+					if i < 8 {
+						synctest.Wait()
+					}
+				}
+				end()
+				if waited := time.Since(began); waited != 0 {
+					t.Errorf("the look waited %s", waited)
+				}
+				time.Sleep(time.Hour)
+				if client.heard.Load() != test.heard || client.gaveUp.Load() != test.gaveUp || client.most.Load() > 8 {
+					t.Errorf("%d heard and %d given up, %d at a time", client.heard.Load(), client.gaveUp.Load(), client.most.Load())
+				}
+			})
+		})
+	}
+}

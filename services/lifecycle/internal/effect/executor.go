@@ -1,0 +1,122 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Executor executes effects: writes to Kubernetes and messages to the launcher.
+type Executor struct {
+	Client   cluster.Client
+	Launcher queue.Sender
+	Maker    event.Maker
+	Now      func() time.Time
+	// Parallel is the number of concurrent jobs of ExecuteJobs; zero is one.
+	Parallel int
+	// CauseOf returns the cause of a message that a reconcile sends; nil if there is none.
+	CauseOf func(body event.Body) *event.Envelope
+	// OnClaimDeleted is called for each deleted NodeClaim with the reason; nil is not called.
+	OnClaimDeleted func(uid types.UID, why string)
+	// Events publishes Kubernetes Events asynchronously; nil publishes them synchronously.
+	Events *EventQueue
+}
+
+// Execute executes the effects of one decision in order and stops at the first error, because
+// later effects may depend on earlier ones. An object that is gone ends the list without an
+// error. So does a lost swap without a cause, because the next reconcile decides again. With a
+// cause, a lost swap is an error, so that the message is delivered again. A missing queue is an
+// error: only the Kubernetes API can state that an object is gone.
+func (d Executor) Execute(ctx context.Context, cause *event.Envelope, effects ...Effect) error {
+	for _, e := range effects {
+		err := d.executeOne(ctx, cause, e)
+		_, sends := e.(Send)
+		if !sends && (fault.Is(err, fault.Missing) || cause == nil && fault.Is(err, fault.Conflict)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d Executor) deleteObject(ctx context.Context, e Delete) error {
+	if e.Read != nil {
+		return d.Client.DeleteAsRead(ctx, e.Kind, e.Read)
+	}
+	return d.Client.Delete(ctx, e.Kind, e.Key, e.UID)
+}
+
+// ExecuteOne executes one effect and returns its error unchanged.
+func (d Executor) ExecuteOne(ctx context.Context, e Effect) error { return d.executeOne(ctx, nil, e) }
+
+func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effect) error {
+	switch e := e.(type) {
+	case Update:
+		_, err := d.Client.Update(ctx, e.Object)
+		return wrapError(err, "updating", e.Object)
+	case UpdateStatus:
+		_, err := d.Client.UpdateStatus(ctx, e.Object)
+		return wrapError(err, "updating the status of", e.Object)
+	case Delete:
+		if err := d.deleteObject(ctx, e); err != nil {
+			return fmt.Errorf("deleting %s %s: %w", e.Kind.Kind, e.Key, err)
+		}
+		if d.OnClaimDeleted != nil && e.Kind == cluster.NodeClaims {
+			d.OnClaimDeleted(e.UID, e.Why)
+		}
+		return nil
+	case Evict:
+		return wrapError(d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID), "evicting", e.Pod)
+	case DeletePod:
+		return wrapError(d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds), "deleting", e.Pod)
+	case Send:
+		return d.sendMessage(ctx, cause, e)
+	case Report:
+		if d.Events != nil {
+			d.Events.Enqueue(ctx, e.Event)
+		} else {
+			publishEvent(ctx, d.Client, e.Event)
+		}
+		return nil
+	default:
+		return fault.F("carrying out an effect", fault.Bug, "%T is no effect", e)
+	}
+}
+
+func (d Executor) sendMessage(ctx context.Context, cause *event.Envelope, s Send) error {
+	now := d.Now()
+	if cause == nil && d.CauseOf != nil {
+		cause = d.CauseOf(s.Body)
+	}
+	var envelope event.Envelope
+	var err error
+	if s.Expires.IsZero() {
+		envelope, err = d.Maker.New(now, s.Body, cause)
+	} else {
+		envelope, err = d.Maker.Until(now, s.Expires, s.Body, cause)
+	}
+	if err != nil {
+		return err
+	}
+	if err := queue.Publish(ctx, d.Launcher, envelope); err != nil {
+		return fmt.Errorf("sending %s: %w", envelope.Type, err)
+	}
+	return nil
+}
+
+func wrapError(err error, doing string, object cluster.Object) error {
+	if err == nil {
+		return nil
+	}
+	kind, _ := cluster.KindOf(object)
+	return fmt.Errorf("%s %s %s: %w", doing, kind.Kind, cluster.KeyOf(object), err)
+}

@@ -1,0 +1,111 @@
+package effect_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+func epoch() time.Time { return memcluster.Epoch }
+
+// recorder takes messages, or fails.
+type recorder struct {
+	types []string
+	err   error
+}
+
+func (r *recorder) Send(_ context.Context, messages ...queue.Outgoing) error {
+	for _, m := range messages {
+		r.types = append(r.types, m.Type)
+	}
+	return r.err
+}
+
+func TestDo(t *testing.T) {
+	send := effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	key := cluster.KeyOf(config)
+	update := func(s *memcluster.Server, version string) effect.Effect {
+		object, err := s.Get(t.Context(), cluster.ConfigMaps, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := object.(*corev1.ConfigMap)
+		changed.Data = map[string]string{"x": "y"}
+		if version != "" {
+			changed.ResourceVersion = version
+		}
+		return effect.Update{Object: changed}
+	}
+	remove := effect.Delete{Kind: cluster.ConfigMaps, Key: key}
+	again := effect.Delete{Kind: cluster.ConfigMaps, Key: cluster.Key{Namespace: "default", Name: "gone"}}
+	cause := &event.Envelope{ID: "cause"}
+	for _, test := range []struct {
+		name    string
+		cause   *event.Envelope
+		effects func(*memcluster.Server) []effect.Effect
+		fault   *memcluster.Fault
+		sent    bool
+		kind    fault.Kind
+	}{
+		{"all in order", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), remove, send} }, nil, true, ""},
+		{"a lost swap ends a look", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, ""},
+		{"and brings a message back", cause, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, fault.Conflict},
+		{"what is gone ends the list", cause, func(*memcluster.Server) []effect.Effect { return []effect.Effect{again, send} }, nil, false, ""},
+		{"an error ends the list", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), send} }, &memcluster.Fault{As: fault.Retry}, false, fault.Retry},
+		{"an Event that is lost is no trouble", nil, func(*memcluster.Server) []effect.Effect {
+			return []effect.Effect{effect.Report{Event: cluster.Event{About: config, Kind: cluster.ConfigMaps}}, send}
+		}, &memcluster.Fault{Verb: memcluster.VerbReport, As: fault.Denied}, true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := memcluster.New(memcluster.Options{})
+			s.Seed(config)
+			effects := test.effects(s)
+			if test.fault != nil {
+				s.Inject(*test.fault)
+			}
+			launcher := &recorder{}
+			doer := effect.Executor{
+				Client: s.As("lifecycle"), Launcher: launcher, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}},
+				Now: epoch,
+			}
+			err := doer.Execute(t.Context(), test.cause, effects...)
+			if got := fault.KindOf(err); got != test.kind {
+				t.Errorf("%q (%v), want %q", got, err, test.kind)
+			}
+			if sent := slices.Contains(launcher.types, "terminate.requested.v1"); sent != test.sent {
+				t.Errorf("the last effect was done: %t, want %t", sent, test.sent)
+			}
+		})
+	}
+}
+
+func TestSendFails(t *testing.T) {
+	launcher := &recorder{err: fault.E("sending", fault.Unknown, nil)}
+	doer := effect.Executor{Launcher: launcher, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}, Now: epoch}
+	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, fault.Unknown) {
+		t.Errorf("the queue is away: %v", err)
+	}
+	for _, kind := range []fault.Kind{fault.Missing, fault.Conflict} {
+		launcher.err = fault.E("sending", kind, nil)
+		for _, cause := range []*event.Envelope{nil, {ID: "cause"}} {
+			if err := doer.Execute(t.Context(), cause, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, kind) {
+				t.Errorf("the queue answers %s: %v", kind, err)
+			}
+		}
+	}
+	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{}}); !fault.Is(err, fault.Bug) {
+		t.Errorf("a body that nobody could obey: %v", err)
+	}
+}

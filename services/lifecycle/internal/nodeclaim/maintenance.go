@@ -1,0 +1,70 @@
+package nodeclaim
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// podEventDedupe is the least time between two recorded pod events.
+const podEventDedupe = 10 * time.Second
+
+// maintainNode keeps labels of the node and tags of the instance current. Tags wait while the
+// instance's zone is shifted away.
+func (v View) maintainNode() []effect.Effect {
+	effects := v.demoteNode()
+	tagged := v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
+	if v.Claim.Status.NodeName == "" || tagged || v.ZoneShifted || !v.MayRepeat("tag") {
+		return effects
+	}
+	return append(effects, v.requestTags()...)
+}
+
+// requestTags requests the tags that name the node.
+func (v View) requestTags() []effect.Effect {
+	id, err := v.Claim.Instance()
+	if err != nil {
+		return nil
+	}
+	return []effect.Effect{effect.Send{Body: event.TagRequested{
+		InstanceID: id.InstanceID, ClaimUID: string(v.Claim.UID),
+		Tags: map[string]string{
+			karpenter.NameTagKey: v.Claim.Status.NodeName, karpenter.NodeClaimTagKey: v.Claim.Name, karpenter.EKSClusterNameTagKey: v.Cluster,
+		},
+	}}}
+}
+
+// lastPodEvent returns the time of the last pod event, as written to the claim's status. Events
+// that follow each other closely are one.
+func (v View) lastPodEvent() time.Time {
+	have := v.Claim.Status.LastPodEventTime.Time
+	if v.PodEvent.After(have) && v.Now.Sub(have) >= podEventDedupe {
+		return v.PodEvent
+	}
+	return have
+}
+
+// setConsolidatable sets the condition Consolidatable once the node had no pod events for the
+// pool's consolidateAfter, and removes it after a new event or a longer consolidateAfter. Without
+// a pool it does nothing.
+func (v View) setConsolidatable(c *karpenter.NodeClaim) {
+	if v.Pool == nil {
+		return
+	}
+	since := c.Status.LastPodEventTime.Time
+	initialized, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
+	if since.IsZero() {
+		since = initialized.LastTransitionTime.Time
+	}
+	kind := karpenter.ConditionTypeConsolidatable
+	quiet := c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.Elapsed(since, v.Now)
+	switch {
+	case !quiet:
+		c.Status.Conditions = c.Status.Conditions.Without(kind)
+	case !c.Status.Conditions.True(kind):
+		c.Status.Conditions = conditions.WithTrue(c, kind, v.Now)
+	}
+}

@@ -1,0 +1,161 @@
+package nodeclaim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Registration is the input for a claim that comes up or runs.
+type Registration struct {
+	// Nodes are all nodes with the claim's providerID. View.Node is one of them.
+	Nodes []*corev1.Node
+	// PodEvent is when pods were last added to or removed from the node, to the second; zero if
+	// that is unknown.
+	PodEvent time.Time
+	// Expiring says that the instance's capacity block is about to end.
+	Expiring bool
+	// MayCheckConsistency reports whether the node's capacity is to be checked again.
+	MayCheckConsistency func() bool
+}
+
+// registerNode registers the node, or gives up on a node that does not appear. If an instance has
+// two nodes, neither is registered until one of them is deleted.
+func (v View) registerNode() []effect.Effect {
+	// The labels are written after the binding. Without them the node would be registered without
+	// labels.
+	if len(v.Nodes) != 1 || !conditions.HasInstanceLabels(v.Claim) {
+		return v.checkRegistrationTimeout()
+	}
+	pending := v.pendingHooks()
+	if len(pending) > 0 && v.claimAge() >= RegistrationTimeout {
+		return v.checkRegistrationTimeout()
+	}
+	node := v.syncedNode()
+	if len(pending) == 0 {
+		node = markRegistered(node)
+	}
+	if equality.Semantic.DeepEqual(node, v.Node) {
+		return nil
+	}
+	return append(v.reportMissingTaint(), effect.Update{Object: node})
+}
+
+// pendingHooks returns the hooks that delay the registration.
+func (v View) pendingHooks() []string { return PendingHooks(RegistrationHooks, v.Claim) }
+
+// checkRegistrationTimeout marks the claim as failed after RegistrationTimeout.
+func (v View) checkRegistrationTimeout() []effect.Effect {
+	if v.claimAge() < RegistrationTimeout {
+		return nil
+	}
+	return v.markFailed(FailedRegistration)
+}
+
+// reportMissingTaint reports that the node registered without the unregistered taint, so that
+// pods may have been scheduled that its taints forbid.
+func (v View) reportMissingTaint() []effect.Effect {
+	_, registered := v.Node.Labels[karpenter.NodeRegisteredLabelKey]
+	if registered || karpenter.HoldsTaint(v.Node.Spec.Taints, karpenter.UnregisteredTaint()) {
+		return nil
+	}
+	return []effect.Effect{events.UnregisteredTaint.About(cluster.NodeClaims, v.Claim, v.Now,
+		"Missing %s taint which prevents registration related race conditions on Karpenter-managed nodes", karpenter.UnregisteredTaintKey)}
+}
+
+// markRegistered marks a synced node as registered. The unregistered taint is removed in the same
+// write, so that no pod is scheduled to a partially configured node.
+func markRegistered(node *corev1.Node) *corev1.Node {
+	node.Labels[karpenter.NodeRegisteredLabelKey] = "true"
+	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
+	return node
+}
+
+// syncedNode returns a copy of the node with the claim's labels, annotations, taints, finalizer
+// and owner reference.
+func (v View) syncedNode() *corev1.Node {
+	node := v.Node.DeepCopy()
+	node.Labels = mergeMaps(node.Labels, v.Claim.Labels)
+	annotations := map[string]string{}
+	for key, value := range v.Claim.Annotations {
+		if !strings.HasPrefix(key, "joist.sh/") {
+			annotations[key] = value
+		}
+	}
+	node.Annotations = mergeMaps(node.Annotations, annotations)
+	if node.Labels[karpenter.NodeDoNotSyncTaintsLabelKey] != "true" {
+		for _, taint := range slices.Concat(v.Claim.Spec.Taints, v.Claim.Spec.StartupTaints) {
+			node.Spec.Taints = withTaint(node.Spec.Taints, taint)
+		}
+	}
+	if !slices.Contains(node.Finalizers, karpenter.TerminationFinalizer) {
+		node.Finalizers = append(node.Finalizers, karpenter.TerminationFinalizer)
+	}
+	node.OwnerReferences = v.withOwner(node.OwnerReferences)
+	return node
+}
+
+// withOwner adds the claim to a node's owner references.
+func (v View) withOwner(by []metav1.OwnerReference) []metav1.OwnerReference {
+	mine := func(o metav1.OwnerReference) bool { return o.UID == v.Claim.UID }
+	if slices.ContainsFunc(by, mine) {
+		return by
+	}
+	blocks := true
+	return append(slices.Clone(by), metav1.OwnerReference{
+		APIVersion: cluster.NodeClaims.APIVersion(), Kind: cluster.NodeClaims.Kind,
+		Name: v.Claim.Name, UID: v.Claim.UID, BlockOwnerDeletion: &blocks,
+	})
+}
+
+// initializeNode labels a node that has become initialized.
+func (v View) initializeNode() []effect.Effect {
+	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" {
+		return nil
+	}
+	if reason, _ := conditions.InitializationBlocker(v.Claim, v.Node); reason != "" {
+		return nil
+	}
+	node := v.Node.DeepCopy()
+	node.Labels = mergeMaps(node.Labels, map[string]string{karpenter.NodeInitializedLabelKey: "true"})
+	return []effect.Effect{effect.Update{Object: node}}
+}
+
+// withTrue returns the claim with a condition that is True.
+func (v View) withTrue(condition string) *karpenter.NodeClaim {
+	claim := v.Claim.DeepCopy()
+	claim.Status.Conditions = conditions.WithTrue(claim, condition, v.Now)
+	return claim
+}
+
+func mergeMaps(into, from map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, into)
+	maps.Copy(out, from)
+	return out
+}
+
+func withTaint(taints []corev1.Taint, taint corev1.Taint) []corev1.Taint {
+	for _, t := range taints {
+		if t.Key == taint.Key && t.Effect == taint.Effect {
+			return taints
+		}
+	}
+	return append(slices.Clone(taints), taint)
+}
+
+func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
+}

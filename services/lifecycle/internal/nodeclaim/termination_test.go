@@ -1,0 +1,303 @@
+package nodeclaim_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+const excluded = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+func disrupted(v *nodeclaim.View) {
+	v.Node.Spec.Taints = append(v.Node.Spec.Taints, karpenter.DisruptedTaint())
+	v.Node.Labels[excluded] = "karpenter"
+}
+
+func period(d time.Duration) change {
+	return func(v *nodeclaim.View) { v.Claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: d} }
+}
+
+func due(in time.Duration) change {
+	return annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(in).Format(time.RFC3339))
+}
+
+// draining is a claim whose drain began a while ago, as its condition says.
+func draining(since time.Duration) change {
+	return func(v *nodeclaim.View) {
+		v.Claim.Status.Conditions = v.Claim.Status.Conditions.With(metav1.Condition{
+			Type: karpenter.ConditionTypeDrained, Status: metav1.ConditionUnknown, Reason: "Draining", Message: "Draining", ObservedGeneration: 1,
+		}, noon.Add(-since))
+	}
+}
+
+func nodeDeleted(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
+
+func noEviction(v *nodeclaim.View) { v.MayEvict = func(*corev1.Pod) bool { return false } }
+
+// attached are volumes that are attached to the node.
+func attached(names ...string) change {
+	return func(v *nodeclaim.View) {
+		for _, name := range names {
+			a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			a.Spec.Source.PersistentVolumeName = &name
+			v.Attachments = append(v.Attachments, a)
+		}
+	}
+}
+
+var (
+	leaves = change(initialized).and(going(time.Minute))
+	marked = leaves.and(disrupted)
+	drains = marked.and(draining(time.Minute), nodeDeleted)
+)
+
+// The order of a drain: the taint, the deadline, the time at which it begins, the
+// Node's deletion, the pods, the volumes, and then the instance.
+func TestOrder(t *testing.T) {
+	terminating := condition(karpenter.ConditionTypeInstanceTerminating)
+	drained := condition(karpenter.ConditionTypeDrained)
+	run(t, []row{
+		{"first the taint", view(leaves, pods("web")), []string{"update n", "status c"}},
+		{"and the time by which it must be over", view(leaves, period(time.Hour), pods("web")), []string{"update n", "update c"}},
+		{"which is written before it begins", view(marked, period(time.Hour), pods("web")), []string{"update c"}},
+		{"then its beginning is written", view(marked, period(time.Hour), due(time.Hour), pods("web")), []string{"status c"}},
+		{"then the Node is deleted and pods go", view(marked, draining(0), pods("web", "api")), []string{"delete n node-uid: its NodeClaim is being deleted", "evict web", "evict api"}},
+		{"and not again at once", view(drains, pods("web"), noEviction), nil},
+		{"past their budget when it is time", view(drains, pods("web"), due(20*time.Second), asked), []string{"delete pod web in 20 s"}},
+		{"but not twice a second", view(drains, pods("web"), due(20*time.Second), asked, func(v *nodeclaim.View) { v.MayDelete = func(*corev1.Pod) bool { return false } }), nil},
+		{"drained", view(drains), []string{"status c"}},
+		{"its volumes are attached", view(drains, attached("a"), asked), []string{"status c"}},
+		{"still", view(drains, drained, attached("a"), condition(karpenter.ConditionTypeVolumesDetached), waitsForVolumes, asked), nil},
+		{"and no more", view(drains, drained, waitsForVolumes), []string{"status c"}},
+		{"a pod came after all", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
+		{"out of time, where AWS takes the machine", view(drains, pods("web"), due(0), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"out of its own time", view(drains, period(time.Minute), pods("web"), due(0), asked), []string{"delete pod web in 1 s"}},
+		{"and a minute later", view(drains, going(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"no node ever joined", view(launched, going(time.Second)), []string{"status c"}},
+		{"a node that is not registered", view(joined, going(time.Minute)), []string{"update n", "status c"}},
+		{"is not deleted, for its finalizer is not there", view(joined, going(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
+		{"then its instance ends", view(drains, terminating), []string{"send terminate.requested.v1"}},
+		{"which was asked lately", view(drains, terminating, asked), nil},
+		{"but not where its zone is shifted away from", view(drains, terminating, away), nil},
+		{"not even past its deadline", view(drains, terminating, away, due(-time.Minute)), nil},
+		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, away), []string{"delete pod web in 20 s"}},
+		{"and goes when it is gone by itself", view(drains, terminating, away, gone), []string{"update n"}},
+		{"whatever pods are left", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
+	})
+	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
+	want := event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "claim-uid", Reason: "its NodeClaim is being deleted"}
+	if diff := cmp.Diff(want, send.Body); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func waitsForVolumes(v *nodeclaim.View) {
+	v.Claim.Status.Conditions = v.Claim.Status.Conditions.With(metav1.Condition{
+		Type: karpenter.ConditionTypeVolumesDetached, Status: metav1.ConditionUnknown, Reason: "AwaitingVolumeDetachment",
+	}, noon)
+}
+
+// updated finds the object of a kind among the effects.
+func updated[T any](t *testing.T, v nodeclaim.View) T {
+	t.Helper()
+	effects := nodeclaim.Next(v)
+	for _, e := range effects {
+		switch e := e.(type) {
+		case effect.Update:
+			if object, ok := e.Object.(T); ok {
+				return object
+			}
+		case effect.UpdateStatus:
+			if object, ok := e.Object.(T); ok {
+				return object
+			}
+		}
+	}
+	t.Fatalf("the effects are %v", told(effects))
+	panic("unreachable")
+}
+
+func TestTaint(t *testing.T) {
+	other := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	executes := karpenter.DisruptedTaint()
+	executes.Effect = corev1.TaintEffectNoExecute
+	for name, spoil := range map[string]change{
+		"neither":                            func(*nodeclaim.View) {},
+		"the same taint with another effect": tainted(executes),
+		"a label of the user's own":          change(disrupted).and(func(v *nodeclaim.View) { v.Node.Labels[excluded] = "mine" }),
+		"no finalizer":                       change(disrupted).and(func(v *nodeclaim.View) { v.Node.Finalizers = []string{"other"} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view(leaves, tainted(other), spoil)
+			before := v.Node.DeepCopy()
+			node := updated[*corev1.Node](t, v)
+			if diff := cmp.Diff([]corev1.Taint{other, karpenter.DisruptedTaint()}, node.Spec.Taints); diff != "" {
+				t.Errorf("taints:\n%s", diff)
+			}
+			if node.Labels[excluded] != "karpenter" {
+				t.Errorf("labels: %v", node.Labels)
+			}
+			if n := len(node.Finalizers); n == 0 || node.Finalizers[n-1] != karpenter.TerminationFinalizer {
+				t.Errorf("finalizers: %v", node.Finalizers)
+			}
+			if diff := cmp.Diff(before, v.Node); diff != "" {
+				t.Errorf("the node, which belongs to the cache, was changed:\n%s", diff)
+			}
+		})
+	}
+	// The API server takes no finalizer for a node that is being deleted.
+	node := updated[*corev1.Node](t, view(leaves, nodeDeleted, func(v *nodeclaim.View) { v.Node.Finalizers = []string{"other"} }))
+	if diff := cmp.Diff([]string{"other"}, node.Finalizers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The least time of a drain runs from its beginning, not from the claim's deletion:
+// after an outage they are far apart.
+func TestBegan(t *testing.T) {
+	old := change(initialized).and(going(time.Hour), disrupted, nodeDeleted)
+	run(t, []row{
+		{"just begun", view(old, draining(0)), nil},
+		{"not long enough ago", view(old, draining(5*time.Second-1)), nil},
+		{"long enough ago", view(old, draining(5*time.Second)), []string{"status c"}},
+	})
+}
+
+// A watch of pods may be behind by more than any time that is waited, so that the
+// pods of a node that seems empty are read once more before it ends; at its
+// deadline it ends whatever can be read.
+func TestSeemsEmpty(t *testing.T) {
+	shows := func(read bool, names ...string) change {
+		return func(v *nodeclaim.View) {
+			unseen := *v
+			unseen.Pods = nil
+			pods(names...)(&unseen)
+			v.PodsNow = func() ([]*corev1.Pod, bool) { return unseen.Pods, read }
+		}
+	}
+	empty := change(initialized).and(going(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
+	run(t, []row{
+		{"it is empty", view(empty, shows(true)), []string{"status c"}},
+		{"it is not", view(empty, shows(true, "web")), []string{"evict web"}},
+		{"nobody knows", view(empty, shows(false)), nil},
+		{"nobody knows in time", view(empty, due(time.Second), shows(false)), nil},
+		{"its time is over", view(empty, due(0), shows(false)), []string{"status c"}},
+	})
+}
+
+// A time that was written by a notice holds, and the pool's own is not put in
+// its place.
+func TestDeadlineIsKept(t *testing.T) {
+	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), asked)
+	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, told(nodeclaim.Next(v))); diff != "" {
+		t.Error(diff)
+	}
+	timed := updated[*karpenter.NodeClaim](t, view(marked, period(time.Hour)))
+	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
+		t.Errorf("it must be over at %s, want %s: an hour after the deletion", got, want)
+	}
+	said := told(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
+	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The conditions at the end of a drain, as upstream words them.
+func TestConditions(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change change
+		want   [4]string // Drained, VolumesDetached, its reason, InstanceTerminating
+	}{
+		{"no volumes", func(*nodeclaim.View) {}, [4]string{"True", "True", "VolumesDetached", "True"}},
+		{"volumes", attached("a", "b"), [4]string{"True", "Unknown", "AwaitingVolumeDetachment", ""}},
+		{"volumes, and out of time", attached("a").and(due(0)), [4]string{"True", "False", "TerminationGracePeriodElapsed", "True"}},
+		{"out of time", due(0), [4]string{"True", "True", "VolumesDetached", "True"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conditions := updated[*karpenter.NodeClaim](t, view(drains, test.change)).Status.Conditions
+			of := func(kind string) metav1.Condition { c, _ := conditions.Get(kind); return c }
+			volumes := of(karpenter.ConditionTypeVolumesDetached)
+			got := [4]string{
+				string(of(karpenter.ConditionTypeDrained).Status), string(volumes.Status), volumes.Reason,
+				string(of(karpenter.ConditionTypeInstanceTerminating).Status),
+			}
+			if got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+	v := view(drains, attached("a", "b", "c", "d", "e", "f", "g"))
+	if report, ok := nodeclaim.Next(v)[0].(effect.Report); !ok || report.Event.Message != "Awaiting deletion of bound volumeattachments (a, b, c, d, e and 2 other(s))" {
+		t.Errorf("it says %+v", nodeclaim.Next(v)[0])
+	}
+}
+
+// A drain that is stuck says so on the node, the claim and its condition, and the
+// condition is not written again while it says the same.
+func TestStuckDrainIsReported(t *testing.T) {
+	refused := func(v *nodeclaim.View) {
+		v.EvictionResult = func(*corev1.Pod) (time.Time, error) {
+			return noon.Add(-15 * time.Second), fault.F("evicting", fault.Throttled, "no")
+		}
+	}
+	stuck := drains.and(pods("web"), noEviction, refused)
+	v := view(stuck)
+	if diff := cmp.Diff([]string{"report FailedDraining", "report FailedDraining", "status c"}, told(nodeclaim.Next(v))); diff != "" {
+		t.Fatal(diff)
+	}
+	const message = "1 pods are waiting to be evicted: pod default/web cannot be evicted: evicting: no"
+	written := updated[*karpenter.NodeClaim](t, v)
+	c, _ := written.Status.Conditions.Get(karpenter.ConditionTypeDrained)
+	if c.Status != metav1.ConditionUnknown || c.Reason != "Draining" || c.Message != message || !c.LastTransitionTime.Time.Equal(noon.Add(-time.Minute)) {
+		t.Errorf("the condition is %+v", c)
+	}
+	again := func(v *nodeclaim.View) { v.Claim = written }
+	run(t, []row{
+		{"said already", view(stuck, again), []string{"report FailedDraining", "report FailedDraining"}},
+		{"said lately", view(stuck, asked), nil},
+		{"no more", view(drains.and(pods("web"), noEviction), again), []string{"status c"}},
+	})
+}
+
+// How a pod's annotation is read is said on the pod, where it is no plain "true".
+func TestProtections(t *testing.T) {
+	protected := func(value string, age time.Duration) change {
+		return pods("web").and(func(v *nodeclaim.View) {
+			started := metav1.NewTime(noon.Add(-age))
+			v.Pods[0].Status.StartTime = &started
+			v.Pods[0].Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: value}
+		})
+	}
+	calm := marked.and(draining(time.Second), nodeDeleted)
+	run(t, []row{
+		{"for ever", view(calm, protected("true", time.Hour)), nil},
+		{"for a while", view(calm, protected("5m", time.Minute)), []string{"report DoNotDisruptUntil"}},
+		{"no more", view(calm, protected("5m", time.Hour)), []string{"evict web", "report DoNotDisruptGracePeriodElapsed"}},
+		{"by nothing that is a time", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
+		{"said lately", view(calm, protected("5m", time.Minute), asked), nil},
+	})
+	v := view(calm, protected("soon", time.Hour))
+	for _, e := range nodeclaim.Next(v) {
+		report, said := e.(effect.Report)
+		if !said {
+			continue
+		}
+		told := report.Event
+		if told.About != cluster.Object(v.Pods[0]) || told.Kind != cluster.Pods || told.Type != "Warning" || !strings.Contains(told.Message, "karpenter.sh/do-not-disrupt") || !strings.Contains(told.Message, "soon") {
+			t.Errorf("a %s on %s: %s", told.Type, told.About.GetName(), told.Message)
+		}
+	}
+}

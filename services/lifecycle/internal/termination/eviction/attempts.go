@@ -1,0 +1,99 @@
+package eviction
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// The backoff of one pod.
+const (
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 10 * time.Second
+)
+
+// attemptRetention is how long an attempt is remembered after its backoff.
+const attemptRetention = time.Hour
+
+// Attempt is the state of one pod's removal.
+type Attempt struct {
+	// Err is the last answer, nil if it was granted.
+	Err error
+	// Since is when it was first refused since it was last granted.
+	Since time.Time
+	// Last is when the last answer came.
+	Last time.Time
+
+	next time.Time
+	wait time.Duration
+}
+
+// attemptLog stores the answers by pod. If it is lost, requests are repeated.
+type attemptLog struct {
+	mu    sync.Mutex
+	byPod map[types.UID]Attempt
+}
+
+// mayRetry reports whether the pod's backoff has passed.
+func (t *attemptLog) mayRetry(pod types.UID, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !now.Before(t.byPod[pod].next)
+}
+
+// find returns the pod's last attempt, if there was one.
+func (t *attemptLog) find(pod types.UID) (Attempt, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	try, ok := t.byPod[pod]
+	return try, ok
+}
+
+// record stores an answer. A pod that is gone, or whose name another pod has, counts as removed.
+// A granted pod is not tried again until the watch must have shown it.
+func (t *attemptLog) record(pod *corev1.Pod, err error, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	try := t.byPod[pod.UID]
+	if err == nil || fault.Is(err, fault.Missing, fault.Conflict) {
+		t.byPod[pod.UID] = Attempt{Last: now, next: now.Add(maxBackoff)}
+		return
+	}
+	if try.Err == nil {
+		try.Since = now
+	}
+	try.Err, try.Last = err, now
+	try.wait = min(max(2*try.wait, minBackoff), maxBackoff)
+	try.next = now.Add(try.wait)
+	t.byPod[pod.UID] = try
+}
+
+// nextRetry returns when the first refused pod may be tried again, of those whose backoff had not
+// passed at the given time; zero if there is none. Backoffs of a second or more are covered by
+// the regular reconcile.
+func (t *attemptLog) nextRetry(since time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var first time.Time
+	for _, try := range t.byPod {
+		if try.Err != nil && try.wait < time.Second && try.next.After(since) && (first.IsZero() || try.next.Before(first)) {
+			first = try.next
+		}
+	}
+	return first
+}
+
+// prune drops old attempts.
+func (t *attemptLog) prune(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for pod, try := range t.byPod {
+		if now.Sub(try.next) > attemptRetention {
+			delete(t.byPod, pod)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// RefusedAnnotation marks a claim whose launch failed. Its value is "spent" if no copy of the
+// request can launch any more; then the claim is deleted at once. With "unspent" the claim stays
+// until the last request has expired.
+const RefusedAnnotation = "joist.sh/refused"
+
+const (
+	refusedSpent   = nodeclaim.SpentMark
+	refusedUnspent = "unspent"
+)
+
+// handleLaunchSettled handles the result of one launch: it binds instances, records unavailable
+// offerings and deletes claims without an instance, in that order. Offerings are recorded even if
+// a claim could not be bound.
+func (s *Service) handleLaunchSettled(ctx context.Context, e event.Envelope, b event.LaunchSettled) error {
+	claims, err := s.readIntentClaims(ctx, b.Intent)
+	if err != nil {
+		return err
+	}
+	claims, unbound := s.bindInstances(ctx, e, claims, b.Intent, b.Instances)
+	// The offering must be recorded before the claim is deleted, or the next plan would request
+	// it again.
+	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound != nil || len(b.Refusals) == 0 {
+		// A claim that could not be bound may have an instance, so that no claim may be deleted
+		// yet.
+		return errors.Join(err, unbound)
+	}
+	return s.deleteRefused(ctx, e, claims, b)
+}
+
+// recordUnavailable records the offerings that refusals report as unavailable.
+func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusal) error {
+	return s.unavailableMutex.Do(ctx, func(ctx context.Context) error {
+		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, s.Now())
+	})
+}
+
+// maxSingleReads is how many claims are read one by one. More are read with one list of all
+// claims.
+const maxSingleReads = 10
+
+// readIntentClaims reads the claims of an intent from the API server. If the cache contains as
+// many claims as each of them states, these are read by name, else all claims are listed.
+func (s *Service) readIntentClaims(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
+	known := filterByIntent(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
+	if len(known) == 0 || len(known) > maxSingleReads || known[0].Annotations[launchspec.ClaimsAnnotation] != strconv.Itoa(len(known)) {
+		all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+		if err != nil {
+			return nil, fmt.Errorf("listing the NodeClaims of intent %s: %w", intent, err)
+		}
+		return filterByIntent(all, intent), nil
+	}
+	var claims []*karpenter.NodeClaim
+	for _, c := range known {
+		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+		switch {
+		case err == nil && now.UID == c.UID:
+			claims = append(claims, now)
+		case err != nil && !fault.Is(err, fault.Missing):
+			return nil, fmt.Errorf("reading NodeClaim %s of intent %s: %w", c.Name, intent, err)
+		}
+	}
+	return claims, nil
+}
+
+// filterByIntent returns the claims of the intent, sorted by name.
+func filterByIntent(all []*karpenter.NodeClaim, intent string) []*karpenter.NodeClaim {
+	claims := slices.DeleteFunc(slices.Clone(all), func(c *karpenter.NodeClaim) bool { return c.Annotations[launchspec.IntentTag] != intent })
+	slices.SortFunc(claims, func(a, b *karpenter.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
+	return claims
+}
+
+// bindInstance writes the providerID by compare-and-swap. If the swap is lost, the message is
+// retried, because another instance may be bound. A claim that is being deleted is bound even if
+// its intent cannot be read, because nothing else terminates its instance.
+func (s *Service) bindInstance(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
+	facts, err := s.readOfferingFacts(ctx, claim, instance.Offering)
+	if err != nil && claim.DeletionTimestamp == nil {
+		return nil, err
+	}
+	claim = claim.DeepCopy()
+	claim.Status.ProviderID = providerIDOf(instance)
+	claim.Status.ImageID = instance.ImageID
+	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
+	claim.Status.Conditions = conditions.WithTrue(claim, karpenter.ConditionTypeLaunched, s.Now())
+	stored, err := s.Client.UpdateStatus(ctx, claim)
+	if err != nil {
+		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
+	}
+	bound := stored.(*karpenter.NodeClaim)
+	told := bound.DeepCopy()
+	s.writeTrace(told, e)
+	return bound, s.labelClaim(ctx, told, facts, instance.Offering)
+}
+
+// offeringFacts are the intent's facts about an offering.
+type offeringFacts struct {
+	launchspec.TypeFacts
+	// perHour is the price in US dollars; priced says whether it is known.
+	perHour float64
+	priced  bool
+}
+
+// readOfferingFacts reads the intent's facts about the launched offering. An instance type that
+// is not in the intent is fault.Bug.
+func (s *Service) readOfferingFacts(ctx context.Context, claim *karpenter.NodeClaim, o event.Offering) (offeringFacts, error) {
+	ref, err := launchspec.ParseRef(claim.Annotations[launchspec.IntentRefAnnotation])
+	if err != nil {
+		return offeringFacts{}, fault.E("reading the intent of NodeClaim "+claim.Name, fault.Bug, err)
+	}
+	intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, ref)
+	if err != nil {
+		return offeringFacts{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", claim.Name, err)
+	}
+	known, ok := intent.Types[o.InstanceType]
+	if !ok {
+		return offeringFacts{}, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not name the type %s", intent.ID, o.InstanceType)
+	}
+	out := offeringFacts{TypeFacts: known}
+	out.perHour, out.priced = intent.Price(o.InstanceType, o.Zone)
+	return out, nil
+}
+
+// labelClaim writes the labels and the price of the launched instance on the claim. It follows
+// the binding, because an instance that lost the swap must not label the claim. Existing labels
+// come from the NodePool's template and are kept.
+func (s *Service) labelClaim(ctx context.Context, claim *karpenter.NodeClaim, facts offeringFacts, o event.Offering) error {
+	labels := map[string]string{}
+	maps.Copy(labels, facts.Labels)
+	labels["node.kubernetes.io/instance-type"] = o.InstanceType
+	labels["topology.kubernetes.io/zone"] = o.Zone
+	labels["topology.kubernetes.io/region"] = s.Region
+	labels[karpenter.CapacityTypeLabelKey] = o.CapacityType
+	if id := facts.ZoneIDs[o.Zone]; id != "" {
+		labels[karpenter.LabelTopologyZoneID] = id
+	}
+	maps.Copy(labels, claim.Labels)
+	claim = claim.DeepCopy()
+	claim.Labels = labels
+	if facts.priced {
+		annotateObject(claim, planning.PriceAnnotation, planning.FormatPrice(facts.perHour))
+	}
+	return s.executor.Execute(ctx, nil, effect.Update{Object: claim})
+}
+
+// deleteRefused deletes the claims that got no instance. A claim that cannot be written does not
+// stop the others.
+func (s *Service) deleteRefused(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, b event.LaunchSettled) error {
+	if !b.Spent && len(b.Instances) > 0 {
+		return nil
+	}
+	var failures []error
+	for _, claim := range claims {
+		if claim.Status.ProviderID == "" {
+			failures = append(failures, s.executor.Execute(ctx, &e, s.refusalEffects(claim, b)...))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// refusalEffects returns the effects that mark a claim as refused, report it and delete it. The
+// mark comes first, so that after a crash the reason is known.
+func (s *Service) refusalEffects(c *karpenter.NodeClaim, b event.LaunchSettled) []effect.Effect {
+	var effects []effect.Effect
+	mark, text := refusedUnspent, refusalText(b)
+	if b.Spent {
+		mark = refusedSpent
+	}
+	if have := c.Annotations[RefusedAnnotation]; have != refusedSpent && have != mark {
+		marked := c.DeepCopy()
+		annotateObject(marked, RefusedAnnotation, mark)
+		annotateObject(marked, nodeclaim.RefusalAnnotation, text)
+		effects = append(effects, effect.Update{Object: marked})
+	}
+	effects = append(effects, refusalReason(b).About(cluster.NodeClaims, c, s.Now(), "%s", text))
+	if c.DeletionTimestamp == nil {
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "launch refused"})
+	}
+	return effects
+}
+
+// refusalReason is the Event reason of a failed launch. It is InsufficientCapacity only if every
+// refusal was due to capacity, because otherwise another offering would not help.
+func refusalReason(b event.LaunchSettled) events.Reason {
+	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
+	for _, r := range b.Refusals {
+		if !short(r) {
+			return events.LaunchFailed
+		}
+	}
+	return events.InsufficientCapacity
+}
+
+func refusalText(b event.LaunchSettled) string {
+	var parts []string
+	for _, r := range b.Refusals {
+		parts = append(parts, strings.TrimSpace(r.Code+" "+r.Message))
+	}
+	slices.Sort(parts)
+	return "launch refused: " + strings.Join(slices.Compact(parts), "; ")
+}

@@ -1,0 +1,353 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+func TestSettledBindsEachClaimOnce(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 3)
+	e := s.newMessage(launchSettled("one", 3, "i-3", "i-1", "i-2"))
+	s.handleMessage(e, "")
+	want := map[string]string{"one-0": "i-1", "one-1": "i-2", "one-2": "i-3"}
+	if diff := cmp.Diff(want, s.boundInstances()); diff != "" {
+		t.Fatal(diff)
+	}
+	c := s.getClaim("one-0")
+	labels := map[string]string{
+		"kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "m6i.large", "topology.kubernetes.io/zone": "eu-west-1a",
+		"topology.kubernetes.io/region": "eu-west-1", "topology.k8s.aws/zone-id": "euw1-az1", "karpenter.sh/capacity-type": "spot",
+		"karpenter.sh/nodepool": "default",
+	}
+	if diff := cmp.Diff(labels, c.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if price, known := planning.PriceOf(c); !known || price != 0.0301 {
+		t.Errorf("it was bought for %v", price)
+	}
+	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
+		t.Errorf("the status is %+v", c.Status)
+	}
+	version := s.Version()
+	s.handleMessage(e, "")
+	if s.Version() != version || len(s.takeSent()) != 0 {
+		t.Error("the same outcome once more did something")
+	}
+}
+
+// What the pool's template says wins over what is known of the type.
+func TestTemplateLabelsWin(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()["kubernetes.io/arch"] = "by-template"
+	})
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	labels := s.getClaim("one-0").Labels
+	if labels["kubernetes.io/arch"] != "by-template" || labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+		t.Errorf("the labels are %v", labels)
+	}
+}
+
+// A pool that fixes the type has its label on its claims from the start. The
+// other labels come all the same when the process died before it wrote them, and
+// no node is registered without them.
+func TestLabelsOfAFixedType(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()[corev1.LabelInstanceTypeStable] = "m6i.large"
+	})
+	s.reconcile()
+	s.crashAtWrite(1, false)
+	if err := s.svc.Handle(t.Context(), s.newMessage(launchSettled("one", 1, "i-1"))); err == nil {
+		t.Fatal("it survived")
+	}
+	s.restartService()
+	s.joinNode("node-1", "i-1")
+	s.advance(3 * time.Second)
+	if s.getNodeOf().Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Error("the node was registered without its labels")
+	}
+	s.now = s.now.Add(time.Minute)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "")), "")
+	s.advance(3 * time.Second)
+	if got := s.getNodeOf().Labels; got[karpenter.CapacityTypeLabelKey] != "spot" || got[karpenter.NodeRegisteredLabelKey] != "true" {
+		t.Errorf("the node has the labels %v", got)
+	}
+}
+
+// A crash between any two writes of a settlement heals without binding an
+// instance twice or moving it.
+func TestCrashesWhileSettling(t *testing.T) {
+	const writes = 4 // two bindings, each with its labels
+	for n := range writes + 1 {
+		for _, done := range []bool{false, true} {
+			s := newTestCluster(t)
+			s.launchIntent("one", 2)
+			s.reconcile()
+			s.crashAtWrite(n, done)
+			e := s.newMessage(launchSettled("one", 2, "i-1", "i-2"))
+			if err := s.svc.Handle(t.Context(), e); (err == nil) != (n == writes) {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			s.restartService()
+			s.handleMessage(e, "")
+			if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
+				t.Fatalf("write %d, done %t:\n%s", n, done, diff)
+			}
+			// Labels that the crash has cost come with the next inventory.
+			s.now = s.now.Add(time.Minute)
+			s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
+			for _, c := range s.listClaims() {
+				if c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+					t.Errorf("write %d, done %t: %s has the labels %v", n, done, c.Name, c.Labels)
+				}
+			}
+			if got := s.takeSent(); len(got) != 0 {
+				t.Errorf("write %d, done %t: %v was sent", n, done, typesAndSubjects(got))
+			}
+		}
+	}
+}
+
+func listedInstance(instance, intent, claim string) event.Listed {
+	return event.Listed{InstanceID: instance, State: "running", Intent: intent, Claim: claim, NodePool: "default", Offering: offering}
+}
+
+func TestLostSwapIsARetry(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, As: fault.Conflict, Times: 1})
+	e := s.newMessage(launchSettled("one", 1, "i-1"))
+	s.handleMessage(e, fault.Conflict)
+	s.handleMessage(e, "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// EC2 gave some: those are bound, and the claims of the rest go, after what was
+// short is written down.
+func TestPartlyFulfilled(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 3)
+	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "", "one-2": ""}, s.boundInstances()); diff != "" {
+		t.Fatal(diff)
+	}
+	want := []planning.Unavailable{{Offering: offering, Until: s.now.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	if diff := cmp.Diff(want, s.unavailableOfferings()); diff != "" {
+		t.Error(diff)
+	}
+	writes := s.Effects()
+	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == planning.UnavailableName })
+	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Kind == cluster.NodeClaims })
+	if recorded < 0 || deleted < recorded {
+		t.Errorf("the shortage is write %d, and the first deletion %d: the next plan would ask for the same", recorded, deleted)
+	}
+	s.reconcile()
+	s.reconcile()
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefusedForGood(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.handleMessage(s.newMessage(launchSettled("one", 2)), "")
+	s.reconcile()
+	if diff := cmp.Diff(map[string]string{}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+		return e.Reason == "InsufficientCapacityError" && e.Message == "launch refused: InsufficientInstanceCapacity"
+	})
+	if !told {
+		t.Errorf("nobody is told why: %v", s.Events())
+	}
+}
+
+// A refusal that has not spent the token keeps its claims until no copy of the
+// request can launch any more.
+func TestRefusedForNow(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}
+	s.handleMessage(s.newMessage(denied), "")
+	s.advance(time.Minute)
+	c := s.getClaim("one-0")
+	if c == nil || c.DeletionTimestamp == nil || c.Annotations[lifecycle.RefusedAnnotation] != "unspent" {
+		t.Fatalf("the claim is %+v", c)
+	}
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("it was asked for again: %v", typesAndSubjects(got))
+	}
+	if got := s.unavailableOfferings(); got != nil {
+		t.Errorf("a denial blames %v", got)
+	}
+	t.Run("then spent", func(t *testing.T) {
+		s.handleMessage(s.newMessage(launchSettled("one", 1)), "")
+		s.reconcile()
+		if s.getClaim("one-0") != nil {
+			t.Error("it is kept although its token is spent")
+		}
+	})
+}
+
+func TestRefusedForNowUntilTheHorizon(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
+	// Before that time no inventory proves anything: the first that does begins after it.
+	for last := s.now.Add(garbagecollection.LaunchHorizon + garbagecollection.SettleTime); !s.now.After(last); {
+		s.now = s.now.Add(time.Minute)
+		s.handleMessage(s.inventoryMessage(s.now), "")
+		s.reconcile()
+	}
+	if s.getClaim("one-0") == nil {
+		t.Fatal("it was let go while a copy of its request could still launch")
+	}
+	for range 2 {
+		s.now = s.now.Add(time.Minute)
+		s.handleMessage(s.inventoryMessage(s.now), "")
+		s.reconcile()
+	}
+	s.reconcile()
+	if s.getClaim("one-0") != nil {
+		t.Error("it is kept for ever")
+	}
+}
+
+// A crash between the mark and the deletion is healed by the next look, and any
+// by the message.
+func TestCrashWhileRefusing(t *testing.T) {
+	const writes = 3 // the shortage, the mark, the deletion
+	for n := range writes {
+		for _, again := range []bool{false, true} {
+			if !again && n < writes-1 {
+				continue
+			}
+			s := newTestCluster(t)
+			s.launchIntent("one", 1)
+			s.reconcile()
+			s.crashAtWrite(n, false)
+			e := s.newMessage(launchSettled("one", 1))
+			if err := s.svc.Handle(t.Context(), e); err == nil {
+				t.Fatalf("it survived write %d", n)
+			}
+			s.restartService()
+			if again {
+				s.handleMessage(e, "")
+			}
+			s.reconcile()
+			s.reconcile()
+			if c := s.getClaim("one-0"); c != nil {
+				t.Errorf("write %d, message %t: the claim is left, with %v", n, again, c.Annotations)
+			}
+		}
+	}
+}
+
+// An instance for which no claim stands is terminated at once.
+func TestOrphanInSettled(t *testing.T) {
+	s := newTestCluster(t)
+	s.handleMessage(s.newMessage(launchSettled("unknown", 1, "i-9")), "")
+	s.launchIntent("one", 1)
+	body := launchSettled("one", 2, "i-1", "i-2")
+	s.handleMessage(s.newMessage(body), "")
+	sent := s.takeSent()
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, typesAndSubjects(sent)); diff != "" {
+		t.Fatal(diff)
+	}
+	order, err := event.As[event.TerminateRequested](sent[0])
+	if err != nil || order.Claim != "" || order.Reason != "no claim of intent one stands for it" {
+		t.Errorf("%+v, %v", order, err)
+	}
+}
+
+// A late instance is bound to a claim that goes already, so that its end is
+// cared for like any other's.
+func TestLateInstanceOfAGoingClaim(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-1", "i-2")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": "i-1"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	s.reconcile()
+	s.reconcile()
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, typesAndSubjects(s.takeSent())); diff != "" {
+		t.Error(diff)
+	}
+	if s.getClaim("one-0") == nil {
+		t.Error("the claim went before its instance")
+	}
+}
+
+// A claim that is being deleted and whose intent cannot be read gets its instance all
+// the same, which ends with it.
+func TestUnreadableClaimEndsItsInstance(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
+	})
+	e := s.inventoryMessage(s.now, listedInstance("i-1", "one", ""))
+	s.handleMessage(e, fault.Bug)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.handleMessage(e, "")
+	s.advance(2 * time.Second)
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, typesAndSubjects(s.takeSent())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTypeThatTheIntentDoesNotName(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	body := launchSettled("one", 1, "i-1")
+	body.Instances[0].InstanceType = "p5.48xlarge"
+	s.handleMessage(s.newMessage(body), fault.Bug)
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyTheLeaderActs(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	other := lifecycle.New(lifecycle.Config{
+		Client: s.As("other"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
+		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-2", Now: func() time.Time { return s.now },
+	})
+	if err := other.Handle(t.Context(), s.newMessage(launchSettled("one", 1, "i-1"))); !fault.Is(err, fault.Retry) {
+		t.Errorf("another replica: %v", err)
+	}
+	version := s.Version()
+	if err := other.Step(t.Context()); err != nil || s.Version() != version {
+		t.Errorf("another replica's look: %v", err)
+	}
+	s.handleMessage(s.newMessage(event.Tick{Want: event.WantStatus, Due: s.now}), fault.Poison)
+}

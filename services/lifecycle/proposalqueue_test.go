@@ -1,0 +1,249 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// deliverTogether lets facts wait for their turn behind each other, and gives what each came
+// to. Of those about proposals the first has a turn of its own, and the others share
+// the next.
+// Early is how many came to something before any turn.
+func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Kind, early int) {
+	s.t.Helper()
+	s.cache.Flush()
+	kinds = make([]fault.Kind, len(facts))
+	synctest.Test(s.t, func(t *testing.T) {
+		gate, closed, ended := host.NewGate(), make(chan struct{}), make(chan struct{}, len(facts))
+		lanes := s.svc.ConcurrentHandler(gate)
+		go func() { _ = gate.Do(t.Context(), func(context.Context) error { <-closed; return nil }) }()
+		synctest.Wait()
+		for i, e := range facts {
+			go func() { kinds[i] = fault.KindOf(lanes(t.Context(), e)); ended <- struct{}{} }()
+			synctest.Wait()
+		}
+		early = len(ended)
+		close(closed)
+		synctest.Wait()
+	})
+	return kinds, early
+}
+
+// proposeEmpty are proposals of one empty node each, old enough to be confirmed.
+func (s *testCluster) proposeEmpty(n int) []testProposal {
+	s.t.Helper()
+	var out []testProposal
+	for i := range n {
+		m := s.newProposal(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Reason, m.Method = string(karpenter.DisruptionReasonEmpty), "Emptiness"
+		m.deliver(event.Proposed, "")
+		out = append(out, m)
+	}
+	s.advanceOnce(planning.ConfirmAfter)
+	return out
+}
+
+func confirmedMessages(moves []testProposal) []event.Envelope {
+	var out []event.Envelope
+	for _, m := range moves {
+		out = append(out, m.envelope(event.Confirmed))
+	}
+	return out
+}
+
+// Proposals that share a turn, and what is listed for it, share the room of the
+// budgets as well, however many of them are dealt with at a time.
+func TestProposalsOfOneTurnShareTheRoom(t *testing.T) {
+	for _, parallel := range []int{1, 32} {
+		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
+			s := newInitializedCluster(t, 10)
+			s.setBudgetAndLimit("3", 10)
+			moves := s.proposeEmpty(10)
+			s.startService(s.As("lifecycle"), func(c *lifecycle.Config) { c.Parallel = parallel })
+			kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
+			if diff := cmp.Diff(make([]fault.Kind, 10), kinds); diff != "" {
+				t.Error(diff)
+			}
+			going := 0
+			for i := range moves {
+				switch got := s.disruptionState(fmt.Sprintf("old-%d", i)); got {
+				case "going":
+					going++
+				case stateUntouched:
+				default:
+					t.Errorf("old-%d is %q", i, got)
+				}
+			}
+			if going != 3 {
+				t.Errorf("%d are going, and the budget is 3", going)
+			}
+			s.checkInvariants(3, 10)
+		})
+	}
+}
+
+// countingClient counts the lists of claims, and trips over one of them.
+type countingClient struct {
+	cluster.Client
+	lists  int
+	panics string
+}
+
+func (l *countingClient) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	if kind == cluster.NodeClaims {
+		l.lists++
+	}
+	return l.Client.List(ctx, kind, namespace)
+}
+
+func (l *countingClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if key.Name == l.panics {
+		panic("it trips")
+	}
+	return l.Client.Get(ctx, kind, key)
+}
+
+// However many nodes a turn removes, their cluster is listed once.
+func TestRemovalsOfOneTurnListOnce(t *testing.T) {
+	s := newInitializedCluster(t, 40)
+	moves := s.proposeEmpty(40)
+	client := &countingClient{Client: s.As("lifecycle")}
+	s.startService(client)
+	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, 40), kinds); diff != "" {
+		t.Error(diff)
+	}
+	if client.lists != 2 {
+		t.Errorf("40 removals in two turns listed the claims %d times", client.lists)
+	}
+	for _, m := range moves {
+		s.expectStates("going", m.Claims...)
+	}
+}
+
+// A proposal that trips a bug is alone with it.
+func TestProposalsOfOneTurnTripAlone(t *testing.T) {
+	s := newInitializedCluster(t, 4)
+	moves := s.proposeEmpty(4)
+	s.startService(&countingClient{Client: s.As("lifecycle"), panics: "old-2"}, func(c *lifecycle.Config) { c.Parallel = 8 })
+	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
+	if diff := cmp.Diff([]fault.Kind{"", "", fault.Bug, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	s.expectStates("going", "old-0", "old-1", "old-3")
+}
+
+// Of what is said of one proposal at the same time the newest counts, and nothing acts
+// that one of the facts takes back.
+func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	moves := s.proposeEmpty(3)
+	proposed := moves[2]
+	proposed.Decided = proposed.Decided.Add(time.Minute)
+	kinds, _ := s.deliverTogether(
+		moves[0].envelope(event.Confirmed),
+		moves[1].envelope(event.Confirmed), moves[1].envelope(event.Dropped),
+		moves[2].envelope(event.Confirmed), proposed.envelope(event.Proposed),
+	)
+	if diff := cmp.Diff([]fault.Kind{"", fault.Stale, "", fault.Stale, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	s.expectStates("going", "old-0")
+	s.expectStates(stateUntouched, "old-1")
+	s.expectStates("proposed ", "old-2")
+}
+
+// What finds too many others in the lane goes at once, and so does what waits there
+// already: the queue behind them is for notices.
+func TestProposalsNeverFillTheInbox(t *testing.T) {
+	s := newTestCluster(t)
+	var facts []event.Envelope
+	for i := range lifecycle.MaxInFlight {
+		facts = append(facts, s.newProposal(fmt.Sprintf("p-%d", i), "nobody").envelope(event.Dropped))
+	}
+	kinds, early := s.deliverTogether(append(facts, facts[0])...)
+	const places = lifecycle.MaxInFlight * 3 / 4
+	for i, kind := range kinds {
+		if passed := kind == ""; passed != (i < places) || !passed && kind != fault.Stale {
+			t.Fatalf("fact %d of %d: %q", i, len(facts), kind)
+		}
+	}
+	if early != len(kinds)-places {
+		t.Errorf("%d of %d did not wait", early, len(kinds))
+	}
+}
+
+// However many proposals of one turn need other nodes, the cluster is listed once to
+// count by, as long as nobody else lets claims pass; and each counts those before it.
+func TestReplacementsOfOneTurnListOnce(t *testing.T) {
+	const nodes = 5
+	s := newInitializedCluster(t, nodes)
+	s.setBudgetAndLimit("100%", nodes+3)
+	s.setStrictLimits()
+	var moves []testProposal
+	for i := range nodes {
+		m := s.newProposal(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Plan = s.storeReplacementPlan(fmt.Sprintf("new-%d", i), 1)
+		m.deliver(event.Proposed, "")
+		moves = append(moves, m)
+	}
+	s.advanceOnce(planning.ConfirmAfter)
+	client := &countingClient{Client: s.As("lifecycle")}
+	s.startService(client)
+	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {
+		t.Error(diff)
+	}
+	acts := 0
+	for i := range nodes {
+		if s.disruptionState(fmt.Sprintf("old-%d", i)) == stateActing {
+			acts++
+		}
+	}
+	if acts != 3 {
+		t.Errorf("%d of %d proposals act, and there is room for 3 more nodes", acts, nodes)
+	}
+	// The first has a turn of its own; the fourth is refused, and the fifth counts anew.
+	// Each that acts looks once more for what is to be launched.
+	if client.lists != 3+acts {
+		t.Errorf("%d replacements in two turns listed the claims %d times", nodes, client.lists)
+	}
+	s.checkInvariants(nodes, nodes+3)
+}
+
+// Replacements of one turn count those before them in place of what these replace: a
+// pool at its limit can replace all of its nodes.
+func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
+	const nodes = 3
+	s := newInitializedCluster(t, nodes)
+	s.setBudgetAndLimit("100%", nodes)
+	var moves []testProposal
+	for i := range nodes {
+		m := s.newProposal(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Plan = s.storeReplacementPlan(fmt.Sprintf("new-%d", i), 1)
+		m.deliver(event.Proposed, "")
+		moves = append(moves, m)
+	}
+	s.advanceOnce(planning.ConfirmAfter)
+	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {
+		t.Error(diff)
+	}
+	for i := range nodes {
+		s.expectStates(stateActing, fmt.Sprintf("old-%d", i))
+	}
+	s.checkInvariants(nodes, nodes)
+}

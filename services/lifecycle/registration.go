@@ -1,0 +1,33 @@
+package lifecycle
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// consistencyInterval is how often a node is compared with the capacity that its claim expects.
+const consistencyInterval = 10 * time.Minute
+
+// registrationView collects the input for claims that come up or run.
+func (s *Service) registrationView(v nodeclaim.View, w clusterState) nodeclaim.Registration {
+	j := nodeclaim.Registration{MayCheckConsistency: func() bool { return s.allowAction("shape/"+string(v.Claim.UID), consistencyInterval) }}
+	if ref := v.Claim.Spec.NodeClassRef; ref != nil {
+		j.Expiring = nodeclaim.IsExpiring(v.Claim, w.classes[ref.Name], s.Now())
+	}
+	if v.Node != nil {
+		j.Nodes, j.PodEvent = w.nodesByProviderID[v.Claim.Status.ProviderID], s.lastPodEvent(v.Claim, v.Pods)
+	}
+	return j
+}
+
+// withPartition returns the claim with the placement group partition of its instance, for which
+// the node's registration waits.
+func withPartition(b garbagecollection.BoundClaim) *karpenter.NodeClaim {
+	c := b.Claim.DeepCopy()
+	c.Labels[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(b.Instance.Partition))
+	return c
+}

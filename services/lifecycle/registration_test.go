@@ -1,0 +1,240 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// conditionStates are the conditions of a claim in words.
+func (s *testCluster) conditionStates(name string) []string {
+	s.t.Helper()
+	var out []string
+	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeReady) {
+		c, _ := s.getClaim(name).Status.Conditions.Get(kind)
+		out = append(out, kind+" "+string(c.Status)+" "+c.Reason)
+	}
+	return out
+}
+
+// A claim says at every moment how far it is, and why no further.
+func TestClaimConditions(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	says := func(when string, want ...string) {
+		t.Helper()
+		s.advance(3 * time.Second)
+		if diff := cmp.Diff(want, s.conditionStates("one-0")); diff != "" {
+			t.Errorf("%s:\n%s", when, diff)
+		}
+	}
+	says("born", "Launched Unknown AwaitingReconciliation", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	says("launched", "Launched True Launched", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
+	s.joinNode("node-1", "i-1")
+	s.updateNode(func(n *corev1.Node) { n.Status.Conditions = nil })
+	says("joined", "Launched True Launched", "Registered True Registered", "Initialized Unknown NodeNotReady", "Ready Unknown ReconcilingDependents")
+	s.updateNode(func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	})
+	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
+	says("ready", all...)
+	if !s.getClaim("one-0").Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
+		t.Error("nobody has compared its node with it")
+	}
+	s.addPodTo("web")
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	says("going", all...)
+}
+
+// updateNode edits the node as its kubelet would.
+func (s *testCluster) updateNode(change func(*corev1.Node)) {
+	s.t.Helper()
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
+}
+
+// A claim that never gets a node is marked, deleted and let go, whoever dies
+// between the mark and the deletion.
+func TestRegistrationTimeout(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		s := newTestCluster(t)
+		s.launchIntent("one", 1)
+		s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+		s.reconcile()
+		s.now = s.getClaim("one-0").CreationTimestamp.Add(15*time.Minute - time.Second)
+		s.reconcile()
+		if got := s.getClaim("one-0"); got.DeletionTimestamp != nil || got.Annotations["joist.sh/failed"] != "" {
+			t.Fatalf("given up too early: %v", got.ObjectMeta)
+		}
+		s.now = s.now.Add(time.Second)
+		s.reconcile()
+		if got := s.getClaim("one-0").Annotations["joist.sh/failed"]; got != "registration" {
+			t.Fatalf("marked %q", got)
+		}
+		if dies {
+			s.restartService()
+		}
+		s.takeSent()
+		s.reconcile()
+		s.advance(2 * time.Second)
+		if got := s.getClaim("one-0"); got == nil || got.DeletionTimestamp == nil {
+			t.Fatalf("the claim is %+v", got)
+		}
+		if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, typesAndSubjects(s.takeSent())); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// lastPodEvent is when the claim says that pods last came or went, since the epoch of
+// the site.
+func (s *testCluster) lastPodEvent(start time.Time) time.Duration {
+	s.t.Helper()
+	at := s.getClaim("one-0").Status.LastPodEventTime
+	if at.IsZero() {
+		return -1
+	}
+	return at.Sub(start)
+}
+
+// Pods that come and go are written on the claim within a second, at most every
+// ten seconds, and neither a lost swap nor a restart loses or invents any.
+func TestTraffic(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	start := s.now
+	s.advance(5 * time.Second)
+	if got := s.lastPodEvent(start); got != -1 {
+		t.Fatalf("a pod event at %s, and there was no pod", got)
+	}
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
+	s.addPodTo("web")
+	s.advance(2 * time.Second)
+	if got := s.lastPodEvent(start); got != 6*time.Second {
+		t.Fatalf("the pod came at 6 s, and the claim says %s", got)
+	}
+	s.addPodTo("api")
+	s.advance(5 * time.Second)
+	if got := s.lastPodEvent(start); got != 6*time.Second {
+		t.Fatalf("within ten seconds the claim says %s", got)
+	}
+	s.advance(5 * time.Second)
+	if got := s.lastPodEvent(start); got != 8*time.Second {
+		t.Fatalf("after ten seconds the claim says %s", got)
+	}
+	s.advance(time.Minute)
+	s.restartService()
+	s.advance(5 * time.Second)
+	if got := s.lastPodEvent(start); got != 8*time.Second {
+		t.Fatalf("a restart made the claim say %s", got)
+	}
+	s.advance(5 * time.Second)
+	before := s.now
+	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+		pod := o.(*corev1.Pod)
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(before)},
+		}}}
+	})
+	s.restartService()
+	s.advance(time.Second)
+	if got, want := s.lastPodEvent(start), before.Sub(start); got != want {
+		t.Errorf("a pod ended during a restart at %s, and the claim says %s", want, got)
+	}
+}
+
+// One instance with two nodes registers neither; the one that stays is.
+func TestTwoNodes(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	s.joinNode("node-1", "i-1")
+	s.joinNode("node-2", "i-1")
+	s.advance(3 * time.Second)
+	if got := s.conditionStates("one-0")[1]; got != "Registered False MultipleNodesFound" {
+		t.Errorf("with two nodes it is %s", got)
+	}
+	if s.getNodeOf().Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Error("one of two was registered")
+	}
+	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-2"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(4 * time.Second)
+	if got := s.conditionStates("one-0")[3]; got != "Ready True Ready" {
+		t.Errorf("with one node it is %s", got)
+	}
+}
+
+// A reservation that ended under an instance is taken off its claim and its
+// node, and the tags that were seen are noted in Karpenter's words.
+func TestDemotion(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	reserve := func(o cluster.Object) {
+		labels := o.GetLabels()
+		labels[karpenter.CapacityTypeLabelKey], labels[karpenter.LabelCapacityReservationID] = "reserved", "cr-1"
+		o.SetLabels(labels)
+	}
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, reserve)
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, reserve)
+	shown := listedInstance("i-1", "one", "one-0")
+	for _, capacityType := range []string{"reserved", "on-demand"} {
+		s.now = s.now.Add(time.Minute)
+		shown.CapacityType = capacityType
+		s.handleMessage(s.inventoryMessage(s.now, shown), "")
+		s.advance(3 * time.Second)
+		for what, labels := range map[string]map[string]string{"claim": s.getClaim("one-0").Labels, "node": s.getNodeOf().Labels} {
+			_, inside := labels[karpenter.LabelCapacityReservationID]
+			if labels[karpenter.CapacityTypeLabelKey] != capacityType || inside != (capacityType == "reserved") {
+				t.Errorf("shown as %s, the %s has the labels %v", capacityType, what, labels)
+			}
+		}
+	}
+	for _, key := range []string{karpenter.InstanceTaggedAnnotationKey, karpenter.ClusterNameTaggedCompatibilityAnnotationKey} {
+		if s.getClaim("one-0").Annotations[key] != "true" {
+			t.Errorf("%s is not noted", key)
+		}
+	}
+}
+
+// A node in a placement group with partitions takes no pods before an inventory
+// tells which partition it is in.
+func TestPartition(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()[karpenter.LabelPlacementGroupID], o.GetLabels()[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
+	})
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	s.joinNode("node-1", "i-1")
+	s.advance(5 * time.Second)
+	if got := s.conditionStates("one-0")[1]; got != "Registered Unknown RegistrationHookPending" {
+		t.Errorf("it is %s", got)
+	}
+	if node := s.getNodeOf(); !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || len(node.Finalizers) == 0 {
+		t.Errorf("the node has the taints %v and the finalizers %v", node.Spec.Taints, node.Finalizers)
+	}
+	shown := listedInstance("i-1", "one", "one-0")
+	shown.Partition = 3
+	s.now = s.now.Add(time.Minute)
+	s.handleMessage(s.inventoryMessage(s.now, shown), "")
+	s.advance(4 * time.Second)
+	if got := s.getNodeOf().Labels[karpenter.LabelPlacementGroupPartition]; got != "3" {
+		t.Errorf("the node's partition is %q", got)
+	}
+	if got := s.conditionStates("one-0")[3]; got != "Ready True Ready" {
+		t.Errorf("it is %s", got)
+	}
+}

@@ -1,0 +1,51 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+)
+
+// deleteRetryInterval is how often the deletion of a pod is repeated.
+const deleteRetryInterval = time.Second
+
+// terminationView collects the input for a claim that is being deleted.
+func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Termination {
+	if v.Claim.DeletionTimestamp == nil {
+		return nodeclaim.Termination{}
+	}
+	out := nodeclaim.Termination{
+		MayEvict: s.evictions.MayEvict, MayDelete: s.mayDeletePod, EvictionResult: s.evictionResult,
+		Budgets: w.budgets, VolumeClaim: w.volumeClaim, Replacement: w.findClaim,
+	}
+	if v.Node != nil {
+		out.Attachments = w.attachments(v.Node.Name)
+		out.PodsNow = func() ([]*corev1.Pod, bool) { return s.readPods(v.Node.Name, w) }
+	}
+	return out
+}
+
+// readPods reads the pods of a node that seems empty. The reconcile reports an error.
+func (s *Service) readPods(node string, w clusterState) ([]*corev1.Pod, bool) {
+	pods, err := w.livePods(node)
+	if err != nil {
+		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its end: %w", node, err))
+	}
+	return pods, err == nil
+}
+
+// mayDeletePod limits how often a pod's deletion is repeated. Deletions do not use the backoff of
+// evictions, because no budget forbids them and their deadline has come.
+func (s *Service) mayDeletePod(pod *corev1.Pod) bool {
+	return s.allowAction("delete/"+string(pod.UID), deleteRetryInterval)
+}
+
+// evictionResult returns the result of the last request to remove the pod, and since when it is
+// refused.
+func (s *Service) evictionResult(pod *corev1.Pod) (time.Time, error) {
+	try, _ := s.evictions.LastAttempt(pod)
+	return try.Since, try.Err
+}

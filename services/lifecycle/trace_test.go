@@ -1,0 +1,197 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// What a look sends belongs to the story that it goes on with: tags to the launch's, the
+// end to the notice's; and a node's coming and going are told in them, though no message
+// says so. Each claim says whose story it is in, so that the next leader goes on with it.
+func TestALookGoesOnWithItsStory(t *testing.T) {
+	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			var spans []string
+			live := func() {
+				s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+					c.Span = func(told host.Span) {
+						if told.From.After(told.To) || len(told.Of.Data) != 0 || told.Begins {
+							t.Errorf("%+v", told)
+						}
+						spans = append(spans, told.Name+" in "+told.Of.Correlation+" below "+told.Of.Traceparent)
+					}
+				})
+				s.reconcile()
+			}
+			heard := func(e event.Envelope) {
+				s.handleMessage(e, "")
+				if dies {
+					live()
+				}
+			}
+			live()
+			launched := s.launchAndTakeSent("one")
+			i := slices.IndexFunc(launched, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
+			if i < 0 {
+				t.Fatalf("nothing was launched: %v", typesAndSubjects(launched))
+			}
+			story := launched[i].Correlation
+			answer := s.newMessage(launchSettled("one", 1, "i-1"))
+			answer.Correlation, answer.Traceparent = story, "00-"+story+"-0123456789abcdef-01"
+			heard(answer)
+			s.joinNode("node-1", "i-1")
+			s.advance(40 * time.Second)
+			s.expectSent(event.TagRequestedType, answer)
+			notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
+			if notice.Traceparent != notice.Root() {
+				t.Errorf("a notice begins with %q, want %q", notice.Traceparent, notice.Root())
+			}
+			heard(notice)
+			s.advance(40 * time.Second)
+			s.expectSent(event.TerminateRequestedType, notice)
+			gone := s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
+			if gone.Correlation != notice.Correlation {
+				t.Errorf("the end is of the story %s, and the notice of %s", gone.Correlation, notice.Correlation)
+			}
+			heard(gone)
+			s.advance(5 * time.Second)
+			want := []string{
+				"node initialized in " + story + " below " + answer.Traceparent,
+				"node gone in " + notice.Correlation + " below " + notice.Traceparent,
+			}
+			if diff := cmp.Diff(want, spans); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// expectSent demands that messages of the type were sent, all in the story of the cause.
+func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
+	s.t.Helper()
+	found := 0
+	for _, e := range s.takeSent() {
+		if e.Type != want {
+			continue
+		}
+		found++
+		if e.Correlation != cause.Correlation || e.Traceparent != cause.Traceparent {
+			s.t.Errorf("%s is of story %s with %q, want %s with %q", want, e.Correlation, e.Traceparent, cause.Correlation, cause.Traceparent)
+		}
+	}
+	if found == 0 {
+		s.t.Errorf("no %s was sent", want)
+	}
+}
+
+// A launch that is asked for again is in the story that asked for it first, whether the
+// process that did still lives or not.
+func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
+	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			first := filterLaunches(s.launchAndTakeSent("one"))
+			if lost {
+				s.restartService()
+			}
+			s.advance(35 * time.Second)
+			sameTrace(t, first, filterLaunches(s.takeSent()))
+			if first[0].Traceparent == "" {
+				t.Error("it was in none")
+			}
+		})
+	}
+}
+
+// A plan asks for what waits, and leaves each launch in its story: that of the plan which
+// made it, or none where it cannot be read.
+func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
+	for name, broken := range map[string]bool{"written": false, "unreadable": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			first := filterLaunches(s.launchAndTakeSent("one"))
+			if broken {
+				s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = "?" })
+				first[0].Correlation, first[0].Traceparent = first[0].ID, ""
+			}
+			s.now = s.now.Add(35 * time.Second)
+			both := filterLaunches(s.launchAndTakeSent("two"))
+			i := slices.IndexFunc(both, func(e event.Envelope) bool { return e.ID == first[0].ID })
+			if len(both) != 2 || i < 0 {
+				t.Fatalf("asked for is %v", typesAndSubjects(both))
+			}
+			sameTrace(t, first, both[i:i+1])
+			if other := both[1-i]; other.Causation == "" || other.Correlation == first[0].Correlation || other.Traceparent == "" {
+				t.Errorf("the plan's own launch is %+v", other)
+			}
+		})
+	}
+}
+
+// sameTrace demands the same launch in the same story.
+func sameTrace(t *testing.T, first, again []event.Envelope) {
+	t.Helper()
+	if len(first) != 1 || len(again) == 0 {
+		t.Fatalf("first %v, then %v", typesAndSubjects(first), typesAndSubjects(again))
+	}
+	one, other := first[0], again[0]
+	if one.ID != other.ID || one.Correlation != other.Correlation || one.Traceparent != other.Traceparent {
+		t.Errorf("first %+v, then %+v", one, other)
+	}
+}
+
+// filterLaunches gives those of the messages that ask for a launch.
+func filterLaunches(sent []event.Envelope) []event.Envelope {
+	return slices.DeleteFunc(sent, func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
+}
+
+// A notice that comes again because its claim could not be written is written with its story
+// all the same.
+func TestAStoryOutlivesALostWrite(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	client := &failingClient{s.As("lifecycle"), "one-0", fault.Conflict}
+	s.startService(client)
+	notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
+	s.handleMessage(notice, fault.Conflict)
+	client.name = ""
+	s.handleMessage(notice, "")
+	if c := s.getClaim("one-0"); c.Annotations[planning.StoryAnnotation] != notice.Traceparent {
+		t.Errorf("its annotations are %v", c.Annotations)
+	}
+}
+
+// A claim whose story cannot be read, for somebody wrote on it, is in none.
+func TestAStoryThatCannotBeRead(t *testing.T) {
+	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
+		s := newTestCluster(t)
+		first := s.launchAndTakeSent("one")
+		s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = written })
+		s.advance(35 * time.Second)
+		again := filterLaunches(s.takeSent())
+		if len(again) == 0 || again[0].Traceparent != "" || again[0].Correlation != again[0].ID || len(first) == 0 {
+			t.Errorf("%q: %+v", written, again)
+		}
+	}
+}
+
+// launchAndTakeSent admits an intent of one claim, and gives what was sent.
+func (s *testCluster) launchAndTakeSent(id string) []event.Envelope {
+	s.t.Helper()
+	held := s.startBatch()
+	plan := s.planMessage(held, s.planIntent(held, id, 1))
+	plan.Traceparent = plan.Root()
+	s.handleMessage(plan, "")
+	return s.takeSent()
+}
