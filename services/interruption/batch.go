@@ -14,37 +14,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// pendingEvent is an event of AWS on its way from its message to its facts.
+// pendingEvent is an AWS event between its message and its facts.
 type pendingEvent struct {
 	*host.Delivery
 	notice notice.Notice
 	lookup owner.Lookup
-	// instanceBuffer is room for the instance of the notice, which is one nearly always.
+	// instanceBuffer holds the instance of the notice; nearly all notices have one.
 	instanceBuffer [1]string
-	// goneAt is set where the instance is to be called gone, and when it was.
+	// goneAt is the time at which the terminated instance was gone; zero if it is not.
 	goneAt time.Time
-	// finalErr is its fate once the facts are said.
+	// finalErr is the error of the message once its facts are published.
 	finalErr error
 }
 
-// batchState is what one batch needs. It is used again, for it is large.
+// batchState is the memory of one batch. Batches reuse it because it is large.
 type batchState struct {
 	events           []pendingEvent
 	cached, uncached []*pendingEvent
 	lookups          []*owner.Lookup
-	// document is the message that is being read.
+	// document is the message that is being decoded.
 	document notice.Document
-	// noticed and gone are the facts that are being written.
+	// noticed and gone are the facts that are being encoded.
 	noticed event.NodeNoticed
 	gone    event.InstanceGone
-	// facts are those that are to be sent, with their bytes in room.
+	// facts are the facts to publish; their bytes are in buffer.
 	facts  []queue.Outgoing
 	buffer []byte
 }
 
 var batchStates = sync.Pool{New: func() any { return &batchState{} }}
 
-// release lets another batch use the memory, and keeps nothing of what was in it.
+// release clears the state and returns it to the pool.
 func (b *batchState) release() {
 	clear(b.events)
 	clear(b.cached)
@@ -59,16 +59,16 @@ func (b *batchState) release() {
 	batchStates.Put(b)
 }
 
-// Batch takes messages that were received together: owners are asked for and facts
-// are said with one call each. Envelopes are left to Handle. It is a host.Batch.
+// Batch handles messages that were received together, with one call for their owners and
+// one for their facts. It leaves envelopes to Handle. It is a host.Batch.
 //
-// What needs no question is said before the question is asked, so that a warning of
-// a known instance does not wait for EC2.
+// Facts whose owners are cached are published before EC2 is called, so that a warning
+// about a known instance does not wait for EC2.
 func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 	b := batchStates.Get().(*batchState)
 	defer b.release()
 	now := s.Now()
-	b.events = slices.Grow(b.events, len(batch)) // Pointers go into it.
+	b.events = slices.Grow(b.events, len(batch)) // Pointers to the elements must stay valid.
 	for i := range batch {
 		d := &batch[i]
 		b.events = append(b.events, pendingEvent{Delivery: d})
@@ -76,7 +76,7 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 			b.events = b.events[:len(b.events)-1]
 			continue
 		}
-		d.Err = host.ErrAlone // until it is known whose it is
+		d.Err = host.ErrAlone // until its owner is known
 	}
 	s.splitCached(b)
 	s.publishEvents(ctx, b, b.cached, now)
@@ -85,10 +85,11 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 	}
 }
 
-// detailField is what the line calls the detail of a notice.
+// detailField is the log field of a notice's detail.
 const detailField = "detail"
 
-// readEvent reads a message; with an error its fate is known.
+// readEvent decodes a message and checks its origin and age. An error is the final error
+// of the message.
 func (s *Service) readEvent(h *pendingEvent, d *notice.Document, now time.Time) error {
 	if err := d.ReadHeader(h.Message.Body); err != nil {
 		return err
@@ -96,14 +97,14 @@ func (s *Service) readEvent(h *pendingEvent, d *notice.Document, now time.Time) 
 	if d.IsEnvelope() {
 		return host.ErrAlone
 	}
-	taken := h.Message.Sent
-	if taken.IsZero() {
-		taken = now
+	sent := h.Message.Sent
+	if sent.IsZero() {
+		sent = now
 	}
 	h.Note.Type = typeLabels[d.Kind()]
 	n := &h.notice
 	n.Instances = h.instanceBuffer[:0]
-	if err := d.ReadNotice(taken, n); err != nil {
+	if err := d.ReadNotice(sent, n); err != nil {
 		return err
 	}
 	h.Note.ID, h.Note.Subject = n.EventID, "instance/"+n.Instances[0]
@@ -114,13 +115,13 @@ func (s *Service) readEvent(h *pendingEvent, d *notice.Document, now time.Time) 
 		return err
 	}
 	if age := now.Sub(n.Noticed); age > eventLifetime(n) {
-		return fault.F("obeying a notice", fault.Stale, "%s is %s old", n.Kind, age.Round(time.Second))
+		return fault.F("handling a notice", fault.Stale, "%s is %s old", n.Kind, age.Round(time.Second))
 	}
 	h.lookup.IDs, h.lookup.EventTime, h.lookup.CurrentState = n.Instances, n.Noticed, n.State.Gone()
 	return nil
 }
 
-// splitCached parts events of known instances from the others.
+// splitCached separates events whose owners are cached from the others.
 func (s *Service) splitCached(b *batchState) {
 	for i := range b.events {
 		b.lookups = append(b.lookups, &b.events[i].lookup)
@@ -136,7 +137,7 @@ func (s *Service) splitCached(b *batchState) {
 	}
 }
 
-// findOwners finds the owners, and reports whether it did.
+// findOwners asks EC2 for the uncached owners and reports whether it succeeded.
 func (s *Service) findOwners(ctx context.Context, b *batchState) bool {
 	b.lookups = b.lookups[:0]
 	for _, h := range b.uncached {
@@ -149,14 +150,14 @@ func (s *Service) findOwners(ctx context.Context, b *batchState) bool {
 	return err == nil
 }
 
-// publishEvents says what the events mean, with one call, and only then is their fate what
-// follows from them.
-func (s *Service) publishEvents(ctx context.Context, b *batchState, heard []*pendingEvent, now time.Time) {
+// publishEvents publishes the facts of the events with one call. Only after it succeeds do
+// the events get their final errors.
+func (s *Service) publishEvents(ctx context.Context, b *batchState, events []*pendingEvent, now time.Time) {
 	b.facts, b.buffer = b.facts[:0], b.buffer[:0]
-	said := heard[:0]
-	for _, h := range heard {
-		speaks, err := s.decideEvent(h, now)
-		if !speaks {
+	encoded := events[:0]
+	for _, h := range events {
+		hasFacts, err := s.decideEvent(h, now)
+		if !hasFacts {
 			h.Err = err
 			continue
 		}
@@ -165,26 +166,26 @@ func (s *Service) publishEvents(ctx context.Context, b *batchState, heard []*pen
 			b.facts = b.facts[:before]
 			continue
 		}
-		h.finalErr, h.Err = err, host.ErrAlone // until it is said
-		said = append(said, h)
+		h.finalErr, h.Err = err, host.ErrAlone // until its facts are published
+		encoded = append(encoded, h)
 	}
 	if err := s.sendFacts(ctx, b.facts); err != nil {
-		setErrors(said, err)
+		setErrors(encoded, err)
 		return
 	}
-	for _, h := range said {
+	for _, h := range encoded {
 		s.recordSpans(h, now)
 		h.Err = h.finalErr
 	}
 }
 
-// setErrors gives all the error of their call, unless it was refused because of one of
-// them: then each is tried alone.
-func setErrors(heard []*pendingEvent, err error) {
-	if len(heard) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
+// setErrors sets the error of a shared call on all its events. If one of several events may
+// have caused a refusal, each is handled alone instead.
+func setErrors(events []*pendingEvent, err error) {
+	if len(events) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
 		err = host.ErrAlone
 	}
-	for _, h := range heard {
+	for _, h := range events {
 		h.Err = err
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// encodeFacts appends what is to be said of an event to the session's facts, and names their
-// story in the event's line.
+// encodeFacts appends the facts of an event to the batch, and sets the correlation ID of
+// the event's log line.
 func (s *Service) encodeFacts(b *batchState, h *pendingEvent, now time.Time) error {
 	for i := range h.lookup.Result.Owned {
 		b.noticed = newNodeNoticed(&h.notice, &h.lookup.Result.Owned[i])
@@ -26,8 +26,8 @@ func (s *Service) encodeFacts(b *batchState, h *pendingEvent, now time.Time) err
 	return s.appendFact(b, h, now, event.InstanceGoneType, &b.gone)
 }
 
-// appendFact appends one fact. What was written before may move, and stays where its fact
-// has it.
+// appendFact encodes one fact into the buffer. If the buffer grows, earlier facts keep
+// their bytes in the old one.
 func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ event.Type, body event.Body) error {
 	before := len(b.buffer)
 	out, err := s.eventMaker().Append(b.buffer, now, body)
@@ -35,23 +35,23 @@ func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ 
 		return err
 	}
 	b.buffer = out
-	if h.Note.Correlation == "" { // A line has room for one story: that of the first instance.
+	if h.Note.Correlation == "" { // A log line has one correlation ID: that of the first instance.
 		h.Note.Correlation = s.eventMaker().Story(body)
 	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil
 }
 
-// newNodeNoticed is what is said of one of our instances.
+// newNodeNoticed is the fact about one instance of the cluster.
 func newNodeNoticed(n *notice.Notice, i *owner.Instance) event.NodeNoticed {
 	return event.NodeNoticed{
 		Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
 	}
 }
 
-// recordSpans begins the stories that an event of AWS is of, or goes on with them: when AWS said
-// it, and until we did. AWS sends no trace of its own, and may send an event twice, which
-// is the same span then.
+// recordSpans records a span for each fact of an event, from the event's time until the
+// fact is published. AWS sends no trace context, so the span begins the trace or joins that
+// of the instance. A duplicate event has the same span.
 func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
 	if s.Span == nil {
 		return
@@ -65,7 +65,7 @@ func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
 }
 
 func (s *Service) recordSpan(h *pendingEvent, name string, body event.Body, now time.Time) {
-	of := s.eventMaker().Head(now, body)
-	h.Stories = append(h.Stories, of.Traceparent)
-	s.Span(host.Span{Name: name, Of: of, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
+	head := s.eventMaker().Head(now, body)
+	h.Stories = append(h.Stories, head.Traceparent)
+	s.Span(host.Span{Name: name, Of: head, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
 }

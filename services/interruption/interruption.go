@@ -1,18 +1,13 @@
-// Package interruption reads what AWS is about to take away, and says it of the
-// cluster's own instances alone. It is the one place in which AWS's events are
-// decoded.
+// Package interruption receives AWS's interruption events and publishes those about the
+// cluster's own instances. Only this service decodes AWS's events.
 //
-// The invariants:
-//
-//   - Any bytes are a notice, or are foreign, stale or poison. One message
-//     cannot hold up another.
-//   - A deadline is absolute: when AWS said so plus what AWS promises. AWS cannot
-//     have said so later than the queue took it.
-//   - Nothing is said of an instance that EC2 does not show with the cluster's
-//     tags, except that one which EC2 called terminated, and has forgotten, is
-//     gone.
-//   - Events are best effort at their source, so the status checks are polled
-//     too, and say the same.
+//   - Each message becomes a notice, or is foreign, stale or poison. One message cannot
+//     block another.
+//   - A deadline is absolute: the event's time plus AWS's warning period. The event's time
+//     cannot be later than the time at which the queue received it.
+//   - Facts are published only about instances that EC2 returns with the cluster's tags,
+//     except that an instance which is terminated and no longer returned is gone.
+//   - AWS delivers events with best effort, so the instance status is polled as well.
 package interruption
 
 import (
@@ -32,41 +27,39 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Types are the envelopes of our own that interruption takes beside AWS's
-// events.
+// Types are the types of Joist's own messages that interruption consumes, in addition to
+// AWS's events.
 var Types = []event.Type{event.TickType}
 
-// Service is interruption over its ports. Its zero memory is valid; share one
-// Service among handlers so that they share the memory, and its calls.
+// Service handles the messages of interruption. All handlers of a process must share one
+// Service, because they share its cache and its calls.
 type Service struct {
 	EC2      cloud.Instances
 	Statuses cloud.Statuses
 	Bus      queue.Sender
 	Cluster  event.Cluster
-	// Account and Region are whose events are taken; empty means any.
+	// Account and Region select the events that are handled; empty means any.
 	Account, Region string
 	Now             func() time.Time
-	// Limit is how long one call to EC2 or to the bus may take; zero is as long as
-	// it likes.
+	// Limit is the timeout of one call to EC2 or to the bus; zero means none.
 	Limit time.Duration
-	// Span hears of what AWS said, as what begins the story of an instance's end; nil
-	// hears nothing.
+	// Span receives the first span of an interruption's trace; nil disables traces.
 	Span func(host.Span)
 
 	once   sync.Once
 	finder *owner.Finder
-	// errForeign is the fate of most messages, for the rules see the whole account. It
-	// is one error for all of them.
+	// errForeign is the result of most messages, because the rules match the whole
+	// account. All of them share one error to save allocations.
 	errForeign error
 }
 
-// ownerFinder finds out whose instances are whose.
+// ownerFinder finds the owners of instances.
 func (s *Service) ownerFinder() *owner.Finder {
 	s.initialize()
 	return s.finder
 }
 
-// foreignError is the error of a notice about somebody else's instances.
+// foreignError is the error for an event about instances of another owner.
 func (s *Service) foreignError() error {
 	s.initialize()
 	return s.errForeign
@@ -75,12 +68,11 @@ func (s *Service) foreignError() error {
 func (s *Service) initialize() {
 	s.once.Do(func() {
 		s.finder = &owner.Finder{EC2: s.EC2, Cluster: s.Cluster.Name, Now: s.Now, Limit: s.Limit}
-		s.errForeign = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
+		s.errForeign = fault.F("finding the owner", fault.Foreign, "no instance of the notice belongs to cluster %s", s.Cluster.Name)
 	})
 }
 
-// Handle takes one message as it lies in the queue: an event of AWS, or an
-// envelope. It is a host.Handler.
+// Handle handles one message: an AWS event or an envelope. It is a host.Handler.
 func (s *Service) Handle(ctx context.Context, m queue.Message) error {
 	batch := [1]host.Delivery{{Message: m, Err: host.ErrAlone}}
 	s.Batch(ctx, batch[:])
@@ -91,15 +83,15 @@ func (s *Service) Handle(ctx context.Context, m queue.Message) error {
 	return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.handleEnvelope)(ctx, m)
 }
 
-// source is where the facts come from.
+// source is the source of the published facts.
 const source = "joist/interruption"
 
 func (s *Service) eventMaker() event.Maker {
 	return event.Maker{Service: "interruption", Cluster: s.Cluster}
 }
 
-// typeLabels are the types by which lines and metrics know an event of AWS: these
-// few, whatever is in the message.
+// typeLabels are the types of AWS events in logs and metrics. Their number is fixed,
+// whatever the messages contain.
 var typeLabels = func() map[event.NoticeKind]string {
 	all := map[event.NoticeKind]string{"": "aws.other"}
 	for _, kind := range notice.Kinds() {
@@ -108,7 +100,7 @@ var typeLabels = func() map[event.NoticeKind]string {
 	return all
 }()
 
-// handleEnvelope takes a tick.
+// handleEnvelope handles a tick.
 func (s *Service) handleEnvelope(ctx context.Context, e event.Envelope) error {
 	tick, err := event.As[event.Tick](e)
 	if err != nil {
@@ -120,7 +112,7 @@ func (s *Service) handleEnvelope(ctx context.Context, e event.Envelope) error {
 	return s.pollStatuses(ctx, e, tick)
 }
 
-// publishFacts says facts that a tick led to.
+// publishFacts publishes the facts that a tick caused.
 func (s *Service) publishFacts(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
 	maker := s.eventMaker()
 	facts := make([]event.Envelope, 0, len(bodies))
@@ -138,8 +130,8 @@ func (s *Service) publishFacts(ctx context.Context, cause *event.Envelope, bodie
 	return s.sendFacts(ctx, messages)
 }
 
-// sendFacts hands facts to the bus: as many at once as a call carries, so that the rest
-// can share one with others.
+// sendFacts sends facts to the bus in full calls, so that the remainder can share a call
+// with other batches.
 func (s *Service) sendFacts(ctx context.Context, facts []queue.Outgoing) error {
 	if len(facts) == 0 {
 		return nil
@@ -157,11 +149,11 @@ func (s *Service) sendFacts(ctx context.Context, facts []queue.Outgoing) error {
 	return nil
 }
 
-// checkOrigin refuses an event that says that it is of another account or region.
+// checkOrigin returns fault.Foreign for an event of another account or region.
 func (s *Service) checkOrigin(n *notice.Notice) error {
-	other := func(said, ours string) bool { return said != "" && ours != "" && said != ours }
-	if other(n.Account, s.Account) || other(n.Region, s.Region) {
-		return fault.F("reading a notice", fault.Foreign, "it is of account %s in %s, and this service serves %s in %s",
+	differs := func(have, want string) bool { return have != "" && want != "" && have != want }
+	if differs(n.Account, s.Account) || differs(n.Region, s.Region) {
+		return fault.F("reading a notice", fault.Foreign, "it is from account %s in %s, and this service handles account %s in %s",
 			n.Account, n.Region, s.Account, s.Region)
 	}
 	return nil

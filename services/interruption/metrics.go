@@ -9,20 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// NoticeCounter is something about AWS's events that somebody may watch.
+// NoticeCounter names a metric about AWS's events.
 type NoticeCounter string
 
-// What is counted, with its labels in brackets.
+// The metrics, with their labels in brackets.
 const (
-	// Received is an event that could be read [Karpenter's word for its kind].
+	// Received counts events that could be decoded [Karpenter's message type].
 	Received NoticeCounter = "received"
-	// Deleted is an event that is off the queue.
+	// Deleted counts events that were removed from the queue.
 	Deleted NoticeCounter = "deleted"
-	// QueueDuration is how long after the queue took it an event was dealt with, in seconds.
-	QueueDuration NoticeCounter = "heard"
+	// QueueDuration is the time from the queue's SentTimestamp until the event was handled,
+	// in seconds.
+	QueueDuration NoticeCounter = "queue_duration"
 )
 
-// Karpenter's words (pkg/controllers/interruption/messages of v1.14.0).
+// Karpenter's message types (Karpenter's AWS provider v1.14.0:
+// pkg/controllers/interruption/messages).
 const (
 	instanceStopped    = "instance_stopped"
 	instanceTerminated = "instance_terminated"
@@ -36,12 +38,11 @@ var karpenterTypes = map[event.NoticeKind]string{
 	event.ReservationInterruption: "capacity_reservation_interrupted",
 }
 
-// CountLines hears of each message that was dealt with, and counts those that are events of
-// AWS.
-func CountLines(count func(what NoticeCounter, value float64, labels ...string)) func(l host.Line) {
+// CountLines returns a function that counts the AWS events among the handled messages.
+func CountLines(count func(counter NoticeCounter, value float64, labels ...string)) func(l host.Line) {
 	return func(l host.Line) {
-		kind, of := strings.CutPrefix(l.Note.Type, "aws.")
-		if !of {
+		kind, isAWS := strings.CutPrefix(l.Note.Type, "aws.")
+		if !isAWS {
 			return
 		}
 		if l.Verdict.Kind != fault.Poison {
@@ -58,12 +59,12 @@ func CountLines(count func(what NoticeCounter, value float64, labels ...string))
 			}
 		case host.Park:
 			count(Deleted, 1)
-		default: // It comes again.
+		default: // The message is retried.
 		}
 	}
 }
 
-// messageType is Karpenter's word for an event. Of a change of state it has two.
+// messageType is Karpenter's message type of an event. A state change has two.
 func messageType(kind event.NoticeKind, fields []any) string {
 	if word, ok := karpenterTypes[kind]; ok {
 		return word
@@ -75,7 +76,7 @@ func messageType(kind event.NoticeKind, fields []any) string {
 		if fields[i] != detailField {
 			continue
 		}
-		switch said, _ := fields[i+1].(string); cloud.State(said) {
+		switch state, _ := fields[i+1].(string); cloud.State(state) {
 		case cloud.Stopping, cloud.Stopped:
 			return instanceStopped
 		case cloud.ShuttingDown, cloud.Terminated:

@@ -32,17 +32,17 @@ func TestCountLines(t *testing.T) {
 		line host.Line
 		want []string
 	}{
-		{"a warning", line("aws.spot-interruption", host.Delete, ""), []string{"received 1 spot_interrupted", "deleted 1", "heard 2.5"}},
-		{"one of another cluster", line("aws.rebalance-recommendation", host.Delete, fault.Foreign), []string{"received 1 rebalance_recommendation", "deleted 1", "heard 2.5"}},
+		{"a warning", line("aws.spot-interruption", host.Delete, ""), []string{"received 1 spot_interrupted", "deleted 1", "queue_duration 2.5"}},
+		{"one of another cluster", line("aws.rebalance-recommendation", host.Delete, fault.Foreign), []string{"received 1 rebalance_recommendation", "deleted 1", "queue_duration 2.5"}},
 		{"one that comes again", line("aws.scheduled-change", host.Hide, fault.Retry), []string{"received 1 scheduled_change"}},
 		{"one that cannot be read", line("aws.other", host.Park, fault.Poison), []string{"deleted 1"}},
 		{"one that could not be deleted", undone, []string{"received 1 spot_interrupted"}},
-		{"a stop", line("aws.state-change", host.Delete, "", "detail", "stopping"), []string{"received 1 instance_stopped", "deleted 1", "heard 2.5"}},
-		{"an end", line("aws.state-change", host.Delete, "", "n", 1, "detail", "terminated"), []string{"received 1 instance_terminated", "deleted 1", "heard 2.5"}},
-		{"a start", line("aws.state-change", host.Delete, "", "detail", "running"), []string{"received 1 no_op", "deleted 1", "heard 2.5"}},
-		{"a change without a state", line("aws.state-change", host.Delete, ""), []string{"received 1 no_op", "deleted 1", "heard 2.5"}},
-		{"a reservation's", line("aws.capacity-reservation-interruption", host.Delete, ""), []string{"received 1 capacity_reservation_interrupted", "deleted 1", "heard 2.5"}},
-		{"another", line("aws.other", host.Delete, fault.Foreign), []string{"received 1 no_op", "deleted 1", "heard 2.5"}},
+		{"a stop", line("aws.state-change", host.Delete, "", "detail", "stopping"), []string{"received 1 instance_stopped", "deleted 1", "queue_duration 2.5"}},
+		{"an end", line("aws.state-change", host.Delete, "", "n", 1, "detail", "terminated"), []string{"received 1 instance_terminated", "deleted 1", "queue_duration 2.5"}},
+		{"a start", line("aws.state-change", host.Delete, "", "detail", "running"), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
+		{"a change without a state", line("aws.state-change", host.Delete, ""), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
+		{"a reservation's", line("aws.capacity-reservation-interruption", host.Delete, ""), []string{"received 1 capacity_reservation_interrupted", "deleted 1", "queue_duration 2.5"}},
+		{"another", line("aws.other", host.Delete, fault.Foreign), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
 		{"a tick is none", line("tick.v1", host.Delete, ""), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

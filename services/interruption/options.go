@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// CallLimit is how long one call to EC2 or the bus may take. Both answer within
-	// half a second; what takes longer is lost, and a lane must not be lost to it.
+	// CallLimit is the timeout of one call to EC2 or the bus. Both usually answer within
+	// half a second; a call without an answer must not block others.
 	CallLimit = 2 * time.Second
-	// BusLanes is how many calls to the bus are under way at a time. A batch of ten
-	// messages may have a few facts more than ten, and then needs two.
+	// BusLanes is how many calls to the bus are in flight at a time. A batch of ten
+	// messages may have more than ten facts and then needs two calls.
 	BusLanes = 8
-	// quickRetries is how often a message comes again after a second each time. SQS parks
-	// it after a hundred receives, so an outage of a minute leaves some for what
-	// follows.
+	// quickRetries is how often a message is retried after one second. SQS moves it to the
+	// dead-letter queue after a hundred receives, so an outage of a minute leaves receives
+	// for later retries.
 	quickRetries = 70
 )
 
-// Options are how its queue is polled: a storm of warnings in seconds, and the
-// first message within two seconds of an outage. A spot instance has 120 s.
+// Options are the polling options of the queue. They handle a burst of spot warnings in
+// seconds, and the first message within two seconds after an outage: a spot instance is
+// reclaimed after 120 s.
 //
-// At 10 ms for a call to the queue, eight receivers bring 8,000 messages a
-// second, and as many are deleted; at 30 ms for a message in all, 512 are enough
-// for twice that.
+// At 10 ms for each call to the queue, eight receivers receive and delete 8,000 messages a
+// second; at 30 ms for each message, 512 parallel messages are enough for twice that.
 func Options() host.Options {
 	return host.Options{
 		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second, Again: RetryDelay,
 	}
 }
 
-// RetryDelay is how long a message stays hidden that is to be tried again.
+// RetryDelay is how long a message that must be retried stays hidden.
 func RetryDelay(m queue.Message) time.Duration {
 	if m.Receives <= quickRetries {
 		return time.Second

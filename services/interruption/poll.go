@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// pollStatuses reads the status checks. What is wrong is said at each poll until
-// it is right again, so that a notice that was lost is said anew.
+// pollStatuses reads the instance status checks. It publishes a problem at each poll until
+// the problem ends, so that a lost fact is repeated.
 func (s *Service) pollStatuses(ctx context.Context, e event.Envelope, tick event.Tick) error {
 	statuses, err := s.Statuses.DescribeStatus(ctx)
 	if err != nil {
@@ -20,22 +20,22 @@ func (s *Service) pollStatuses(ctx context.Context, e event.Envelope, tick event
 	var notices []notice.Notice
 	var ids []string
 	for _, status := range statuses {
-		if said := notice.FromStatus(status, tick.Due, s.Now()); len(said) > 0 {
-			notices = append(notices, said...)
+		if found := notice.FromStatus(status, tick.Due, s.Now()); len(found) > 0 {
+			notices = append(notices, found...)
 			ids = append(ids, status.InstanceID)
 		}
 	}
-	found, err := s.ownerFinder().FindOwners(ctx, ids, tick.Due, false)
+	owners, err := s.ownerFinder().FindOwners(ctx, ids, tick.Due, false)
 	if err != nil {
 		return err
 	}
-	ours := make(map[string]owner.Instance, len(found.Owned))
-	for _, i := range found.Owned {
-		ours[i.ID] = i
+	owned := make(map[string]owner.Instance, len(owners.Owned))
+	for _, i := range owners.Owned {
+		owned[i.ID] = i
 	}
 	var facts []event.Body
 	for _, n := range notices {
-		if i, mine := ours[n.Instances[0]]; mine {
+		if i, ok := owned[n.Instances[0]]; ok {
 			facts = append(facts, newNodeNoticed(&n, &i))
 		}
 	}

@@ -9,43 +9,41 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Limits are what one cluster may ask for; zero values are generous.
+// Limits are the limits of the breaker; zero values mean breaker.DefaultLimits.
 type Limits = breaker.Limits
 
 const (
-	// templateTTL is how long a launch template that was there is not asked for
-	// again. One that goes meanwhile is made anew when EC2 misses it.
+	// templateTTL is how long a launch template is assumed to exist. A template that is
+	// deleted earlier is created again when EC2 does not find it.
 	templateTTL = time.Minute
-	// dryRunTTL is for how long dry runs that went well are not repeated.
+	// dryRunTTL is how long successful dry runs are not repeated.
 	dryRunTTL = 30 * time.Minute
+	// resultTTL is how long a result is cached: longer than lifecycle repeats a request.
+	resultTTL = 10 * time.Minute
 )
 
-// LaunchCache is what one process remembers of one cluster to spare EC2 calls and to
-// stop a flood. Nothing that is right or wrong depends on it.
+// LaunchCache saves calls to EC2 and holds the breaker. Each process has one for each
+// cluster. Losing it costs calls and never correctness. The methods work on nil.
 type LaunchCache struct {
 	mu      sync.Mutex
 	breaker breaker.Breaker
-	// templates is when a template was last seen to be there, and used when this
-	// process last launched by it.
+	// templates has the times at which templates were last ensured, and used those at
+	// which this process last launched with them.
 	templates, used map[string]time.Time
 	dryRuns         map[string]time.Time
-	// inFlight are the intents that a handler of this process launches now, and
-	// settled how others ended.
+	// inFlight has the intents that a handler of this process is launching, and results
+	// the final results of others.
 	inFlight map[string]bool
 	results  map[string]storedResult
 }
 
-// storedResult is how an intent ended for good, and when.
+// storedResult is a final result and the time at which it was stored.
 type storedResult struct {
 	event.LaunchSettled
 	at time.Time
 }
 
-// resultTTL is how long an outcome is remembered: longer than an intent is
-// asked for.
-const resultTTL = 10 * time.Minute
-
-// NewLaunchCache is an empty one with limits.
+// NewLaunchCache returns an empty cache whose breaker has the limits.
 func NewLaunchCache(limits Limits) *LaunchCache {
 	return &LaunchCache{
 		breaker:   breaker.Breaker{Limits: limits},
@@ -54,20 +52,20 @@ func NewLaunchCache(limits Limits) *LaunchCache {
 	}
 }
 
-// reserveIntent reserves an intent for one handler, so that copies of its request do not
-// cost EC2's tokens. It gives the outcome where that is known: under a token that
-// is spent EC2 would only repeat it.
-func (m *LaunchCache) reserveIntent(intent string) (done *event.LaunchSettled, end func(), err error) {
+// reserveIntent reserves an intent for one handler until it calls release. It returns
+// the cached result if there is one: EC2 would only repeat it. For an intent that is
+// in flight it returns fault.Retry, so that duplicates do not use EC2's request rate.
+func (m *LaunchCache) reserveIntent(intent string) (result *event.LaunchSettled, release func(), err error) {
 	if m == nil {
 		return nil, func() {}, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.results[intent]; ok {
-		return &known.LaunchSettled, func() {}, nil
+	if cached, ok := m.results[intent]; ok {
+		return &cached.LaunchSettled, func() {}, nil
 	}
 	if m.inFlight[intent] {
-		return nil, nil, fault.F("launching intent "+intent, fault.Retry, "a copy of the request is being obeyed")
+		return nil, nil, fault.F("launching intent "+intent, fault.Retry, "a duplicate of the request is in flight")
 	}
 	m.inFlight[intent] = true
 	return nil, func() {
@@ -77,9 +75,9 @@ func (m *LaunchCache) reserveIntent(intent string) (done *event.LaunchSettled, e
 	}, nil
 }
 
-// storeResult remembers an outcome that nothing can change.
-func (m *LaunchCache) storeResult(settled event.LaunchSettled, now time.Time) {
-	if m == nil || !settled.Spent {
+// storeResult caches a result whose token is spent, because it cannot change.
+func (m *LaunchCache) storeResult(result event.LaunchSettled, now time.Time) {
+	if m == nil || !result.Spent {
 		return
 	}
 	m.mu.Lock()
@@ -89,10 +87,10 @@ func (m *LaunchCache) storeResult(settled event.LaunchSettled, now time.Time) {
 			delete(m.results, intent)
 		}
 	}
-	m.results[settled.Intent] = storedResult{settled, now}
+	m.results[result.Intent] = storedResult{result, now}
 }
 
-// allowLaunch asks the breaker. Without a memory only the size of one intent counts.
+// allowLaunch asks the breaker. Without a cache it checks only the size of the intent.
 func (m *LaunchCache) allowLaunch(now time.Time, intent string, count int) error {
 	if m == nil {
 		return (&breaker.Breaker{}).Allow(now, intent, count)
@@ -102,56 +100,56 @@ func (m *LaunchCache) allowLaunch(now time.Time, intent string, count int) error
 	return m.breaker.Allow(now, intent, count)
 }
 
-// hasTemplate reports whether the template was there a moment ago.
+// hasTemplate reports whether the template was ensured within templateTTL.
 func (m *LaunchCache) hasTemplate(template string, now time.Time) bool {
 	return m != nil && m.isRecent(m.templates, template, now, templateTTL)
 }
 
-// isTemplateInUse reports whether this process launched by the template not long ago.
+// isTemplateInUse reports whether this process launched with the template within age.
 func (m *LaunchCache) isTemplateInUse(template string, now time.Time, age time.Duration) bool {
 	return m != nil && m.isRecent(m.used, template, now, age)
 }
 
-// hasPassedDryRun reports whether dry runs of this have gone well lately.
-func (m *LaunchCache) hasPassedDryRun(rehearsal string, now time.Time) bool {
-	return m != nil && m.isRecent(m.dryRuns, rehearsal, now, dryRunTTL)
+// hasPassedDryRun reports whether these dry runs succeeded within dryRunTTL.
+func (m *LaunchCache) hasPassedDryRun(key string, now time.Time) bool {
+	return m != nil && m.isRecent(m.dryRuns, key, now, dryRunTTL)
 }
 
-func (m *LaunchCache) isRecent(notes map[string]time.Time, name string, now time.Time, age time.Duration) bool {
+func (m *LaunchCache) isRecent(times map[string]time.Time, key string, now time.Time, age time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, ok := notes[name]
+	at, ok := times[key]
 	return ok && now.Sub(at) < age
 }
 
-// storeTemplate notes a template that is there and about to be launched by.
+// storeTemplate records that the template exists and is about to be used.
 func (m *LaunchCache) storeTemplate(template string, now time.Time) {
 	if m != nil {
 		m.storeTime(template, now, m.templates, m.used)
 	}
 }
 
-// storeDryRun notes dry runs that went well.
-func (m *LaunchCache) storeDryRun(rehearsal string, now time.Time) {
+// storeDryRun records that these dry runs succeeded.
+func (m *LaunchCache) storeDryRun(key string, now time.Time) {
 	if m != nil {
-		m.storeTime(rehearsal, now, m.dryRuns)
+		m.storeTime(key, now, m.dryRuns)
 	}
 }
 
-func (m *LaunchCache) storeTime(name string, now time.Time, in ...map[string]time.Time) {
+func (m *LaunchCache) storeTime(key string, now time.Time, maps ...map[string]time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, notes := range in {
-		notes[name] = now
-		for other, at := range notes {
+	for _, times := range maps {
+		times[key] = now
+		for other, at := range times {
 			if now.Sub(at) > TemplateAge {
-				delete(notes, other)
+				delete(times, other)
 			}
 		}
 	}
 }
 
-// forgetTemplate forgets that a template was there.
+// forgetTemplate removes a template that may no longer exist.
 func (m *LaunchCache) forgetTemplate(template string) {
 	if m == nil {
 		return

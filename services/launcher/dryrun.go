@@ -15,10 +15,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// validateNodeClass makes the dry runs of a node class. It gives what they refused,
-// nil when nothing; an error says that EC2 did not answer definitely. As upstream
-// does, it makes the template in earnest, for a dry run must name one; it is swept
-// like any other.
+// validateNodeClass makes the dry runs of a node class. It returns what EC2 refused, or
+// nil; an error means that EC2 gave no definite answer. Like Karpenter, it creates the
+// launch template for real, because the dry runs of launches must name one. The template
+// is deleted by age like any other.
 func (s Service) validateNodeClass(ctx context.Context, b event.NodeClassEnsure) (*event.Problem, error) {
 	var class karpenter.EC2NodeClass
 	if err := json.Unmarshal(b.Class, &class); err != nil {
@@ -28,56 +28,55 @@ func (s Service) validateNodeClass(ctx context.Context, b event.NodeClassEnsure)
 		class.Name = b.Name
 	}
 	if class.Status.InstanceProfile == "" {
-		// The profile that was just ensured need not be in the status yet.
+		// The status may not have the profile that was just created.
 		class.Status.InstanceProfile = b.Profile
 	}
-	script, err := dryrun.BuildRequests(&class, s.Cluster.Name, b.Tenancy)
+	requests, err := dryrun.BuildRequests(&class, s.Cluster.Name, b.Tenancy)
 	if err != nil {
 		return dryRunProblem(event.DependenciesNotReady, "", err)
 	}
-	// By what is tried and not by the object, whose conditions change all the time.
-	text, err := json.Marshal(script)
+	// The cache key has the requests and not the object, because its conditions change often.
+	text, err := json.Marshal(requests)
 	if err != nil {
-		return nil, fault.E("naming a rehearsal", fault.Bug, err)
+		return nil, fault.E("encoding the dry runs of EC2NodeClass "+b.Name, fault.Bug, err)
 	}
-	known := b.UID + "/" + string(event.DigestOf(text))
-	if s.Cache.hasPassedDryRun(known, s.Now()) {
+	key := b.UID + "/" + string(event.DigestOf(text))
+	if s.Cache.hasPassedDryRun(key, s.Now()) {
 		return nil, nil
 	}
-	problem, err := s.performDryRuns(ctx, script)
+	problem, err := s.performDryRuns(ctx, requests)
 	if problem == nil && err == nil {
-		s.Cache.storeDryRun(known, s.Now())
+		s.Cache.storeDryRun(key, s.Now())
 	}
 	return addTagHint(problem, class.Spec.Tags), err
 }
 
-// addTagHint adds what may be behind a refusal that names no cause: IAM says that
-// something was denied, and not which condition did it. A stack that lists the keys
-// which spec.tags may have (nodeTags) denies every other.
+// addTagHint adds a possible cause to a denied dry run: IAM does not name the condition
+// that failed, and a stack with nodeTags denies other keys of spec.tags.
 func addTagHint(problem *event.Problem, tags map[string]string) *event.Problem {
 	if problem == nil || problem.Reason == event.DependenciesNotReady || len(tags) == 0 {
 		return problem
 	}
-	problem.Message += "; if the stack of the cluster lists nodeTags, see whether it has each key of spec.tags: " + strings.Join(slices.Sorted(maps.Keys(tags)), ", ")
+	problem.Message += "; if the cluster's stack sets nodeTags, check that it lists each key of spec.tags: " + strings.Join(slices.Sorted(maps.Keys(tags)), ", ")
 	return problem
 }
 
-// performDryRuns tries one call after the other, for each needs what the one before
-// would make.
-func (s Service) performDryRuns(ctx context.Context, script dryrun.Requests) (*event.Problem, error) {
+// performDryRuns makes the calls in their order and stops at the first refusal. One
+// successful run is enough.
+func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (*event.Problem, error) {
 	const template, fleet, run = "ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"
-	err := s.DryRun.TryTemplate(ctx, script.Template)
+	err := s.DryRun.TryTemplate(ctx, requests.Template)
 	if err == nil {
-		err = s.EC2.EnsureTemplate(ctx, script.Template)
+		err = s.EC2.EnsureTemplate(ctx, requests.Template)
 	}
 	if err != nil {
 		return dryRunProblem(event.CreateLaunchTemplateAuthCheckFailed, template, err)
 	}
-	if err := s.DryRun.TryFleet(ctx, script.Fleet); err != nil {
+	if err := s.DryRun.TryFleet(ctx, requests.Fleet); err != nil {
 		return dryRunProblem(event.CreateFleetAuthCheckFailed, fleet, err)
 	}
 	var first error
-	for _, request := range script.Runs {
+	for _, request := range requests.Runs {
 		err := s.DryRun.TryRun(ctx, request)
 		if err == nil {
 			return nil, nil
@@ -89,8 +88,8 @@ func (s Service) performDryRuns(ctx context.Context, script dryrun.Requests) (*e
 	return dryRunProblem(event.RunInstancesAuthCheckFailed, run, first)
 }
 
-// dryRunProblem tells a refusal from what may pass. Denial has upstream's reason; that
-// something does not exist, or does not fit, is said in EC2's words.
+// dryRunProblem turns a definite refusal into a condition of the class, with
+// Karpenter's reason if EC2 denied the call. It returns other errors unchanged.
 func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 	problem := &event.Problem{Condition: karpenter.ConditionTypeValidationSucceeded, Reason: reason, Message: err.Error()}
 	switch {
@@ -104,13 +103,14 @@ func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 	return problem, nil
 }
 
-// isPropagating reports whether EC2 does not know yet what was made a moment ago.
+// isPropagating reports whether EC2 does not see the launch template or the instance
+// profile that was just created.
 func isPropagating(err error) bool {
 	code := cloud.Code(err)
 	return code == codeTemplateNotFound || code == "InvalidParameterValue" && strings.Contains(innermostText(err), "iamInstanceProfile")
 }
 
-// innermostText is the innermost text, which is AWS's own.
+// innermostText is the text of the innermost error, which is AWS's own.
 func innermostText(err error) string {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next

@@ -48,7 +48,7 @@ func TestDryRuns(t *testing.T) {
 		{"no right to make fleets", nil, func(s *fixture) { s.Deny(memcloud.CreateFleet) }, "CreateFleetAuthCheckFailed", "isn't authorized to call ec2:CreateFleet", false},
 		{"no right to run instances", nil, func(s *fixture) { s.Deny(memcloud.RunInstances) }, "RunInstancesAuthCheckFailed", "isn't authorized to call ec2:RunInstances", false},
 		{"a right that a tag may be the end of", func(c *karpenter.EC2NodeClass) { c.Spec.Tags["cost-center"] = "7" }, func(s *fixture) { s.Deny(memcloud.CreateFleet) },
-			"CreateFleetAuthCheckFailed", "nodeTags, see whether it has each key of spec.tags: cost-center, team", false},
+			"CreateFleetAuthCheckFailed", "nodeTags, check that it lists each key of spec.tags: cost-center, team", false},
 		{"allowed in one subnet of two", nil, func(s *fixture) {
 			s.Refuse(memcloud.RunInstances, fault.Denied, "UnauthorizedOperation", "not in this subnet")
 		}, "", "", false},

@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// profileRetention is how long a profile outlives the role that it was for, so
-	// that no launch under way misses it.
+	// profileRetention is how long a profile is kept after the class changed its role,
+	// so that launches in flight still find it.
 	profileRetention = time.Hour
-	// supersededTag is since when a profile is of no use, or empty.
+	// supersededTag holds the time at which the profile was first seen unused; it is
+	// empty on a profile in use.
 	supersededTag = "joist.sh/superseded"
-	// regionTag is demanded by the IAM policies of this ecosystem.
+	// regionTag is required by the usual IAM policies.
 	regionTag = "topology.kubernetes.io/region"
 )
 
-// ensureProfile makes sure of the class's instance profile, and removes those that
-// earlier roles of the class had.
+// ensureProfile creates or updates the class's instance profile and deletes the unused
+// profiles of its former roles.
 func (s Service) ensureProfile(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
@@ -43,14 +44,15 @@ func (s Service) ensureProfile(ctx context.Context, b event.NodeClassEnsure) err
 		return err
 	}
 	if _, err := s.retireProfiles(ctx, b); err != nil {
-		// What is left over costs nothing and is looked at again.
+		// Remaining profiles cost nothing; the next message retries.
 		host.Say(ctx, "profile_sweep", err.Error())
 	}
 	return nil
 }
 
-// checkProfile refuses to make what the seeds' policies deny, and
-// what would not be this cluster's: a profile hands out rights.
+// checkProfile returns fault.Poison for a profile without the tags and the path of this
+// cluster and class, because a profile grants permissions. It returns fault.Denied if
+// the launcher has no permissions for IAM.
 func (s Service) checkProfile(b event.NodeClassEnsure) error {
 	op := "checking instance profile " + b.Profile
 	key, value := s.ownerTag()
@@ -61,23 +63,23 @@ func (s Service) checkProfile(b event.NodeClassEnsure) error {
 		}
 	}
 	if path := profilePath(b.Tags[regionTag], s.Cluster.Name, b.UID); b.Path != path {
-		return fault.F(op, fault.Poison, "its path is %q and not %q", b.Path, path)
+		return fault.F(op, fault.Poison, "the path is %q instead of %q", b.Path, path)
 	}
 	if s.Profiles == nil {
-		return fault.E(op, fault.Denied, errors.New("this launcher may not write IAM")).
-			WithHint("set spec.instanceProfile on EC2NodeClass %s, or give the launcher the iam actions", b.Name)
+		return fault.E(op, fault.Denied, errors.New("this launcher has no permissions for IAM")).
+			WithHint("set spec.instanceProfile on EC2NodeClass %s, or grant the iam actions to the launcher", b.Name)
 	}
 	return nil
 }
 
-// profilePath is upstream's, so that what Karpenter made for the class is
-// found there too.
+// profilePath is the same path as Karpenter's, so that profiles which Karpenter created
+// for the class are found.
 func profilePath(region, cluster, class string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
 }
 
-// getOwnProfile reads a profile and refuses one that somebody else has made, or that
-// was made for another class.
+// getOwnProfile returns a profile. The error is fault.Foreign if the profile belongs to
+// another owner or class, and fault.Missing if it does not exist.
 func (s Service) getOwnProfile(ctx context.Context, b event.NodeClassEnsure, name string) (cloud.Profile, error) {
 	have, err := s.Profiles.Profile(ctx, name)
 	if err != nil {
@@ -86,19 +88,19 @@ func (s Service) getOwnProfile(ctx context.Context, b event.NodeClassEnsure, nam
 	key, value := s.ownerTag()
 	if have.Tags[key] != value {
 		s.addCount(ForeignSkipped, 1, "profile")
-		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not carry %s=%s", key, value).
+		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not have the tag %s=%s", key, value).
 			WithHint("delete or rename it, or name it in spec.instanceProfile")
 	}
 	if have.Path != b.Path {
 		s.addCount(ForeignSkipped, 1, "profile")
-		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q and not %q", have.Path, b.Path).
-			WithHint("delete it if it is of no use; it was made for something else than EC2NodeClass %s", b.Name)
+		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q instead of %q", have.Path, b.Path).
+			WithHint("it was not created for EC2NodeClass %s; delete it if it is unused", b.Name)
 	}
 	return have, nil
 }
 
-// deleteProfiles removes every profile that was made for the class. One that cannot
-// be removed does not keep the others.
+// deleteProfiles deletes all profiles that were created for the class. It continues
+// after a profile that cannot be deleted.
 func (s Service) deleteProfiles(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
@@ -123,9 +125,9 @@ func (s Service) deleteProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	return errors.Join(failures...)
 }
 
-// listOtherProfiles names the class's profiles beside the one that it runs with now.
-// Where they may not be listed, only the one that the class remembers is
-// known.
+// listOtherProfiles names the class's profiles except its current one. Without
+// permission to list profiles it returns only the former profile that the class has in
+// its status.
 func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
 	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
 	if err != nil && !fault.Is(err, fault.Denied) {
@@ -146,11 +148,11 @@ func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure)
 	return slices.DeleteFunc(names, func(name string) bool { return name == b.Profile }), nil
 }
 
-// retireProfiles removes the class's other profiles, and reports whether some are
-// left. Each is marked when it is first seen out of use, and removed an hour later
-// when no instance runs with it: the mark is on the profile because nothing else
-// remembers.
-func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (left bool, err error) {
+// retireProfiles deletes the class's other profiles and reports whether some remain.
+// It tags a profile when it first sees it unused, and deletes it an hour later if no
+// instance has it. The time is a tag of the profile, because the launcher has no other
+// persistent state.
+func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (remaining bool, err error) {
 	if err := s.checkProfile(b); err != nil {
 		return true, err
 	}
@@ -160,24 +162,24 @@ func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (l
 	}
 	var failures []error
 	for _, name := range names {
-		gone, err := s.retireProfile(ctx, b, name)
+		deleted, err := s.retireProfile(ctx, b, name)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			failures = append(failures, fmt.Errorf("retiring instance profile %s: %w", name, err))
 		}
-		left = left || !gone && err == nil
+		remaining = remaining || !deleted && err == nil
 	}
-	return left, errors.Join(failures...)
+	return remaining, errors.Join(failures...)
 }
 
-// retireProfile brings one profile nearer to its end, and reports whether it got there.
-func (s Service) retireProfile(ctx context.Context, b event.NodeClassEnsure, name string) (gone bool, err error) {
+// retireProfile tags one unused profile or deletes it, and reports whether it deleted it.
+func (s Service) retireProfile(ctx context.Context, b event.NodeClassEnsure, name string) (deleted bool, err error) {
 	have, err := s.getOwnProfile(ctx, b, name)
 	if err != nil {
 		return false, err
 	}
 	since, err := time.Parse(time.RFC3339, have.Tags[supersededTag])
 	if err != nil {
-		// Policies demand the others beside every tag that is set.
+		// The usual IAM policies require the cluster's tags in each request that sets a tag.
 		tags := maps.Clone(b.Tags)
 		tags[supersededTag] = s.Now().UTC().Format(time.RFC3339)
 		return false, s.Profiles.TagProfile(ctx, name, tags)
@@ -185,27 +187,22 @@ func (s Service) retireProfile(ctx context.Context, b event.NodeClassEnsure, nam
 	if s.Now().Sub(since) < profileRetention {
 		return false, nil
 	}
-	used, err := s.isProfileInUse(ctx, name)
-	if err != nil || used {
+	inUse, err := s.isProfileInUse(ctx, name)
+	if err != nil || inUse {
 		return false, err
 	}
 	err = s.Profiles.DeleteProfile(ctx, name)
 	return err == nil, err
 }
 
-// isProfileInUse reports whether an instance of the cluster has the profile: without it
-// the node would lose its rights.
+// isProfileInUse reports whether an instance of the cluster has the profile. Without
+// the profile the node would lose its permissions.
 func (s Service) isProfileInUse(ctx context.Context, name string) (bool, error) {
 	key, value := s.ownerTag()
 	alive := []cloud.State{cloud.Pending, cloud.Running, cloud.Stopping, cloud.Stopped, cloud.ShuttingDown}
-	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{key: value}, States: alive})
+	instances, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{key: value}, States: alive})
 	if err != nil {
 		return false, fmt.Errorf("looking for instances with instance profile %s: %w", name, err)
 	}
-	for _, i := range found {
-		if i.Profile == name {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(instances, func(i cloud.Instance) bool { return i.Profile == name }), nil
 }

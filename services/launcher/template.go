@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// codeTemplateNotFound is EC2's code for a launch template that it does not know.
+// codeTemplateNotFound is EC2's error code for an unknown launch template.
 const codeTemplateNotFound = "InvalidLaunchTemplateName.NotFoundException"
 
-// ensureTemplates makes the intent's templates, but for those that were there a
-// moment ago.
+// ensureTemplates creates the intent's launch templates, except for those that the cache
+// has.
 func (s Service) ensureTemplates(ctx context.Context, intent launchspec.Intent) error {
 	for _, template := range intent.Templates {
 		now := s.Now()
@@ -29,17 +29,16 @@ func (s Service) ensureTemplates(ctx context.Context, intent launchspec.Intent) 
 	return nil
 }
 
-// forgetTemplates lets the intent's templates be made anew.
+// forgetTemplates removes the intent's templates from the cache.
 func (s Service) forgetTemplates(intent launchspec.Intent) {
 	for _, template := range intent.Templates {
 		s.Cache.forgetTemplate(template.Name)
 	}
 }
 
-// handleTick deletes the cluster's launch templates that are past their age and that
-// nobody here launched by since. A template is made again by the next
-// intent that names it, so deleting one too early costs two calls and never a
-// launch.
+// handleTick deletes the cluster's launch templates that are older than TemplateAge and
+// that this process has not used since. The next intent that names a deleted template
+// creates it again, so an early deletion costs two calls and never a launch.
 func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick) error {
 	if b.Want != event.WantTemplates {
 		return nil
@@ -54,9 +53,9 @@ func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick)
 	})
 }
 
-// deleteTemplates deletes the templates with the tags that are old. One that fails does not
-// keep the others.
-func (s Service) deleteTemplates(ctx context.Context, tags map[string]string, old func(cloud.TemplateInfo) bool) error {
+// deleteTemplates deletes the templates with the tags that isExpired selects. It
+// continues after a template that cannot be deleted.
+func (s Service) deleteTemplates(ctx context.Context, tags map[string]string, isExpired func(cloud.TemplateInfo) bool) error {
 	templates, err := s.EC2.Templates(ctx, tags)
 	if err != nil {
 		return fmt.Errorf("listing launch templates: %w", err)
@@ -64,7 +63,7 @@ func (s Service) deleteTemplates(ctx context.Context, tags map[string]string, ol
 	var failures []error
 	deleted := 0
 	for _, template := range templates {
-		if !old(template) {
+		if !isExpired(template) {
 			continue
 		}
 		s.Cache.forgetTemplate(template.Name)

@@ -23,19 +23,19 @@ import (
 func main() {
 	startup.Function(startup.Service{
 		Name:     "interruption",
-		Purpose:  "joist-interruption reads what AWS is about to take away.",
+		Purpose:  "joist-interruption receives AWS's interruption events and publishes those about the cluster's instances.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Interruptions},
 	}, (&wiring{}).newHandler, lambda.Serve)
 }
 
-// metrics are what the service's counts are called.
+// metrics has the metric of each counter.
 var metrics = map[interruption.NoticeCounter]telemetry.Metric{
 	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.QueueDuration: telemetry.Heard,
 }
 
-// wiring wires the service of each cluster. EC2's rates are the account's, so one limit is
-// for all clusters that the process serves.
+// wiring builds the service of each cluster. EC2's request limits apply to the account, so
+// the clusters of a process share one limiter.
 type wiring struct{ limiter *rate.Limiter }
 
 func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
@@ -43,7 +43,7 @@ func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
 		w.limiter = rate.NewLimiter(describesPerSecond, describesBurst)
 	}
 	ec2 := ec2cloud.New(p.AWS)
-	// One service for all handlers, for they share its memory and its calls.
+	// All handlers share one service, because they share its cache and its calls.
 	service := &interruption.Service{
 		EC2: limitedEC2{ec2, w.limiter}, Statuses: ec2,
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
@@ -52,34 +52,33 @@ func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
 	if p.Traces {
 		service.Span = p.Telemetry.Span
 	}
-	p.Telemetry.Also = interruption.CountLines(func(what interruption.NoticeCounter, value float64, labels ...string) {
-		p.Telemetry.Count(metrics[what], value, labels...)
+	p.Telemetry.Also = interruption.CountLines(func(counter interruption.NoticeCounter, value float64, labels ...string) {
+		p.Telemetry.Count(metrics[counter], value, labels...)
 	})
 	options := interruption.Options()
 	options.Batch = p.Telemetry.Batch(service.Batch)
 	return service.Handle, options
 }
 
-// EC2 allows an account 20 reads a second, and others read as well. A call
-// carries up to 200 instances, so this is enough for thousands a second.
+// EC2 allows 20 read calls a second in an account, which other clients share. Each call
+// describes up to 200 instances, so these limits suffice for thousands a second.
 const (
 	describesPerSecond = 10
 	describesBurst     = 20
-	// throttlePenalty is how many calls of the future are given up for one that EC2
-	// refused.
+	// throttlePenalty is how many future calls are skipped after EC2 throttled one.
 	throttlePenalty = 10
 )
 
-// limitedEC2 keeps below EC2's rate.
+// limitedEC2 limits the rate of calls to EC2.
 type limitedEC2 struct {
 	cloud.Instances
 	limiter *rate.Limiter
 }
 
-// DescribeInstances waits for its turn.
+// DescribeInstances waits until the limit allows the call.
 func (p limitedEC2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
 	if err := p.limiter.Wait(ctx); err != nil {
-		return nil, fault.E("waiting to ask EC2", fault.Throttled, err)
+		return nil, fault.E("waiting for EC2's request limit", fault.Throttled, err)
 	}
 	found, err := p.Instances.DescribeInstances(ctx, filter)
 	if fault.Is(err, fault.Throttled) {

@@ -5,7 +5,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The known names of a detail.
+// The known fields of a detail.
 const (
 	detailInstanceID = iota
 	detailAction
@@ -22,27 +22,26 @@ var detailNames = [detailSize]string{
 	"instance-id", "instance-action", "instance-termination-time", "state", "service", "eventTypeCategory", "eventTypeCode", "affectedEntities",
 }
 
-// eventReader is an event of a known kind on its way to a notice.
+// eventReader decodes an event of a known kind.
 type eventReader struct {
 	header  *header
 	strings *stringCache
 	kind    *kind
-	// detail has the values of the known names as they are written, nil for one
-	// that is missing.
+	// detail has the raw values of the known fields; nil for a missing one.
 	detail [detailSize][]byte
-	// account and region are the event's own, where they can be read.
+	// account and region are the event's own; nil if they are invalid.
 	account, region []byte
 }
 
-// readDetail reads the detail, if it is an object.
+// readDetail checks the version and reads the detail if it is an object.
 func (r *eventReader) readDetail() error {
-	written := r.header[headerVersion]
-	if said := stringValue(written); len(said) > 0 && string(said) != "0" || isNumber(written) && string(written) != "0" {
-		return r.poisonError("version is %s, and this service knows 0", truncateText(string(written)))
+	version := r.header[headerVersion]
+	if text := stringValue(version); len(text) > 0 && string(text) != "0" || isNumber(version) && string(version) != "0" {
+		return r.poisonError("version is %s, and this service supports only 0", truncateText(string(version)))
 	}
 	if value := r.header[headerDetail]; len(value) > 0 && value[0] == '{' {
-		var room [12]event.Member
-		members, err := event.Members(value, room[:0])
+		var buffer [12]event.Member
+		members, err := event.Members(value, buffer[:0])
 		if err != nil {
 			return err
 		}
@@ -55,16 +54,16 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// text is the text of a field of the detail, or nothing.
+// text is the string value of a field of the detail, or nil.
 func (r *eventReader) text(field int) []byte { return stringValue(r.detail[field]) }
 
-// internedText is such a text as a string: one of few, if AWS wrote it.
+// internedText is text as an interned string.
 func (r *eventReader) internedText(field int) string { return r.strings.intern(r.text(field)) }
 
-// requiredText is the text of a field without which nothing can be done.
+// requiredText is text; it returns fault.Poison if the field is missing or empty.
 func (r *eventReader) requiredText(field int) ([]byte, error) {
-	if said := r.text(field); len(said) > 0 {
-		return said, nil
+	if text := r.text(field); len(text) > 0 {
+		return text, nil
 	}
 	return nil, r.poisonError("the detail has no %s", detailNames[field])
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// collectFields puts the values of the known names at their places. AWS does not write a
-// known name twice, and which of the two would count is a matter of taste.
+// collectFields sets values to those of the known names. The error is fault.Poison if an
+// object has a known name twice: AWS does not do that, and decoders differ in which they use.
 func collectFields(values [][]byte, known []string, members []event.Member) error {
 	for i := range members {
 		at := fieldIndex(known, members[i].Name)
@@ -18,14 +18,14 @@ func collectFields(values [][]byte, known []string, members []event.Member) erro
 			continue
 		}
 		if values[at] != nil {
-			return fault.F("reading an event", fault.Poison, "%s stands twice in one object", known[at])
+			return fault.F("reading an event", fault.Poison, "an object has the field %s twice", known[at])
 		}
 		values[at] = members[i].Value
 	}
 	return nil
 }
 
-// fieldIndex is where a name stands among the known ones, or -1.
+// fieldIndex is the index of a name among the known ones, in any case, or -1.
 func fieldIndex(known []string, written []byte) int {
 	for i, name := range known {
 		if len(written) == len(name) && (string(written) == name || equalFold(written, name)) {
@@ -35,7 +35,7 @@ func fieldIndex(known []string, written []byte) int {
 	return -1
 }
 
-// equalFold compares names of one length without regard to the case of ASCII letters.
+// equalFold compares names of equal length without regard to the case of ASCII characters.
 func equalFold(written []byte, name string) bool {
 	for i, c := range written {
 		if lowerASCII(c) != lowerASCII(name[i]) {
@@ -52,8 +52,8 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// stringValue is what a JSON string says, or nothing for a value that is none. It is a
-// part of the message where that has no escapes.
+// stringValue is the content of a JSON string, or nil for another value. Without escapes it
+// is a part of the message.
 func stringValue(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' {
 		return nil
@@ -63,14 +63,15 @@ func stringValue(value []byte) []byte {
 		return inner
 	}
 	var unescaped string
-	// It was read before, so this cannot fail.
+	// This cannot fail: the message was validated before.
 	_ = json.Unmarshal(value, &unescaped)
 	return []byte(unescaped)
 }
 
-// maxTextBytes bounds foreign text in errors and details, in bytes.
+// maxTextBytes limits foreign text in errors and details.
 const maxTextBytes = 128
 
+// truncateText cuts a text after at most maxTextBytes bytes, at the start of a character.
 func truncateText(text string) string {
 	if len(text) <= maxTextBytes {
 		return text

@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The known names of an event's outermost object.
+// The known fields of an event's outermost object.
 const (
 	headerVersion = iota
 	headerID
@@ -17,8 +17,8 @@ const (
 	headerTime
 	headerResources
 	headerDetail
-	headerSpecVersion // of an envelope of ours
-	headerTopic       // of SNS
+	headerSpecVersion // of Joist's envelopes
+	headerTopic       // of SNS notifications
 	headerSize
 )
 
@@ -26,38 +26,38 @@ var headerNames = [headerSize]string{
 	"version", "id", "source", "detail-type", "account", "region", "time", "resources", "detail", "specversion", "TopicArn",
 }
 
-// header is the part of an event of EventBridge that all kinds share: the values
-// of the known names as they are written, nil for one that is missing.
+// header has the raw values of the fields that all EventBridge events share; nil for a
+// missing one.
 type header [headerSize][]byte
 
-// bytes is the text of a field, or nothing if it has none.
+// bytes is the string value of a field, or nil if it is not a string.
 func (h *header) bytes(field int) []byte { return stringValue(h[field]) }
 
-// text is bytes as a string of its own.
+// text is a copy of bytes.
 func (h *header) text(field int) string { return string(h.bytes(field)) }
 
-// kind finds the event's kind, or nil.
+// kind is the kind of the event, or nil.
 func (h *header) kind() *kind {
-	from, typ := h.bytes(headerSource), h.bytes(headerDetailType)
+	source, detailType := h.bytes(headerSource), h.bytes(headerDetailType)
 	for i := range kinds {
-		if kinds[i].source == string(from) && kinds[i].detailType == string(typ) {
+		if kinds[i].source == string(source) && kinds[i].detailType == string(detailType) {
 			return &kinds[i]
 		}
 	}
 	return nil
 }
 
-// unknownKindError is the verdict on an event of no known kind. One that differs from a
-// known kind by the case of its letters is not one that nobody wanted.
+// unknownKindError is fault.Foreign for an event of an unknown kind. It is fault.Poison if
+// the kind differs from a known one only in case: the event could matter.
 func (h *header) unknownKindError() error {
-	from, typ := h.text(headerSource), h.text(headerDetailType)
+	source, detailType := h.text(headerSource), h.text(headerDetailType)
 	for _, k := range kinds {
-		if strings.EqualFold(k.source, from) && strings.EqualFold(k.detailType, typ) {
-			return fault.F("reading an event", fault.Poison, "%q of %q is spelled %q of %q by AWS", typ, from, k.detailType, k.source)
+		if strings.EqualFold(k.source, source) && strings.EqualFold(k.detailType, detailType) {
+			return fault.F("reading an event", fault.Poison, "%q of %q differs in case from AWS's %q of %q", detailType, source, k.detailType, k.source)
 		}
 	}
-	return fault.F("reading an event", fault.Foreign, "nobody here listens to %q of %q", truncateText(typ), truncateText(from)).
-		WithHint("narrow the rule that sends it, if there are many")
+	return fault.F("reading an event", fault.Foreign, "interruption does not handle %q of %q", truncateText(detailType), truncateText(source)).
+		WithHint("if there are many, narrow the rule that sends it")
 }
 
 const (
@@ -65,30 +65,30 @@ const (
 	maxRegionBytes = 32
 )
 
-// account is the event's account, or nothing if that cannot be read.
+// account is the event's account, or nil if it is invalid.
 func (h *header) account() []byte {
-	written := h.bytes(headerAccount)
-	if len(written) != accountDigits {
+	value := h.bytes(headerAccount)
+	if len(value) != accountDigits {
 		return nil
 	}
-	for _, c := range written {
+	for _, c := range value {
 		if c < '0' || c > '9' {
 			return nil
 		}
 	}
-	return written
+	return value
 }
 
-// region is the event's region, or nothing if that cannot be read.
+// region is the event's region, or nil if it is invalid.
 func (h *header) region() []byte {
-	written := h.bytes(headerRegion)
-	if len(written) > maxRegionBytes {
+	value := h.bytes(headerRegion)
+	if len(value) > maxRegionBytes {
 		return nil
 	}
-	for _, c := range written {
+	for _, c := range value {
 		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
 			return nil
 		}
 	}
-	return written
+	return value
 }

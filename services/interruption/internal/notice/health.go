@@ -11,12 +11,12 @@ const (
 	healthCategory = "scheduledChange"
 )
 
-// readScheduledChange reads AWS Health's word of planned maintenance. It has
-// no deadline: the time that it names is when work may begin, often days ahead,
-// and the drain must not wait for it.
+// readScheduledChange decodes an AWS Health event about planned maintenance. It sets no
+// deadline: the event's time is when the maintenance may begin, often days later, and the
+// drain must not wait for it.
 func readScheduledChange(r *eventReader, n *Notice) error {
-	var room [4][]byte
-	listed, err := r.resourceInstances(room[:0])
+	var buffer [4][]byte
+	listed, err := r.resourceInstances(buffer[:0])
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func readScheduledChange(r *eventReader, n *Notice) error {
 		return err
 	}
 	if len(n.Instances) == 0 {
-		// An event goes on over pages, and its resources may be of all of them; so
-		// they count only where the page names nobody.
+		// A Health event may have several pages, and its resources may be those of all
+		// pages, so they count only if this page names no instance.
 		n.Instances = appendUnique(n.Instances, listed)
 	}
 	switch value := r.detail[detailAffected]; {
@@ -42,34 +42,36 @@ func readScheduledChange(r *eventReader, n *Notice) error {
 	}
 }
 
-// checkScheduled makes sure that the event is of EC2, and of something to come.
+// checkScheduled returns fault.Foreign for an event of another service or category than
+// EC2's scheduled changes.
 func (r *eventReader) checkScheduled() error {
-	of, err := r.requiredText(detailService)
+	service, err := r.requiredText(detailService)
 	if err != nil {
 		return err
 	}
-	what, err := r.requiredText(detailCategory)
+	category, err := r.requiredText(detailCategory)
 	switch {
 	case err != nil:
 		return err
-	case differsInCase(of, healthService) || differsInCase(what, healthCategory):
-		return r.poisonError("%q of %q is spelled %q of %q by AWS", truncateText(string(what)), truncateText(string(of)), healthCategory, healthService)
-	case string(of) != healthService || string(what) != healthCategory:
-		return r.foreignError("it is a %q of %q", truncateText(string(what)), truncateText(string(of)))
+	case differsInCase(service, healthService) || differsInCase(category, healthCategory):
+		return r.poisonError("%q of %q differs in case from AWS's %q of %q", truncateText(string(category)), truncateText(string(service)), healthCategory, healthService)
+	case string(service) != healthService || string(category) != healthCategory:
+		return r.foreignError("it is a %q of %q", truncateText(string(category)), truncateText(string(service)))
 	default:
 		return nil
 	}
 }
 
-// affectedInstances appends the instances that the detail names, by id or ARN.
+// affectedInstances appends the instances among the affected entities, which are ids or
+// ARNs.
 func (r *eventReader) affectedInstances(into []string) ([]string, error) {
 	var elements, names [4][]byte
 	found := names[:0]
 	for _, element := range event.Elements(r.detail[detailAffected], elements[:0]) {
-		var room [6]event.Member
-		members, err := event.Members(element, room[:0])
+		var buffer [6]event.Member
+		members, err := event.Members(element, buffer[:0])
 		if err != nil {
-			continue // It is no object.
+			continue // The element is not an object.
 		}
 		var value [1][]byte
 		if err := collectFields(value[:], entityNames[:], members); err != nil {
@@ -82,13 +84,13 @@ func (r *eventReader) affectedInstances(into []string) ([]string, error) {
 	return appendUnique(into, found), nil
 }
 
-// entityNames are the known names of an entity.
+// entityNames are the known fields of an entity.
 var entityNames = [...]string{"entityValue"}
 
-// linearSearchLimit is up to how many ids are told apart by comparing each with each.
+// linearSearchLimit is the number of ids above which appendUnique uses a map.
 const linearSearchLimit = 8
 
-// appendUnique appends ids, and none twice.
+// appendUnique appends the ids that the list does not have.
 func appendUnique(into []string, ids [][]byte) []string {
 	var seen map[string]bool
 	if len(ids) > linearSearchLimit {
@@ -98,9 +100,9 @@ func appendUnique(into []string, ids [][]byte) []string {
 		if seen[string(id)] || seen == nil && slices.Contains(into, string(id)) {
 			continue
 		}
-		said := string(id)
-		if into = append(into, said); seen != nil {
-			seen[said] = true
+		text := string(id)
+		if into = append(into, text); seen != nil {
+			seen[text] = true
 		}
 	}
 	return into

@@ -1,14 +1,11 @@
-// Package notice reads AWS's own events: what is about to be taken away, from
-// which instances, and by when.
+// Package notice decodes AWS's interruption events: which instances will be interrupted,
+// why, and by when.
 //
-// The idea is a table: source and detail-type name a kind, and there is one small
-// file for each kind of event. Reading is total. Whatever the bytes are, the result is a
-// notice, or an error that says what to do with the message: fault.Foreign for
-// an event of EventBridge that is of no interest to us, fault.Poison for what is
-// no event, or contradicts itself. A field that is not needed to act is never a
-// reason to refuse: where it cannot be read it is as if it were not there. The
-// rules in full are in the service's README. Whose the instances are is not
-// known here.
+// Source and detail-type select a kind, and each kind has a file. Any message becomes a
+// notice or an error: fault.Foreign for an EventBridge event that is of no interest, and
+// fault.Poison for a message that is not an event or contradicts itself. A field that is
+// not needed is ignored if it cannot be decoded. The service's README lists the rules.
+// This package does not know the owners of instances.
 package notice
 
 import (
@@ -21,21 +18,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Notice is what one event says.
+// Notice has the content of one event.
 type Notice struct {
 	Kind event.NoticeKind
-	// EventID is AWS's own id of the event, for people; it may be empty.
+	// EventID is AWS's id of the event, for people; it may be empty.
 	EventID string
-	// Instances are the ids of whom it speaks, at least one, each once.
+	// Instances are the ids of the affected instances: at least one, and unique.
 	Instances []string
-	// Noticed is when AWS said so, and never later than the queue took it.
+	// Noticed is the time of the event, at most the time at which the queue received it.
 	Noticed time.Time
-	// Deadline is absolute; zero when AWS names none that binds.
+	// Deadline is absolute; zero if AWS gives no binding one.
 	Deadline time.Time
 	Detail   string
 	// State is set for a state change.
 	State cloud.State
-	// Account and Region are where it happened; empty where it does not say.
+	// Account and Region are the origin of the event; empty if it has none.
 	Account, Region string
 }
 
@@ -47,8 +44,7 @@ type kind struct {
 
 const ec2 = "aws.ec2"
 
-// kinds are those that matter. The documentation has two names for
-// the last, and both are taken.
+// kinds are the kinds that are handled. AWS's documentation has two names for the last one.
 var kinds = []kind{
 	{ec2, "EC2 Instance State-change Notification", event.StateChange},
 	{ec2, "EC2 Spot Instance Interruption Warning", event.SpotInterruption},
@@ -58,7 +54,7 @@ var kinds = []kind{
 	{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning", event.ReservationInterruption},
 }
 
-// Kinds are the kinds of notice that an event can become.
+// Kinds returns all kinds of notices.
 func Kinds() []event.NoticeKind {
 	var all []event.NoticeKind
 	for _, k := range kinds {
@@ -69,22 +65,22 @@ func Kinds() []event.NoticeKind {
 	return all
 }
 
-// Document is one message of the queue, of which the outermost object has been
-// read. Who reads one after the other uses it again.
+// Document decodes one message at a time. It can be reused.
 type Document struct {
 	header  header
 	strings stringCache
 }
 
-// byteOrderMark may stand before a text in UTF-8, and says nothing.
+// byteOrderMark may precede UTF-8 text.
 var byteOrderMark = []byte("\ufeff")
 
-// ReadHeader reads the outermost object of a message.
+// ReadHeader decodes the outermost object of a message. The error is fault.Poison if it is
+// neither an event nor an envelope.
 func (d *Document) ReadHeader(body []byte) error {
 	d.header = header{}
 	body = bytes.TrimPrefix(body, byteOrderMark)
-	var room [12]event.Member
-	members, err := event.Members(body, room[:0])
+	var buffer [12]event.Member
+	members, err := event.Members(body, buffer[:0])
 	if err != nil {
 		return err
 	}
@@ -94,19 +90,19 @@ func (d *Document) ReadHeader(body []byte) error {
 	if d.IsEnvelope() || len(d.header.bytes(headerSource)) > 0 && len(d.header.bytes(headerDetailType)) > 0 {
 		return nil
 	}
-	poison := fault.F("reading an event", fault.Poison, "it has no source or no detail-type, as EventBridge writes them")
+	poison := fault.F("reading an event", fault.Poison, "it lacks the source or the detail-type of an EventBridge event")
 	if d.header[headerTopic] != nil {
-		_ = poison.WithHint("it came through SNS: let the rule send to the queue itself")
+		_ = poison.WithHint("it came through SNS: let the rule send to the queue directly")
 	}
 	return poison
 }
 
-// IsEnvelope reports whether it is to be read as an envelope of Joist's own.
+// IsEnvelope reports whether the message is an envelope of Joist.
 func (d *Document) IsEnvelope() bool {
 	return d.header[headerSpecVersion] != nil && len(d.header.bytes(headerDetailType)) == 0
 }
 
-// Kind is what the event is about, or "" if that is of no interest.
+// Kind is the kind of the event, or "" if the event is of no interest.
 func (d *Document) Kind() event.NoticeKind {
 	if k := d.header.kind(); k != nil {
 		return k.notice
@@ -114,12 +110,12 @@ func (d *Document) Kind() event.NoticeKind {
 	return ""
 }
 
-// Reset forgets the message.
+// Reset removes the references to the message.
 func (d *Document) Reset() { d.header = header{} }
 
-// ReadNotice reads the event into n, which is empty, and whose Instances may have room.
-// The queue took it at by: AWS cannot have said it later.
-func (d *Document) ReadNotice(by time.Time, n *Notice) error {
+// ReadNotice decodes the event into n, which must be empty except for the capacity of its
+// Instances. sent is the time at which the queue received the event.
+func (d *Document) ReadNotice(sent time.Time, n *Notice) error {
 	k := d.header.kind()
 	if k == nil {
 		return d.header.unknownKindError()
@@ -128,7 +124,7 @@ func (d *Document) ReadNotice(by time.Time, n *Notice) error {
 	if err := r.readDetail(); err != nil {
 		return err
 	}
-	n.Kind, n.EventID, n.Noticed = k.notice, truncateText(r.header.text(headerID)), r.noticedAt(by)
+	n.Kind, n.EventID, n.Noticed = k.notice, truncateText(r.header.text(headerID)), r.noticedAt(sent)
 	n.Account, n.Region = r.strings.intern(r.account), r.strings.intern(r.region)
 	if err := r.readKind(n); err != nil {
 		return err
@@ -137,8 +133,8 @@ func (d *Document) ReadNotice(by time.Time, n *Notice) error {
 	return nil
 }
 
-// readKind fills in what the detail says. It is no table of functions, for what is
-// handed to one of those has to lie on the heap, with each message.
+// readKind decodes the fields of the kind. A table of functions instead of the switch
+// would allocate the arguments on the heap for each message.
 func (r *eventReader) readKind(n *Notice) error {
 	switch r.kind.notice {
 	case event.SpotInterruption:
@@ -152,22 +148,22 @@ func (r *eventReader) readKind(n *Notice) error {
 	case event.ReservationInterruption:
 		return readReservationWarning(r, n)
 	default:
-		return r.foreignError("there is no way to read it") // Not reached: kinds has no other.
+		return r.foreignError("no decoder handles it") // Unreachable: kinds has no other kind.
 	}
 }
 
-// maxAge is how long before the queue's clock an event can have been written. EventBridge
-// delivers for 24 hours, and SQS keeps a message for 14 days in the queue and as long in
-// the dead-letter queue from which it may come back.
+// maxAge is the maximum time between an event and the time at which the queue received
+// it. EventBridge retries for 24 hours, and SQS keeps a message for 14 days in the queue and
+// 14 days in the dead-letter queue, from which it may be redriven.
 const maxAge = 31 * 24 * time.Hour
 
-// noticedAt is when AWS said it: the event's own time, unless that cannot be read, lies in
-// the future of the queue's clock, or lies further back than a message can travel.
-func (r *eventReader) noticedAt(by time.Time) time.Time {
-	var said time.Time
-	err := said.UnmarshalText(r.header.bytes(headerTime))
-	if err != nil || said.After(by) || by.Sub(said) > maxAge {
-		return by.UTC()
+// noticedAt is the event's own time, or sent if the event's time cannot be decoded, is
+// later than sent, or is more than maxAge before it.
+func (r *eventReader) noticedAt(sent time.Time) time.Time {
+	var at time.Time
+	err := at.UnmarshalText(r.header.bytes(headerTime))
+	if err != nil || at.After(sent) || sent.Sub(at) > maxAge {
+		return sent.UTC()
 	}
-	return said.UTC()
+	return at.UTC()
 }

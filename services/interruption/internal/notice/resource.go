@@ -6,22 +6,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// The shape of an instance's id: eight hexadecimal digits of old, seventeen of
-// late.
+// The form of an instance ID. Old ids have 8 hexadecimal digits, current ones 17.
 const (
 	idPrefix  = "i-"
 	minDigits = 8
 	maxDigits = 32
 )
 
-// What an ARN is made of.
+// Parts of an instance's ARN.
 var (
 	colon = []byte(":")
-	// instancePrefix stands before the id.
+	// instancePrefix precedes the ID.
 	instancePrefix = []byte("instance/")
 )
 
-// isInstance reports whether the text is an instance's id.
+// isInstance reports whether the text is an instance ID.
 func isInstance(text []byte) bool {
 	if len(text) < len(idPrefix)+minDigits || len(text) > len(idPrefix)+maxDigits || string(text[:len(idPrefix)]) != idPrefix {
 		return false
@@ -34,38 +33,38 @@ func isInstance(text []byte) bool {
 	return true
 }
 
-// readInstance appends the instance of an event that speaks of one, and makes sure that the
-// event's resources do not speak of another.
+// readInstance appends the instance of an event about one instance. It returns fault.Poison
+// if the event's resources name another one.
 func (r *eventReader) readInstance(into []string) ([]string, error) {
 	id, err := r.requiredText(detailInstanceID)
 	if err != nil {
 		return nil, err
 	}
 	if !isInstance(id) {
-		return nil, r.poisonError("instance-id %q is none", truncateText(string(id)))
+		return nil, r.poisonError("instance-id %q is not an instance ID", truncateText(string(id)))
 	}
-	var room [4][]byte
-	found, err := r.resourceInstances(room[:0])
+	var buffer [4][]byte
+	found, err := r.resourceInstances(buffer[:0])
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range found {
 		if !bytes.Equal(other, id) {
-			return nil, r.poisonError("instance-id is %s, and the resources name %s", id, other)
+			return nil, r.poisonError("instance-id is %s, but the resources name %s", id, other)
 		}
 	}
 	return append(into, string(id)), nil
 }
 
-// resourceInstances appends the instances that the event's resources name: a list, or one
-// text without it. What is no instance's name is passed over.
+// resourceInstances appends the instances among the event's resources, which are a list or
+// a single string. It ignores other resources.
 func (r *eventReader) resourceInstances(found [][]byte) ([][]byte, error) {
 	value := r.header[headerResources]
-	if said := stringValue(value); len(said) > 0 {
-		return r.appendInstance(found, said)
+	if text := stringValue(value); len(text) > 0 {
+		return r.appendInstance(found, text)
 	}
-	var room [4][]byte
-	for _, element := range event.Elements(value, room[:0]) {
+	var buffer [4][]byte
+	for _, element := range event.Elements(value, buffer[:0]) {
 		var err error
 		if found, err = r.appendInstance(found, stringValue(element)); err != nil {
 			return nil, err
@@ -74,8 +73,8 @@ func (r *eventReader) resourceInstances(found [][]byte) ([][]byte, error) {
 	return found, nil
 }
 
-// appendInstance appends the instance that a name names: its id, or its ARN, which has to
-// lie where the event says that it is from.
+// appendInstance appends the instance that an ID or an ARN names. It returns fault.Poison
+// for an ARN of another account or region than the event's.
 func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, error) {
 	if isInstance(name) {
 		return append(found, name), nil
@@ -86,24 +85,24 @@ func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, err
 	}
 	_, arn, _ = bytes.Cut(arn, colon) // the partition
 	service, arn, _ := bytes.Cut(arn, colon)
-	place, arn, _ := bytes.Cut(arn, colon)
-	id, isOne := bytes.CutPrefix(arn[bytes.LastIndexByte(arn, ':')+1:], instancePrefix)
-	if string(service) != "ec2" || !isOne || !isInstance(id) {
+	region, arn, _ := bytes.Cut(arn, colon)
+	id, ok := bytes.CutPrefix(arn[bytes.LastIndexByte(arn, ':')+1:], instancePrefix)
+	if string(service) != "ec2" || !ok || !isInstance(id) {
 		return found, nil
 	}
-	owner, _, _ := bytes.Cut(arn, colon)
-	if named, isOne := bytes.CutPrefix(owner, instancePrefix); isOne && bytes.Equal(named, id) {
-		owner = nil // The spot warning's ARN has no account.
+	account, _, _ := bytes.Cut(arn, colon)
+	if resource, ok := bytes.CutPrefix(account, instancePrefix); ok && bytes.Equal(resource, id) {
+		account = nil // The ARN in a spot warning has no account.
 	}
-	return append(found, id), r.checkLocation(name, place, owner)
+	return append(found, id), r.checkLocation(name, region, account)
 }
 
-// checkLocation compares where an ARN lies with what the event says. The spot warning's
-// has a zone in the place of the region.
-func (r *eventReader) checkLocation(name, place, owner []byte) error {
-	said, by := r.region, r.account
-	if len(place) > 0 && len(said) > 0 && !bytes.HasPrefix(place, said) || len(owner) > 0 && len(by) > 0 && !bytes.Equal(owner, by) {
-		return r.poisonError("resource %q is not of account %s in %s", truncateText(string(name)), by, said)
+// checkLocation compares the region and account of an ARN with those of the event. The ARN
+// in a spot warning has a zone instead of the region.
+func (r *eventReader) checkLocation(name, region, account []byte) error {
+	if len(region) > 0 && len(r.region) > 0 && !bytes.HasPrefix(region, r.region) ||
+		len(account) > 0 && len(r.account) > 0 && !bytes.Equal(account, r.account) {
+		return r.poisonError("resource %q is not in account %s in %s", truncateText(string(name)), r.account, r.region)
 	}
 	return nil
 }

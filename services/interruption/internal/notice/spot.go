@@ -4,27 +4,26 @@ import (
 	"time"
 )
 
-// WarningPeriod is how long before the end EC2 warns. The deadline that follows from
-// it is absolute: when AWS said so plus this, however long it travelled.
+// WarningPeriod is the time between EC2's warning and the interruption. The deadline is the
+// event's time plus this, regardless of how long the message was in transit.
 const WarningPeriod = 120 * time.Second
 
-// readSpotWarning reads the warning that a spot instance is taken back.
+// readSpotWarning decodes a spot interruption warning.
 func readSpotWarning(r *eventReader, n *Notice) (err error) {
 	n.Detail, n.Deadline = r.internedText(detailAction), n.Noticed.Add(WarningPeriod)
 	n.Instances, err = r.readInstance(n.Instances)
 	return err
 }
 
-// readRebalance reads the recommendation to leave a spot instance. Nothing
-// ends by it.
+// readRebalance decodes a rebalance recommendation, which has no deadline.
 func readRebalance(r *eventReader, n *Notice) (err error) {
 	n.Instances, err = r.readInstance(n.Instances)
 	return err
 }
 
-// readReservationWarning reads the warning that the owner of a capacity reservation takes
-// an instance back. If it names the end, the earlier of the two counts;
-// an end before the warning is none.
+// readReservationWarning decodes the warning that the owner of a capacity reservation
+// reclaims an instance. A termination time between the event and the end of the warning
+// period is the deadline.
 func readReservationWarning(r *eventReader, n *Notice) (err error) {
 	n.Detail, n.Deadline = r.internedText(detailAction), n.Noticed.Add(WarningPeriod)
 	if end, err := time.Parse(time.RFC3339, string(r.text(detailTerminationTime))); err == nil && end.After(n.Noticed) && end.Before(n.Deadline) {

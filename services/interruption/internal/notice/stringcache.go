@@ -1,31 +1,31 @@
 package notice
 
-// stringCache are strings that come again and again: an account, a region, a state. Who has
-// read one lately has it without memory of its own.
+// stringCache interns recent strings: accounts, regions and states repeat, and interning
+// them saves allocations.
 type stringCache struct {
 	entries [stringCacheSize]string
-	// oldest is the place of the one to forget first.
+	// oldest is the index of the entry that is replaced next.
 	oldest int
 }
 
 const (
 	stringCacheSize = 12
-	// maxCachedBytes keeps what nobody will say again from being remembered, in bytes.
+	// maxCachedBytes excludes long texts, which rarely repeat.
 	maxCachedBytes = 64
 )
 
-// intern is a text as a string.
-func (t *stringCache) intern(text []byte) string {
+// intern returns the text as a string.
+func (c *stringCache) intern(text []byte) string {
 	if len(text) > maxCachedBytes {
 		return string(text)
 	}
-	for i := range t.entries {
-		if t.entries[i] == string(text) {
-			return t.entries[i]
+	for i := range c.entries {
+		if c.entries[i] == string(text) {
+			return c.entries[i]
 		}
 	}
-	said := string(text)
-	t.entries[t.oldest] = said
-	t.oldest = (t.oldest + 1) % stringCacheSize
-	return said
+	s := string(text)
+	c.entries[c.oldest] = s
+	c.oldest = (c.oldest + 1) % stringCacheSize
+	return s
 }

@@ -8,84 +8,85 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// CacheSize is how many instances a book remembers; about 3 MB.
+// CacheSize is the maximum number of cached instances; about 3 MB.
 const CacheSize = 10_000
 
-// Ownership is whose an instance is.
+// Ownership is what is known about the owner of an instance.
 type Ownership int
 
-// The answers.
+// The kinds of ownership.
 const (
-	// Unknown is what nobody has asked.
+	// Unknown instances are not cached.
 	Unknown Ownership = iota
-	// Owned carries the cluster's tags.
+	// Owned instances have the cluster's tags.
 	Owned
-	// Foreign is somebody else's.
+	// Foreign instances have other tags.
 	Foreign
-	// NotFound is what EC2 does not show, or shows ended and without tags, so that
-	// whose it was cannot be told.
+	// NotFound instances are not returned by EC2, or are terminated and without tags, so
+	// that their owner cannot be known.
 	NotFound
-	// Untagged is what EC2 shows without any tags and not ended: its tags may be late.
+	// Untagged instances exist and have no tags yet.
 	Untagged
 )
 
-// mayChange reports whether a later answer of EC2 may be another.
-func (a Ownership) mayChange() bool { return a == NotFound || a == Untagged }
+// mayChange reports whether a later answer of EC2 may differ.
+func (o Ownership) mayChange() bool { return o == NotFound || o == Untagged }
 
-// Instance is what is to be said of one of ours.
+// Instance has the cached properties of an owned instance.
 type Instance struct {
 	ID       string
 	Offering event.Offering
 	State    cloud.State
 }
 
-// entry is what is remembered of an instance.
+// entry is the cache entry of an instance. It is immutable once it is stored.
 type entry struct {
 	ownership Ownership
-	// instance is set for one of ours.
+	// instance is set if the instance is owned.
 	instance Instance
-	// expires is when the entry ends; the zero time is never.
+	// expires is zero if the entry does not expire.
 	expires time.Time
 }
 
-// cache is the memory. The zero value is empty and ready; who looks or notes holds
-// its lock.
+// cache has the most recent entries. The zero value is empty and ready. Callers of lookUp
+// and store must hold the lock.
 type cache struct {
 	sync.Mutex
 	entries map[string]*entry
-	// order is the ids in the order in which they came; next is the oldest once
-	// the line is full.
+	// order is a ring of the ids in the order of insertion; next is the oldest once the
+	// ring is full.
 	order []string
 	next  int
 }
 
-// lookUp puts what is remembered of ids at a time into answers, nil for what is not.
-func (b *cache) lookUp(ids []string, answers []*entry, now time.Time) {
+// lookUp sets entries to the cached ones of ids, nil for ids that are not cached or have
+// expired.
+func (c *cache) lookUp(ids []string, entries []*entry, now time.Time) {
 	for i, id := range ids {
-		e := b.entries[id]
+		e := c.entries[id]
 		if e != nil && !e.expires.IsZero() && !now.Before(e.expires) {
 			e = nil
 		}
-		answers[i] = e
+		entries[i] = e
 	}
 }
 
-// store remembers. An entry does not change once it is noted.
-func (b *cache) store(id string, e *entry) {
-	if _, known := b.entries[id]; known {
-		b.entries[id] = e
+// store adds or replaces an entry and evicts the oldest one if the cache is full.
+func (c *cache) store(id string, e *entry) {
+	if _, exists := c.entries[id]; exists {
+		c.entries[id] = e
 		return
 	}
-	if b.entries == nil {
-		// All of its room at once: growing would cost more than what it grows for.
-		b.entries, b.order = make(map[string]*entry, CacheSize), make([]string, 0, CacheSize)
+	if c.entries == nil {
+		// Growing the map would cost more than its full size.
+		c.entries, c.order = make(map[string]*entry, CacheSize), make([]string, 0, CacheSize)
 	}
-	b.entries[id] = e
-	if len(b.order) < CacheSize {
-		b.order = append(b.order, id)
+	c.entries[id] = e
+	if len(c.order) < CacheSize {
+		c.order = append(c.order, id)
 		return
 	}
-	delete(b.entries, b.order[b.next])
-	b.order[b.next] = id
-	b.next = (b.next + 1) % CacheSize
+	delete(c.entries, c.order[c.next])
+	c.order[c.next] = id
+	c.next = (c.next + 1) % CacheSize
 }

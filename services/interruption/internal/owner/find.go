@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// ConsistencyDelay is how long after an event EC2's answers may still be older than it:
-	// an instance may not be shown, or be shown in an earlier state.
+	// ConsistencyDelay is how long after an event EC2's answers may be older than the
+	// event: EC2 may not return an instance, or return its previous state.
 	ConsistencyDelay = 2 * time.Minute
-	// notFoundTTL is how long it is believed that EC2 does not show an instance, and
-	// strangeFor that one is somebody else's: EC2 may have answered with old tags.
+	// notFoundTTL and foreignTTL are how long such an entry is cached. They are limited,
+	// because EC2 may have answered without the instance or with old tags.
 	notFoundTTL = 10 * time.Minute
 	foreignTTL  = 10 * time.Minute
-	// parallelCalls is how many calls are under way at a time, and chunk how many ids one
-	// asks for: as many as a filter takes.
+	// parallelCalls is the maximum number of calls in flight, and idsPerCall that of ids
+	// in one call: the maximum of a filter.
 	parallelCalls = 2
 	idsPerCall    = 200
-	// entriesPerBlock is how many entries share a piece of memory.
+	// entriesPerBlock is how many entries are allocated together.
 	entriesPerBlock = 16
 )
 
-// Finder finds owners. The zero memory is valid; it is safe for concurrent use.
+// Finder finds the owners of instances. A Finder with an empty cache is ready. It is safe
+// for concurrent use.
 type Finder struct {
 	EC2     cloud.Instances
 	Cluster string
 	Now     func() time.Time
-	// Limit is how long one call may take; zero is as long as it likes.
+	// Limit is the timeout of one call; zero means none.
 	Limit time.Duration
 
 	once    sync.Once
@@ -42,28 +43,28 @@ type Finder struct {
 	cache   cache
 }
 
-// Owners is whose the instances of one event are.
+// Owners has the instances of one event by owner. It omits foreign instances.
 type Owners struct {
-	// Owned are those that carry the cluster's tags.
+	// Owned instances have the cluster's tags.
 	Owned []Instance
-	// NotFound are those that EC2 does not show, or shows ended and without tags, and
-	// Untagged those that it shows without tags otherwise.
+	// NotFound instances are not returned by EC2, or are terminated and without tags.
+	// Untagged instances exist without tags.
 	NotFound, Untagged []string
 }
 
-// Lookup is whose the instances of one event are.
+// Lookup is a request for the owners of one event's instances.
 type Lookup struct {
 	IDs []string
-	// EventTime is the time of which the event speaks.
+	// EventTime is the time of the event.
 	EventTime time.Time
-	// CurrentState wants the state of ours as it is now.
+	// CurrentState requires the current state of owned instances, which is not cached.
 	CurrentState bool
-	// Result is the answer.
+	// Result is set by LookUpCached or FetchOwners.
 	Result Owners
 
 	entries []*entry
-	// Most events speak of one instance, and then nothing more is needed. What has
-	// been asked is not to be copied, for its answer lies in it.
+	// one is the memory of a lookup with one id, which most are. A Lookup must not be
+	// copied while it is in use, because its result points into it.
 	one struct {
 		query    query
 		answer   [1]*entry
@@ -71,7 +72,7 @@ type Lookup struct {
 	}
 }
 
-// newQuery is that for the i-th id.
+// newQuery returns the query for the i-th id.
 func (q *Lookup) newQuery(i int) *query {
 	if len(q.IDs) > 1 {
 		return &query{id: q.IDs[i]}
@@ -80,7 +81,7 @@ func (q *Lookup) newQuery(i int) *query {
 	return &q.one.query
 }
 
-// allocate makes room for the answers.
+// allocate allocates the entries.
 func (q *Lookup) allocate() {
 	if len(q.IDs) > 1 {
 		q.entries = make([]*entry, len(q.IDs))
@@ -89,24 +90,24 @@ func (q *Lookup) allocate() {
 	q.entries, q.Result.Owned = q.one.answer[:len(q.IDs)], q.one.instance[:0]
 }
 
-// query is one id, and in the end its answer.
+// query is one id and, after the call, its entry.
 type query struct {
 	id    string
 	entry *entry
 }
 
-// FindOwners looks instances up that an event of some time speaks of. Those that are
-// known cost no call, but that who asks fresh gets the state of ours as it is now.
-func (f *Finder) FindOwners(ctx context.Context, ids []string, said time.Time, fresh bool) (Owners, error) {
-	q := Lookup{IDs: ids, EventTime: said, CurrentState: fresh}
+// FindOwners returns the owners of an event's instances. Cached instances cost no call,
+// unless the event needs the current state of owned ones.
+func (f *Finder) FindOwners(ctx context.Context, ids []string, eventTime time.Time, currentState bool) (Owners, error) {
+	q := Lookup{IDs: ids, EventTime: eventTime, CurrentState: currentState}
 	if err := f.FetchOwners(ctx, f.LookUpCached([]*Lookup{&q})); err != nil {
 		return Owners{}, err
 	}
 	return q.Result, nil
 }
 
-// LookUpCached answers those questions that need no call, and gives back the others, in
-// their order and in the memory of all.
+// LookUpCached answers the lookups that need no call and returns the others in their order.
+// It reuses the memory of the slice.
 func (f *Finder) LookUpCached(all []*Lookup) (others []*Lookup) {
 	now := f.Now()
 	others = all[:0]
@@ -124,47 +125,47 @@ func (f *Finder) LookUpCached(all []*Lookup) (others []*Lookup) {
 	return others
 }
 
-// dropStale drops the answers that are too old for who asks: for a young event EC2 is asked
-// again about what it did not show to an older one.
+// dropStale drops cached entries that the lookup must not use: those of owned instances if
+// it needs the current state, and those that may change if its event is recent.
 func (q *Lookup) dropStale(now time.Time) {
-	settled := now.Sub(q.EventTime) >= ConsistencyDelay
+	consistent := now.Sub(q.EventTime) >= ConsistencyDelay
 	for i, e := range q.entries {
-		if e != nil && (e.ownership == Owned && q.CurrentState || e.ownership.mayChange() && !settled) {
+		if e != nil && (e.ownership == Owned && q.CurrentState || e.ownership.mayChange() && !consistent) {
 			q.entries[i] = nil
 		}
 	}
 }
 
-// FetchOwners answers questions that Recall gave back, with as few calls as it takes.
+// FetchOwners answers the lookups that LookUpCached returned, with as few calls as possible.
 func (f *Finder) FetchOwners(ctx context.Context, all []*Lookup) error {
 	count := 0
 	for _, q := range all {
 		count += len(q.IDs)
 	}
-	asked := make([]*query, 0, count)
+	queries := make([]*query, 0, count)
 	for _, q := range all {
 		for i, e := range q.entries {
 			if e == nil {
-				asked = append(asked, q.newQuery(i))
+				queries = append(queries, q.newQuery(i))
 			}
 		}
 	}
-	for part := range slices.Chunk(asked, idsPerCall) {
+	for part := range slices.Chunk(queries, idsPerCall) {
 		if err := f.callBatcher().Do(ctx, part...); err != nil {
-			return fmt.Errorf("finding the owners of %d instances: %w", len(asked), err)
+			return fmt.Errorf("finding the owners of %d instances: %w", len(queries), err)
 		}
 	}
 	now := f.Now()
 	f.cache.Lock()
 	defer f.cache.Unlock()
 	for _, q := range all {
-		settled := now.Sub(q.EventTime) >= ConsistencyDelay
+		consistent := now.Sub(q.EventTime) >= ConsistencyDelay
 		for i, e := range q.entries {
 			if e != nil {
 				continue
 			}
-			q.entries[i], asked = asked[0].entry, asked[1:]
-			if !q.entries[i].ownership.mayChange() || settled {
+			q.entries[i], queries = queries[0].entry, queries[1:]
+			if !q.entries[i].ownership.mayChange() || consistent {
 				f.cache.store(q.IDs[i], q.entries[i])
 			}
 		}
@@ -173,24 +174,22 @@ func (f *Finder) FetchOwners(ctx context.Context, all []*Lookup) error {
 	return nil
 }
 
-// collectResult makes the answer of those for each id.
+// collectResult sets the result from the entries.
 func (q *Lookup) collectResult() {
 	for i, e := range q.entries {
 		q.Result.addInstance(q.IDs[i], e)
 	}
 }
 
-// addInstance sorts one instance in.
-func (f *Owners) addInstance(id string, e *entry) {
+func (o *Owners) addInstance(id string, e *entry) {
 	switch e.ownership {
 	case Owned:
-		f.Owned = append(f.Owned, e.instance)
+		o.Owned = append(o.Owned, e.instance)
 	case NotFound:
-		f.NotFound = append(f.NotFound, id)
+		o.NotFound = append(o.NotFound, id)
 	case Untagged:
-		f.Untagged = append(f.Untagged, id)
-	default:
-		// Somebody else's: nothing is to be said of it.
+		o.Untagged = append(o.Untagged, id)
+	default: // Foreign instances are omitted.
 	}
 }
 
@@ -214,55 +213,54 @@ func (f *Finder) describeOwners(ctx context.Context, queries []*query) error {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	shown, err := f.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: ids})
+	instances, err := f.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: ids})
 	if err != nil {
 		return fmt.Errorf("describing %d instances: %w", len(ids), err)
 	}
 	now := f.Now()
-	unseen, untagged := &entry{ownership: NotFound, expires: now.Add(notFoundTTL)}, &entry{ownership: Untagged, expires: now.Add(notFoundTTL)}
-	strange := &entry{ownership: Foreign, expires: now.Add(foreignTTL)}
-	answers, key := make([]*entry, len(ids)), karpenter.ClusterTagPrefix+f.Cluster
-	var room []entry // What is noted together is forgotten together.
-	for i := range shown {
-		at, asked := slices.BinarySearch(ids, shown[i].ID)
-		if !asked {
+	notFound, untagged := &entry{ownership: NotFound, expires: now.Add(notFoundTTL)}, &entry{ownership: Untagged, expires: now.Add(notFoundTTL)}
+	foreign := &entry{ownership: Foreign, expires: now.Add(foreignTTL)}
+	entries, key := make([]*entry, len(ids)), karpenter.ClusterTagPrefix+f.Cluster
+	var block []entry // Entries that are stored together are also evicted together.
+	for i := range instances {
+		at, requested := slices.BinarySearch(ids, instances[i].ID)
+		if !requested {
 			continue
 		}
-		if answers[at] = classifyInstance(&shown[i], key, unseen, untagged, strange); answers[at] == nil {
-			if len(room) == cap(room) {
-				room = make([]entry, 0, min(entriesPerBlock, len(shown)-i))
+		if entries[at] = classifyInstance(&instances[i], key, notFound, untagged, foreign); entries[at] == nil {
+			if len(block) == cap(block) {
+				block = make([]entry, 0, min(entriesPerBlock, len(instances)-i))
 			}
-			room = append(room, newOwnedEntry(&shown[i]))
-			answers[at] = &room[len(room)-1]
+			block = append(block, newOwnedEntry(&instances[i]))
+			entries[at] = &block[len(block)-1]
 		}
 	}
 	for _, q := range queries {
 		at, _ := slices.BinarySearch(ids, q.id)
-		if q.entry = answers[at]; q.entry == nil {
-			q.entry = unseen
+		if q.entry = entries[at]; q.entry == nil {
+			q.entry = notFound
 		}
 	}
 	return nil
 }
 
-// classifyInstance says whose an instance is that EC2 shows: nothing, if it is ours. EC2 may show a
-// young instance before its tags, and takes them off what is terminated a while before it
-// forgets it: one without any tags is not seen yet.
-func classifyInstance(i *cloud.Instance, key string, unseen, untagged, strange *entry) *entry {
+// classifyInstance returns the entry of an instance that EC2 returned, or nil if it is
+// owned. EC2 may return a new instance before its tags, and removes the tags of a
+// terminated one before it stops returning it: both are not foreign.
+func classifyInstance(i *cloud.Instance, key string, notFound, untagged, foreign *entry) *entry {
 	switch {
 	case hasClusterTags(i, key):
 		return nil
 	case len(i.Tags) == 0 && i.State.Gone():
-		return unseen
+		return notFound
 	case len(i.Tags) == 0:
 		return untagged
 	default:
-		return strange
+		return foreign
 	}
 }
 
-// newOwnedEntry is what is remembered of an instance of ours. The rest is not asked for, and a
-// book has many.
+// newOwnedEntry keeps only the needed properties, because the cache is large.
 func newOwnedEntry(i *cloud.Instance) entry {
 	return entry{ownership: Owned, instance: Instance{
 		ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,

@@ -1,16 +1,13 @@
-// Package owner finds out whose instances an event speaks of: with one call for
-// all that ask at the same time, and with none for those that are known.
+// Package owner finds the owners of instances: one call to EC2 for all concurrent
+// lookups, and none for cached instances.
 //
-// An instance's owner never changes and its id is never given again, so what is
-// known is only ever forgotten: when a book is full the oldest goes. Losing all
-// of it costs calls and nothing else.
+// The owner of an instance never changes and ids are not reused, so the cache only evicts
+// the oldest entries. Losing the cache costs only calls.
 //
-//   - What is somebody else's is remembered, for a rule sees the whole account,
-//     and most of it is not ours.
-//   - What is ours is remembered as it was seen, which is good for everything but
-//     its state.
-//   - What EC2 does not show may be too young to be shown. It is remembered only
-//     of events that are old enough, and not for long.
+//   - Foreign instances are cached, because the event rules match the whole account.
+//   - Owned instances are cached with their properties; all but the state stay correct.
+//   - Instances that EC2 does not return may be too new. They are cached only for events
+//     that are old enough, and for a limited time.
 package owner
 
 import (
@@ -18,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// hasClusterTags reports whether the instance carries the tags of a node of the cluster whose
-// tag has the key.
+// hasClusterTags reports whether the instance is a node of the cluster: it has the
+// cluster's tag, whose key is given, and a NodePool tag.
 func hasClusterTags(i *cloud.Instance, key string) bool {
 	return i.Tags[key] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
 }

@@ -22,7 +22,7 @@ import (
 func main() {
 	startup.Function(startup.Service{
 		Name:     "launcher",
-		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle asks.",
+		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle requests.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{
 			settings.QueueURL, settings.Prefix, settings.TemplateAge, settings.MaxPerIntent, settings.MaxPerMinute, settings.EC2Share,
@@ -30,21 +30,20 @@ func main() {
 	}, (&wiring{}).newHandler, lambda.Serve)
 }
 
-// metrics are what the service's counts are called.
+// metrics has the metric of each counter.
 var metrics = map[launcher.LaunchCounter]telemetry.Metric{
 	launcher.LaunchesStopped: telemetry.Stopped, launcher.LaunchesRefused: telemetry.Refusals, launcher.ForeignSkipped: telemetry.Spared,
 	launcher.InstancesLaunched: telemetry.Launched, launcher.InstancesTerminated: telemetry.Ended,
 }
 
-// parallelMessages is how many messages are obeyed at a time. Most of them wait: for a
-// token, or for others to share a call with.
+// parallelMessages is how many messages are handled at a time. Most of them wait for a
+// token or for a batch.
 const parallelMessages = 50
 
-// wiring wires the launcher of each cluster. EC2's rates are the account's, so one pacer
-// shares them among all clusters that the process serves.
+// wiring builds the launcher of each cluster. EC2's request limits apply to the account,
+// so the clusters of a process share one limiter.
 type wiring struct {
-	limiter *ratelimit.Limiter
-	// telemetryByCluster are the clusters', by their names.
+	limiter            *ratelimit.Limiter
 	telemetryByCluster map[string]*telemetry.Telemetry
 }
 
@@ -54,23 +53,23 @@ func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
 		w.limiter.OnCall = w.recordWait
 	}
 	w.telemetryByCluster[p.Cluster.Name] = p.Telemetry
-	// The pacer hears of every throttled call only where the SDK does not try again.
+	// The SDK must not retry, so that the limiter sees each throttled call.
 	once := p.AWS.Copy()
 	once.RetryMaxAttempts = 1
 	ec2 := w.limiter.ForCluster(p.Cluster.Name, ec2cloud.New(once))
 	service := launcher.Service{
 		EC2: batch.New(ec2, ec2cloud.Timeout), DryRun: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
-		Count: func(what launcher.LaunchCounter, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[what], value, labels...)
+		Count: func(counter launcher.LaunchCounter, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[counter], value, labels...)
 		},
 		Cache: launcher.NewLaunchCache(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
-	// A fleet call may take its four minutes, and is described after.
+	// One message may make a CreateFleet call of up to four minutes and then describe the instances.
 	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallelMessages}
 }
 
-// recordWait counts how long a cluster's call waited.
+// recordWait records how long a call waited for tokens.
 func (w *wiring) recordWait(cluster, bucket string, waited time.Duration, err error) {
 	result := "ok"
 	if err != nil {

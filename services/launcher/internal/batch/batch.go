@@ -1,9 +1,9 @@
-// Package batch gathers what several handlers ask of EC2 at about the same time
-// into one call, as upstream's batchers do.
+// Package batch merges the calls of several handlers to EC2 into one, like Karpenter's
+// batchers.
 //
-// The invariants: everybody gets the answer about his own item and no other;
-// one bad item fails alone; nobody waits longer than Max for company; and that
-// one caller gives up does not take the call from the others.
+//   - Each caller gets the answer for its own item, and a bad item fails alone.
+//   - No item waits longer than MaxWait for others.
+//   - A caller that gives up does not cancel the call of the others.
 package batch
 
 import (
@@ -15,29 +15,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The times and the size of upstream's batches of describe and terminate calls.
+// The delays and the size of Karpenter's batches of describe and terminate calls
+// (Karpenter's AWS provider: pkg/batcher).
 const (
 	// IdleTimeout is how long a batch waits for another item.
 	IdleTimeout = 100 * time.Millisecond
-	// MaxWait is how long the first item waits at most.
+	// MaxWait is the maximum delay of the first item.
 	MaxWait = time.Second
-	// MaxItems is the most ids that one of EC2's calls takes.
+	// MaxItems is the maximum number of ids in one call to EC2.
 	MaxItems = 1000
 )
 
-// Batcher gathers items by bucket: what is in one bucket can be asked together.
+// Batcher batches items by bucket: one call takes all items of a bucket.
 type Batcher[V any] struct {
-	// Call makes one call for all items of a bucket, which are sorted and differ. It
-	// answers by item; one that is missing has the zero value.
+	// Call makes one call for all items of a bucket, which are sorted and unique. It
+	// returns values by item; a missing item has the zero value.
 	Call func(ctx context.Context, bucket string, items []string) (map[string]V, error)
-	// Timeout bounds one call; the callers' own contexts end their waiting alone.
+	// Timeout limits one call. The contexts of the callers limit only their own waiting.
 	Timeout time.Duration
 
 	mu   sync.Mutex
 	open map[string]*window[V]
 }
 
-// window is a batch that still takes items.
+// window is a batch that accepts items.
 type window[V any] struct {
 	items   []string
 	began   time.Time
@@ -51,7 +52,8 @@ type answer[V any] struct {
 	err   error
 }
 
-// Submit joins the bucket's batch and waits for the answer about the item.
+// Submit adds an item to the bucket's batch and waits for its answer. The error is
+// fault.Retry if the context ends first.
 func (b *Batcher[V]) Submit(ctx context.Context, bucket, item string) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
@@ -76,7 +78,7 @@ func (b *Batcher[V]) joinWindow(ctx context.Context, bucket, item string) *windo
 			b.open = map[string]*window[V]{}
 		}
 		b.open[bucket] = w
-		// The call is everybody's, and whoever began it may leave.
+		// All callers share the call, so the first caller must not cancel it.
 		shared := context.WithoutCancel(ctx)
 		w.timer = time.AfterFunc(IdleTimeout, func() { b.closeWindow(shared, bucket, w) })
 	} else {
@@ -92,8 +94,8 @@ func (b *Batcher[V]) joinWindow(ctx context.Context, bucket, item string) *windo
 	return w
 }
 
-// closeWindow stops the window from taking items, makes the call and answers. It may be
-// called twice, by a timer that fired as it was set anew.
+// closeWindow removes the window, makes its call and sets the answers. A timer that fires
+// while it is reset calls it twice; the second call does nothing.
 func (b *Batcher[V]) closeWindow(ctx context.Context, bucket string, w *window[V]) {
 	b.mu.Lock()
 	if w.answers != nil {
@@ -115,8 +117,8 @@ func (b *Batcher[V]) closeWindow(ctx context.Context, bucket string, w *window[V
 	close(w.done)
 }
 
-// callItems asks for all of them. Where EC2 refuses it asks for both halves,
-// until the bad item is alone: a thousand items and a bad one cost twenty calls.
+// callItems makes one call for all items. If EC2 refuses it, callItems splits the items
+// in halves until the bad item is alone: a bad item among a thousand costs twenty calls.
 func (b *Batcher[V]) callItems(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
 	values, err := b.Call(ctx, bucket, items)
 	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Rejected, fault.Missing, fault.Conflict) {

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// BatchedEC2 is another EC2 whose calls about one instance are gathered. Calls about
-// several, or by tag, go through as they are.
+// BatchedEC2 batches the calls to EC2 that concern one instance. It passes on calls with
+// several ids, tags or states.
 type BatchedEC2 struct {
 	cloud.Launcher
 	instances    *Batcher[*cloud.Instance]
@@ -20,18 +20,18 @@ type BatchedEC2 struct {
 
 var _ cloud.Launcher = BatchedEC2{}
 
-// New gathers the calls to an EC2. Limit bounds each of them.
-func New(ec2 cloud.Launcher, limit time.Duration) BatchedEC2 {
+// New returns an EC2 that batches calls to ec2. The timeout limits each call.
+func New(ec2 cloud.Launcher, timeout time.Duration) BatchedEC2 {
 	return BatchedEC2{
 		Launcher:  ec2,
-		instances: &Batcher[*cloud.Instance]{Timeout: limit, Call: describeItems(ec2)},
-		terminations: &Batcher[struct{}]{Timeout: limit, Call: func(ctx context.Context, _ string, ids []string) (map[string]struct{}, error) {
+		instances: &Batcher[*cloud.Instance]{Timeout: timeout, Call: describeItems(ec2)},
+		terminations: &Batcher[struct{}]{Timeout: timeout, Call: func(ctx context.Context, _ string, ids []string) (map[string]struct{}, error) {
 			return nil, ec2.Terminate(ctx, ids)
 		}},
-		tags: &Batcher[struct{}]{Timeout: limit, Call: func(ctx context.Context, bucket string, ids []string) (map[string]struct{}, error) {
+		tags: &Batcher[struct{}]{Timeout: timeout, Call: func(ctx context.Context, bucket string, ids []string) (map[string]struct{}, error) {
 			var tags map[string]string
 			if err := json.Unmarshal([]byte(bucket), &tags); err != nil {
-				return nil, fault.E("reading the tags of a batch", fault.Bug, err)
+				return nil, fault.E("decoding the tags of a batch", fault.Bug, err)
 			}
 			return nil, ec2.Tag(ctx, ids, tags)
 		}},
@@ -49,7 +49,7 @@ func describeItems(ec2 cloud.Launcher) func(context.Context, string, []string) (
 	}
 }
 
-// DescribeInstances gathers questions about one instance.
+// DescribeInstances batches calls for a single id.
 func (c BatchedEC2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
 	if len(filter.IDs) != 1 || len(filter.Tags) > 0 || len(filter.States) > 0 {
 		return c.Launcher.DescribeInstances(ctx, filter)
@@ -61,7 +61,7 @@ func (c BatchedEC2) DescribeInstances(ctx context.Context, filter cloud.Instance
 	return []cloud.Instance{*found}, nil
 }
 
-// Terminate gathers ends of one instance.
+// Terminate batches calls for a single id.
 func (c BatchedEC2) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) != 1 {
 		return c.Launcher.Terminate(ctx, ids)
@@ -70,7 +70,7 @@ func (c BatchedEC2) Terminate(ctx context.Context, ids []string) error {
 	return err
 }
 
-// Tag gathers equal tags of one instance each.
+// Tag batches calls for a single id that set the same tags.
 func (c BatchedEC2) Tag(ctx context.Context, ids []string, tags map[string]string) error {
 	bucket, err := json.Marshal(tags)
 	if err != nil || len(ids) != 1 {

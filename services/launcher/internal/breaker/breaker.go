@@ -1,11 +1,10 @@
-// Package breaker stops a cluster that asks for more instances than anybody can
-// have meant: a loop somewhere, or somebody who may send to the launcher's queue.
+// Package breaker stops launches of more instances than a cluster can plausibly need,
+// for example after a loop in another service or a forged message.
 //
-// The idea: a sliding minute of intents with how many instances each asked for.
-// An intent counts once however often it is asked, so that redelivery is free.
-// It is pure but for its memory, and its memory is one process's: that several
-// launchers each have one makes the limit softer and never wrong. What a
-// NodePool may have is not its business: the door checks that.
+// It counts the instances of the intents of the last minute. An intent counts once, so
+// redelivery is free. Each process has its own breaker: several launchers make the limit
+// less strict and never stop a legitimate launch. Limits of NodePools are enforced at
+// admission, not here.
 package breaker
 
 import (
@@ -14,23 +13,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Limits are what one cluster may ask for.
+// Limits are the limits of one cluster.
 type Limits struct {
-	// PerIntent is the most instances of one intent.
+	// PerIntent is the maximum number of instances of one intent.
 	PerIntent int
-	// PerMinute is the most instances of all intents within any 60 seconds.
+	// PerMinute is the maximum number of instances of all intents within any 60 seconds.
 	PerMinute int
 }
 
-// DefaultLimits limits are far above what a planner writes (50 claims an intent) and
-// what EC2 starts in a minute by its own bucket (1,000, then 2 a second).
+// DefaultLimits are far above the planner's intents (50 claims) and the instances that
+// EC2's own limit allows in a minute (1,000, then 2 a second).
 var DefaultLimits = Limits{PerIntent: 500, PerMinute: 1000}
 
 // Window is how long an intent counts.
 const Window = time.Minute
 
-// Breaker remembers the intents of the last minute. The zero value has Generous
-// limits and is not safe for concurrent use.
+// Breaker has the intents of the last minute. The zero value has DefaultLimits. It is not
+// safe for concurrent use.
 type Breaker struct {
 	Limits  Limits
 	entries []entry
@@ -42,15 +41,15 @@ type entry struct {
 	at     time.Time
 }
 
-// Allow notes that an intent is about to be launched, or says why it must not be:
-// fault.Denied for one that is too large, which a person has to allow, and
-// fault.Throttled for too many at once, which passes. Both are tried again as
-// long as the request lives, so nothing is lost.
+// Allow counts an intent that is about to be launched, or returns an error if it must not
+// be launched: fault.Denied for an intent above the limits, which a person must raise, and
+// fault.Throttled for too many instances in the last minute. The host retries both until
+// the request expires.
 func (b *Breaker) Allow(now time.Time, intent string, count int) error {
 	limits := b.effectiveLimits()
 	if most := min(limits.PerIntent, limits.PerMinute); count > most {
-		return fault.F("launching intent "+intent, fault.Denied, "it asks for %d instances at once, and %d are allowed", count, most).
-			WithHint("find out who asks for so many; if it is meant, raise JOIST_MAX_INSTANCES_PER_INTENT and JOIST_MAX_INSTANCES_PER_MINUTE")
+		return fault.F("launching intent "+intent, fault.Denied, "it requests %d instances, above the safety limit of %d", count, most).
+			WithHint("find the pods or the sender that requested them; if they are needed, raise JOIST_MAX_INSTANCES_PER_INTENT and JOIST_MAX_INSTANCES_PER_MINUTE")
 	}
 	b.dropExpired(now)
 	sum := 0
@@ -62,8 +61,8 @@ func (b *Breaker) Allow(now time.Time, intent string, count int) error {
 	}
 	if sum+count > limits.PerMinute {
 		return fault.F("launching intent "+intent, fault.Throttled,
-			"%d instances were asked for within a minute, and with %d more it would be above %d", sum, count, limits.PerMinute).
-			WithHint("find out who asks for so many; if it is meant, raise JOIST_MAX_INSTANCES_PER_MINUTE")
+			"%d instances were requested within a minute, and %d more would exceed the safety limit of %d", sum, count, limits.PerMinute).
+			WithHint("find the pods or the sender that requested them; if they are needed, raise JOIST_MAX_INSTANCES_PER_MINUTE")
 	}
 	b.entries = append(b.entries, entry{intent, count, now})
 	return nil
@@ -80,7 +79,7 @@ func (b *Breaker) effectiveLimits() Limits {
 	return out
 }
 
-// dropExpired drops what is older than the window. Entries are in order of time.
+// dropExpired removes the entries older than Window. Entries are sorted by time.
 func (b *Breaker) dropExpired(now time.Time) {
 	n := 0
 	for n < len(b.entries) && now.Sub(b.entries[n].at) >= Window {

@@ -1,8 +1,8 @@
-// Package rehearsal writes the calls by which a node class is tried: what a
-// launch for it would ask of EC2, as far as rights and named resources go. It is
-// pure. User data, devices and kubelets are left out, for EC2 does not look at
-// them in a dry run, or does so for their rights alone; so are interfaces that the
-// stand-in type cannot have, for EC2 would refuse them for that alone.
+// Package dryrun builds the dry runs that check a node class: calls with the permissions
+// and the resources that a real launch would need. It is pure. The calls omit user data,
+// block devices and kubelet settings, because EC2 does not check them in a dry run or
+// checks only their permissions, and network interfaces that the instance type of the
+// dry run cannot have.
 package dryrun
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Requests is what is tried, in this order: the template, the fleet, and the runs
+// Requests are the dry runs in their order: the template, the fleet, and then the runs
 // until one is allowed.
 type Requests struct {
 	Template cloud.Template
@@ -26,21 +26,22 @@ type Requests struct {
 	Runs     []cloud.RunRequest
 }
 
-// Types that stand in for those of the NodePools, by architecture: every region
-// sells them. A policy that allows other types alone (ec2:InstanceType) refuses
-// them.
+// instanceTypes are the types of the dry runs by architecture; every region offers them.
+// A policy that allows only other types (condition ec2:InstanceType) denies the dry runs.
 var instanceTypes = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
 
-// maxInterfaces is how many interfaces either of the types takes, all on its one card.
-// https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
+// maxInterfaces is the maximum number of network interfaces of both types, all on their
+// only network card: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
 const maxInterfaces = 3
 
-// BuildRequests writes the script for a class whose selectors are resolved. Tenancy is that of the instances; empty means the default.
+// BuildRequests builds the dry runs of a class with resolved selectors. The empty tenancy
+// is the default one. The error is fault.Invalid if the status lacks an AMI, a security
+// group, a subnet or the instance profile.
 func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requests, error) {
 	status := class.Status
 	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
-		return Requests{}, fault.F("writing dry runs of EC2NodeClass "+class.Name, fault.Invalid,
-			"an image, a security group, a subnet and an instance profile are needed")
+		return Requests{}, fault.F("building the dry runs of EC2NodeClass "+class.Name, fault.Invalid,
+			"an AMI, a security group, a subnet and an instance profile are needed")
 	}
 	tags := launchTags(class, cluster)
 	template := cloud.Template{
@@ -57,7 +58,7 @@ func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requ
 	}
 	content, err := json.Marshal(template)
 	if err != nil {
-		return Requests{}, fault.E("naming the template of a dry run", fault.Bug, err)
+		return Requests{}, fault.E("naming the launch template of a dry run", fault.Bug, err)
 	}
 	template.Name = "karpenter.k8s.aws/" + event.DeriveID("rehearsal", event.Cluster{Name: cluster}, string(content))
 	out := Requests{Template: template}
@@ -65,31 +66,32 @@ func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requ
 	return out, nil
 }
 
-// addLaunches writes the launches by the template.
-func (s *Requests) addLaunches(class *karpenter.EC2NodeClass, instanceType string, tags map[string]string) {
-	sets := func(resources ...string) (out []cloud.TagSet) {
+// addLaunches adds the fleet and one run for each subnet.
+func (r *Requests) addLaunches(class *karpenter.EC2NodeClass, instanceType string, tags map[string]string) {
+	tagSets := func(resources ...string) (out []cloud.TagSet) {
 		for _, resource := range resources {
 			out = append(out, cloud.TagSet{Resource: resource, Tags: tags})
 		}
 		return out
 	}
-	config := cloud.FleetConfig{Template: s.Template.Name}
+	config := cloud.FleetConfig{Template: r.Template.Name}
 	for _, subnet := range class.Status.Subnets {
 		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: instanceType, SubnetID: subnet.ID, Zone: subnet.Zone})
-		s.Runs = append(s.Runs, cloud.RunRequest{
-			Template: s.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID,
-			Interfaces: s.Template.Interfaces, SecurityGroups: s.Template.SecurityGroups, TagSets: sets("instance", "volume", "network-interface"),
+		r.Runs = append(r.Runs, cloud.RunRequest{
+			Template: r.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID,
+			Interfaces: r.Template.Interfaces, SecurityGroups: r.Template.SecurityGroups, TagSets: tagSets("instance", "volume", "network-interface"),
 		})
 	}
-	s.Fleet = cloud.FleetRequest{
+	r.Fleet = cloud.FleetRequest{
 		Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
-		Configs: []cloud.FleetConfig{config}, TagSets: sets("instance", "volume", "fleet"),
+		Configs: []cloud.FleetConfig{config}, TagSets: tagSets("instance", "volume", "fleet"),
 	}
 }
 
-// networkInterfaces are the class's, written out also where they are the one that
-// every instance has: EC2 takes security groups beside interfaces or on them, and
-// a dry run must name the subnet on one.
+// networkInterfaces returns the class's network interfaces, or only the primary one if
+// the type of the dry run cannot have them. The primary one is explicit, because EC2
+// accepts security groups either on the instance or on interfaces, and a dry run must
+// name the subnet on an interface.
 func networkInterfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
 	primary := []cloud.NetworkInterface{{}}
 	var out []cloud.NetworkInterface
@@ -105,8 +107,8 @@ func networkInterfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
 	return out
 }
 
-// launchTags are those of a launch, as policies demand them. No NodePool is
-// meant; the key is there because policies ask for it.
+// launchTags are the tags of a launch, as IAM policies require them. The NodePool tag is
+// empty, because policies require the key and a dry run has no NodePool.
 func launchTags(class *karpenter.EC2NodeClass, cluster string) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)
@@ -119,7 +121,7 @@ func launchTags(class *karpenter.EC2NodeClass, cluster string) map[string]string
 	return tags
 }
 
-// imageArchitecture is what an image boots, amd64 where it does not say.
+// imageArchitecture is the architecture of an AMI; amd64 if its requirements name none.
 func imageArchitecture(ami karpenter.AMI) string {
 	for _, r := range ami.Requirements {
 		if r.Key == corev1.LabelArchStable && r.Operator == corev1.NodeSelectorOpIn && slices.Contains(r.Values, "arm64") {

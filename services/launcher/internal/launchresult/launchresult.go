@@ -1,5 +1,5 @@
-// Package settle turns EC2's answers into launch.settled. It is pure, and it
-// is the one place that knows what EC2's error codes blame.
+// Package launchresult builds the result of a launch from EC2's answers. It is pure, and
+// it alone decides what an error code of EC2 makes unavailable.
 package launchresult
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// FromFleet settles an intent by the answer to its fleet call. ok is false when
-// the answer says nothing at all.
-func FromFleet(intent launchspec.Intent, result cloud.FleetResult) (settled event.LaunchSettled, ok bool) {
-	settled = event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Spent: true}
-	for _, group := range result.Instances {
+// FromFleet is the result of a CreateFleet call. ok is false if the answer has neither
+// instances nor errors.
+func FromFleet(intent launchspec.Intent, answer cloud.FleetResult) (result event.LaunchSettled, ok bool) {
+	result = event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Spent: true}
+	for _, group := range answer.Instances {
 		for _, id := range group.IDs {
-			settled.Instances = append(settled.Instances, event.Launched{
+			result.Instances = append(result.Instances, event.Launched{
 				InstanceID: id,
 				Offering: event.Offering{
 					InstanceType: group.InstanceType, Zone: resolveZone(intent, group.Zone, group.SubnetID), CapacityType: intent.Fleet.CapacityType,
@@ -26,47 +26,47 @@ func FromFleet(intent launchspec.Intent, result cloud.FleetResult) (settled even
 			})
 		}
 	}
-	for _, e := range result.Errors {
-		settled.Refusals = append(settled.Refusals, buildRefusals(intent, e)...)
+	for _, e := range answer.Errors {
+		result.Refusals = append(result.Refusals, buildRefusals(intent, e)...)
 	}
-	if len(settled.Instances) < settled.Wanted && len(settled.Refusals) == 0 {
-		if len(settled.Instances) == 0 {
-			return settled, false
+	if len(result.Instances) < result.Wanted && len(result.Refusals) == 0 {
+		if len(result.Instances) == 0 {
+			return result, false
 		}
-		settled.Refusals = []event.Refusal{{Code: "Unfulfilled", Message: "EC2 gave fewer instances and no reason"}}
+		result.Refusals = []event.Refusal{{Code: "Unfulfilled", Message: "EC2 launched fewer instances and gave no reason"}}
 	}
-	return settled, true
+	return result, true
 }
 
-// FromError settles an intent that EC2 turned away before taking its token. A code
-// that is a shortage blames what it would blame inside an answer.
+// FromError is the result of a call that EC2 refused before it used the token. An error
+// code of insufficient capacity makes the same offerings unavailable as in an answer.
 func FromError(intent launchspec.Intent, err error) event.LaunchSettled {
 	e := cloud.FleetError{Code: cmp.Or(cloud.Code(err), string(fault.KindOf(err))), Message: err.Error()}
 	return event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Refusals: buildRefusals(intent, e)}
 }
 
-// FromTerminated settles an intent whose token EC2 knows by an instance that is terminated
-// and shown no more. The token is spent: EC2 launches nothing for it again.
+// FromTerminated is the result of an intent whose instance is terminated and no longer
+// returned by EC2. The token is spent: EC2 launches nothing for it again.
 func FromTerminated(intent launchspec.Intent, err error) event.LaunchSettled {
-	settled := FromError(intent, err)
-	settled.Spent = true
-	return settled
+	result := FromError(intent, err)
+	result.Spent = true
+	return result
 }
 
-// FromInstances settles an intent by instances that carry its tag.
+// FromInstances is the result for instances that have the intent's tag.
 func FromInstances(intent launchspec.Intent, instances []cloud.Instance) event.LaunchSettled {
-	settled := event.LaunchSettled{Intent: intent.ID, Wanted: max(intent.Fleet.Count, len(instances)), Spent: true}
+	result := event.LaunchSettled{Intent: intent.ID, Wanted: max(intent.Fleet.Count, len(instances)), Spent: true}
 	for _, i := range instances {
-		settled.Instances = append(settled.Instances, event.Launched{
+		result.Instances = append(result.Instances, event.Launched{
 			InstanceID: i.ID, ImageID: i.ImageID,
 			Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
 		})
 	}
 	if missing := intent.Fleet.Count - len(instances); missing > 0 {
-		// Some may only be late to be seen: the inventory binds those.
-		settled.Spent = false
+		// EC2 may return more instances later; the inventory binds those to their claims.
+		result.Spent = false
 	}
-	return settled
+	return result
 }
 
 func templateImage(intent launchspec.Intent, template string) string {

@@ -9,19 +9,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// The bounds of the refusals of one launch. A fleet has up to 300 overrides and EC2
-// may answer with an error for each; the bus takes 256 KiB, and lifecycle writes the
-// codes and messages into annotations, conditions and Events.
+// Limits of the refusals of one launch. A fleet has up to 300 overrides, and EC2 may
+// return an error for each. The event bus accepts 256 KiB, and lifecycle writes codes and
+// messages into annotations, conditions and Events.
 const (
-	maxRefusals = 32
-	// maxCodeBytes and maxMessage are in bytes.
+	maxRefusals     = 32
 	maxCodeBytes    = 128
 	maxMessageBytes = 1 << 10
 )
 
-// MergeRefusals makes one refusal of those that have the code and the place in common, cuts
-// long texts, and keeps at most 32 refusals, those that blame something first. The
-// order of EC2's errors does not change the result.
+// MergeRefusals merges refusals with the same code, subnet, placement group and
+// reservation, truncates long texts, and keeps at most 32 refusals, first those that make
+// something unavailable. The result does not depend on the order of EC2's errors.
 func MergeRefusals(refusals []event.Refusal) []event.Refusal {
 	ordered := slices.SortedStableFunc(slices.Values(refusals), compareRefusals)
 	var out []event.Refusal
@@ -37,17 +36,17 @@ func MergeRefusals(refusals []event.Refusal) []event.Refusal {
 	return out[:min(len(out), maxRefusals)]
 }
 
-// mergeKey is what refusals have in common that become one.
+// mergeKey is equal for refusals that are merged.
 func mergeKey(r event.Refusal) [4]string {
 	return [4]string{r.Code, r.Subnet, r.PlacementGroup, r.Reservation}
 }
 
 func compareRefusals(a, b event.Refusal) int {
-	placeA, placeB := mergeKey(a), mergeKey(b)
-	return cmp.Or(slices.Compare(placeA[:], placeB[:]), strings.Compare(a.Message, b.Message))
+	keyA, keyB := mergeKey(a), mergeKey(b)
+	return cmp.Or(slices.Compare(keyA[:], keyB[:]), strings.Compare(a.Message, b.Message))
 }
 
-// refusalRank puts refusals that make something unavailable before the others.
+// refusalRank sorts refusals that make something unavailable before the others.
 func refusalRank(r event.Refusal) int {
 	if len(r.Blamed) > 0 || r.Subnet != "" || r.Reservation != "" {
 		return 0
@@ -55,8 +54,8 @@ func refusalRank(r event.Refusal) int {
 	return 1
 }
 
-// joinRefusals makes one refusal of several from one place. Its message is the first of them,
-// with the number of other messages.
+// joinRefusals merges refusals with the same key. The message is the first one, followed
+// by the number of other messages.
 func joinRefusals(same []event.Refusal) event.Refusal {
 	out := same[0]
 	out.Blamed = nil
@@ -81,8 +80,8 @@ func joinRefusals(same []event.Refusal) event.Refusal {
 	return out
 }
 
-// truncateMiddle cuts the middle out of a text that is longer than limit bytes: the start of
-// an error says what failed, and the end says what to do.
+// truncateMiddle removes the middle of a text that is longer than limit bytes: the start
+// of an error names the failure, and the end the remedy.
 func truncateMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text

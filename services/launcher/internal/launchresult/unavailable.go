@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// scope is how much a code blames.
+// scope is what an error code makes unavailable.
 type scope int
 
 const (
@@ -20,10 +20,10 @@ const (
 	scopeSubnet
 )
 
-// scopeByCode lists the codes that are shortages, and what Karpenter makes unavailable for
-// them (its pkg/errors/errors.go and pkg/providers/instance/instance.go). A code that is not listed, such as
-// RequestLimitExceeded or UnauthorizedOperation, blames nothing: it says
-// nothing about what EC2 has in stock.
+// scopeByCode has the codes of insufficient capacity and what Karpenter makes
+// unavailable for them (Karpenter's AWS provider: pkg/errors/errors.go and
+// pkg/providers/instance/instance.go). Other codes, such as RequestLimitExceeded or
+// UnauthorizedOperation, make nothing unavailable: they are independent of capacity.
 var scopeByCode = map[string]scope{
 	"InsufficientInstanceCapacity":                      scopeOffering,
 	"MaxSpotInstanceCountExceeded":                      scopeOffering,
@@ -36,27 +36,27 @@ var scopeByCode = map[string]scope{
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": scopeSpot,
 }
 
-// MetricCode is a code for a metric: those that no list has are "other", for labels
-// must not grow with what AWS may say one day.
+// MetricCode is the label of a metric for an error code. Unknown codes are "other", to
+// limit the number of label values.
 func MetricCode(code string) string {
-	if _, known := scopeByCode[code]; known || slices.Contains(otherCodes, code) {
+	if _, ok := scopeByCode[code]; ok || slices.Contains(otherCodes, code) {
 		return code
 	}
 	return "other"
 }
 
-// otherCodes are codes that are no shortage and that people look for.
+// otherCodes are codes that make nothing unavailable and have their own label.
 var otherCodes = []string{
 	"RequestLimitExceeded", "UnauthorizedOperation", "InvalidParameterValue", "InvalidLaunchTemplateName.NotFoundException", "Unfulfilled",
 	"IdempotentInstanceTerminated",
 }
 
-// spreadLimitText is in the message where a spread placement group has its seven
-// instances of a zone: then no type fits into that zone.
+// spreadLimitText is part of EC2's message if a spread placement group has its maximum of
+// seven instances in a zone: then no instance type can be launched there.
 const spreadLimitText = "limit of instances in this spread placement group"
 
-// buildRefusals are what one error of EC2 refuses: one refusal, or one for each capacity
-// reservation that it may be about.
+// buildRefusals returns the refusals of one error of EC2: one, or one for each capacity
+// reservation that it may concern.
 func buildRefusals(intent launchspec.Intent, e cloud.FleetError) []event.Refusal {
 	r := event.Refusal{Code: e.Code, Message: e.Message}
 	if scopeByCode[e.Code] == scopeNone || intent.Fleet.CapacityType != cloud.Reserved || isGroupFull(intent, e) {
@@ -66,7 +66,7 @@ func buildRefusals(intent launchspec.Intent, e cloud.FleetError) []event.Refusal
 	if scopeByCode[e.Code] == scopeSubnet {
 		out = append(out, addUnavailable(r, intent, e))
 	}
-	// Karpenter makes the reservation unavailable whatever was short, and no offering.
+	// Like Karpenter, this makes the reservation unavailable and no other offering.
 	if scopeByCode[e.Code] != scopeSpot {
 		for _, id := range matchingReservations(intent, e) {
 			r.Blamed, r.Reservation = matchingOfferings(intent, e), id
@@ -79,7 +79,7 @@ func buildRefusals(intent launchspec.Intent, e cloud.FleetError) []event.Refusal
 	return out
 }
 
-// addUnavailable adds what an error makes unavailable, reservations aside.
+// addUnavailable adds to a refusal what the error makes unavailable, except reservations.
 func addUnavailable(r event.Refusal, intent launchspec.Intent, e cloud.FleetError) event.Refusal {
 	switch scopeByCode[e.Code] {
 	case scopeOffering:
@@ -88,12 +88,12 @@ func addUnavailable(r event.Refusal, intent launchspec.Intent, e cloud.FleetErro
 			r.Blamed = []event.Offering{{Zone: resolveZone(intent, e.Zone, e.SubnetID)}}
 		}
 	case scopeSpot:
-		// The role is for spot alone, whatever the fleet asked for.
+		// Only spot instances need the service-linked role.
 		r.Blamed = []event.Offering{{CapacityType: cloud.Spot}}
 	case scopeSubnet:
 		r.Subnet = e.SubnetID
-		// The zone is for whoever does not look at subnets. A subnet that the intent
-		// does not name blames nothing: an offering without a zone would be all of them.
+		// The zone is for consumers that ignore subnets. A subnet that the intent does not
+		// name has no zone, and an offering without a zone would match all offerings.
 		if zone := resolveZone(intent, e.Zone, e.SubnetID); zone != "" {
 			r.Blamed = []event.Offering{{Zone: zone}}
 		}
@@ -102,15 +102,15 @@ func addUnavailable(r event.Refusal, intent launchspec.Intent, e cloud.FleetErro
 	return r
 }
 
-// isGroupFull reports whether a spread placement group takes no further instance in the
+// isGroupFull reports whether a spread placement group accepts no more instances in the
 // error's zone.
 func isGroupFull(intent launchspec.Intent, e cloud.FleetError) bool {
 	return scopeByCode[e.Code] == scopeOffering && strings.Contains(e.Message, spreadLimitText) &&
 		templateGroup(intent, e.Template) != "" && resolveZone(intent, e.Zone, e.SubnetID) != ""
 }
 
-// matchingReservations are the ids of the capacity reservations that an error is about: that of
-// the template that it names, or those of all templates with a matching override.
+// matchingReservations returns the ids of the capacity reservations that an error
+// concerns: that of the named template, or those of all templates with a matching override.
 func matchingReservations(intent launchspec.Intent, e cloud.FleetError) []string {
 	zone := resolveZone(intent, e.Zone, e.SubnetID)
 	var out []string
@@ -136,8 +136,8 @@ func templateReservation(intent launchspec.Intent, template string) string {
 	return ""
 }
 
-// templateGroup is the placement group of a template, or of the intent's first where
-// EC2 does not say which it was: one class has one group.
+// templateGroup is the placement group of a template. If EC2 names no template, it is the
+// first group of the intent: all templates of a class have the same group.
 func templateGroup(intent launchspec.Intent, template string) string {
 	for _, t := range intent.Templates {
 		if t.Placement != nil && (template == "" || t.Name == template) {
@@ -147,28 +147,28 @@ func templateGroup(intent launchspec.Intent, template string) string {
 	return ""
 }
 
-// matchingOfferings lists what a shortage is about: the one that the error names, or,
-// where EC2 leaves that out, all that the intent asked for and no more.
+// matchingOfferings returns the offering that the error names. If the error omits the
+// type or the zone, it returns all offerings of the intent that match the rest.
 func matchingOfferings(intent launchspec.Intent, e cloud.FleetError) []event.Offering {
-	ct := intent.Fleet.CapacityType
+	capacityType := intent.Fleet.CapacityType
 	zone := resolveZone(intent, e.Zone, e.SubnetID)
 	if e.InstanceType != "" && zone != "" {
-		return []event.Offering{{InstanceType: e.InstanceType, Zone: zone, CapacityType: ct}}
+		return []event.Offering{{InstanceType: e.InstanceType, Zone: zone, CapacityType: capacityType}}
 	}
 	var out []event.Offering
 	for _, config := range intent.Fleet.Configs {
 		for _, o := range config.Overrides {
-			asked := event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: ct}
-			named := (e.InstanceType == "" || e.InstanceType == o.InstanceType) && (zone == "" || zone == o.Zone)
-			if named && !slices.Contains(out, asked) {
-				out = append(out, asked)
+			offering := event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: capacityType}
+			matches := (e.InstanceType == "" || e.InstanceType == o.InstanceType) && (zone == "" || zone == o.Zone)
+			if matches && !slices.Contains(out, offering) {
+				out = append(out, offering)
 			}
 		}
 	}
 	return out
 }
 
-// resolveZone finds the zone of an answer that may name a subnet only.
+// resolveZone is the zone, or the zone of the subnet if EC2 named only the subnet.
 func resolveZone(intent launchspec.Intent, zone, subnet string) string {
 	if zone != "" || subnet == "" {
 		return zone

@@ -10,29 +10,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// How a bucket learns that others draw from it too, or that the account has
-// another quota. The factors keep the rate within a tenth of what EC2 gives once
-// it is found, and a throttled call at most once in some hundred.
+// A bucket adapts its rate, because other clients of the account draw from the same
+// buckets of EC2, or the account has another quota. With these factors, the rate stays
+// within a tenth of what EC2 allows, and EC2 throttles about one call in some hundred.
 const (
-	// backoffFactor is what is left of the rate after a throttled call, and ceiling where
-	// the rate climbs quickly to again, as shares of the rate that was too much.
-	backoffFactor, ceilingFactor = 0.7, 0.9
-	// climbShare is the share of the way to the ceiling that a success is worth, and
-	// probe the share of the documented rate beyond it.
-	climbShare, probeShare = 0.2, 0.001
-	// minShare is the share of the documented rate that always stays.
+	// backoffFactor multiplies the rate after a throttled call.
+	backoffFactor = 0.7
+	// ceilingFactor times the throttled rate is the ceiling up to which the rate rises
+	// quickly again.
+	ceilingFactor = 0.9
+	// climbShare is the share of the distance to the ceiling that each success adds.
+	climbShare = 0.2
+	// probeShare is the share of the documented rate that each success adds beyond that.
+	probeShare = 0.001
+	// minShare is the minimum rate as a share of the documented rate.
 	minShare = 1.0 / 64
-	// throttleCooldown is how long further throttled calls say nothing new: they were made at
-	// the rate that is given up already.
+	// throttleCooldown is how long further throttled calls do not reduce the rate: they
+	// were made at the previous rate.
 	throttleCooldown = time.Second
-	// recoveryTime is after how long without one all is as documented again.
+	// recoveryTime without a throttled call restores the documented rate.
 	recoveryTime = 5 * time.Minute
 )
 
-// Rate is calls a second and how many may come at once.
+// Rate is the refill rate in tokens per second, and the size of the bucket.
 type Rate struct{ PerSecond, Burst float64 }
 
-// bucket is one of EC2's token buckets, as this process may draw from it.
+// bucket is a copy of one of EC2's token buckets in this process.
 type bucket struct {
 	name  string
 	rate  Rate
@@ -41,7 +44,7 @@ type bucket struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter
 	ceiling float64
-	// throttledAt is when a call was throttled last; zero while none was.
+	// throttledAt is the time of the last throttled call; zero if there is none.
 	throttledAt time.Time
 }
 
@@ -49,8 +52,8 @@ func newBucket(name string, r Rate) *bucket {
 	return &bucket{name: name, rate: r, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), max(1, int(r.Burst)))}
 }
 
-// waitForTokens takes n tokens when it is the cluster's turn. It fails at once where the
-// context would end before: then the caller had better do something else.
+// waitForTokens takes n tokens when it is the cluster's turn. It returns fault.Throttled
+// at once if the context would end before.
 func (b *bucket) waitForTokens(ctx context.Context, cluster string, n int) error {
 	err := b.mutex.acquire(ctx, cluster)
 	if err == nil {
@@ -60,24 +63,24 @@ func (b *bucket) waitForTokens(ctx context.Context, cluster string, n int) error
 	}
 	if err != nil {
 		return fault.F("waiting for EC2's bucket of "+b.name, fault.Throttled,
-			"%w: this launcher may draw %.3g a second", err, float64(b.limiter.Limit()))
+			"%w: this launcher may use %.3g tokens a second", err, float64(b.limiter.Limit()))
 	}
 	return nil
 }
 
-// drawTokens draws in pieces no larger than the burst, for there never is more.
+// drawTokens takes n tokens in portions of at most the bucket's size.
 func (b *bucket) drawTokens(ctx context.Context, n int) error {
 	for n > 0 {
-		piece := min(n, b.limiter.Burst())
-		if err := b.limiter.WaitN(ctx, piece); err != nil {
+		portion := min(n, b.limiter.Burst())
+		if err := b.limiter.WaitN(ctx, portion); err != nil {
 			return err
 		}
-		n -= piece
+		n -= portion
 	}
 	return nil
 }
 
-// adaptRate adapts the rate to how a call ended.
+// adaptRate adapts the rate to the result of a call.
 func (b *bucket) adaptRate(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,14 +96,17 @@ func (b *bucket) adaptRate(err error) {
 	}
 }
 
-// restoreRate gives the bucket its documented rate back once no call was throttled for a
-// while. Callers do it before they wait: at a low rate none may get a token and learn.
+// restoreRate restores the documented rate if no call was throttled for recoveryTime.
+// Callers do it before they wait, because at a low rate no caller may get a token and
+// call adaptRate.
 func (b *bucket) restoreRate(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.restoreLocked(now)
 }
 
+// restoreLocked is restoreRate for callers that hold mu. It reports whether it restored
+// the rate.
 func (b *bucket) restoreLocked(now time.Time) bool {
 	if b.throttledAt.IsZero() || now.Sub(b.throttledAt) < recoveryTime {
 		return false
@@ -114,7 +120,7 @@ func (b *bucket) reduceRate(now time.Time) {
 	b.throttledAt = now
 	limit := float64(b.limiter.Limit())
 	b.ceiling = limit * ceilingFactor
-	// What EC2 had in store is used up.
+	// EC2's bucket is empty, so this one must be empty too.
 	b.limiter.AllowN(now, max(0, int(b.limiter.TokensAt(now))))
 	b.setRate(max(limit*backoffFactor, b.rate.PerSecond*minShare))
 }

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// fairMutex lets one caller through at a time, and takes turns between clusters: the
-// thousandth launch of one cluster does not come before the first of another.
+// fairMutex is a mutex that clusters get in turns: a cluster with a thousand waiting
+// launches does not delay the first launch of another.
 type fairMutex struct {
 	mu     sync.Mutex
 	locked bool
-	// turns are the clusters that wait, the next one first; each has its callers
+	// turns has the waiting clusters, the next one first. waiting has the callers of each
 	// in their order.
 	turns   []string
 	waiting map[string][]*caller
@@ -21,7 +21,7 @@ type caller struct {
 	granted chan struct{}
 }
 
-// acquire waits for the caller's turn. Who has entered must leave.
+// acquire waits for the mutex. After success the caller must call release.
 func (g *fairMutex) acquire(ctx context.Context, cluster string) error {
 	g.mu.Lock()
 	if !g.locked {
@@ -46,8 +46,8 @@ func (g *fairMutex) acquire(ctx context.Context, cluster string) error {
 	}
 }
 
-// cancelWait takes a caller out of the line, or passes on the turn that came as it
-// gave up.
+// cancelWait removes a caller from the queue. If the caller was granted the mutex in the
+// meantime, cancelWait releases it.
 func (g *fairMutex) cancelWait(ctx context.Context, cluster string, c *caller) error {
 	g.mu.Lock()
 	i := slices.Index(g.waiting[cluster], c)
@@ -64,7 +64,7 @@ func (g *fairMutex) cancelWait(ctx context.Context, cluster string, c *caller) e
 	return ctx.Err()
 }
 
-// release lets the next cluster's first caller through.
+// release grants the mutex to the first caller of the next cluster.
 func (g *fairMutex) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

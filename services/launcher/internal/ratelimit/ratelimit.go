@@ -1,15 +1,14 @@
-// Package pace keeps one launcher below the rates at which EC2 throttles, and
-// shares them fairly among the clusters that it serves.
+// Package ratelimit keeps a launcher below EC2's request limits and shares them among the
+// clusters that it serves.
 //
-// The idea: EC2 has token buckets for each account, region and kind of call; the
-// same buckets stand here, in front of it. A caller waits for its token, cluster
-// by cluster in turn. Where EC2 throttles all the same, others draw from the
-// account too, and the bucket's rate follows what is left. The invariants:
+// EC2 has a token bucket for each account, region and kind of call; this package has a
+// copy of each. A call waits for its token, clusters in turn. If EC2 throttles a call
+// nevertheless, other clients use the same buckets, and the rate is reduced.
 //
-//   - No call is made without a token, and no token is drawn twice.
-//   - Nobody waits longer than Patience: then the call was not made, which is
-//     fault.Throttled, and the message comes again.
-//   - As long as one cluster waits, no other gets two tokens in a row.
+//   - Each call needs a token, and each token is used once.
+//   - A call that waits longer than MaxWait is not made and returns fault.Throttled; the
+//     message is redelivered.
+//   - While one cluster waits, no other gets two tokens in a row.
 package ratelimit
 
 import (
@@ -21,14 +20,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// MaxWait is how long a call waits for its token. It is shorter than a message
-// lives, so that launches which must wait do not keep the hands from ends, which
-// have a bucket of their own.
+// MaxWait is how long a call waits for its token. It is shorter than messages are valid,
+// so that waiting launches do not block terminations, which have their own bucket.
 const MaxWait = 10 * time.Second
 
-// The rates that EC2 documents, by account and region:
-// docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html. Resources are
-// counted in instances and not in calls.
+// documentedRates are EC2's limits by account and region: "Request throttling for the
+// Amazon EC2 API". bucketInstances counts launched instances; the others count calls.
 var documentedRates = map[string]Rate{
 	bucketReads:        {20, 100},
 	bucketWrites:       {5, 50},
@@ -50,11 +47,12 @@ const (
 // Limiter has the buckets of one account and region. It is safe for concurrent use.
 type Limiter struct {
 	buckets map[string]*bucket
-	// OnCall hears of each call: whose it was, how long it had waited, and how it ended.
+	// OnCall is called for each call with the time that it waited for tokens, and its
+	// result. It may be nil.
 	OnCall func(cluster, bucket string, waited time.Duration, err error)
 }
 
-// New makes full buckets with a share of what EC2 documents: 1 for all of it.
+// New returns full buckets with a share of EC2's documented limits: 1 for all of them.
 func New(share float64) *Limiter {
 	p := &Limiter{buckets: map[string]*bucket{}}
 	for name, r := range documentedRates {
@@ -63,16 +61,17 @@ func New(share float64) *Limiter {
 	return p
 }
 
-// EC2 is what the launcher calls.
+// EC2 has the calls that are limited.
 type EC2 interface {
 	cloud.Launcher
 	cloud.Rehearsal
 }
 
-// ForCluster is an EC2 that one cluster calls through the buckets.
+// ForCluster returns an EC2 that limits the calls of one cluster.
 func (p *Limiter) ForCluster(cluster string, ec2 EC2) EC2 { return limitedEC2{p, cluster, ec2} }
 
-// limitCall waits for a token of the bucket, makes the call and learns from it.
+// limitCall waits for a token of the bucket, makes the call and adapts the rate to its
+// result.
 func (p *Limiter) limitCall(ctx context.Context, cluster, name string, call func() error) error {
 	b := p.buckets[name]
 	began := time.Now()
@@ -101,7 +100,7 @@ func (p *Limiter) waitForTokens(ctx context.Context, cluster string, b *bucket, 
 	return b.waitForTokens(ctx, cluster, n)
 }
 
-// limitedEC2 is one cluster's way through the buckets.
+// limitedEC2 limits the calls of one cluster.
 type limitedEC2 struct {
 	*Limiter
 	cluster string
@@ -138,9 +137,10 @@ func (c limitedEC2) Tag(ctx context.Context, ids []string, with map[string]strin
 	return c.callEC2(ctx, bucketTags, func() error { return c.ec2.Tag(ctx, ids, with) })
 }
 
-// CreateFleet draws from two buckets. EC2 tells of the one of instances inside
-// its answer. The call's token comes first: where the instances' do not come in
-// time it is lost, and then calls are not what there is too little of.
+// CreateFleet takes tokens of two buckets: one for the call, then one for each instance.
+// EC2 reports that the second is empty inside its answer. If the tokens for the instances
+// do not come in time, the token for the call is lost, which does no harm: instances are
+// the bottleneck then.
 func (c limitedEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest) (out cloud.FleetResult, err error) {
 	instances := c.buckets[bucketInstances]
 	err = c.callEC2(ctx, bucketLaunches, func() error {
@@ -153,8 +153,8 @@ func (c limitedEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest)
 		out, err = c.ec2.CreateFleet(ctx, request)
 		return err
 	})
-	if unmade := (notCalledError{}); errors.As(err, &unmade) {
-		return out, unmade.error
+	if notCalled := (notCalledError{}); errors.As(err, &notCalled) {
+		return out, notCalled.error
 	}
 	if err == nil {
 		instances.adaptRate(instanceLimitError(out))
@@ -162,10 +162,12 @@ func (c limitedEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest)
 	return out, err
 }
 
-// notCalledError is why a call was not made, of which its bucket learns nothing.
+// notCalledError wraps the error of a call that was not made, so that its bucket does not
+// adapt the rate.
 type notCalledError struct{ error }
 
-// instanceLimitError finds EC2's word for an empty bucket of instances in an answer.
+// instanceLimitError returns fault.Throttled if the answer says that EC2's bucket of
+// instances is empty.
 func instanceLimitError(result cloud.FleetResult) error {
 	for _, e := range result.Errors {
 		if e.Code == "RequestLimitExceeded" {
