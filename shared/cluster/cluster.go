@@ -1,17 +1,17 @@
-// Package cluster is Joist's word for the Kubernetes API: live reads and
-// writes (Client), and a cache that is fed by watches (Cache).
+// Package cluster is the port to the Kubernetes API: Client reads and writes the
+// API server, and Cache holds what watches delivered.
 //
-// The invariants that clustertest proves of every implementation:
+// Package clustertest proves these invariants for every implementation:
 //
-//   - Update is a compare-and-swap on resourceVersion and nothing else; a lost
-//     one is fault.Conflict, and so is creating a name that is taken.
+//   - Update is a compare-and-swap on resourceVersion. It returns fault.Conflict
+//     if the object has changed. So does Create if the name is taken.
 //   - Update leaves status alone and UpdateStatus leaves the rest alone, for
 //     kinds with a status subresource.
-//   - An object with finalizers is not removed by Delete; it gets a deletion
-//     timestamp, and goes when its last finalizer does.
-//   - Each kind's watch is its own stream: a cache may have seen a Pod that is
-//     bound to a Node that it has not seen.
-//   - Objects that a Cache gives belong to the cache: copy before changing.
+//   - Delete gives an object with finalizers a deletion timestamp. The object is
+//     removed with its last finalizer.
+//   - Each kind has its own watch. A cache may show a Pod that is bound to a Node
+//     which the cache does not show yet.
+//   - Objects returned by a Cache belong to the cache. Copy them before a change.
 package cluster
 
 import (
@@ -46,9 +46,9 @@ func (k Key) String() string {
 // KeyOf names the object.
 func KeyOf(o metav1.Object) Key { return Key{o.GetNamespace(), o.GetName()} }
 
-// Client reads and writes the API server itself.
+// Client reads and writes the API server.
 type Client interface {
-	// Get reads one object; fault.Missing when there is none.
+	// Get reads one object; fault.Missing if it does not exist.
 	Get(ctx context.Context, kind Kind, key Key) (Object, error)
 	// List reads all objects of a kind; a namespace of "" means all.
 	List(ctx context.Context, kind Kind, namespace string) ([]Object, error)
@@ -66,9 +66,9 @@ type Client interface {
 	// Delete asks for removal of the object with that UID (empty: any);
 	// fault.Missing when it is gone, fault.Conflict when the UID is another.
 	Delete(ctx context.Context, kind Kind, key Key, uid types.UID) error
-	// DeleteAsRead is Delete of the object at its resourceVersion, for decisions that
-	// rest on what it says; fault.Conflict when it has changed, fault.Invalid when it was
-	// never read.
+	// DeleteAsRead deletes the object at its resourceVersion, for decisions that depend
+	// on its content. It returns fault.Conflict if the object has changed, and
+	// fault.Invalid if the object was not read from the API server.
 	DeleteAsRead(ctx context.Context, kind Kind, object Object) error
 	// Evict asks the Eviction API to remove the pod with that UID.
 	// fault.Throttled when a PodDisruptionBudget forbids it now; fault.Invalid
@@ -76,17 +76,17 @@ type Client interface {
 	Evict(ctx context.Context, pod Key, uid types.UID) error
 	// DeletePod deletes a pod with a grace period in seconds, past any budget.
 	DeletePod(ctx context.Context, pod Key, uid types.UID, graceSeconds int64) error
-	// Report records a Kubernetes Event about an object. Losing one is allowed.
+	// Report records a Kubernetes Event about an object. An Event may be lost.
 	Report(ctx context.Context, event Event) error
 }
 
-// Cache is what the watches have told so far.
+// Cache holds the objects that watches have delivered so far.
 type Cache interface {
 	// List gives all objects of a kind, ordered by namespace and name.
 	List(kind Kind) []Object
-	// ListBy gives the objects of a kind that have the value in an index that
-	// Indexes names for the kind, ordered by namespace and name. It costs what it
-	// gives, not what there is.
+	// ListBy returns the objects of a kind that have the value in one of the kind's
+	// Indexes, ordered by namespace and name. Its cost depends on the number of objects
+	// returned, not on the number stored.
 	ListBy(kind Kind, index Index, value string) []Object
 	// Get gives one object, or false.
 	Get(kind Kind, key Key) (Object, bool)
@@ -103,16 +103,16 @@ type Event struct {
 	Reason string
 	// Message is for people.
 	Message string
-	// Dedupe is how long an equal event is not said again.
+	// Dedupe is how long an equal event is not recorded again.
 	Dedupe time.Duration
-	// Key says what makes two events of a reason equal, such as the UID of a pod.
-	// Without one, equal events are about the same object and say the same.
+	// Key makes two events of one reason equal, such as the UID of a pod. Without a
+	// key, events are equal if they have the same object and the same text.
 	Key string
 	Now time.Time
 }
 
-// Identity tells events apart that are not each other's repetition. A
-// message that counts, or names another rejection, is no news under a Key.
+// Identity is the same for events that repeat each other. With a Key, a different
+// message is a repetition too.
 func (e Event) Identity() string {
 	if e.Key != "" {
 		return e.Reason + "\x00" + e.Key

@@ -7,46 +7,46 @@ import (
 	"sync"
 )
 
-// Changed is what a Feed has learned of a kind since it was last asked.
+// Changed has the changes of one kind since the last call of TakeChanges.
 type Changed struct {
-	// All says that anything may have changed: the kind was listed anew, or more
-	// changed than is worth naming.
+	// All is true if any object may have changed: the kind was listed again, or there
+	// are more than MaxNamed changes.
 	All bool
-	// Keys are the objects that came, changed or went, ordered by namespace and
-	// name; empty with All.
+	// Keys are the objects that were added, changed or removed, ordered by namespace
+	// and name; empty if All is true.
 	Keys []Key
 }
 
 // Empty reports that nothing has changed.
 func (c Changed) Empty() bool { return !c.All && len(c.Keys) == 0 }
 
-// Feed is a Cache that remembers what changed, for one reader: so that one that
-// keeps what it has worked out looks again at that alone.
+// Feed is a Cache that collects changes for one reader, so that a reader which keeps
+// computed values computes only changed objects again.
 type Feed interface {
 	Cache
-	// Drain tells what changed of a kind since the last Drain, and forgets it. An
-	// object that the cache showed otherwise at some time in between is named,
-	// and what is named is in the cache already. The first Drain says All.
+	// Drain returns what changed of a kind since the last call, and clears it. It names
+	// every object whose state in the cache differed at any time since then. The cache
+	// already shows the named changes. The first call returns All.
 	Drain(kind Kind) Changed
 }
 
-// MaxNamed is how many changes of a kind a Feed names; of more it says All.
+// MaxNamed is the largest number of keys in Changed. More changes set All.
 const MaxNamed = 16384
 
-// Changes collects what changed of one kind. The zero value is ready, and has
-// never told anything: its first Drain says All. It is safe for concurrent use.
+// Changes collects the changes of one kind. The zero value is ready for use; its first
+// Drain returns All. It is safe for concurrent use.
 type Changes struct {
-	mu    sync.Mutex
-	told  bool
-	all   bool
-	named map[Key]struct{}
+	mu      sync.Mutex
+	drained bool
+	all     bool
+	named   map[Key]struct{}
 }
 
-// Note remembers that an object came, changed or went.
+// Note records that an object was added, changed or removed.
 func (c *Changes) Note(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all || !c.told {
+	if c.all || !c.drained {
 		return
 	}
 	if len(c.named) == MaxNamed {
@@ -59,12 +59,12 @@ func (c *Changes) Note(key Key) {
 	c.named[key] = struct{}{}
 }
 
-// Drain tells what was noted, and forgets it.
+// Drain returns the recorded changes and clears them.
 func (c *Changes) Drain() Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, named := c.all || !c.told, c.named
-	c.told, c.all, c.named = true, false, nil
+	all, named := c.all || !c.drained, c.named
+	c.drained, c.all, c.named = true, false, nil
 	if all {
 		return Changed{All: true}
 	}

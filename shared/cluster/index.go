@@ -5,11 +5,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Index is a field by which a Cache finds objects without going through all.
+// Index is a field by which a Cache finds objects without scanning all of them.
 type Index string
 
-// ByNode is the node that a Pod is bound to, and the one that a VolumeAttachment
-// attaches to. A pod that is bound to none has the empty value.
+// ByNode is the node that a Pod is bound to or that a VolumeAttachment attaches to. It
+// is empty for an unbound pod.
 const ByNode Index = "spec.nodeName"
 
 // Indexes are the indexes that every Cache keeps of a kind.

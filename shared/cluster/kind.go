@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Kind says where a kind lives in the API and what its Go type is.
+// Kind is a kind of the Kubernetes API.
 type Kind struct {
 	Group, Version, Kind, Resource string
 	Namespaced                     bool
@@ -55,69 +55,69 @@ var (
 	CapacityBuffers   = Kind{"autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer", "capacitybuffers", true, true}
 )
 
-// made is one kind and how an empty object of it is made.
-type made struct {
+// kindConstructor makes empty objects of a kind.
+type kindConstructor struct {
 	kind Kind
 	make func() Object
 }
 
-// of ties a kind to its Go type.
-func of[T any, P interface {
+// forType ties a kind to its Go type.
+func forType[T any, P interface {
 	*T
 	Object
-}](kind Kind) made {
-	return made{kind, func() Object { return P(new(T)) }}
+}](kind Kind) kindConstructor {
+	return kindConstructor{kind, func() Object { return P(new(T)) }}
 }
 
-// table ties every kind to its Go type.
-var table = []made{
-	of[corev1.Pod](Pods),
-	of[corev1.Node](Nodes),
-	of[corev1.Namespace](Namespaces),
-	of[corev1.ConfigMap](ConfigMaps),
-	of[corev1.PersistentVolumeClaim](VolumeClaims),
-	of[corev1.PersistentVolume](Volumes),
-	of[corev1.PodTemplate](PodTemplates),
-	of[appsv1.DaemonSet](DaemonSets),
-	of[appsv1.Deployment](Deployments),
-	of[appsv1.StatefulSet](StatefulSets),
-	of[appsv1.ReplicaSet](ReplicaSets),
-	of[storagev1.StorageClass](StorageClasses),
-	of[storagev1.CSINode](CSINodes),
-	of[storagev1.VolumeAttachment](VolumeAttachments),
-	of[policyv1.PodDisruptionBudget](DisruptionBudgets),
-	of[schedulingv1.PriorityClass](PriorityClasses),
-	of[coordinationv1.Lease](Leases),
-	of[karpenter.NodePool](NodePools),
-	of[karpenter.NodeClaim](NodeClaims),
-	of[karpenter.EC2NodeClass](NodeClasses),
-	of[karpenter.NodeOverlay](NodeOverlays),
-	of[karpenter.CapacityBuffer](CapacityBuffers),
+// kindTable ties every kind to its Go type.
+var kindTable = []kindConstructor{
+	forType[corev1.Pod](Pods),
+	forType[corev1.Node](Nodes),
+	forType[corev1.Namespace](Namespaces),
+	forType[corev1.ConfigMap](ConfigMaps),
+	forType[corev1.PersistentVolumeClaim](VolumeClaims),
+	forType[corev1.PersistentVolume](Volumes),
+	forType[corev1.PodTemplate](PodTemplates),
+	forType[appsv1.DaemonSet](DaemonSets),
+	forType[appsv1.Deployment](Deployments),
+	forType[appsv1.StatefulSet](StatefulSets),
+	forType[appsv1.ReplicaSet](ReplicaSets),
+	forType[storagev1.StorageClass](StorageClasses),
+	forType[storagev1.CSINode](CSINodes),
+	forType[storagev1.VolumeAttachment](VolumeAttachments),
+	forType[policyv1.PodDisruptionBudget](DisruptionBudgets),
+	forType[schedulingv1.PriorityClass](PriorityClasses),
+	forType[coordinationv1.Lease](Leases),
+	forType[karpenter.NodePool](NodePools),
+	forType[karpenter.NodeClaim](NodeClaims),
+	forType[karpenter.EC2NodeClass](NodeClasses),
+	forType[karpenter.NodeOverlay](NodeOverlays),
+	forType[karpenter.CapacityBuffer](CapacityBuffers),
 }
 
 // Kinds is all of them.
-var Kinds = kinds()
+var Kinds = listKinds()
 
-func kinds() []Kind {
-	out := make([]Kind, len(table))
-	for i, m := range table {
+func listKinds() []Kind {
+	out := make([]Kind, len(kindTable))
+	for i, m := range kindTable {
 		out[i] = m.kind
 	}
 	return out
 }
 
-// makers and byType index the table.
+// constructors and kindsByType index the table.
 var (
-	makers = func() map[Kind]func() Object {
+	constructors = func() map[Kind]func() Object {
 		out := map[Kind]func() Object{}
-		for _, m := range table {
+		for _, m := range kindTable {
 			out[m.kind] = m.make
 		}
 		return out
 	}()
-	byType = func() map[reflect.Type]Kind {
+	kindsByType = func() map[reflect.Type]Kind {
 		out := map[reflect.Type]Kind{}
-		for _, m := range table {
+		for _, m := range kindTable {
 			out[reflect.TypeOf(m.make())] = m.kind
 		}
 		return out
@@ -126,7 +126,7 @@ var (
 
 // New makes an empty object of the kind, or nil for one that is not listed.
 func (k Kind) New() Object {
-	if make, ok := makers[k]; ok {
+	if make, ok := constructors[k]; ok {
 		return make()
 	}
 	return nil
@@ -134,6 +134,6 @@ func (k Kind) New() Object {
 
 // KindOf finds the kind of an object by its Go type.
 func KindOf(o Object) (Kind, bool) {
-	kind, ok := byType[reflect.TypeOf(o)]
+	kind, ok := kindsByType[reflect.TypeOf(o)]
 	return kind, ok
 }

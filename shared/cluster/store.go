@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Trims are, for each kind that a cache trims, the function that takes off an object
-// what the process never reads. The function changes the object that it is given, and
-// changes nothing when it gets the object again.
+// Trims has, for each trimmed kind, the function that clears the fields which the process
+// never reads. The function changes its argument, and changes nothing if it gets the same
+// object again.
 type Trims map[Kind]func(Object)
 
 // Store holds the objects of one kind as a watch delivered them. The adapter and the
@@ -40,10 +40,10 @@ func NewStore(kind Kind, trim func(Object)) *Store {
 	return s
 }
 
-// Trim drops from an object what is large and what the process never reads. Put and
-// Replace do so too; it may be called before them. A trimmed object has no
-// resourceVersion: two versions may be equal now, and no process may write back an
-// object that is not whole.
+// Trim clears managed fields and the fields that the process never reads. Put and Replace
+// call it too; callers may call it before them. A trimmed object has no resourceVersion,
+// because two versions may be equal after the trim, and because an incomplete object must
+// not be written back.
 func (s *Store) Trim(object Object) {
 	object.SetManagedFields(nil)
 	if s.trim != nil {
@@ -52,10 +52,9 @@ func (s *Store) Trim(object Object) {
 	}
 }
 
-// same reports whether an object is what the store holds already. Trimmed objects have
-// no version, so their content is compared: then the heartbeats and restarts of a large
-// cluster are no changes.
-func (s *Store) same(old, object Object) bool {
+// isUnchanged reports whether the store already holds the object. Trimmed objects have no
+// version and are compared by content, so heartbeats and restarts count as no change.
+func (s *Store) isUnchanged(old, object Object) bool {
 	switch {
 	case old == nil:
 		return false
@@ -66,24 +65,24 @@ func (s *Store) same(old, object Object) bool {
 	}
 }
 
-// Put keeps an object that came or changed, and reports whether that changed the store.
-// The object belongs to the store from then on.
+// Put stores an object that was added or changed, and reports whether that changed the
+// store. The object then belongs to the store.
 func (s *Store) Put(object Object) bool {
 	s.Trim(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.put(object)
+	return s.putLocked(object)
 }
 
 // Remove drops an object.
 func (s *Store) Remove(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(key)
+	s.removeLocked(key)
 }
 
-// Replace makes a list the content of the store. An object that did not change stays as
-// it is. The store is synced from then on.
+// Replace makes a list the content of the store, and marks the store as synced. Unchanged
+// objects are not replaced.
 func (s *Store) Replace(list []Object) {
 	fresh := make(map[Key]struct{}, len(list))
 	for _, object := range list {
@@ -93,22 +92,22 @@ func (s *Store) Replace(list []Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, object := range list {
-		s.put(object)
+		s.putLocked(object)
 	}
 	for _, key := range slices.Collect(maps.Keys(s.objects)) {
 		if _, there := fresh[key]; !there {
-			s.drop(key)
+			s.removeLocked(key)
 		}
 	}
 	s.synced = true
 }
 
-// put keeps an object and reports whether that changed anything. The caller holds the
-// lock, here and below.
-func (s *Store) put(object Object) bool {
+// putLocked stores an object and reports whether that changed the store. The caller holds
+// the lock, also in the functions below.
+func (s *Store) putLocked(object Object) bool {
 	key := KeyOf(object)
 	old := s.objects[key]
-	if s.same(old, object) {
+	if s.isUnchanged(old, object) {
 		return false
 	}
 	s.objects[key] = object
@@ -117,7 +116,7 @@ func (s *Store) put(object Object) bool {
 		value := index.Value(object)
 		if old != nil {
 			if before := index.Value(old); before != value {
-				forget(values, before, key)
+				removeFromIndex(values, before, key)
 			}
 		}
 		if values[value] == nil {
@@ -128,7 +127,7 @@ func (s *Store) put(object Object) bool {
 	if s.listed == nil {
 		return true
 	}
-	if at, found := s.place(key); found {
+	if at, found := s.findPosition(key); found {
 		s.listed[at] = object
 	} else {
 		s.listed = slices.Insert(s.listed, at, object)
@@ -136,7 +135,7 @@ func (s *Store) put(object Object) bool {
 	return true
 }
 
-func (s *Store) drop(key Key) {
+func (s *Store) removeLocked(key Key) {
 	old, found := s.objects[key]
 	if !found {
 		return
@@ -144,22 +143,22 @@ func (s *Store) drop(key Key) {
 	delete(s.objects, key)
 	s.changes.Note(key)
 	for index, values := range s.by {
-		forget(values, index.Value(old), key)
+		removeFromIndex(values, index.Value(old), key)
 	}
-	if at, found := s.place(key); found {
+	if at, found := s.findPosition(key); found {
 		s.listed = slices.Delete(s.listed, at, at+1)
 	}
 }
 
-func forget(values map[string]map[Key]struct{}, value string, key Key) {
+func removeFromIndex(values map[string]map[Key]struct{}, value string, key Key) {
 	delete(values[value], key)
 	if len(values[value]) == 0 {
 		delete(values, value)
 	}
 }
 
-// place is where a key is in the list, or would be.
-func (s *Store) place(key Key) (int, bool) {
+// findPosition returns the index of the key in the sorted list, or where to insert it.
+func (s *Store) findPosition(key Key) (int, bool) {
 	return slices.BinarySearchFunc(s.listed, key, func(o Object, key Key) int { return KeyOf(o).Compare(key) })
 }
 
@@ -197,7 +196,7 @@ func (s *Store) Get(key Key) (Object, bool) {
 	return object, ok
 }
 
-// Drain returns what changed since the last Drain, and forgets it.
+// Drain returns the changes since the last call and clears them.
 func (s *Store) Drain() Changed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -211,11 +211,11 @@ var bugs = []bug{{
 	name: "relist-by-version", promise: "a batch holds no pod that runs", seed: 64,
 	file: "shared/cluster/store.go",
 	from: `	for _, object := range list {
-		s.put(object)
+		s.putLocked(object)
 	}`,
 	to: `	for _, object := range list {
 		if old := s.objects[KeyOf(object)]; old == nil || old.GetResourceVersion() != object.GetResourceVersion() || old.GetUID() != object.GetUID() {
-			s.put(object)
+			s.putLocked(object)
 		}
 	}`,
 }, {

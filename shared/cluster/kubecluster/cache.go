@@ -17,58 +17,58 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// CacheOptions shape a Cache.
+// CacheOptions configure a Cache.
 type CacheOptions struct {
-	// Kinds are what is watched; nil is all of them.
+	// Kinds are the watched kinds; nil means all.
 	Kinds []cluster.Kind
-	// Namespaces narrows namespaced kinds to one namespace each: a watch of all
-	// ConfigMaps costs memory and a right that nobody should need.
+	// Namespaces limits namespaced kinds to one namespace each. A watch of all ConfigMaps
+	// would need memory and a wide permission.
 	Namespaces map[cluster.Kind]string
-	// Trim takes off the objects of a kind what this process never reads, before
-	// they are kept. Managed fields go in any case. A trimmed object has
-	// no resourceVersion, and a change of what was taken off is none.
+	// Trim clears the fields that this process never reads, before objects are stored.
+	// Managed fields are always cleared. A trimmed object has no resourceVersion, and a
+	// change of cleared fields is not a change.
 	Trim cluster.Trims
 }
 
-// Cache implements cluster.Feed with one watch for each kind. Watches that
-// break are begun anew for as long as it runs.
+// Cache implements cluster.Feed with one watch for each kind. It restarts broken
+// watches.
 type Cache struct {
-	shelves    map[cluster.Kind]shelf
+	stores     map[cluster.Kind]reflectorStore
 	reflectors []*cache.Reflector
 	changed    chan struct{}
 
 	mu       sync.Mutex
-	problems map[asked]error
+	problems map[operation]error
 }
 
-// asked is a list or a watch of one kind.
-type asked struct {
+// operation is a list or a watch of a kind.
+type operation struct {
 	kind cluster.Kind
 	verb string
 }
 
 var _ cluster.Feed = (*Cache)(nil)
 
-// pageSize bounds one answer to a list where the server does not stream lists.
+// pageSize is the number of objects in one page of a list that the server does not stream.
 const pageSize = 500
 
-// NewCache makes a cache, which is empty until Run.
+// NewCache returns a cache, which is empty until Run.
 func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 	if o.Kinds == nil {
 		o.Kinds = cluster.Kinds
 	}
 	out := &Cache{
-		shelves:  map[cluster.Kind]shelf{},
+		stores:   map[cluster.Kind]reflectorStore{},
 		changed:  make(chan struct{}, 1),
-		problems: map[asked]error{},
+		problems: map[operation]error{},
 	}
 	for _, kind := range o.Kinds {
 		if c.groups[groupVersion(kind)] == nil {
 			return nil, fault.F("watching "+kind.Resource, fault.Bug, "the kind is not in cluster.Kinds")
 		}
-		shelf := shelf{cluster.NewStore(kind, o.Trim[kind]), out.notify}
-		out.shelves[kind] = shelf
-		source := out.noting(kind, c.listWatch(kind, o.Namespaces[kind], shelf))
+		shelf := reflectorStore{cluster.NewStore(kind, o.Trim[kind]), out.signalChange}
+		out.stores[kind] = shelf
+		source := out.recordErrors(kind, c.newListWatch(kind, o.Namespaces[kind], shelf))
 		reflector := cache.NewReflectorWithOptions(source, kind.New(), shelf, cache.ReflectorOptions{Name: kind.Resource})
 		reflector.WatchListPageSize = pageSize
 		out.reflectors = append(out.reflectors, reflector)
@@ -76,8 +76,8 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 	return out, nil
 }
 
-// listWatch lists and watches a kind.
-func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf shelf) *cache.ListWatch {
+// newListWatch lists and watches a kind.
+func (c *Client) newListWatch(kind cluster.Kind, namespace string, shelf reflectorStore) *cache.ListWatch {
 	client := c.groups[groupVersion(kind)]
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -86,7 +86,7 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf shelf) *ca
 				return nil, err
 			}
 			if options.ResourceVersion == "0" {
-				// A server answers this from memory, and in one piece however large.
+				// The server would ignore the page size and answer in one piece.
 				options.ResourceVersion = ""
 			}
 			err = client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).
@@ -94,7 +94,7 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf shelf) *ca
 			if err != nil {
 				return nil, err
 			}
-			// The next page comes when this one is small already.
+			// Trim each page before the next one is read, which saves memory.
 			return list, meta.EachListItem(list, func(item runtime.Object) error {
 				shelf.Trim(item.(cluster.Object))
 				return nil
@@ -108,34 +108,34 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf shelf) *ca
 	}
 }
 
-// noting remembers why a kind could not be listed or watched.
-func (c *Cache) noting(kind cluster.Kind, from *cache.ListWatch) *cache.ListWatch {
+// recordErrors wraps a ListWatch so that the cache keeps its errors.
+func (c *Cache) recordErrors(kind cluster.Kind, from *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.ListWithContextFunc(ctx, options)
-			return list, c.note(ctx, asked{kind, verbList}, err)
+			return list, c.recordError(ctx, operation{kind, verbList}, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := from.WatchFuncWithContext(ctx, options)
-			return w, c.note(ctx, asked{kind, verbWatch}, err)
+			return w, c.recordError(ctx, operation{kind, verbWatch}, err)
 		},
 	}
 }
 
-// note remembers an error until the same is answered, unless it is that we stop,
-// and returns it.
-func (c *Cache) note(ctx context.Context, what asked, err error) error {
+// recordError keeps an error until the same operation succeeds, and returns it. It ignores
+// errors after the context has ended.
+func (c *Cache) recordError(ctx context.Context, what operation, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
 		delete(c.problems, what)
 	} else if ctx.Err() == nil {
-		c.problems[what] = call{verb: what.verb, kind: what.kind}.judge(err)
+		c.problems[what] = call{verb: what.verb, kind: what.kind}.classifyError(err)
 	}
 	return err
 }
 
-// Run feeds the cache until the context ends, and returns when all watches have.
+// Run watches until the context ends, and returns when all watches have ended.
 func (c *Cache) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, reflector := range c.reflectors {
@@ -144,11 +144,10 @@ func (c *Cache) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Changed says that something changed since it was last received from. Many
-// changes are one.
+// Changed receives a value after changes. Several changes may give one value.
 func (c *Cache) Changed() <-chan struct{} { return c.changed }
 
-func (c *Cache) notify() {
+func (c *Cache) signalChange() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -157,7 +156,7 @@ func (c *Cache) notify() {
 
 // Synced implements cluster.Cache.
 func (c *Cache) Synced() bool {
-	for _, shelf := range c.shelves {
+	for _, shelf := range c.stores {
 		if !shelf.Synced() {
 			return false
 		}
@@ -165,17 +164,16 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Problem says why the cache is not synced, as far as is known, or which right it
-// lacks to stay so.
+// Problem returns why the cache is not synced, or which permission it lacks to stay so.
 func (c *Cache) Problem() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	order := slices.SortedFunc(maps.Keys(c.problems), func(a, b asked) int {
+	order := slices.SortedFunc(maps.Keys(c.problems), func(a, b operation) int {
 		return slices.Compare([]string{a.kind.Group, a.kind.Resource, a.verb}, []string{b.kind.Group, b.kind.Resource, b.verb})
 	})
 	var problems []error
 	for _, what := range order {
-		if err := c.problems[what]; !c.shelves[what.kind].Synced() || fault.Is(err, fault.Denied) {
+		if err := c.problems[what]; !c.stores[what.kind].Synced() || fault.Is(err, fault.Denied) {
 			problems = append(problems, err)
 		}
 	}
@@ -184,7 +182,7 @@ func (c *Cache) Problem() error {
 
 // List implements cluster.Cache.
 func (c *Cache) List(kind cluster.Kind) []cluster.Object {
-	if shelf, ok := c.shelves[kind]; ok {
+	if shelf, ok := c.stores[kind]; ok {
 		return shelf.List()
 	}
 	return nil
@@ -192,7 +190,7 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 
 // ListBy implements cluster.Cache.
 func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
-	if shelf, ok := c.shelves[kind]; ok {
+	if shelf, ok := c.stores[kind]; ok {
 		return shelf.ListBy(index, value)
 	}
 	return nil
@@ -200,15 +198,15 @@ func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []c
 
 // Get implements cluster.Cache.
 func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
-	if shelf, ok := c.shelves[kind]; ok {
+	if shelf, ok := c.stores[kind]; ok {
 		return shelf.Get(key)
 	}
 	return nil, false
 }
 
-// Drain implements cluster.Feed. Of a kind that is not watched nothing changes.
+// Drain implements cluster.Feed. A kind that is not watched has no changes.
 func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
-	if shelf, ok := c.shelves[kind]; ok {
+	if shelf, ok := c.stores[kind]; ok {
 		return shelf.Drain()
 	}
 	return cluster.Changed{}

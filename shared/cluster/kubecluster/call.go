@@ -23,36 +23,36 @@ const (
 	verbUpdate = "update"
 	verbDelete = "delete"
 
-	partStatus   = "status"
-	partEviction = "eviction"
+	statusSubresource   = "status"
+	evictionSubresource = "eviction"
 )
 
-// call names one request, for errors and access rules.
+// call is one request to the API server.
 type call struct {
-	verb, part string
-	kind       cluster.Kind
-	key        cluster.Key
+	verb, subresource string
+	kind              cluster.Kind
+	key               cluster.Key
 	// fields is a field selector; empty for all.
 	fields string
 }
 
-// resource is what an access rule calls the thing: "pods", "pods/eviction".
-func (what call) resource() string {
-	if what.part == "" {
+// resourceName is the resource as RBAC rules spell it, such as "pods/eviction".
+func (what call) resourceName() string {
+	if what.subresource == "" {
 		return what.kind.Resource
 	}
-	return what.kind.Resource + "/" + what.part
+	return what.kind.Resource + "/" + what.subresource
 }
 
 func (what call) String() string {
-	return strings.TrimSpace(what.verb + " " + what.resource() + " " + what.key.String())
+	return strings.TrimSpace(what.verb + " " + what.resourceName() + " " + what.key.String())
 }
 
-func (what call) writes() bool {
+func (what call) isWrite() bool {
 	return what.verb == verbCreate || what.verb == verbUpdate || what.verb == verbDelete
 }
 
-func (what call) method() string {
+func (what call) httpMethod() string {
 	switch what.verb {
 	case verbCreate:
 		return http.MethodPost
@@ -65,35 +65,35 @@ func (what call) method() string {
 	}
 }
 
-// judge gives an error of client-go its kind.
-func (what call) judge(err error) error {
+// classifyError gives an error of client-go its kind of fault and a hint.
+func (what call) classifyError(err error) error {
 	if err == nil {
 		return nil
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return what.unanswered(err)
+		return what.connectionFault(err)
 	}
-	told := fault.E(what.String(), what.kindOf(err), err)
+	told := fault.E(what.String(), what.faultKind(err), err)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return told.WithHint("renew the credentials: the API server does not know them")
+		return told.WithHint("renew the credentials: the API server does not accept them")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "):
 		return told.WithHint("grant the verb %q on the resource %q of the API group %q to this service account",
-			what.verb, what.resource(), what.kind.Group)
-	case notServed(err):
-		return told.WithHint("install the definition of %s %s", what.kind.APIVersion(), what.kind.Kind)
-	case told.Kind == fault.Invalid && tooManyBudgets(err):
+			what.verb, what.resourceName(), what.kind.Group)
+	case isKindMissing(err):
+		return told.WithHint("install the CustomResourceDefinition of %s %s", what.kind.APIVersion(), what.kind.Kind)
+	case told.Kind == fault.Invalid && hasSeveralBudgets(err):
 		return told.WithHint("change the budgets' selectors so that one PodDisruptionBudget covers each pod")
 	}
 	return told
 }
 
-// kindOf is the kind of what the server answered.
-func (what call) kindOf(err error) fault.Kind {
+// faultKind returns the kind of fault of an answer.
+func (what call) faultKind(err error) fault.Kind {
 	switch {
-	case notServed(err):
-		// Nothing is known of the object, least of all that it is gone.
+	case isKindMissing(err):
+		// The object may exist, so this is not fault.Missing.
 		return fault.Retry
 	case apierrors.IsNotFound(err):
 		return fault.Missing
@@ -103,48 +103,48 @@ func (what call) kindOf(err error) fault.Kind {
 		return fault.Throttled
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.Denied
-	case tooManyBudgets(err), refused(err):
+	case hasSeveralBudgets(err), isRejected(err):
 		return fault.Invalid
 	}
-	// Timeouts and inner errors come from anywhere on the way, after the
-	// object was stored as well as before.
-	return what.silence()
+	// A timeout or an internal error may come before or after the object was stored.
+	return what.faultWithoutAnswer()
 }
 
-// refused reports whether the server understood and does not want it.
-func refused(err error) bool {
+// isRejected reports whether the server rejected the request, so that a retry is useless.
+func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) || apierrors.IsGone(err)
 }
 
-// tooManyBudgets knows the eviction that can never succeed, which the server
-// calls an inner error.
-func tooManyBudgets(err error) bool {
+// hasSeveralBudgets reports whether an eviction failed because several
+// PodDisruptionBudgets cover the pod. The server answers with an internal error.
+func hasSeveralBudgets(err error) bool {
 	return strings.Contains(err.Error(), "more than one PodDisruptionBudget")
 }
 
-// notServed tells a kind that the server does not have from an object that it
-// does not have: the one is a path that nobody answers.
-func notServed(err error) bool {
+// isKindMissing reports whether the server does not serve the kind, as opposed to an
+// object that does not exist.
+func isKindMissing(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// unanswered is the error of a request that got no answer.
-func (what call) unanswered(err error) error {
+// connectionFault returns the error of a request without an answer.
+func (what call) connectionFault(err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fault.E(what.String(), fault.Retry, err).WithHint("check that the API server can be reached from here")
 	}
-	if errors.Is(err, context.Canceled) && !what.writes() {
+	if errors.Is(err, context.Canceled) && !what.isWrite() {
 		return fault.E(what.String(), fault.Retry, err)
 	}
-	return fault.E(what.String(), what.silence(), err)
+	return fault.E(what.String(), what.faultWithoutAnswer(), err)
 }
 
-// silence is what no answer, or none that says anything, means.
-func (what call) silence() fault.Kind {
-	if what.writes() {
+// faultWithoutAnswer returns fault.Unknown for a write, which may have happened, and
+// fault.Retry for a read.
+func (what call) faultWithoutAnswer() fault.Kind {
+	if what.isWrite() {
 		return fault.Unknown
 	}
 	return fault.Retry

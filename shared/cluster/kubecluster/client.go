@@ -21,73 +21,73 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// timeout bounds every call that its caller does not bound more tightly.
+// timeout limits every call.
 const timeout = 30 * time.Second
 
 // Client implements cluster.Client.
 type Client struct {
 	scheme *runtime.Scheme
 	groups map[schema.GroupVersion]rest.Interface
-	said   *memory
-	// evicting and telling are the rates of what may be late: evictions and Events.
-	// There are as many of them as pods, and nothing else waits behind them.
-	evicting, telling flowcontrol.RateLimiter
-	component         string
+	recent *recentEvents
+	// evictionLimiter and eventLimiter limit evictions and Events, of which there may be
+	// one for each pod. Other calls do not wait for them.
+	evictionLimiter, eventLimiter flowcontrol.RateLimiter
+	component                     string
 }
 
 var _ cluster.Client = (*Client)(nil)
 
-// New makes a client. The component, such as "joist-lifecycle", is who reports
+// New returns a client. component, such as "joist-lifecycle", is the source of its
 // Kubernetes Events.
 func New(config *rest.Config, component string) (*Client, error) {
 	scheme, err := Scheme()
 	if err != nil {
-		return nil, fault.E("learning the kinds", fault.Bug, err)
+		return nil, fault.E("building the scheme of Kubernetes kinds", fault.Bug, err)
 	}
-	groups, err := connect(config, scheme)
+	groups, err := newRESTClients(config, scheme)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
-		scheme: scheme, groups: groups, said: newMemory(remembered), component: component,
-		evicting: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst), telling: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst),
+		scheme: scheme, groups: groups, recent: newRecentEvents(maxRecentEvents), component: component,
+		evictionLimiter: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst), eventLimiter: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst),
 	}, nil
 }
 
-// begin starts a request about a kind, bounded in time and never retried: a
-// retry of a write may meet what the first try did.
-func (c *Client) begin(what call) (*rest.Request, error) {
+// newRequest returns a request for a call. It is never retried, because a retry of a write
+// could find the result of the first try.
+func (c *Client) newRequest(what call) (*rest.Request, error) {
 	client, ok := c.groups[groupVersion(what.kind)]
 	if !ok {
 		return nil, fault.F(what.String(), fault.Bug, "the kind is not in cluster.Kinds")
 	}
-	request := client.Verb(what.method()).Resource(what.kind.Resource).
+	request := client.Verb(what.httpMethod()).Resource(what.kind.Resource).
 		NamespaceIfScoped(what.key.Namespace, what.kind.Namespaced && what.key.Namespace != "").MaxRetries(0)
-	if what.part != "" {
-		request = request.SubResource(what.part)
+	if what.subresource != "" {
+		request = request.SubResource(what.subresource)
 	}
 	if what.fields != "" {
 		request = request.Param("fieldSelector", what.fields)
 	}
 	switch {
-	case what.part == partEviction:
-		request = request.Throttle(c.evicting)
-	case what.kind == events:
-		request = request.Throttle(c.telling)
+	case what.subresource == evictionSubresource:
+		request = request.Throttle(c.evictionLimiter)
+	case what.kind == eventKind:
+		request = request.Throttle(c.eventLimiter)
 	}
 	// A new object's name is in its body, not in the path.
-	if what.key.Name != "" && (what.verb != verbCreate || what.part != "") {
+	if what.key.Name != "" && (what.verb != verbCreate || what.subresource != "") {
 		request = request.Name(what.key.Name)
 	}
 	return request, nil
 }
 
-// do sends a request and decodes its answer into the object, if there is one.
-func (c *Client) do(ctx context.Context, what call, body, into runtime.Object) error {
+// sendRequest sends a request and decodes its answer into the object, if there is one.
+func (c *Client) sendRequest(ctx context.Context, what call, body, into runtime.Object) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	request, err := c.begin(what)
+	request, err := c.newRequest(what)
 	if err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (c *Client) do(ctx context.Context, what call, body, into runtime.Object) e
 	defer cancel()
 	result := request.Do(ctx)
 	if into == nil {
-		return what.judge(result.Error())
+		return what.classifyError(result.Error())
 	}
-	return what.judge(result.Into(into))
+	return what.classifyError(result.Into(into))
 }
 
 // Get implements cluster.Client.
@@ -113,7 +113,7 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 	if into == nil {
 		return nil, fault.F(what.String(), fault.Bug, "the kind is not in cluster.Kinds")
 	}
-	if err := c.do(ctx, what, nil, into); err != nil {
+	if err := c.sendRequest(ctx, what, nil, into); err != nil {
 		return nil, err
 	}
 	return into, nil
@@ -121,21 +121,21 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 
 // List implements cluster.Client. The order is by namespace and name.
 func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
-	return c.list(ctx, call{verb: verbList, kind: kind, key: cluster.Key{Namespace: namespace}})
+	return c.listObjects(ctx, call{verb: verbList, kind: kind, key: cluster.Key{Namespace: namespace}})
 }
 
 // ListBy implements cluster.Client. The order is by namespace and name.
 func (c *Client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
-	return c.list(ctx, call{verb: verbList, kind: kind, fields: string(index) + "=" + value})
+	return c.listObjects(ctx, call{verb: verbList, kind: kind, fields: string(index) + "=" + value})
 }
 
-func (c *Client) list(ctx context.Context, what call) ([]cluster.Object, error) {
+func (c *Client) listObjects(ctx context.Context, what call) ([]cluster.Object, error) {
 	kind := what.kind
 	list, err := c.scheme.New(groupVersion(kind).WithKind(kind.Kind + "List"))
 	if err != nil {
 		return nil, fault.E(what.String(), fault.Bug, err)
 	}
-	if err := c.do(ctx, what, nil, list); err != nil {
+	if err := c.sendRequest(ctx, what, nil, list); err != nil {
 		return nil, err
 	}
 	out := make([]cluster.Object, 0, meta.LenList(list))
@@ -156,48 +156,48 @@ func compare(a, b cluster.Object) int {
 
 // Create implements cluster.Client.
 func (c *Client) Create(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, verbCreate, "", object)
+	return c.writeObject(ctx, verbCreate, "", object)
 }
 
 // Update implements cluster.Client.
 func (c *Client) Update(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, verbUpdate, "", object)
+	return c.writeObject(ctx, verbUpdate, "", object)
 }
 
 // UpdateStatus implements cluster.Client.
 func (c *Client) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, verbUpdate, partStatus, object)
+	return c.writeObject(ctx, verbUpdate, statusSubresource, object)
 }
 
-func (c *Client) write(ctx context.Context, verb, part string, object cluster.Object) (cluster.Object, error) {
+func (c *Client) writeObject(ctx context.Context, verb, part string, object cluster.Object) (cluster.Object, error) {
 	kind, ok := cluster.KindOf(object)
 	if !ok {
 		return nil, fault.F(verb, fault.Bug, "the type %T is not in cluster.Kinds", object)
 	}
-	what := call{verb: verb, part: part, kind: kind, key: cluster.KeyOf(object)}
-	if err := what.check(object); err != nil {
+	what := call{verb: verb, subresource: part, kind: kind, key: cluster.KeyOf(object)}
+	if err := what.validateWrite(object); err != nil {
 		return nil, err
 	}
 	into := kind.New()
-	if err := c.do(ctx, what, object, into); err != nil {
+	if err := c.sendRequest(ctx, what, object, into); err != nil {
 		return nil, err
 	}
 	return into, nil
 }
 
-// check refuses what the server would take in a way that the port rules out: a
-// name of the server's choice, and a swap without a version.
-func (what call) check(object cluster.Object) error {
+// validateWrite refuses requests that the API server accepts and the port does not: an
+// object without a name, and an update without a resourceVersion.
+func (what call) validateWrite(object cluster.Object) error {
 	switch {
 	case object.GetName() == "":
 		return fault.F(what.String(), fault.Invalid, "the object has no name")
 	case what.kind.Namespaced && object.GetNamespace() == "":
 		return fault.F(what.String(), fault.Invalid, "the object has no namespace")
-	case what.part == partStatus && !what.kind.Status:
+	case what.subresource == statusSubresource && !what.kind.Status:
 		return fault.F(what.String(), fault.Missing, "the kind has no status subresource")
 	case what.verb == verbUpdate && object.GetResourceVersion() == "":
 		return fault.F(what.String(), fault.Invalid, "the object has no resourceVersion").
-			WithHint("change what was read, not a new object")
+			WithHint("read the object and change that copy")
 	case what.verb == verbCreate && object.GetResourceVersion() != "":
 		return fault.F(what.String(), fault.Invalid, "resourceVersion is set on an object to be created")
 	}
@@ -206,7 +206,7 @@ func (what call) check(object cluster.Object) error {
 
 // Delete implements cluster.Client.
 func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
-	return c.remove(ctx, call{verb: verbDelete, kind: kind, key: key}, removal(uid, nil))
+	return c.deleteObject(ctx, call{verb: verbDelete, kind: kind, key: key}, newDeleteOptions(uid, nil))
 }
 
 // DeleteAsRead implements cluster.Client.
@@ -215,27 +215,27 @@ func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object clu
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if uid == "" || version == "" {
 		return fault.F(what.String(), fault.Invalid, "the object has no UID or no resourceVersion").
-			WithHint("delete what was read, not a new object")
+			WithHint("read the object before you delete it")
 	}
-	options := removal(uid, nil)
+	options := newDeleteOptions(uid, nil)
 	options.Preconditions.ResourceVersion = &version
-	return c.remove(ctx, what, options)
+	return c.deleteObject(ctx, what, options)
 }
 
 // DeletePod implements cluster.Client.
 func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
-	return c.remove(ctx, call{verb: verbDelete, kind: cluster.Pods, key: pod}, removal(uid, &graceSeconds))
+	return c.deleteObject(ctx, call{verb: verbDelete, kind: cluster.Pods, key: pod}, newDeleteOptions(uid, &graceSeconds))
 }
 
-func (c *Client) remove(ctx context.Context, what call, options *metav1.DeleteOptions) error {
+func (c *Client) deleteObject(ctx context.Context, what call, options *metav1.DeleteOptions) error {
 	if what.key.Name == "" {
-		// The server would take it for the removal of the whole collection.
+		// The server would delete the whole collection.
 		return fault.F(what.String(), fault.Invalid, "the object has no name")
 	}
-	return c.do(ctx, what, options, nil)
+	return c.sendRequest(ctx, what, options, nil)
 }
 
-func removal(uid types.UID, grace *int64) *metav1.DeleteOptions {
+func newDeleteOptions(uid types.UID, grace *int64) *metav1.DeleteOptions {
 	options := &metav1.DeleteOptions{
 		GracePeriodSeconds: grace,
 		PropagationPolicy:  new(metav1.DeletePropagationBackground),
@@ -248,16 +248,16 @@ func removal(uid types.UID, grace *int64) *metav1.DeleteOptions {
 
 // Evict implements cluster.Client.
 func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
-	what := call{verb: verbCreate, part: partEviction, kind: cluster.Pods, key: pod}
+	what := call{verb: verbCreate, subresource: evictionSubresource, kind: cluster.Pods, key: pod}
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: removal(uid, nil),
+		DeleteOptions: newDeleteOptions(uid, nil),
 	}
-	return c.do(ctx, what, eviction, nil)
+	return c.sendRequest(ctx, what, eviction, nil)
 }
 
-// about refers to the object of an event.
-func about(event cluster.Event) corev1.ObjectReference {
+// referenceTo returns a reference to the event's object.
+func referenceTo(event cluster.Event) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: event.Kind.APIVersion(), Kind: event.Kind.Kind,
 		Namespace: event.About.GetNamespace(), Name: event.About.GetName(), UID: event.About.GetUID(),

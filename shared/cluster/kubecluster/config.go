@@ -1,21 +1,24 @@
 package kubecluster
 
 import (
+	"log/slog"
+
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// How fast a client may call, in requests per second. Evictions and Events
-// may be as many again: a storm of them holds up no other call.
+// The rate limit of a client, in requests per second. Evictions and Events have the same
+// limits of their own, so that many of them delay no other call.
 const (
 	QPS   = 200
 	Burst = 300
 )
 
-// Config reads how to reach the API server: from a kubeconfig file, or from the
-// pod's own service account when the path is empty.
+// Config returns the configuration for the API server from a kubeconfig file, or from the
+// pod's service account if the path is empty.
 func Config(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
@@ -32,3 +35,7 @@ func Config(kubeconfig string) (*rest.Config, error) {
 	}
 	return config, nil
 }
+
+// LogTo sets the logger of client-go for the whole process. Without it client-go writes
+// text to stderr.
+func LogTo(logger *slog.Logger) { klog.SetSlogLogger(logger) }

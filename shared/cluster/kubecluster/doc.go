@@ -1,11 +1,10 @@
-// Package kubecluster is cluster.Client and cluster.Cache before a real
-// Kubernetes API server, over client-go.
+// Package kubecluster implements cluster.Client and cluster.Feed with client-go.
 //
 // The invariants:
 //
-//   - Nothing is retried here. What the server said, or that it said nothing,
-//     becomes a kind of fault; the caller decides.
-//   - A write that may have happened is fault.Unknown. Only an answer of the
-//     server, or a connection that never came about, says otherwise.
-//   - A right that is missing names itself: verb, resource and API group.
+//   - It retries nothing. Every answer of the server, and a missing answer, becomes a
+//     kind of fault, and the caller decides.
+//   - A write that may have happened is fault.Unknown. It did not happen only if the
+//     server answered so or the connection failed.
+//   - An error for a missing right names the verb, the resource and the API group.
 package kubecluster

@@ -214,7 +214,7 @@ func TestRefusedBeforeTheServer(t *testing.T) {
 	_, err = client.Create(t.Context(), &policyv1.Eviction{})
 	check(t, "creating another kind", err, fault.Bug, "")
 	unread := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "u"}}
-	check(t, "deleting what was not read", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "delete what was read")
+	check(t, "deleting what was not read", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "read the object before you delete it")
 }
 
 func TestEventsAreSaidOnceInAWhile(t *testing.T) {

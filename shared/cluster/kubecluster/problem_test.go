@@ -35,22 +35,22 @@ func TestProblem(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			kept := shelf{cluster.NewStore(cluster.VolumeClaims, nil), func() {}}
-			cache := &Cache{shelves: map[cluster.Kind]shelf{cluster.VolumeClaims: kept}, problems: map[asked]error{}}
+			kept := reflectorStore{cluster.NewStore(cluster.VolumeClaims, nil), func() {}}
+			cache := &Cache{stores: map[cluster.Kind]reflectorStore{cluster.VolumeClaims: kept}, problems: map[operation]error{}}
 			if c.ready {
 				if err := kept.Replace(nil, "1"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for verb, err := range c.tell {
-				_ = cache.note(t.Context(), asked{cluster.VolumeClaims, verb}, err)
+				_ = cache.recordError(t.Context(), operation{cluster.VolumeClaims, verb}, err)
 			}
 			problem := cache.Problem()
 			if got := fault.HintOf(problem); (problem != nil) != c.told || got != c.hint {
 				t.Errorf("told %v with the hint %q, want %q", problem, got, c.hint)
 			}
 			for verb := range c.tell {
-				_ = cache.note(t.Context(), asked{cluster.VolumeClaims, verb}, nil)
+				_ = cache.recordError(t.Context(), operation{cluster.VolumeClaims, verb}, nil)
 			}
 			if err := cache.Problem(); err != nil {
 				t.Errorf("it is answered by now, and still told: %v", err)

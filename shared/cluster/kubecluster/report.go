@@ -17,36 +17,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// events is no kind of the port: they are written and never read.
-var events = cluster.Kind{Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
+// eventKind is the kind of Kubernetes Events. It is not in cluster.Kinds because Joist
+// never reads Events.
+var eventKind = cluster.Kind{Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
 
-// Report implements cluster.Client. An event equal to one that was said less
-// than its Dedupe ago, by this process, is not said.
+// Report implements cluster.Client. It drops an event that this process reported less than
+// its Dedupe ago.
 func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 	if event.About == nil {
-		return fault.F("reporting "+event.Reason, fault.Bug, "the event is about nothing")
+		return fault.F("reporting "+event.Reason, fault.Bug, "the event has no object")
 	}
-	id := identify(event)
-	if !c.said.admit(id, event.Now, event.Dedupe) {
+	id := eventID(event)
+	if !c.recent.allowEvent(id, event.Now, event.Dedupe) {
 		return nil
 	}
-	object := c.compose(event, id)
-	what := call{verb: verbCreate, kind: events, key: cluster.KeyOf(object)}
-	err := c.do(ctx, what, object, nil)
+	object := c.newEvent(event, id)
+	what := call{verb: verbCreate, kind: eventKind, key: cluster.KeyOf(object)}
+	err := c.sendRequest(ctx, what, object, nil)
 	if fault.Is(err, fault.Conflict) {
-		// Said before a restart, at the same moment.
+		// The same Event exists from before a restart.
 		return nil
 	}
 	return err
 }
 
-// identify names what the event says in few characters.
-func identify(event cluster.Event) string {
+// eventID is a short hash of the event's identity.
+func eventID(event cluster.Event) string {
 	sum := sha256.Sum256([]byte(event.Identity()))
 	return hex.EncodeToString(sum[:8])
 }
 
-func (c *Client) compose(event cluster.Event, id string) *corev1.Event {
+func (c *Client) newEvent(event cluster.Event, id string) *corev1.Event {
 	namespace := event.About.GetNamespace()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -60,7 +61,7 @@ func (c *Client) compose(event cluster.Event, id string) *corev1.Event {
 			Namespace: namespace,
 			Name:      name + "." + id + "." + strconv.FormatInt(event.Now.UnixNano(), 16),
 		},
-		InvolvedObject: about(event),
+		InvolvedObject: referenceTo(event),
 		Type:           event.Type, Reason: event.Reason, Message: event.Message,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source:              corev1.EventSource{Component: c.component},
@@ -68,21 +69,20 @@ func (c *Client) compose(event cluster.Event, id string) *corev1.Event {
 	}
 }
 
-// remembered is how many events are remembered at once: those of 10,000 pods
-// that wait, with room to spare. Beyond it, what was said longest ago is
-// forgotten, and may be said again.
-const remembered = 32 << 10
+// maxRecentEvents is how many events are kept for deduplication, enough for 10,000 pending
+// pods. Beyond it the oldest is dropped and may be reported again.
+const maxRecentEvents = 32 << 10
 
-// memory remembers what was said, up to a limit.
-type memory struct {
+// recentEvents keeps the events that were reported recently, up to a limit.
+type recentEvents struct {
 	mu    sync.Mutex
 	until *lru.Cache
 }
 
-func newMemory(limit int) *memory { return &memory{until: lru.New(limit)} }
+func newRecentEvents(limit int) *recentEvents { return &recentEvents{until: lru.New(limit)} }
 
-// admit reports whether an event may be said now, and remembers that it was.
-func (m *memory) admit(id string, now time.Time, dedupe time.Duration) bool {
+// allowEvent reports whether an event is not a repetition, and records it.
+func (m *recentEvents) allowEvent(id string, now time.Time, dedupe time.Duration) bool {
 	if dedupe <= 0 {
 		return true
 	}

@@ -10,22 +10,22 @@ import (
 // waiting pods are not all spoken of again because of one more.
 func TestMemory(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	m := newMemory(3)
+	m := newRecentEvents(3)
 	for i := range 4 {
-		if !m.admit(strconv.Itoa(i), now, time.Minute) {
+		if !m.allowEvent(strconv.Itoa(i), now, time.Minute) {
 			t.Errorf("event %d is not said at all", i)
 		}
 	}
 	for i := 1; i < 4; i++ {
-		if m.admit(strconv.Itoa(i), now, time.Minute) {
+		if m.allowEvent(strconv.Itoa(i), now, time.Minute) {
 			t.Errorf("event %d is said again at once", i)
 		}
 	}
-	if !m.admit("0", now, time.Minute) {
+	if !m.allowEvent("0", now, time.Minute) {
 		t.Error("the oldest is remembered beyond the limit")
 	}
 	for range 2 {
-		if !m.admit("never deduplicated", now, 0) {
+		if !m.allowEvent("never deduplicated", now, 0) {
 			t.Error("an event without a duration is not said")
 		}
 	}

@@ -21,14 +21,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Built-in kinds travel as protobuf, which costs the server and us a fraction
-// of JSON; custom kinds have JSON alone.
+// Built-in kinds are read and written as protobuf, which costs a fraction of JSON. Custom
+// kinds only support JSON.
 const (
 	protobuf = runtime.ContentTypeProtobuf
 	json     = runtime.ContentTypeJSON
 )
 
-// Scheme knows the Go type of every kind.
+// Scheme has the Go type of every kind.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -47,9 +47,9 @@ func groupVersion(kind cluster.Kind) schema.GroupVersion {
 	return schema.GroupVersion{Group: kind.Group, Version: kind.Version}
 }
 
-// connect makes one REST client for each API group, over one connection pool
-// and one rate limit.
-func connect(config *rest.Config, scheme *runtime.Scheme) (map[schema.GroupVersion]rest.Interface, error) {
+// newRESTClients returns one REST client for each API group. They share a connection pool
+// and a rate limit.
+func newRESTClients(config *rest.Config, scheme *runtime.Scheme) (map[schema.GroupVersion]rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" {
 		config.UserAgent = "joist"

@@ -14,80 +14,78 @@ import (
 
 // Candidate says which Leases one of Joist's writers holds while it acts.
 type Candidate struct {
-	// Own is the Lease by which one of its replicas acts at a time. Alone says that
-	// there is no other replica, so that it is not needed (DISABLE_LEADER_ELECTION).
+	// Own is the Lease that one of the service's replicas holds. Alone is true if there
+	// is only one replica, which needs no such Lease (DISABLE_LEADER_ELECTION).
 	Own   cluster.Key
 	Alone bool
-	// Holder tells replicas apart.
+	// Holder is the name of this replica.
 	Holder string
 	// Karpenter is Karpenter's Lease (LEADER_ELECTION_NAME and
-	// LEADER_ELECTION_NAMESPACE); without a name it has the one that Karpenter gives
-	// it. It is held in any case: who is alone of its kind may still stand beside
-	// Karpenter.
+	// LEADER_ELECTION_NAMESPACE); the empty name is Karpenter's default. It is always
+	// acquired, also by a single replica, because Karpenter may run as well.
 	Karpenter cluster.Key
 }
 
-// Election is a candidate's stand. It is safe for concurrent use.
+// Election acquires and renews the leases of a candidate. It is safe for concurrent use.
 type Election struct {
-	// own is nil for a candidate that is alone.
+	// own is nil for a single replica.
 	own, karpenter *Lease
-	// turn has room for the one caller that reads and writes the leases.
+	// turn admits one caller at a time to the leases.
 	turn chan struct{}
 
 	mu sync.Mutex
-	// leading says that the leases are held, as far as is known, and acts end what is done
-	// meanwhile.
+	// leading is true while all leases are held. runs has the cancel functions of the runs
+	// in progress.
 	leading bool
-	acts    map[*context.CancelCauseFunc]bool
+	runs    map[*context.CancelCauseFunc]bool
 }
 
-// ErrLost is why the context of an act ends when the leases are lost.
+// ErrLost is the cause of the context of a run when the leases are lost.
 var ErrLost = errors.New("the lease was lost")
 
-// Elect makes the election of a candidate.
+// Elect returns the election of a candidate.
 func Elect(c Candidate) *Election {
 	c.Karpenter.Name = cmp.Or(c.Karpenter.Name, KarpenterName)
-	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1), acts: map[*context.CancelCauseFunc]bool{}}
+	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1), runs: map[*context.CancelCauseFunc]bool{}}
 	if !c.Alone {
 		e.own = &Lease{Key: c.Own, Holder: c.Holder}
 	}
 	return e
 }
 
-// Leads takes or renews what is needed, and reports whether the candidate may act.
-// now must come from a monotonic clock.
+// Leads acquires or renews the leases and reports whether the candidate may act. now must
+// come from a monotonic clock.
 func (e *Election) Leads(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.waitForTurn(ctx); err != nil {
 		return false, err
 	}
-	defer e.leave()
-	return e.hold(ctx, client, now)
+	defer e.endTurn()
+	return e.acquireLocked(ctx, client, now)
 }
 
-// Renew renews the leases if they are held and a renewal is due; it takes no lease that is
-// not held. The host calls it every RetryPeriod, because a lease would run out in an act
-// that takes longer than Duration.
+// Renew renews held leases if a renewal is due, and acquires none. The host calls it every
+// RetryPeriod, because a lease would expire during a run that is longer than Duration.
 func (e *Election) Renew(ctx context.Context, client cluster.Client, now time.Time) error {
-	if err := e.enter(ctx); err != nil {
+	if err := e.waitForTurn(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
-	if !e.held() {
+	defer e.endTurn()
+	if !e.holdsAll() {
 		return nil
 	}
-	_, err := e.hold(ctx, client, now)
+	_, err := e.acquireLocked(ctx, client, now)
 	return err
 }
 
-// Act runs what only a leader may do. The context of act ends once the leases are lost;
-// then Act returns fault.Retry.
+// Act runs a function that only the leader may run. The function's context ends when the
+// leases are lost; then Act returns fault.Retry.
 func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error) error {
 	acting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !e.begin(&cancel) {
+	if !e.startRun(&cancel) {
 		return fault.E("acting as the leader", fault.Retry, ErrLost)
 	}
-	defer e.finish(&cancel)
+	defer e.endRun(&cancel)
 	err := act(acting)
 	if errors.Is(context.Cause(acting), ErrLost) {
 		return fault.F("acting as the leader", fault.Retry, "%w: %w", ErrLost, err)
@@ -95,49 +93,50 @@ func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error)
 	return err
 }
 
-// begin notes how to end an act, and returns false if the leases are not held.
-func (e *Election) begin(act *context.CancelCauseFunc) bool {
+// startRun registers the cancel function of a run, and returns false if the leases are not
+// held.
+func (e *Election) startRun(act *context.CancelCauseFunc) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leading {
-		e.acts[act] = true
+		e.runs[act] = true
 	}
 	return e.leading
 }
 
-func (e *Election) finish(act *context.CancelCauseFunc) {
+func (e *Election) endRun(act *context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.acts, act)
+	delete(e.runs, act)
 }
 
-// hold takes or renews the leases, and ends all acts if they are lost. The caller has the
-// turn, here and below.
-func (e *Election) hold(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
-	leads, err := All(ctx, client, now, e.leases()...)
+// acquireLocked acquires or renews the leases, and ends all runs if they are lost. The
+// caller has the turn, also in the functions below.
+func (e *Election) acquireLocked(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+	leads, err := All(ctx, client, now, e.listLeases()...)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.leading = e.held(); !e.leading {
-		for act := range e.acts {
+	if e.leading = e.holdsAll(); !e.leading {
+		for act := range e.runs {
 			(*act)(ErrLost)
 		}
 	}
 	return leads, err
 }
 
-func (e *Election) leases() []*Lease {
+func (e *Election) listLeases() []*Lease {
 	if e.own == nil {
 		return []*Lease{e.karpenter}
 	}
 	return []*Lease{e.own, e.karpenter}
 }
 
-func (e *Election) held() bool {
-	return !slices.ContainsFunc(e.leases(), func(l *Lease) bool { return !l.held })
+func (e *Election) holdsAll() bool {
+	return !slices.ContainsFunc(e.listLeases(), func(l *Lease) bool { return !l.held })
 }
 
-// enter waits for the turn, or for the context to end.
-func (e *Election) enter(ctx context.Context) error {
+// waitForTurn waits for the turn, or for the context to end.
+func (e *Election) waitForTurn(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:
 		return nil
@@ -146,17 +145,17 @@ func (e *Election) enter(ctx context.Context) error {
 	}
 }
 
-func (e *Election) leave() { <-e.turn }
+func (e *Election) endTurn() { <-e.turn }
 
-// Release lets another replica lead at once, when this one has stopped. Karpenter's
-// Lease is left to run out: Joist's other writer may act under it still.
+// Release gives up the service's own Lease, so that another replica can act at once.
+// Karpenter's Lease expires by itself, because Joist's other writer may still hold it.
 func (e *Election) Release(ctx context.Context, client cluster.Client) error {
 	if e.own == nil {
 		return nil
 	}
-	if err := e.enter(ctx); err != nil {
+	if err := e.waitForTurn(ctx); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.endTurn()
 	return e.own.Release(ctx, client)
 }

@@ -1,10 +1,10 @@
-// Package lease holds Kubernetes Leases, so that one replica acts at a time,
-// and so that Joist and Karpenter never act together.
+// Package lease acquires Kubernetes Leases, so that one replica acts at a time, and so
+// that Joist and Karpenter never act at the same time.
 //
-// A lease is taken when its holder has not renewed it for its duration, as
-// observed on our own clock: no two machines' clocks are compared. It only
-// avoids contention; nothing unsafe follows when two believe to hold it. A holder renews
-// its leases also during a long act, and stops to act before another may begin.
+// A lease is taken over when its holder has not renewed it for its duration, measured on
+// the local clock; clocks of two machines are not compared. Leases only avoid contention:
+// the system stays safe if two replicas believe that they hold one. A holder renews its
+// leases during long runs, and stops before another replica may start.
 package lease
 
 import (
@@ -22,15 +22,15 @@ import (
 const (
 	// KarpenterName is the Lease that Karpenter's controllers hold.
 	KarpenterName = "karpenter-leader-election"
-	// KarpenterHolder is who holds it while Joist acts: both of Joist's writers
-	// share it, because the point is only that Karpenter does not.
+	// KarpenterHolder is its holder while Joist acts. Both of Joist's writers use this
+	// name, because the lease only has to exclude Karpenter.
 	KarpenterHolder = "joist"
-	// Duration is how long a lease is good without renewal; client-go's default.
+	// Duration is how long a lease is valid without renewal; client-go's default.
 	Duration = 15 * time.Second
 	// Renewal is how often it is renewed.
 	Renewal = 5 * time.Second
 	// RenewDeadline is how long a holder acts after its last renewal; client-go's default.
-	// It is shorter than Duration, so that a holder has stopped when another begins.
+	// It is shorter than Duration, so that a holder stops before another one starts.
 	RenewDeadline = 10 * time.Second
 	// RetryPeriod is how often a renewal that is due is tried; client-go's default.
 	RetryPeriod = 2 * time.Second
@@ -62,16 +62,16 @@ func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) 
 		trying, cancel = context.WithTimeout(ctx, left)
 		defer cancel()
 	}
-	held, err := l.try(trying, client, now)
+	held, err := l.tryAcquireOrRenew(trying, client, now)
 	switch {
 	case err == nil:
 		l.held = held
 	case fault.Is(err, fault.Conflict):
-		// Somebody else was faster. Look again before believing anything.
+		// Another replica wrote the lease first. The next call reads it again.
 		l.held = false
 		return false, nil
 	case l.held && (trying.Err() == nil || ctx.Err() != nil):
-		// The API server is away for a moment, or the caller ended; the lease is still ours.
+		// The API server did not answer, or the caller's context ended. The lease is still held.
 		return true, nil
 	default:
 		l.held = false
@@ -79,9 +79,9 @@ func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) 
 	return l.held, err
 }
 
-// Release gives up a lease that is held, so that nobody has to wait until it runs
-// out. Whoever calls it must have stopped to act. A lease that is another's by now
-// is left alone.
+// Release gives up a lease that is held, so that another replica need not wait until it
+// expires. The caller must have stopped acting. A lease that has another holder by now is
+// not changed.
 func (l *Lease) Release(ctx context.Context, client cluster.Client) error {
 	if !l.held {
 		return nil
@@ -99,27 +99,27 @@ func (l *Lease) Release(ctx context.Context, client cluster.Client) error {
 	return nil
 }
 
-func (l *Lease) try(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+func (l *Lease) tryAcquireOrRenew(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
 	object, err := cluster.Get[*coordinationv1.Lease](ctx, client, cluster.Leases, l.Key)
 	if fault.Is(err, fault.Missing) {
 		fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Key.Namespace, Name: l.Key.Name}}
-		l.write(fresh, now)
+		l.writeHolder(fresh, now)
 		_, err = client.Create(ctx, fresh)
-		return l.done(now, err)
+		return l.recordRenewal(now, err)
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading lease %s: %w", l.Key, err)
 	}
-	if !l.free(object, now) {
+	if !l.isAvailable(object, now) {
 		return false, nil
 	}
 	object = object.DeepCopy()
-	l.write(object, now)
+	l.writeHolder(object, now)
 	_, err = client.Update(ctx, object)
-	return l.done(now, err)
+	return l.recordRenewal(now, err)
 }
 
-func (l *Lease) done(now time.Time, err error) (bool, error) {
+func (l *Lease) recordRenewal(now time.Time, err error) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("writing lease %s: %w", l.Key, err)
 	}
@@ -127,8 +127,8 @@ func (l *Lease) done(now time.Time, err error) (bool, error) {
 	return true, nil
 }
 
-// free reports whether the lease is ours, nobody's, or abandoned.
-func (l *Lease) free(object *coordinationv1.Lease, now time.Time) bool {
+// isAvailable reports whether the lease is held by this holder or by none, or has expired.
+func (l *Lease) isAvailable(object *coordinationv1.Lease, now time.Time) bool {
 	holder := deref(object.Spec.HolderIdentity)
 	if holder == "" || holder == l.Holder {
 		return true
@@ -148,7 +148,7 @@ func (l *Lease) free(object *coordinationv1.Lease, now time.Time) bool {
 	return now.Sub(l.seenAt) >= duration
 }
 
-func (l *Lease) write(object *coordinationv1.Lease, now time.Time) {
+func (l *Lease) writeHolder(object *coordinationv1.Lease, now time.Time) {
 	stamp := metav1.NewMicroTime(now)
 	if deref(object.Spec.HolderIdentity) != l.Holder {
 		transitions := int32(0)
@@ -171,8 +171,8 @@ func deref(s *string) string {
 	return *s
 }
 
-// All holds several leases, and reports whether every one is held. It stops at
-// the first that is not, so that what cannot act does not hinder others.
+// All acquires or renews several leases and reports whether all are held. It stops at the
+// first that is not, so that a replica which cannot act does not block others.
 func All(ctx context.Context, client cluster.Client, now time.Time, leases ...*Lease) (bool, error) {
 	for _, l := range leases {
 		if held, err := l.Hold(ctx, client, now); !held || err != nil {

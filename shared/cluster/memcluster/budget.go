@@ -18,48 +18,48 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// settle brings the status of budgets up to date, as the disruption controller
+// updateBudgets brings the status of budgets up to date, as the disruption controller
 // does. It runs before anybody looks, so that writes of many pods cost nothing.
-func (s *Server) settle() {
-	if len(s.stale) == 0 {
+func (s *Server) updateBudgets() {
+	if len(s.staleBudgets) == 0 {
 		return
 	}
-	stale := s.stale
-	s.stale = map[string]bool{}
+	stale := s.staleBudgets
+	s.staleBudgets = map[string]bool{}
 	acting := s.acting
 	s.acting = caller{"disruption-controller", VerbSettle}
-	for _, key := range s.keys(cluster.DisruptionBudgets) {
+	for _, key := range s.sortKeysOf(cluster.DisruptionBudgets) {
 		if stale[key.Namespace] {
-			s.settleOne(s.objects[cluster.DisruptionBudgets][key].(*policyv1.PodDisruptionBudget))
+			s.updateBudget(s.objects[cluster.DisruptionBudgets][key].(*policyv1.PodDisruptionBudget))
 		}
 	}
 	s.acting = acting
 	// What was just written made the namespaces stale again.
-	s.stale = map[string]bool{}
+	s.staleBudgets = map[string]bool{}
 }
 
-func (s *Server) settleOne(old *policyv1.PodDisruptionBudget) {
+func (s *Server) updateBudget(old *policyv1.PodDisruptionBudget) {
 	next := old.DeepCopy()
-	next.Status = s.judge(old)
+	next.Status = s.budgetStatus(old)
 	if !equality.Semantic.DeepEqual(old.Status, next.Status) {
-		s.put(cluster.DisruptionBudgets, next)
+		s.storeObject(cluster.DisruptionBudgets, next)
 	}
 }
 
-// judge computes a budget's status from the pods that it covers.
-func (s *Server) judge(budget *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
-	pods := s.covered(budget)
+// budgetStatus computes a budget's status from the pods that it covers.
+func (s *Server) budgetStatus(budget *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
+	pods := s.podsOfBudget(budget)
 	status := policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation,
 		Conditions:         slices.Clone(budget.Status.Conditions),
 	}
 	condition := metav1.Condition{
 		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
-		ObservedGeneration: budget.Generation, LastTransitionTime: s.clock(),
+		ObservedGeneration: budget.Generation, LastTransitionTime: s.apiTime(),
 	}
-	expected, desired, err := s.desired(budget, pods)
+	expected, desired, err := s.desiredHealthy(budget, pods)
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && ready(pod) {
+		if pod.DeletionTimestamp == nil && isReady(pod) {
 			status.CurrentHealthy++
 		}
 	}
@@ -75,8 +75,8 @@ func (s *Server) judge(budget *policyv1.PodDisruptionBudget) policyv1.PodDisrupt
 	return status
 }
 
-// desired is how many pods should exist, and how many have to be healthy.
-func (s *Server) desired(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, healthy int32, err error) {
+// desiredHealthy is how many pods should exist, and how many have to be healthy.
+func (s *Server) desiredHealthy(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, healthy int32, err error) {
 	atLeast, atMost := budget.Spec.MinAvailable, budget.Spec.MaxUnavailable
 	if atMost == nil && (atLeast == nil || atLeast.Type == intstr.Int) {
 		expected = int32(len(pods))
@@ -85,7 +85,7 @@ func (s *Server) desired(budget *policyv1.PodDisruptionBudget, pods []*corev1.Po
 		}
 		return expected, healthy, nil
 	}
-	expected, err = s.scale(pods)
+	expected, err = s.sumReplicas(pods)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -97,10 +97,10 @@ func (s *Server) desired(budget *policyv1.PodDisruptionBudget, pods []*corev1.Po
 	return expected, int32(up), err
 }
 
-// scale adds up how many pods the controllers of these pods want. Pods without
+// sumReplicas adds up how many pods the controllers of these pods want. Pods without
 // a controller count for nothing, and a controller that cannot scale is an
 // error: both as in Kubernetes.
-func (s *Server) scale(pods []*corev1.Pod) (int32, error) {
+func (s *Server) sumReplicas(pods []*corev1.Pod) (int32, error) {
 	wanted := map[types.UID]int32{}
 	for _, pod := range pods {
 		owner := metav1.GetControllerOf(pod)
@@ -110,7 +110,7 @@ func (s *Server) scale(pods []*corev1.Pod) (int32, error) {
 		if owner.Kind == cluster.DaemonSets.Kind || owner.Kind == cluster.Nodes.Kind {
 			return 0, fmt.Errorf("found no controllers for pod %q", pod.Name)
 		}
-		replicas, known := s.replicas(pod.Namespace, owner)
+		replicas, known := s.replicasOf(pod.Namespace, owner)
 		if !known {
 			// Nothing is known of the controller: what it has is what it wants.
 			replicas = wanted[owner.UID] + 1
@@ -124,9 +124,9 @@ func (s *Server) scale(pods []*corev1.Pod) (int32, error) {
 	return total, nil
 }
 
-// replicas asks the Deployment behind a ReplicaSet. The model has no
+// replicasOf asks the Deployment behind a ReplicaSet. The model has no
 // ReplicaSets: the name leads to the Deployment.
-func (s *Server) replicas(namespace string, owner *metav1.OwnerReference) (int32, bool) {
+func (s *Server) replicasOf(namespace string, owner *metav1.OwnerReference) (int32, bool) {
 	i := strings.LastIndexByte(owner.Name, '-')
 	if owner.Kind != "ReplicaSet" || i < 0 {
 		return 0, false
@@ -141,11 +141,11 @@ func (s *Server) replicas(namespace string, owner *metav1.OwnerReference) (int32
 	return 1, true
 }
 
-// covered lists the pods of a budget.
-func (s *Server) covered(budget *policyv1.PodDisruptionBudget) []*corev1.Pod {
+// podsOfBudget lists the pods of a budget.
+func (s *Server) podsOfBudget(budget *policyv1.PodDisruptionBudget) []*corev1.Pod {
 	var out []*corev1.Pod
 	for key, object := range s.objects[cluster.Pods] {
-		if pod := object.(*corev1.Pod); key.Namespace == budget.Namespace && covers(budget, pod) {
+		if pod := object.(*corev1.Pod); key.Namespace == budget.Namespace && selectsPod(budget, pod) {
 			out = append(out, pod)
 		}
 	}
@@ -153,9 +153,9 @@ func (s *Server) covered(budget *policyv1.PodDisruptionBudget) []*corev1.Pod {
 	return out
 }
 
-// covers reports whether the budget's selector matches: an empty one matches
+// selectsPod reports whether the budget's selector matches: an empty one matches
 // every pod of the namespace, none at all matches no pod.
-func covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+func selectsPod(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }

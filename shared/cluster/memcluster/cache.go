@@ -30,7 +30,7 @@ type Cache struct {
 	server *Server
 
 	mu      sync.Mutex
-	dice    *rand.Rand
+	random  *rand.Rand
 	jitter  time.Duration
 	kinds   []cluster.Kind
 	streams map[cluster.Kind]*stream
@@ -42,19 +42,19 @@ var _ cluster.Feed = (*Cache)(nil)
 func (s *Server) NewCache(o CacheOptions) *Cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle()
+	s.updateBudgets()
 	if o.Kinds == nil {
 		o.Kinds = cluster.Kinds
 	}
-	s.opened++
+	s.cacheCount++
 	c := &Cache{
 		server: s, jitter: o.Jitter, kinds: slices.Clone(o.Kinds),
-		dice:    rand.New(rand.NewPCG(uint64(s.seed), 1+s.opened)),
+		random:  rand.New(rand.NewPCG(uint64(s.seed), 1+s.cacheCount)),
 		streams: map[cluster.Kind]*stream{},
 	}
 	for _, kind := range o.Kinds {
 		c.streams[kind] = newStream(kind, o)
-		c.streams[kind].push(s.listing(kind), c.shake())
+		c.streams[kind].push(s.newListing(kind), c.drawJitter())
 	}
 	s.caches = append(s.caches, c)
 	return c
@@ -77,7 +77,7 @@ func (c *Cache) Break(kind cluster.Kind) {
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
 		stream.queue = nil
-		stream.push(c.server.listing(kind), c.shake())
+		stream.push(c.server.newListing(kind), c.drawJitter())
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *Cache) Lag(kind cluster.Kind, delay time.Duration) {
 
 // Advance delivers what is due and reports how many changes that were.
 func (c *Cache) Advance(now time.Time) int {
-	c.refresh()
+	c.updateBudgets()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done := 0
@@ -105,7 +105,7 @@ func (c *Cache) Advance(now time.Time) int {
 // Flush delivers everything, however late it is, and reports how many changes
 // that were.
 func (c *Cache) Flush() int {
-	c.refresh()
+	c.updateBudgets()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done := 0
@@ -117,7 +117,7 @@ func (c *Cache) Flush() int {
 
 // Next is when the next change is due; zero when nothing is on its way.
 func (c *Cache) Next() time.Time {
-	c.refresh()
+	c.updateBudgets()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var next time.Time
@@ -195,30 +195,30 @@ func (c *Cache) Mutated() []string {
 	return out
 }
 
-// refresh lets the budgets' controller speak before anybody listens.
-func (c *Cache) refresh() {
+// updateBudgets lets the budgets' controller speak before anybody listens.
+func (c *Cache) updateBudgets() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.server.settle()
+	c.server.updateBudgets()
 }
 
-// feed puts a change on its way. The server's lock is held.
-func (c *Cache) feed(kind cluster.Kind, n notice) {
+// enqueue puts a change on its way. The server's lock is held.
+func (c *Cache) enqueue(kind cluster.Kind, n change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
-		stream.push(n, c.shake())
+		stream.push(n, c.drawJitter())
 	}
 }
 
-func (c *Cache) shake() time.Duration {
+func (c *Cache) drawJitter() time.Duration {
 	if c.jitter <= 0 {
 		return 0
 	}
-	return time.Duration(c.dice.Int64N(int64(c.jitter) + 1))
+	return time.Duration(c.random.Int64N(int64(c.jitter) + 1))
 }
 
-// listing is a list of a kind as a watch begins with one.
-func (s *Server) listing(kind cluster.Kind) notice {
-	return notice{at: s.now(), list: maps.Clone(s.objects[kind])}
+// newListing is a list of a kind as a watch begins with one.
+func (s *Server) newListing(kind cluster.Kind) change {
+	return change{at: s.now(), list: maps.Clone(s.objects[kind])}
 }

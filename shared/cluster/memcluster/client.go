@@ -33,13 +33,13 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %s %s", c.verb, c.kind.Kind, c.key)
 }
 
-// fail is an error of this call.
-func (c call) fail(kind fault.Kind, format string, args ...any) *fault.Error {
+// newError is an error of this call.
+func (c call) newError(kind fault.Kind, format string, args ...any) *fault.Error {
 	return fault.F(c.String(), kind, format, args...)
 }
 
-// do runs one request under the server's lock, with whatever fault strikes it.
-func do[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, error)) (T, error) {
+// runCall runs one request under the server's lock, with whatever fault strikes it.
+func runCall[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", what, err)
@@ -48,19 +48,19 @@ func do[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.objects[what.kind]; !ok {
-		return none, what.fail(fault.Bug, "the kind is not in cluster.Kinds")
+		return none, what.newError(fault.Bug, "the kind is not in cluster.Kinds")
 	}
 	s.calls[fmt.Sprintf("%s %s %s", c.actor, what.verb, what.kind.Kind)]++
-	struck := s.strike(c, what)
+	struck := s.pickFault(c, what)
 	if struck != nil && !struck.Done {
-		return none, struck.answer(what)
+		return none, struck.newError(what)
 	}
 	s.acting = caller{c.actor, what.verb}
 	out, err := run(s)
 	s.acting = caller{}
 	if struck != nil {
 		// The answer is lost, whatever it was.
-		return none, struck.answer(what)
+		return none, struck.newError(what)
 	}
 	return out, err
 }
@@ -68,19 +68,19 @@ func do[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, 
 // Get implements cluster.Client.
 func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	what := call{VerbGet, kind, key}
-	return do(ctx, c, what, func(s *Server) (cluster.Object, error) {
-		s.settle()
+	return runCall(ctx, c, what, func(s *Server) (cluster.Object, error) {
+		s.updateBudgets()
 		object, ok := s.objects[kind][key]
 		if !ok {
-			return nil, what.fail(fault.Missing, "there is none")
+			return nil, what.newError(fault.Missing, "there is none")
 		}
-		return copyOf(object), nil
+		return copyObject(object), nil
 	})
 }
 
 // List implements cluster.Client. The order is by namespace and name.
 func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
-	return c.list(ctx, kind, namespace, func(cluster.Object) bool { return true })
+	return c.listObjects(ctx, kind, namespace, func(cluster.Object) bool { return true })
 }
 
 // ListBy implements cluster.Client.
@@ -88,17 +88,17 @@ func (c *Client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.In
 	if kind != cluster.Pods || index != cluster.ByNode {
 		return nil, fault.F("listing "+kind.Kind, fault.Invalid, "the API server does not know the field %s of it", index)
 	}
-	return c.list(ctx, kind, "", func(o cluster.Object) bool { return index.Value(o) == value })
+	return c.listObjects(ctx, kind, "", func(o cluster.Object) bool { return index.Value(o) == value })
 }
 
-func (c *Client) list(ctx context.Context, kind cluster.Kind, namespace string, wanted func(cluster.Object) bool) ([]cluster.Object, error) {
+func (c *Client) listObjects(ctx context.Context, kind cluster.Kind, namespace string, wanted func(cluster.Object) bool) ([]cluster.Object, error) {
 	what := call{VerbList, kind, cluster.Key{Namespace: namespace}}
-	return do(ctx, c, what, func(s *Server) ([]cluster.Object, error) {
-		s.settle()
+	return runCall(ctx, c, what, func(s *Server) ([]cluster.Object, error) {
+		s.updateBudgets()
 		out := []cluster.Object{}
-		for _, key := range s.keys(kind) {
+		for _, key := range s.sortKeysOf(kind) {
 			if object := s.objects[kind][key]; (namespace == "" || namespace == key.Namespace) && wanted(object) {
-				out = append(out, copyOf(object))
+				out = append(out, copyObject(object))
 			}
 		}
 		return out, nil
@@ -107,41 +107,41 @@ func (c *Client) list(ctx context.Context, kind cluster.Kind, namespace string, 
 
 // Create implements cluster.Client.
 func (c *Client) Create(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, VerbCreate, object, (*Server).create)
+	return c.writeObject(ctx, VerbCreate, object, (*Server).createObject)
 }
 
 // Update implements cluster.Client.
 func (c *Client) Update(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, VerbUpdate, object, (*Server).update)
+	return c.writeObject(ctx, VerbUpdate, object, (*Server).updateObject)
 }
 
 // UpdateStatus implements cluster.Client.
 func (c *Client) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	return c.write(ctx, VerbUpdateStatus, object, (*Server).updateStatus)
+	return c.writeObject(ctx, VerbUpdateStatus, object, (*Server).updateStatus)
 }
 
-// rule is how one verb writes an object that is nobody else's.
-type rule func(s *Server, what call, object cluster.Object) (cluster.Object, error)
+// writeFunc is how one verb writes an object that is nobody else's.
+type writeFunc func(s *Server, what call, object cluster.Object) (cluster.Object, error)
 
-func (c *Client) write(ctx context.Context, verb Verb, object cluster.Object, run rule) (cluster.Object, error) {
+func (c *Client) writeObject(ctx context.Context, verb Verb, object cluster.Object, run writeFunc) (cluster.Object, error) {
 	kind, ok := cluster.KindOf(object)
 	if !ok {
 		return nil, fault.F(string(verb), fault.Bug, "the type %T is not in cluster.Kinds", object)
 	}
 	what := call{verb, kind, cluster.KeyOf(object)}
-	return do(ctx, c, what, func(s *Server) (cluster.Object, error) {
-		stored, err := run(s, what, copyOf(object))
+	return runCall(ctx, c, what, func(s *Server) (cluster.Object, error) {
+		stored, err := run(s, what, copyObject(object))
 		if err != nil {
 			return nil, err
 		}
-		return copyOf(stored), nil
+		return copyObject(stored), nil
 	})
 }
 
 // Delete implements cluster.Client. A pod gets its own grace period.
 func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	what := call{VerbDelete, kind, key}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.remove(what, uid, nil) })
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.deleteObject(what, uid, nil) })
 	return err
 }
 
@@ -149,13 +149,13 @@ func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key,
 func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
 	what := call{VerbDelete, kind, cluster.KeyOf(object)}
 	if object.GetUID() == "" || object.GetResourceVersion() == "" {
-		return what.fail(fault.Invalid, "the object has no UID or no resourceVersion").WithHint("delete what was read, not a new object")
+		return what.newError(fault.Invalid, "the object has no UID or no resourceVersion").WithHint("read the object before you delete it")
 	}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) {
-		if now, err := s.find(what, object.GetUID()); err == nil && now.GetResourceVersion() != object.GetResourceVersion() {
-			return none{}, fault.F(what.String(), fault.Conflict, "the object has changed")
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) {
+		if now, err := s.findObject(what, object.GetUID()); err == nil && now.GetResourceVersion() != object.GetResourceVersion() {
+			return noResult{}, fault.F(what.String(), fault.Conflict, "the object has changed")
 		}
-		return none{}, s.remove(what, object.GetUID(), nil)
+		return noResult{}, s.deleteObject(what, object.GetUID(), nil)
 	})
 	return err
 }
@@ -163,14 +163,14 @@ func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object clu
 // DeletePod implements cluster.Client.
 func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
 	what := call{VerbDeletePod, cluster.Pods, pod}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.remove(what, uid, &graceSeconds) })
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.deleteObject(what, uid, &graceSeconds) })
 	return err
 }
 
 // Evict implements cluster.Client.
 func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
 	what := call{VerbEvict, cluster.Pods, pod}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.evict(what, uid) })
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.evictPod(what, uid) })
 	return err
 }
 
@@ -178,12 +178,12 @@ func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) erro
 // binding subresource; it is no part of cluster.Client.
 func (c *Client) Bind(ctx context.Context, pod cluster.Key, uid types.UID, node string) error {
 	what := call{VerbBind, cluster.Pods, pod}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.bind(what, uid, node) })
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.bindPod(what, uid, node) })
 	return err
 }
 
-// none is the answer of a call that has none.
-type none struct{}
+// noResult is the answer of a call that has none.
+type noResult struct{}
 
-// copyOf copies an object whole.
-func copyOf(o cluster.Object) cluster.Object { return o.DeepCopyObject().(cluster.Object) }
+// copyObject copies an object whole.
+func copyObject(o cluster.Object) cluster.Object { return o.DeepCopyObject().(cluster.Object) }

@@ -7,58 +7,58 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// create stores a new object: the server gives it its identity, and a status
+// createObject stores a new object: the server gives it its identity, and a status
 // that the writer sent does not count.
-func (s *Server) create(what call, object cluster.Object) (cluster.Object, error) {
-	if err := s.admit(what, object); err != nil {
+func (s *Server) createObject(what call, object cluster.Object) (cluster.Object, error) {
+	if err := s.admitObject(what, object); err != nil {
 		return nil, err
 	}
 	if _, taken := s.objects[what.kind][what.key]; taken {
-		return nil, what.fail(fault.Conflict, "the name is taken")
+		return nil, what.newError(fault.Conflict, "the name is taken")
 	}
 	if object.GetResourceVersion() != "" {
-		return nil, what.fail(fault.Invalid, "resourceVersion is set on an object to be created")
+		return nil, what.newError(fault.Invalid, "resourceVersion is set on an object to be created")
 	}
 	if err := validateNew(what, object); err != nil {
 		return nil, err
 	}
 	object.SetUID(s.nextUID())
-	object.SetCreationTimestamp(s.clock())
+	object.SetCreationTimestamp(s.apiTime())
 	object.SetDeletionTimestamp(nil)
 	object.SetDeletionGracePeriodSeconds(nil)
 	object.SetGeneration(0)
-	if counted(what.kind) {
+	if hasGeneration(what.kind) {
 		object.SetGeneration(1)
 	}
 	// Nodes alone may be born with a status: a kubelet registers itself whole.
 	if what.kind.Status && what.kind != cluster.Nodes {
-		clearPart(object, "Status")
+		clearField(object, "Status")
 	}
-	if err := s.fill(what, object); err != nil {
+	if err := s.fillDefaults(what, object); err != nil {
 		return nil, err
 	}
-	return s.put(what.kind, object), nil
+	return s.storeObject(what.kind, object), nil
 }
 
-// admit checks what no object may lack.
-func (s *Server) admit(what call, object cluster.Object) error {
+// admitObject checks what no object may lack.
+func (s *Server) admitObject(what call, object cluster.Object) error {
 	switch {
 	case object.GetGenerateName() != "" && object.GetName() == "":
-		return what.fail(fault.Invalid, "generateName is refused").WithHint("derive the name from what the object stands for")
+		return what.newError(fault.Invalid, "generateName is refused").WithHint("derive the name from what the object stands for")
 	case object.GetName() == "":
-		return what.fail(fault.Invalid, "the object has no name")
+		return what.newError(fault.Invalid, "the object has no name")
 	case what.kind.Namespaced && object.GetNamespace() == "":
-		return what.fail(fault.Invalid, "the object has no namespace")
+		return what.newError(fault.Invalid, "the object has no namespace")
 	case !what.kind.Namespaced && object.GetNamespace() != "":
-		return what.fail(fault.Invalid, "the kind has no namespaces")
+		return what.newError(fault.Invalid, "the kind has no namespaces")
 	case what.kind.Namespaced && s.objects[cluster.Namespaces][cluster.Key{Name: object.GetNamespace()}] == nil:
-		return what.fail(fault.Missing, "there is no namespace %s", object.GetNamespace())
+		return what.newError(fault.Missing, "there is no namespace %s", object.GetNamespace())
 	}
 	return nil
 }
 
-// fill sets the defaults that the rest of the system relies on.
-func (s *Server) fill(what call, object cluster.Object) error {
+// fillDefaults sets the defaults that the rest of the system relies on.
+func (s *Server) fillDefaults(what call, object cluster.Object) error {
 	switch object := object.(type) {
 	case *corev1.Pod:
 		return s.fillPod(what, object)
@@ -84,13 +84,13 @@ func (s *Server) Seed(objects ...cluster.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, object := range objects {
-		if err := s.seedOne(copyOf(object)); err != nil {
+		if err := s.seedObject(copyObject(object)); err != nil {
 			panic(err)
 		}
 	}
 }
 
-func (s *Server) seedOne(object cluster.Object) error {
+func (s *Server) seedObject(object cluster.Object) error {
 	kind, ok := cluster.KindOf(object)
 	if !ok {
 		return fault.F("seeding", fault.Bug, "the type %T is not in cluster.Kinds", object)
@@ -102,25 +102,25 @@ func (s *Server) seedOne(object cluster.Object) error {
 	if kind.Namespaced && home.Name != "" && s.objects[cluster.Namespaces][home] == nil {
 		namespace := &corev1.Namespace{}
 		namespace.Name = home.Name
-		if err := s.seedOne(namespace); err != nil {
+		if err := s.seedObject(namespace); err != nil {
 			return err
 		}
 	}
-	if err := s.admit(what, object); err != nil {
+	if err := s.admitObject(what, object); err != nil {
 		return err
 	}
 	if object.GetUID() == "" {
 		object.SetUID(s.nextUID())
 	}
 	if object.GetCreationTimestamp().Time.IsZero() {
-		object.SetCreationTimestamp(s.clock())
+		object.SetCreationTimestamp(s.apiTime())
 	}
-	if object.GetGeneration() == 0 && counted(kind) {
+	if object.GetGeneration() == 0 && hasGeneration(kind) {
 		object.SetGeneration(1)
 	}
-	if err := s.fill(what, object); err != nil {
+	if err := s.fillDefaults(what, object); err != nil {
 		return err
 	}
-	s.put(kind, object)
+	s.storeObject(kind, object)
 	return nil
 }

@@ -60,13 +60,13 @@ func (s *Server) Forget() {
 	s.effects = nil
 }
 
-func (s *Server) record(kind cluster.Kind, key cluster.Key, before, after cluster.Object) {
+func (s *Server) recordEffect(kind cluster.Kind, key cluster.Key, before, after cluster.Object) {
 	one := after
 	if one == nil {
 		one = before
 	}
 	effect := Effect{
-		At: s.now(), Version: s.version, Actor: s.acting.actor, Verb: s.acting.verb,
+		At: s.now(), Version: s.revision, Actor: s.acting.actor, Verb: s.acting.verb,
 		Kind: kind, Key: key, UID: one.GetUID(), Before: before, After: after,
 	}
 	s.effects = append(s.effects, effect)

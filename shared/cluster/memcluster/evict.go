@@ -9,42 +9,42 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// evict deletes a pod with its own grace period, if its budget allows.
-func (s *Server) evict(what call, uid types.UID) error {
-	stored, err := s.find(what, uid)
+// evictPod deletes a pod with its own grace period, if its budget allows.
+func (s *Server) evictPod(what call, uid types.UID) error {
+	stored, err := s.findObject(what, uid)
 	if err != nil {
 		return err
 	}
 	pod := stored.(*corev1.Pod)
-	if !guarded(pod) {
-		s.removePod(pod, nil)
+	if !isProtectedByBudgets(pod) {
+		s.deletePod(pod, nil)
 		return nil
 	}
-	s.settle()
+	s.updateBudgets()
 	budgets := s.budgetsOf(pod)
 	switch {
 	case len(budgets) > 1:
-		return what.fail(fault.Invalid, "more than one PodDisruptionBudget covers the pod: %s and %s", budgets[0].Name, budgets[1].Name).
+		return what.newError(fault.Invalid, "more than one PodDisruptionBudget covers the pod: %s and %s", budgets[0].Name, budgets[1].Name).
 			WithHint("change their selectors so that one budget covers each pod")
-	case len(budgets) == 1 && !allows(budgets[0], pod):
+	case len(budgets) == 1 && !allowsEviction(budgets[0], pod):
 		b := budgets[0]
-		return what.fail(fault.Throttled, "the budget %s needs %d healthy pods and has %d",
+		return what.newError(fault.Throttled, "the budget %s needs %d healthy pods and has %d",
 			b.Name, b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	}
-	s.removePod(pod, nil)
+	s.deletePod(pod, nil)
 	return nil
 }
 
-// guarded reports whether budgets have a say: not over a pod that has ended,
+// isProtectedByBudgets reports whether budgets have a say: not over a pod that has ended,
 // has not started or is going already.
-func guarded(pod *corev1.Pod) bool {
-	return pod.Status.Phase != corev1.PodPending && !ended(pod) && pod.DeletionTimestamp == nil
+func isProtectedByBudgets(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodPending && !hasEnded(pod) && pod.DeletionTimestamp == nil
 }
 
-// allows reports whether the budget lets this pod go now. An unhealthy pod
+// allowsEviction reports whether the budget lets this pod go now. An unhealthy pod
 // counts for nothing, so it may go while the others suffice, or always.
-func allows(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	if !ready(pod) {
+func allowsEviction(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	if !isReady(pod) {
 		policy := budget.Spec.UnhealthyPodEvictionPolicy
 		if policy != nil && *policy == policyv1.AlwaysAllow {
 			return true
@@ -59,9 +59,9 @@ func allows(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 // budgetsOf lists the budgets that cover a pod, by name.
 func (s *Server) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var out []*policyv1.PodDisruptionBudget
-	for _, key := range s.keys(cluster.DisruptionBudgets) {
+	for _, key := range s.sortKeysOf(cluster.DisruptionBudgets) {
 		budget := s.objects[cluster.DisruptionBudgets][key].(*policyv1.PodDisruptionBudget)
-		if key.Namespace == pod.Namespace && covers(budget, pod) {
+		if key.Namespace == pod.Namespace && selectsPod(budget, pod) {
 			out = append(out, budget)
 		}
 	}

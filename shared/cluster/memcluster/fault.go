@@ -48,16 +48,16 @@ func (s *Server) Heal() {
 func (s *Server) Struck() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.struck)
+	return maps.Clone(s.injected)
 }
 
-// strike picks the fault that hits a call, if any, and uses it up.
-func (s *Server) strike(c *Client, what call) *Fault {
+// pickFault picks the fault that hits a call, if any, and uses it up.
+func (s *Server) pickFault(c *Client, what call) *Fault {
 	if c.exempt {
 		return nil
 	}
 	for i, f := range s.faults {
-		if !f.matches(c.actor, what) || f.Chance > 0 && s.dice.Float64() >= f.Chance {
+		if !f.matches(c.actor, what) || f.Chance > 0 && s.random.Float64() >= f.Chance {
 			continue
 		}
 		if f.Times > 0 {
@@ -66,7 +66,7 @@ func (s *Server) strike(c *Client, what call) *Fault {
 				s.faults = slices.Delete(s.faults, i, i+1)
 			}
 		}
-		s.struck[f.label(what)]++
+		s.injected[f.describe(what)]++
 		return f
 	}
 	return nil
@@ -79,20 +79,20 @@ func (f *Fault) matches(actor string, what call) bool {
 		(f.Name == "" || f.Name == what.key.Name)
 }
 
-func (f *Fault) label(what call) string {
-	told := string(f.kind())
+func (f *Fault) describe(what call) string {
+	told := string(f.faultKind())
 	if f.Done {
 		told += ", but done"
 	}
 	return fmt.Sprintf("%s %s: %s", what.verb, what.kind.Kind, told)
 }
 
-func (f *Fault) kind() fault.Kind {
+func (f *Fault) faultKind() fault.Kind {
 	if f.As == "" {
 		return fault.Unknown
 	}
 	return f.As
 }
 
-// answer is what the caller is told.
-func (f *Fault) answer(what call) error { return what.fail(f.kind(), "injected fault") }
+// newError is what the caller is told.
+func (f *Fault) newError(what call) error { return what.newError(f.faultKind(), "injected fault") }

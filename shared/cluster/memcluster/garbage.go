@@ -16,39 +16,39 @@ func (s *Server) Collect() int {
 	defer s.mu.Unlock()
 	s.acting = caller{"garbage-collector", VerbCollect}
 	defer func() { s.acting = caller{} }()
-	if !s.litter {
+	if !s.garbage {
 		return 0
 	}
 	done := 0
 	for _, kind := range cluster.Kinds {
-		for _, key := range s.keys(kind) {
+		for _, key := range s.sortKeysOf(kind) {
 			object := s.objects[kind][key]
-			if object.GetDeletionTimestamp() == nil && (s.orphaned(object) || s.homeless(object)) {
+			if object.GetDeletionTimestamp() == nil && (s.isOrphaned(object) || s.isInDeletedNamespace(object)) {
 				// It exists under this very UID, so removal cannot fail.
-				_ = s.remove(call{VerbCollect, kind, key}, object.GetUID(), nil)
+				_ = s.deleteObject(call{VerbCollect, kind, key}, object.GetUID(), nil)
 				done++
 			}
 		}
 	}
 	done += s.finishNamespaces()
 	// A round that found nothing leaves nothing for the next.
-	s.litter = done > 0
+	s.garbage = done > 0
 	return done
 }
 
-// orphaned reports whether the object has owners and none of them is left.
-func (s *Server) orphaned(object cluster.Object) bool {
+// isOrphaned reports whether the object has owners and none of them is left.
+func (s *Server) isOrphaned(object cluster.Object) bool {
 	owners := object.GetOwnerReferences()
 	for _, owner := range owners {
-		if s.alive(object.GetNamespace(), owner) {
+		if s.ownerExists(object.GetNamespace(), owner) {
 			return false
 		}
 	}
 	return len(owners) > 0
 }
 
-func (s *Server) alive(namespace string, owner metav1.OwnerReference) bool {
-	kind, known := kindNamed(owner.APIVersion, owner.Kind)
+func (s *Server) ownerExists(namespace string, owner metav1.OwnerReference) bool {
+	kind, known := findKind(owner.APIVersion, owner.Kind)
 	if !known {
 		return true
 	}
@@ -60,10 +60,10 @@ func (s *Server) alive(namespace string, owner metav1.OwnerReference) bool {
 	return ok && found.GetUID() == owner.UID
 }
 
-// kindNamed finds the kind of an owner. Of ReplicaSets the model of a cluster's
+// findKind finds the kind of an owner. Of ReplicaSets the model of a cluster's
 // workloads has but the names, so pods of one that is not stored are not
 // orphans.
-func kindNamed(apiVersion, name string) (cluster.Kind, bool) {
+func findKind(apiVersion, name string) (cluster.Kind, bool) {
 	for _, kind := range cluster.Kinds {
 		if kind != cluster.ReplicaSets && kind.Kind == name && kind.APIVersion() == apiVersion {
 			return kind, true
@@ -72,8 +72,8 @@ func kindNamed(apiVersion, name string) (cluster.Kind, bool) {
 	return cluster.Kind{}, false
 }
 
-// homeless reports whether the object's namespace is being deleted or gone.
-func (s *Server) homeless(object cluster.Object) bool {
+// isInDeletedNamespace reports whether the object's namespace is being deleted or gone.
+func (s *Server) isInDeletedNamespace(object cluster.Object) bool {
 	if object.GetNamespace() == "" {
 		return false
 	}
@@ -90,10 +90,10 @@ func (s *Server) finishNamespaces() int {
 		}
 	}
 	done := 0
-	for _, key := range s.keys(cluster.Namespaces) {
+	for _, key := range s.sortKeysOf(cluster.Namespaces) {
 		home := s.objects[cluster.Namespaces][key]
 		if home.GetDeletionTimestamp() != nil && !inhabited[key.Name] && len(home.GetFinalizers()) == 0 {
-			s.drop(cluster.Namespaces, key)
+			s.removeObject(cluster.Namespaces, key)
 			done++
 		}
 	}

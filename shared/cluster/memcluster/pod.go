@@ -34,18 +34,18 @@ func (s *Server) fillPod(what call, pod *corev1.Pod) error {
 		pod.Spec.TerminationGracePeriodSeconds = new(graceSeconds)
 	}
 	for i := range pod.Spec.InitContainers {
-		requestLimits(&pod.Spec.InitContainers[i].Resources)
+		defaultRequests(&pod.Spec.InitContainers[i].Resources)
 	}
 	for i := range pod.Spec.Containers {
-		requestLimits(&pod.Spec.Containers[i].Resources)
+		defaultRequests(&pod.Spec.Containers[i].Resources)
 	}
-	tolerateForAWhile(pod, corev1.TaintNodeNotReady)
-	tolerateForAWhile(pod, corev1.TaintNodeUnreachable)
-	return s.prioritize(what, pod)
+	addDefaultToleration(pod, corev1.TaintNodeNotReady)
+	addDefaultToleration(pod, corev1.TaintNodeUnreachable)
+	return s.setPriority(what, pod)
 }
 
-// requestLimits makes a limit without a request the request.
-func requestLimits(r *corev1.ResourceRequirements) {
+// defaultRequests makes a limit without a request the request.
+func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; ok {
 			continue
@@ -57,8 +57,8 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// tolerateForAWhile keeps a pod for five minutes on a node that went silent.
-func tolerateForAWhile(pod *corev1.Pod, taint string) {
+// addDefaultToleration keeps a pod for five minutes on a node that went silent.
+func addDefaultToleration(pod *corev1.Pod, taint string) {
 	for _, t := range pod.Spec.Tolerations {
 		covers := t.Key == taint || t.Key == "" && t.Operator == corev1.TolerationOpExists
 		if covers && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
@@ -71,12 +71,12 @@ func tolerateForAWhile(pod *corev1.Pod, taint string) {
 	})
 }
 
-// prioritize resolves the pod's priority class, as admission does.
-func (s *Server) prioritize(what call, pod *corev1.Pod) error {
+// setPriority resolves the pod's priority class, as admission does.
+func (s *Server) setPriority(what call, pod *corev1.Pod) error {
 	if pod.Spec.Priority != nil {
 		return nil
 	}
-	class, err := s.priorityClass(what, pod.Spec.PriorityClassName)
+	class, err := s.findPriorityClass(what, pod.Spec.PriorityClassName)
 	if err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func (s *Server) prioritize(what call, pod *corev1.Pod) error {
 	return nil
 }
 
-func (s *Server) priorityClass(what call, name string) (*schedulingv1.PriorityClass, error) {
+func (s *Server) findPriorityClass(what call, name string) (*schedulingv1.PriorityClass, error) {
 	classes := s.objects[cluster.PriorityClasses]
 	if name != "" {
 		class, ok := classes[cluster.Key{Name: name}]
 		if !ok {
-			return nil, what.fail(fault.Denied, "there is no priority class %s", name)
+			return nil, what.newError(fault.Denied, "there is no priority class %s", name)
 		}
 		return class.(*schedulingv1.PriorityClass), nil
 	}
@@ -111,30 +111,30 @@ func (s *Server) priorityClass(what call, name string) (*schedulingv1.PriorityCl
 	return none, nil
 }
 
-// systemPriorities are the two classes that every API server makes.
-func systemPriorities() []*schedulingv1.PriorityClass {
+// systemPriorityClasses are the two classes that every API server makes.
+func systemPriorityClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{
 		{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2_000_000_000},
 		{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2_000_001_000},
 	}
 }
 
-// bind assigns a pod to a node once and for all.
-func (s *Server) bind(what call, uid types.UID, node string) error {
-	stored, err := s.find(what, uid)
+// bindPod assigns a pod to a node once and for all.
+func (s *Server) bindPod(what call, uid types.UID, node string) error {
+	stored, err := s.findObject(what, uid)
 	if err != nil {
 		return err
 	}
 	pod := stored.(*corev1.Pod).DeepCopy()
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return what.fail(fault.Conflict, "the pod is being deleted")
+		return what.newError(fault.Conflict, "the pod is being deleted")
 	case pod.Spec.NodeName != "":
-		return what.fail(fault.Conflict, "the pod is bound to node %s", pod.Spec.NodeName)
+		return what.newError(fault.Conflict, "the pod is bound to node %s", pod.Spec.NodeName)
 	}
 	pod.Spec.NodeName = node
-	SetPodCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, s.clock())
-	s.put(cluster.Pods, pod)
+	SetPodCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, s.apiTime())
+	s.storeObject(cluster.Pods, pod)
 	return nil
 }
 
@@ -160,8 +160,8 @@ func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now metav1.
 	return true
 }
 
-// ready reports whether the pod's Ready condition is true.
-func ready(pod *corev1.Pod) bool {
+// isReady reports whether the pod's Ready condition is true.
+func isReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue

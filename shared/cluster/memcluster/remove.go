@@ -11,42 +11,42 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// find is the object that a removal is about, if its UID is the one meant.
-func (s *Server) find(what call, uid types.UID) (cluster.Object, error) {
+// findObject is the object that a removal is about, if its UID is the one meant.
+func (s *Server) findObject(what call, uid types.UID) (cluster.Object, error) {
 	object, ok := s.objects[what.kind][what.key]
 	if !ok {
-		return nil, what.fail(fault.Missing, "there is none")
+		return nil, what.newError(fault.Missing, "there is none")
 	}
 	if uid != "" && uid != object.GetUID() {
-		return nil, what.fail(fault.Conflict, "the UID is %s, not %s", object.GetUID(), uid)
+		return nil, what.newError(fault.Conflict, "the UID is %s, not %s", object.GetUID(), uid)
 	}
 	return object, nil
 }
 
-// remove asks for an object's end. A nil grace is the object's own.
-func (s *Server) remove(what call, uid types.UID, grace *int64) error {
-	object, err := s.find(what, uid)
+// deleteObject asks for an object's end. A nil grace is the object's own.
+func (s *Server) deleteObject(what call, uid types.UID, grace *int64) error {
+	object, err := s.findObject(what, uid)
 	if err != nil {
 		return err
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
-		s.removePod(pod, grace)
+		s.deletePod(pod, grace)
 		return nil
 	}
 	held := len(object.GetFinalizers()) > 0 || what.kind == cluster.Namespaces
 	switch {
 	case !held:
-		s.drop(what.kind, what.key)
+		s.removeObject(what.kind, what.key)
 	case object.GetDeletionTimestamp() == nil:
-		s.put(what.kind, s.marked(object, s.clock(), 0))
+		s.storeObject(what.kind, s.markDeleted(object, s.apiTime(), 0))
 	}
 	return nil
 }
 
-// marked is the object with a deletion timestamp. The generation counts it,
+// markDeleted is the object with a deletion timestamp. The generation counts it,
 // because what controllers do with the object changes from here on.
-func (s *Server) marked(object cluster.Object, at metav1.Time, grace int64) cluster.Object {
-	next := copyOf(object)
+func (s *Server) markDeleted(object cluster.Object, at metav1.Time, grace int64) cluster.Object {
+	next := copyObject(object)
 	if next.GetDeletionTimestamp() == nil && next.GetGeneration() > 0 {
 		next.SetGeneration(next.GetGeneration() + 1)
 	}
@@ -58,11 +58,11 @@ func (s *Server) marked(object cluster.Object, at metav1.Time, grace int64) clus
 	return next
 }
 
-// removePod starts a pod's grace period, or shortens one that runs. The
+// deletePod starts a pod's grace period, or shortens one that runs. The
 // deletion timestamp is when the period ends, not when it began.
-func (s *Server) removePod(pod *corev1.Pod, asked *int64) {
-	grace := graceOf(pod, asked)
-	from := s.clock().Time
+func (s *Server) deletePod(pod *corev1.Pod, asked *int64) {
+	grace := effectiveGrace(pod, asked)
+	from := s.apiTime().Time
 	if pod.DeletionTimestamp != nil {
 		running := *pod.DeletionGracePeriodSeconds
 		if asked == nil || grace >= running {
@@ -71,17 +71,17 @@ func (s *Server) removePod(pod *corev1.Pod, asked *int64) {
 		from = pod.DeletionTimestamp.Add(-time.Duration(running) * time.Second)
 	}
 	end := metav1.NewTime(from.Add(time.Duration(grace) * time.Second))
-	next := s.marked(pod, end, grace)
-	if mayGo(next) {
-		s.drop(cluster.Pods, cluster.KeyOf(pod))
+	next := s.markDeleted(pod, end, grace)
+	if canBeRemoved(next) {
+		s.removeObject(cluster.Pods, cluster.KeyOf(pod))
 		return
 	}
-	s.put(cluster.Pods, next)
+	s.storeObject(cluster.Pods, next)
 }
 
-// graceOf is the grace period that a pod really gets, in seconds: none when no
+// effectiveGrace is the grace period that a pod really gets, in seconds: none when no
 // kubelet has it or its containers have ended.
-func graceOf(pod *corev1.Pod, asked *int64) int64 {
+func effectiveGrace(pod *corev1.Pod, asked *int64) int64 {
 	grace := graceSeconds
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = *own
@@ -90,7 +90,7 @@ func graceOf(pod *corev1.Pod, asked *int64) int64 {
 		grace = *asked
 	}
 	switch {
-	case pod.Spec.NodeName == "", ended(pod):
+	case pod.Spec.NodeName == "", hasEnded(pod):
 		return 0
 	case grace < 0:
 		return 1
@@ -98,7 +98,7 @@ func graceOf(pod *corev1.Pod, asked *int64) int64 {
 	return grace
 }
 
-// ended reports whether the pod's containers have run to their end.
-func ended(pod *corev1.Pod) bool {
+// hasEnded reports whether the pod's containers have run to their end.
+func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

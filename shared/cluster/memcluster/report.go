@@ -15,23 +15,23 @@ func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 		return fault.F("reporting", fault.Bug, "the event %s is about nothing", event.Reason)
 	}
 	what := call{VerbReport, event.Kind, cluster.KeyOf(event.About)}
-	_, err := do(ctx, c, what, func(s *Server) (none, error) {
-		event.About = copyOf(event.About)
-		if !s.said(event) {
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) {
+		event.About = copyObject(event.About)
+		if !s.isRepeated(event) {
 			s.events = append(s.events, event)
 		}
-		return none{}, nil
+		return noResult{}, nil
 	})
 	return err
 }
 
-// said reports whether an event repeats another, and remembers it if it does not.
-func (s *Server) said(event cluster.Event) bool {
+// isRepeated reports whether an event repeats another, and remembers it if it does not.
+func (s *Server) isRepeated(event cluster.Event) bool {
 	id := event.Identity()
-	if last, ok := s.lastSaid[id]; ok && event.Now.Before(last.Add(event.Dedupe)) {
+	if last, ok := s.lastReported[id]; ok && event.Now.Before(last.Add(event.Dedupe)) {
 		return true
 	}
-	s.lastSaid[id] = event.Now
+	s.lastReported[id] = event.Now
 	return false
 }
 

@@ -36,24 +36,24 @@ type Server struct {
 	seed    int64
 	observe func(Effect)
 
-	version int64 // the one counter behind every resourceVersion
-	born    int64 // the counter behind every UID
-	objects map[cluster.Kind]map[cluster.Key]cluster.Object
-	caches  []*Cache
-	opened  uint64 // how many caches were ever opened, for their seeds
+	revision   int64 // the one counter behind every resourceVersion
+	uidCount   int64 // the counter behind every UID
+	objects    map[cluster.Kind]map[cluster.Key]cluster.Object
+	caches     []*Cache
+	cacheCount uint64 // how many caches were ever opened, for their seeds
 
-	faults []*Fault
-	dice   *rand.Rand
-	struck map[string]int
-	calls  map[string]int
+	faults   []*Fault
+	random   *rand.Rand
+	injected map[string]int
+	calls    map[string]int
 
 	acting  caller
 	effects []Effect
 	events  []cluster.Event
-	// lastSaid is when an event was last stored, by its identity.
-	lastSaid map[string]time.Time
-	stale    map[string]bool // namespaces whose budgets have to be computed anew
-	litter   bool            // something may have to be collected
+	// lastReported is when an event was last stored, by its identity.
+	lastReported map[string]time.Time
+	staleBudgets map[string]bool // namespaces whose budgets have to be computed anew
+	garbage      bool            // something may have to be collected
 }
 
 // caller is who acts on the store at the moment, for the effect log.
@@ -72,16 +72,16 @@ func New(o Options) *Server {
 		o.Now = func() time.Time { return Epoch }
 	}
 	s := &Server{
-		now:     o.Now,
-		seed:    o.Seed,
-		observe: o.Observe,
-		objects: map[cluster.Kind]map[cluster.Key]cluster.Object{},
-		dice:    rand.New(rand.NewPCG(uint64(o.Seed), 1)),
-		struck:  map[string]int{},
-		calls:   map[string]int{},
-		stale:   map[string]bool{},
+		now:          o.Now,
+		seed:         o.Seed,
+		observe:      o.Observe,
+		objects:      map[cluster.Kind]map[cluster.Key]cluster.Object{},
+		random:       rand.New(rand.NewPCG(uint64(o.Seed), 1)),
+		injected:     map[string]int{},
+		calls:        map[string]int{},
+		staleBudgets: map[string]bool{},
 
-		lastSaid: map[string]time.Time{},
+		lastReported: map[string]time.Time{},
 	}
 	s.Client = &Client{server: s, exempt: true}
 	for _, kind := range cluster.Kinds {
@@ -90,7 +90,7 @@ func New(o Options) *Server {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	for _, class := range systemPriorities() {
+	for _, class := range systemPriorityClasses() {
 		s.Seed(class)
 	}
 	return s
@@ -116,7 +116,7 @@ func (s *Server) UID() types.UID {
 func (s *Server) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.version
+	return s.revision
 }
 
 // Calls counts the calls so far by "actor verb kind".
@@ -126,16 +126,16 @@ func (s *Server) Calls() map[string]int {
 	return maps.Clone(s.calls)
 }
 
-// clock is the time as the API writes it: in whole seconds.
-func (s *Server) clock() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
+// apiTime is the time as the API writes it: in whole seconds.
+func (s *Server) apiTime() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
 
 // nextUID derives the next UID from the seed and a counter, in the shape of a
 // version 4 UUID.
 func (s *Server) nextUID() types.UID {
-	s.born++
+	s.uidCount++
 	var in [16]byte
 	binary.BigEndian.PutUint64(in[:8], uint64(s.seed))
-	binary.BigEndian.PutUint64(in[8:], uint64(s.born))
+	binary.BigEndian.PutUint64(in[8:], uint64(s.uidCount))
 	sum := sha256.Sum256(in[:])
 	sum[6] = sum[6]&0x0f | 0x40
 	sum[8] = sum[8]&0x3f | 0x80

@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// notice is one message of a watch: a list when list is set, else a change of
+// change is one message of a watch: a list when list is set, else a change of
 // one object, which is gone when object is nil.
-type notice struct {
+type change struct {
 	at     time.Time
 	key    cluster.Key
 	object cluster.Object
@@ -20,7 +20,7 @@ type notice struct {
 // stream is one kind's watch: first in, first out, however late.
 type stream struct {
 	delay time.Duration
-	queue []notice
+	queue []change
 	// store is what callers see, and the adapter's too.
 	store *cluster.Store
 	// trims says that the store trims the kind.
@@ -37,7 +37,7 @@ func newStream(kind cluster.Kind, o CacheOptions) *stream {
 	}
 }
 
-func (s *stream) push(n notice, extra time.Duration) {
+func (s *stream) push(n change, extra time.Duration) {
 	n.at = n.at.Add(extra)
 	s.queue = append(s.queue, n)
 }
@@ -69,7 +69,7 @@ func (s *stream) flush() int {
 	return n
 }
 
-func (s *stream) take(n notice) {
+func (s *stream) take(n change) {
 	switch {
 	case n.list != nil:
 		s.relist(n.list)
@@ -77,7 +77,7 @@ func (s *stream) take(n notice) {
 		s.store.Remove(n.key)
 		delete(s.asGiven, n.key)
 	default:
-		object := copyOf(n.object)
+		object := copyObject(n.object)
 		s.store.Put(object)
 		s.keep(n.key, object, n.object)
 	}
@@ -87,7 +87,7 @@ func (s *stream) take(n notice) {
 func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	objects := make([]cluster.Object, 0, len(list))
 	for _, key := range sortedKeys(list) {
-		objects = append(objects, copyOf(list[key]))
+		objects = append(objects, copyObject(list[key]))
 	}
 	s.store.Replace(objects)
 	for key := range s.asGiven {
@@ -108,7 +108,7 @@ func (s *stream) keep(key cluster.Key, object, stored cluster.Object) {
 		return
 	}
 	if s.trims {
-		stored = copyOf(object)
+		stored = copyObject(object)
 	}
 	s.asGiven[key] = stored
 }

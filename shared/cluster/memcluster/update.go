@@ -9,9 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// update swaps everything but the status and what the server alone may set.
-func (s *Server) update(what call, next cluster.Object) (cluster.Object, error) {
-	old, err := s.swapped(what, next)
+// updateObject swaps everything but the status and what the server alone may set.
+func (s *Server) updateObject(what call, next cluster.Object) (cluster.Object, error) {
+	old, err := s.findForUpdate(what, next)
 	if err != nil {
 		return nil, err
 	}
@@ -20,65 +20,65 @@ func (s *Server) update(what call, next cluster.Object) (cluster.Object, error) 
 		return nil, err
 	}
 	if what.kind.Status {
-		keep(next, old, "Status")
+		copyField(next, old, "Status")
 	}
-	if old.GetDeletionTimestamp() != nil && !subset(next.GetFinalizers(), old.GetFinalizers()) {
-		return nil, what.fail(fault.Invalid, "a finalizer is added to an object that is being deleted")
+	if old.GetDeletionTimestamp() != nil && !isSubset(next.GetFinalizers(), old.GetFinalizers()) {
+		return nil, what.newError(fault.Invalid, "a finalizer is added to an object that is being deleted")
 	}
-	if what.kind == cluster.Pods && !sameSpec(next, old) {
-		return nil, what.fail(fault.Invalid, "the spec of a pod cannot change")
+	if what.kind == cluster.Pods && !hasSameSpec(next, old) {
+		return nil, what.newError(fault.Invalid, "the spec of a pod cannot change")
 	}
-	if counted(what.kind) && !sameSpec(next, old) {
+	if hasGeneration(what.kind) && !hasSameSpec(next, old) {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
-	return s.settleOn(what.kind, old, next), nil
+	return s.storeUpdate(what.kind, old, next), nil
 }
 
 // updateStatus swaps the status alone.
 func (s *Server) updateStatus(what call, next cluster.Object) (cluster.Object, error) {
 	if !what.kind.Status {
-		return nil, what.fail(fault.Missing, "the kind has no status subresource")
+		return nil, what.newError(fault.Missing, "the kind has no status subresource")
 	}
-	old, err := s.swapped(what, next)
+	old, err := s.findForUpdate(what, next)
 	if err != nil {
 		return nil, err
 	}
-	swapped := copyOf(old)
-	keep(swapped, next, "Status")
-	return s.settleOn(what.kind, old, swapped), nil
+	swapped := copyObject(old)
+	copyField(swapped, next, "Status")
+	return s.storeUpdate(what.kind, old, swapped), nil
 }
 
-// swapped finds the object that a swap is about, if the swap is not lost.
-func (s *Server) swapped(what call, next cluster.Object) (cluster.Object, error) {
+// findForUpdate finds the object that a swap is about, if the swap is not lost.
+func (s *Server) findForUpdate(what call, next cluster.Object) (cluster.Object, error) {
 	old, ok := s.objects[what.kind][what.key]
 	switch {
 	case !ok:
-		return nil, what.fail(fault.Missing, "there is none")
+		return nil, what.newError(fault.Missing, "there is none")
 	case next.GetResourceVersion() == "":
-		return nil, what.fail(fault.Invalid, "the object has no resourceVersion").WithHint("change what was read, not a new object")
+		return nil, what.newError(fault.Invalid, "the object has no resourceVersion").WithHint("read the object and change that copy")
 	case next.GetUID() != "" && next.GetUID() != old.GetUID():
-		return nil, what.fail(fault.Conflict, "the UID is %s, not %s", old.GetUID(), next.GetUID())
+		return nil, what.newError(fault.Conflict, "the UID is %s, not %s", old.GetUID(), next.GetUID())
 	case next.GetResourceVersion() != old.GetResourceVersion():
-		return nil, what.fail(fault.Conflict, "the version is %s, not %s", old.GetResourceVersion(), next.GetResourceVersion())
+		return nil, what.newError(fault.Conflict, "the version is %s, not %s", old.GetResourceVersion(), next.GetResourceVersion())
 	}
 	return old, nil
 }
 
-// settleOn stores a swap: not at all when nothing changed, and as a removal
+// storeUpdate stores a swap: not at all when nothing changed, and as a removal
 // when the last finalizer of a dying object went.
-func (s *Server) settleOn(kind cluster.Kind, old, next cluster.Object) cluster.Object {
+func (s *Server) storeUpdate(kind cluster.Kind, old, next cluster.Object) cluster.Object {
 	if equality.Semantic.DeepEqual(old, next) {
 		return old
 	}
-	if mayGo(next) {
-		s.drop(kind, cluster.KeyOf(next))
+	if canBeRemoved(next) {
+		s.removeObject(kind, cluster.KeyOf(next))
 		return next
 	}
-	return s.put(kind, next)
+	return s.storeObject(kind, next)
 }
 
-// mayGo reports whether nothing holds a dying object back any more.
-func mayGo(o cluster.Object) bool {
+// canBeRemoved reports whether nothing holds a dying object back any more.
+func canBeRemoved(o cluster.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
@@ -93,7 +93,7 @@ func keepIdentity(next, old cluster.Object) {
 	next.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
 }
 
-func subset(small, large []string) bool {
+func isSubset(small, large []string) bool {
 	for _, s := range small {
 		if !slices.Contains(large, s) {
 			return false
@@ -111,13 +111,13 @@ func (s *Server) Change(kind cluster.Kind, key cluster.Key, how func(cluster.Obj
 	if !ok {
 		return false
 	}
-	next := copyOf(old)
+	next := copyObject(old)
 	how(next)
-	if counted(kind) && !sameSpec(next, old) {
+	if hasGeneration(kind) && !hasSameSpec(next, old) {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
 	s.acting = caller{"", verbSeed}
-	s.settleOn(kind, old, copyOf(next))
+	s.storeUpdate(kind, old, copyObject(next))
 	s.acting = caller{}
 	return true
 }

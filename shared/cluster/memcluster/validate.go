@@ -24,7 +24,7 @@ func validateNew(what call, object cluster.Object) error {
 	if len(problems) == 0 && len(errs) == 0 {
 		return nil
 	}
-	return what.fail(fault.Invalid, "%w", errors.Join(problems.ToAggregate(), errors.Join(errs...)))
+	return what.newError(fault.Invalid, "%w", errors.Join(problems.ToAggregate(), errors.Join(errs...)))
 }
 
 // validateChange is validateNew for the metadata that an update may change.

@@ -15,26 +15,26 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-const daemonizer = "daemonset-controller"
+const daemonSetController = "daemonset-controller"
 
-// runDaemons keeps one pod of each DaemonSet on each node that it fits.
-func (k *Kubernetes) runDaemons(ctx context.Context) error {
+// syncDaemonSets keeps one pod of each DaemonSet on each node that it fits.
+func (k *Kubernetes) syncDaemonSets(ctx context.Context) error {
 	for _, set := range k.daemonSets() {
 		if set.DeletionTimestamp != nil {
 			continue
 		}
-		if err := k.runDaemon(ctx, set); err != nil {
+		if err := k.syncDaemonSet(ctx, set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Kubernetes) runDaemon(ctx context.Context, set *appsv1.DaemonSet) error {
+func (k *Kubernetes) syncDaemonSet(ctx context.Context, set *appsv1.DaemonSet) error {
 	placed := map[string]*corev1.Pod{}
 	for _, pod := range k.pods {
 		owner := metav1.GetControllerOf(pod)
-		if owner != nil && owner.UID == set.UID && active(pod) {
+		if owner != nil && owner.UID == set.UID && isActive(pod) {
 			placed[targetOf(pod)] = pod
 		}
 	}
@@ -47,26 +47,26 @@ func (k *Kubernetes) runDaemon(ctx context.Context, set *appsv1.DaemonSet) error
 		}
 		switch {
 		case running && !stay:
-			if err := k.removePod(ctx, daemonizer, pod); err != nil {
+			if err := k.removePod(ctx, daemonSetController, pod); err != nil {
 				return err
 			}
 		case running:
 			current++
-			ready += int32(readyAmong([]*corev1.Pod{pod}))
+			ready += int32(countReady([]*corev1.Pod{pod}))
 		case start:
-			if err := k.create(ctx, daemonizer, k.daemon(set, node)); err != nil {
+			if err := k.createPod(ctx, daemonSetController, k.newDaemonPod(set, node)); err != nil {
 				return err
 			}
 		}
 	}
-	return k.reportDaemon(ctx, set, wanted, current, ready)
+	return k.updateDaemonSetStatus(ctx, set, wanted, current, ready)
 }
 
 // daemonFits says whether a pod of the set would start on the node, and
 // whether one that runs there stays. Resources do not matter to either.
 func daemonFits(set *appsv1.DaemonSet, node *corev1.Node) (start, stay bool) {
-	pod := fromTemplate(set.Spec.Template)
-	tolerateNodeTroubles(&pod.Spec)
+	pod := podFromTemplate(set.Spec.Template)
+	addDaemonTolerations(&pod.Spec)
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return false, false
 	}
@@ -83,8 +83,8 @@ func tolerates(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect
 	return !found
 }
 
-// tolerateNodeTroubles adds what every daemon tolerates.
-func tolerateNodeTroubles(spec *corev1.PodSpec) {
+// addDaemonTolerations adds what every daemon tolerates.
+func addDaemonTolerations(spec *corev1.PodSpec) {
 	add := func(key string, effect corev1.TaintEffect) {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
 	}
@@ -99,13 +99,13 @@ func tolerateNodeTroubles(spec *corev1.PodSpec) {
 	}
 }
 
-// daemon makes the set's pod for one node. It is for the scheduler to bind,
+// newDaemonPod makes the set's pod for one node. It is for the scheduler to bind,
 // and the affinity leaves it no choice.
-func (k *Kubernetes) daemon(set *appsv1.DaemonSet, node *corev1.Node) *corev1.Pod {
-	pod := fromTemplate(set.Spec.Template)
+func (k *Kubernetes) newDaemonPod(set *appsv1.DaemonSet, node *corev1.Node) *corev1.Pod {
+	pod := podFromTemplate(set.Spec.Template)
 	pod.Namespace, pod.Name = set.Namespace, k.attempt(set.Name, string(set.UID), string(node.UID))
 	pod.OwnerReferences = []metav1.OwnerReference{memcluster.Owner(set)}
-	tolerateNodeTroubles(&pod.Spec)
+	addDaemonTolerations(&pod.Spec)
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -139,7 +139,7 @@ func targetOf(pod *corev1.Pod) string {
 	return ""
 }
 
-func (k *Kubernetes) reportDaemon(ctx context.Context, set *appsv1.DaemonSet, wanted, current, ready int32) error {
+func (k *Kubernetes) updateDaemonSetStatus(ctx context.Context, set *appsv1.DaemonSet, wanted, current, ready int32) error {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
 	next.Status.DesiredNumberScheduled, next.Status.CurrentNumberScheduled = wanted, current
@@ -149,5 +149,5 @@ func (k *Kubernetes) reportDaemon(ctx context.Context, set *appsv1.DaemonSet, wa
 	if equality.Semantic.DeepEqual(set.Status, next.Status) {
 		return nil
 	}
-	return k.setStatus(ctx, daemonizer, next)
+	return k.setStatus(ctx, daemonSetController, next)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-const deployer = "replicaset-controller"
+const replicaSetController = "replicaset-controller"
 
 // replicaSet stands between a Deployment and its pods. It exists in owner
 // references alone.
@@ -27,19 +27,19 @@ type replicaSet struct {
 	deployment types.UID
 }
 
-// runDeployments keeps as many pods as wanted, and removes those of
+// syncDeployments keeps as many pods as wanted, and removes those of
 // Deployments that are gone.
-func (k *Kubernetes) runDeployments(ctx context.Context) error {
+func (k *Kubernetes) syncDeployments(ctx context.Context) error {
 	bySet := map[types.UID][]*corev1.Pod{}
 	for _, pod := range k.pods {
-		if owner := metav1.GetControllerOf(pod); owner != nil && active(pod) {
+		if owner := metav1.GetControllerOf(pod); owner != nil && isActive(pod) {
 			bySet[owner.UID] = append(bySet[owner.UID], pod)
 		}
 	}
 	alive := map[types.UID]bool{}
 	for _, deployment := range k.deployments() {
 		alive[deployment.UID] = true
-		if err := k.runDeployment(ctx, deployment, bySet); err != nil {
+		if err := k.syncDeployment(ctx, deployment, bySet); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (k *Kubernetes) runDeployments(ctx context.Context) error {
 			continue
 		}
 		for _, pod := range bySet[id] {
-			if err := k.removePod(ctx, deployer, pod); err != nil {
+			if err := k.removePod(ctx, replicaSetController, pod); err != nil {
 				return err
 			}
 		}
@@ -56,11 +56,11 @@ func (k *Kubernetes) runDeployments(ctx context.Context) error {
 	return nil
 }
 
-func (k *Kubernetes) runDeployment(ctx context.Context, d *appsv1.Deployment, bySet map[types.UID][]*corev1.Pod) error {
+func (k *Kubernetes) syncDeployment(ctx context.Context, d *appsv1.Deployment, bySet map[types.UID][]*corev1.Pod) error {
 	if d.DeletionTimestamp != nil {
 		return nil
 	}
-	set, err := k.setOf(d)
+	set, err := k.currentReplicaSet(d)
 	if err != nil {
 		return err
 	}
@@ -68,25 +68,25 @@ func (k *Kubernetes) runDeployment(ctx context.Context, d *appsv1.Deployment, by
 	if d.Spec.Replicas != nil {
 		want = int(*d.Spec.Replicas)
 	}
-	current, old := bySet[set.uid], k.older(d, set, bySet)
+	current, old := bySet[set.uid], k.podsOfOldSets(d, set, bySet)
 	for range want - len(current) {
-		if err := k.create(ctx, deployer, k.replica(d, set)); err != nil {
+		if err := k.createPod(ctx, replicaSetController, k.newReplica(d, set)); err != nil {
 			return err
 		}
 	}
 	// Old pods go one by one as new ones become ready in their place.
-	surplus := victims(current, len(current)-want)
-	surplus = append(surplus, victims(old, len(old)-(want-readyAmong(current)))...)
+	surplus := pickPodsToDelete(current, len(current)-want)
+	surplus = append(surplus, pickPodsToDelete(old, len(old)-(want-countReady(current)))...)
 	for _, pod := range surplus {
-		if err := k.removePod(ctx, deployer, pod); err != nil {
+		if err := k.removePod(ctx, replicaSetController, pod); err != nil {
 			return err
 		}
 	}
-	return k.reportDeployment(ctx, d, current, old)
+	return k.updateDeploymentStatus(ctx, d, current, old)
 }
 
-// setOf is the ReplicaSet of the Deployment's template as it is now.
-func (k *Kubernetes) setOf(d *appsv1.Deployment) (replicaSet, error) {
+// currentReplicaSet is the ReplicaSet of the Deployment's template as it is now.
+func (k *Kubernetes) currentReplicaSet(d *appsv1.Deployment) (replicaSet, error) {
 	hash, err := hashOf(d.Spec.Template)
 	if err != nil {
 		return replicaSet{}, err
@@ -96,8 +96,8 @@ func (k *Kubernetes) setOf(d *appsv1.Deployment) (replicaSet, error) {
 	return set, nil
 }
 
-// older lists the pods of the Deployment's earlier templates.
-func (k *Kubernetes) older(d *appsv1.Deployment, now replicaSet, bySet map[types.UID][]*corev1.Pod) []*corev1.Pod {
+// podsOfOldSets lists the pods of the Deployment's earlier templates.
+func (k *Kubernetes) podsOfOldSets(d *appsv1.Deployment, now replicaSet, bySet map[types.UID][]*corev1.Pod) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, id := range slices.Sorted(maps.Keys(k.sets)) {
 		if set := k.sets[id]; set.deployment == d.UID && set.uid != now.uid {
@@ -107,16 +107,16 @@ func (k *Kubernetes) older(d *appsv1.Deployment, now replicaSet, bySet map[types
 	return pods
 }
 
-// replica makes one more pod of a ReplicaSet.
-func (k *Kubernetes) replica(d *appsv1.Deployment, set replicaSet) *corev1.Pod {
-	pod := fromTemplate(d.Spec.Template)
+// newReplica makes one more pod of a ReplicaSet.
+func (k *Kubernetes) newReplica(d *appsv1.Deployment, set replicaSet) *corev1.Pod {
+	pod := podFromTemplate(d.Spec.Template)
 	pod.Namespace, pod.Name = d.Namespace, k.attempt(set.name, string(set.uid))
 	pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = set.hash
 	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "ReplicaSet", set.name, set.uid)}
 	return pod
 }
 
-func fromTemplate(template corev1.PodTemplateSpec) *corev1.Pod {
+func podFromTemplate(template corev1.PodTemplateSpec) *corev1.Pod {
 	copied := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
 	if pod.Labels == nil {
@@ -125,9 +125,9 @@ func fromTemplate(template corev1.PodTemplateSpec) *corev1.Pod {
 	return pod
 }
 
-func (k *Kubernetes) reportDeployment(ctx context.Context, d *appsv1.Deployment, current, old []*corev1.Pod) error {
+func (k *Kubernetes) updateDeploymentStatus(ctx context.Context, d *appsv1.Deployment, current, old []*corev1.Pod) error {
 	next := d.DeepCopy()
-	ready := int32(readyAmong(current) + readyAmong(old))
+	ready := int32(countReady(current) + countReady(old))
 	total := int32(len(current) + len(old))
 	next.Status.ObservedGeneration = d.Generation
 	next.Status.Replicas, next.Status.UpdatedReplicas = total, int32(len(current))
@@ -139,8 +139,8 @@ func (k *Kubernetes) reportDeployment(ctx context.Context, d *appsv1.Deployment,
 	return k.setStatus(ctx, "deployment-controller", next)
 }
 
-// victims picks n pods to remove: first those that matter least.
-func victims(pods []*corev1.Pod, n int) []*corev1.Pod {
+// pickPodsToDelete picks n pods to remove: first those that matter least.
+func pickPodsToDelete(pods []*corev1.Pod, n int) []*corev1.Pod {
 	if n <= 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func deletionCost(pod *corev1.Pod) int {
 	return cost
 }
 
-func readyAmong(pods []*corev1.Pod) int {
+func countReady(pods []*corev1.Pod) int {
 	n := 0
 	for _, pod := range pods {
 		if isReady(pod) {
@@ -186,10 +186,10 @@ func readyAmong(pods []*corev1.Pod) int {
 	return n
 }
 
-// active reports whether a pod counts as a replica.
-func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !ended(pod) }
+// isActive reports whether a pod counts as a replica.
+func isActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !hasEnded(pod) }
 
-func ended(pod *corev1.Pod) bool {
+func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 

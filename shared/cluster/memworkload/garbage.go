@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collect is the garbage collector, and the removal of pods whose node is gone.
-func (k *Kubernetes) collect(ctx context.Context) error {
+// collectGarbage is the garbage collector, and the removal of pods whose node is gone.
+func (k *Kubernetes) collectGarbage(ctx context.Context) error {
 	k.changes += k.server.Collect()
 	nodes := map[string]bool{}
 	for _, node := range k.nodes {
@@ -25,7 +25,7 @@ func (k *Kubernetes) collect(ctx context.Context) error {
 			since = k.now
 		}
 		k.orphans[pod.UID] = since
-		if k.due(since.Add(k.options.OrphanAfter)) {
+		if k.isDue(since.Add(k.options.OrphanAfter)) {
 			if err := k.killPod(ctx, "pod-garbage-collector", pod); err != nil {
 				return err
 			}

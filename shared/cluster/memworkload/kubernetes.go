@@ -90,13 +90,13 @@ func (k *Kubernetes) Step(ctx context.Context, now time.Time) (int, error) {
 		act  func(context.Context) error
 	}{
 		{"joining machines", k.joinMachines},
-		{"watching nodes", k.watchNodes},
+		{"watching nodes", k.syncNodes},
 		{"evicting from tainted nodes", k.evictTainted},
-		{"collecting garbage", k.collect},
+		{"collecting garbage", k.collectGarbage},
 		{"stopping pods", k.stopPods},
-		{"running Deployments", k.runDeployments},
-		{"running DaemonSets", k.runDaemons},
-		{"scheduling", k.schedule},
+		{"running Deployments", k.syncDeployments},
+		{"running DaemonSets", k.syncDaemonSets},
+		{"scheduling", k.schedulePods},
 		{"starting pods", k.startPods},
 	}
 	k.read()
@@ -148,8 +148,8 @@ func (k *Kubernetes) read() {
 	k.nodes = cluster.Cached[*corev1.Node](k.view, cluster.Nodes)
 }
 
-// due reports whether a moment has come; if not, it is remembered for Next.
-func (k *Kubernetes) due(at time.Time) bool {
+// isDue reports whether a moment has come; if not, it is remembered for Next.
+func (k *Kubernetes) isDue(at time.Time) bool {
 	if !at.After(k.now) {
 		return true
 	}
@@ -159,9 +159,9 @@ func (k *Kubernetes) due(at time.Time) bool {
 	return false
 }
 
-// wrote counts a write. That the object changed or went meanwhile is no error:
+// countWrite counts a write. That the object changed or went meanwhile is no error:
 // the next pass sees it.
-func (k *Kubernetes) wrote(err error) error {
+func (k *Kubernetes) countWrite(err error) error {
 	if fault.Is(err, fault.Missing, fault.Conflict) {
 		return nil
 	}
@@ -171,23 +171,23 @@ func (k *Kubernetes) wrote(err error) error {
 	return err
 }
 
-// create, setStatus and remove are the writes of one part.
-func (k *Kubernetes) create(ctx context.Context, actor string, object cluster.Object) error {
+// createPod, setStatus and remove are the writes of one part.
+func (k *Kubernetes) createPod(ctx context.Context, actor string, object cluster.Object) error {
 	_, err := k.server.World(actor).Create(ctx, object)
-	return k.wrote(err)
+	return k.countWrite(err)
 }
 
 func (k *Kubernetes) setStatus(ctx context.Context, actor string, object cluster.Object) error {
 	_, err := k.server.World(actor).UpdateStatus(ctx, object)
-	return k.wrote(err)
+	return k.countWrite(err)
 }
 
 func (k *Kubernetes) removePod(ctx context.Context, actor string, pod *corev1.Pod) error {
-	return k.wrote(k.server.World(actor).Delete(ctx, cluster.Pods, cluster.KeyOf(pod), pod.UID))
+	return k.countWrite(k.server.World(actor).Delete(ctx, cluster.Pods, cluster.KeyOf(pod), pod.UID))
 }
 
 func (k *Kubernetes) killPod(ctx context.Context, actor string, pod *corev1.Pod) error {
-	return k.wrote(k.server.World(actor).DeletePod(ctx, cluster.KeyOf(pod), pod.UID, 0))
+	return k.countWrite(k.server.World(actor).DeletePod(ctx, cluster.KeyOf(pod), pod.UID, 0))
 }
 
 func (k *Kubernetes) deployments() []*appsv1.Deployment {

@@ -115,10 +115,10 @@ func (k *Kubernetes) joinMachines(ctx context.Context) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(k.machines)) {
 		m := k.machines[id]
-		if m.joined || m.refusal != nil || !m.gone.IsZero() || !k.due(m.booted.Add(k.options.JoinAfter)) || names[m.boot.PrivateDNS] {
+		if m.joined || m.refusal != nil || !m.gone.IsZero() || !k.isDue(m.booted.Add(k.options.JoinAfter)) || names[m.boot.PrivateDNS] {
 			continue
 		}
-		if err := k.create(ctx, "kubelet", m.node(k.stamp())); err != nil {
+		if err := k.createPod(ctx, "kubelet", m.node(k.apiTime())); err != nil {
 			return err
 		}
 		m.joined = true
@@ -159,8 +159,8 @@ func (m *machine) node(now metav1.Time) *corev1.Node {
 		setResource(&node.Status.Capacity, corev1.ResourcePods, pods)
 		setResource(&node.Status.Allocatable, corev1.ResourcePods, pods)
 	}
-	setNodeCondition(node, corev1.ConditionFalse, "KubeletNotReady", now)
-	taint(node, corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule, now)
+	setReadyCondition(node, corev1.ConditionFalse, "KubeletNotReady", now)
+	addTaint(node, corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule, now)
 	return node
 }
 

@@ -13,25 +13,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-const nodeKeeper = "node-controller"
+const nodeLifecycleController = "node-controller"
 
-// stamp is the moment as the API writes it, in whole seconds.
-func (k *Kubernetes) stamp() metav1.Time { return metav1.NewTime(k.now.Truncate(time.Second)) }
+// apiTime is the moment as the API writes it, in whole seconds.
+func (k *Kubernetes) apiTime() metav1.Time { return metav1.NewTime(k.now.Truncate(time.Second)) }
 
-// watchNodes moves nodes from joining to ready to silent to removed, and keeps
+// syncNodes moves nodes from joining to ready to silent to removed, and keeps
 // their taints as their condition is.
-func (k *Kubernetes) watchNodes(ctx context.Context) error {
+func (k *Kubernetes) syncNodes(ctx context.Context) error {
 	machines := k.machinesByNode()
 	for _, node := range k.nodes {
 		m := machines[node.Spec.ProviderID]
-		if m != nil && k.forgotten(m) && node.DeletionTimestamp == nil {
+		if m != nil && k.isNodeRemovedByCloud(m) && node.DeletionTimestamp == nil {
 			err := k.server.World("cloud-node-lifecycle-controller").Delete(ctx, cluster.Nodes, cluster.KeyOf(node), node.UID)
-			if err := k.wrote(err); err != nil {
+			if err := k.countWrite(err); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := k.watchNode(ctx, node, m); err != nil {
+		if err := k.syncNode(ctx, node, m); err != nil {
 			return err
 		}
 	}
@@ -48,15 +48,15 @@ func (k *Kubernetes) machinesByNode() map[string]*machine {
 	return out
 }
 
-// forgotten reports whether the cloud's controller removes the machine's node.
-func (k *Kubernetes) forgotten(m *machine) bool {
-	return k.options.ForgetAfter > 0 && !m.gone.IsZero() && k.due(m.gone.Add(k.options.ForgetAfter))
+// isNodeRemovedByCloud reports whether the cloud's controller removes the machine's node.
+func (k *Kubernetes) isNodeRemovedByCloud(m *machine) bool {
+	return k.options.ForgetAfter > 0 && !m.gone.IsZero() && k.isDue(m.gone.Add(k.options.ForgetAfter))
 }
 
-func (k *Kubernetes) watchNode(ctx context.Context, node *corev1.Node, m *machine) error {
+func (k *Kubernetes) syncNode(ctx context.Context, node *corev1.Node, m *machine) error {
 	next := node.DeepCopy()
 	if m != nil {
-		k.judge(next, m)
+		k.updateReadyCondition(next, m)
 	}
 	if !equality.Semantic.DeepEqual(node.Status, next.Status) {
 		// The taints follow in the next pass, with the version that this makes.
@@ -66,19 +66,19 @@ func (k *Kubernetes) watchNode(ctx context.Context, node *corev1.Node, m *machin
 	if equality.Semantic.DeepEqual(node.Spec, next.Spec) {
 		return nil
 	}
-	_, err := k.server.World(nodeKeeper).Update(ctx, next)
-	return k.wrote(err)
+	_, err := k.server.World(nodeLifecycleController).Update(ctx, next)
+	return k.countWrite(err)
 }
 
-// judge sets the condition of a node whose machine is known.
-func (k *Kubernetes) judge(node *corev1.Node, m *machine) {
+// updateReadyCondition sets the condition of a node whose machine is known.
+func (k *Kubernetes) updateReadyCondition(node *corev1.Node, m *machine) {
 	switch {
 	case !m.gone.IsZero():
-		if k.due(m.gone.Add(k.options.SilentAfter)) {
-			setNodeCondition(node, corev1.ConditionUnknown, "NodeStatusUnknown", k.stamp())
+		if k.isDue(m.gone.Add(k.options.SilentAfter)) {
+			setReadyCondition(node, corev1.ConditionUnknown, "NodeStatusUnknown", k.apiTime())
 		}
-	case condition(node) == corev1.ConditionFalse && k.due(node.CreationTimestamp.Add(k.options.ReadyAfter)):
-		setNodeCondition(node, corev1.ConditionTrue, "KubeletReady", k.stamp())
+	case readyStatus(node) == corev1.ConditionFalse && k.isDue(node.CreationTimestamp.Add(k.options.ReadyAfter)):
+		setReadyCondition(node, corev1.ConditionTrue, "KubeletReady", k.apiTime())
 	}
 }
 
@@ -86,7 +86,7 @@ func (k *Kubernetes) judge(node *corev1.Node, m *machine) {
 // taints from one that is ready. A node without a condition is left alone.
 func (k *Kubernetes) taintByCondition(node *corev1.Node) {
 	wanted := ""
-	switch condition(node) {
+	switch readyStatus(node) {
 	case corev1.ConditionFalse:
 		wanted = corev1.TaintNodeNotReady
 	case corev1.ConditionUnknown:
@@ -98,15 +98,15 @@ func (k *Kubernetes) taintByCondition(node *corev1.Node) {
 		return t.Key != wanted && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
 	})
 	if wanted != "" {
-		taint(node, wanted, corev1.TaintEffectNoSchedule, k.stamp())
-		taint(node, wanted, corev1.TaintEffectNoExecute, k.stamp())
+		addTaint(node, wanted, corev1.TaintEffectNoSchedule, k.apiTime())
+		addTaint(node, wanted, corev1.TaintEffectNoExecute, k.apiTime())
 	}
 	if len(node.Spec.Taints) == 0 {
 		node.Spec.Taints = nil
 	}
 }
 
-func taint(node *corev1.Node, key string, effect corev1.TaintEffect, now metav1.Time) {
+func addTaint(node *corev1.Node, key string, effect corev1.TaintEffect, now metav1.Time) {
 	for _, t := range node.Spec.Taints {
 		if t.Key == key && t.Effect == effect {
 			return
@@ -115,8 +115,8 @@ func taint(node *corev1.Node, key string, effect corev1.TaintEffect, now metav1.
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: effect, TimeAdded: &now})
 }
 
-// condition is the status of the node's Ready condition, or "".
-func condition(node *corev1.Node) corev1.ConditionStatus {
+// readyStatus is the status of the node's Ready condition, or "".
+func readyStatus(node *corev1.Node) corev1.ConditionStatus {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status
@@ -125,8 +125,8 @@ func condition(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-func setNodeCondition(node *corev1.Node, status corev1.ConditionStatus, reason string, now metav1.Time) {
-	if condition(node) == status {
+func setReadyCondition(node *corev1.Node, status corev1.ConditionStatus, reason string, now metav1.Time) {
+	if readyStatus(node) == status {
 		return
 	}
 	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
@@ -144,7 +144,7 @@ func (k *Kubernetes) evictTainted(ctx context.Context) error {
 	}
 	for _, pod := range k.pods {
 		node, ok := nodes[pod.Spec.NodeName]
-		if !ok || !active(pod) || !k.expelled(pod, node) {
+		if !ok || !isActive(pod) || !k.isEvictedByTaint(pod, node) {
 			continue
 		}
 		if err := k.removePod(ctx, "taint-eviction-controller", pod); err != nil {
@@ -154,7 +154,7 @@ func (k *Kubernetes) evictTainted(ctx context.Context) error {
 	return nil
 }
 
-func (k *Kubernetes) expelled(pod *corev1.Pod, node *corev1.Node) bool {
+func (k *Kubernetes) isEvictedByTaint(pod *corev1.Pod, node *corev1.Node) bool {
 	out := false
 	for _, t := range node.Spec.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute {
@@ -164,15 +164,15 @@ func (k *Kubernetes) expelled(pod *corev1.Pod, node *corev1.Node) bool {
 		if t.TimeAdded != nil {
 			since = t.TimeAdded.Time
 		}
-		end, forever := tolerance(pod, t, since)
-		out = out || !forever && k.due(end)
+		end, forever := toleratesUntil(pod, t, since)
+		out = out || !forever && k.isDue(end)
 	}
 	return out
 }
 
-// tolerance is until when the pod tolerates the taint: from the taint's time
+// toleratesUntil is until when the pod tolerates the taint: from the taint's time
 // on, the longest that any of its tolerations says.
-func tolerance(pod *corev1.Pod, t corev1.Taint, since time.Time) (end time.Time, forever bool) {
+func toleratesUntil(pod *corev1.Pod, t corev1.Taint, since time.Time) (end time.Time, forever bool) {
 	end = since
 	for _, toleration := range pod.Spec.Tolerations {
 		if !toleration.ToleratesTaint(logr.Discard(), &t, false) {

@@ -9,9 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-// alive lists the nodes whose kubelet works. A node without a machine of ours
+// nodesWithKubelet lists the nodes whose kubelet works. A node without a machine of ours
 // has one while it is ready.
-func (k *Kubernetes) alive() map[string]bool {
+func (k *Kubernetes) nodesWithKubelet() map[string]bool {
 	machines := k.machinesByNode()
 	out := map[string]bool{}
 	for _, node := range k.nodes {
@@ -19,24 +19,24 @@ func (k *Kubernetes) alive() map[string]bool {
 			out[node.Name] = m.gone.IsZero()
 			continue
 		}
-		out[node.Name] = condition(node) == corev1.ConditionTrue
+		out[node.Name] = readyStatus(node) == corev1.ConditionTrue
 	}
 	return out
 }
 
 // startPods makes the pods that were bound long enough ago run.
 func (k *Kubernetes) startPods(ctx context.Context) error {
-	alive := k.alive()
+	alive := k.nodesWithKubelet()
 	for _, pod := range k.pods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !alive[pod.Spec.NodeName] {
 			continue
 		}
-		if !k.due(boundAt(pod).Add(k.options.StartAfter)) {
+		if !k.isDue(boundSince(pod).Add(k.options.StartAfter)) {
 			continue
 		}
 		next := pod.DeepCopy()
 		next.Status.Phase = corev1.PodRunning
-		now := k.stamp()
+		now := k.apiTime()
 		next.Status.StartTime = &now
 		for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 			memcluster.SetPodCondition(next, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue}, now)
@@ -48,7 +48,7 @@ func (k *Kubernetes) startPods(ctx context.Context) error {
 	return nil
 }
 
-func boundAt(pod *corev1.Pod) time.Time {
+func boundSince(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
 			return c.LastTransitionTime.Time
@@ -59,12 +59,12 @@ func boundAt(pod *corev1.Pod) time.Time {
 
 // stopPods removes the pods whose containers have stopped.
 func (k *Kubernetes) stopPods(ctx context.Context) error {
-	alive := k.alive()
+	alive := k.nodesWithKubelet()
 	for _, pod := range k.pods {
 		if pod.DeletionTimestamp == nil || !alive[pod.Spec.NodeName] || *pod.DeletionGracePeriodSeconds == 0 {
 			continue
 		}
-		if !k.due(k.stopsAt(pod)) {
+		if !k.isDue(k.stopsAt(pod)) {
 			continue
 		}
 		if err := k.killPod(ctx, "kubelet", pod); err != nil {

@@ -19,52 +19,52 @@ import (
 
 const scheduler = "default-scheduler"
 
-// schedule binds what fits, in order of priority and age, and says of the rest
+// schedulePods binds what fits, in order of priority and age, and says of the rest
 // why it does not.
-func (k *Kubernetes) schedule(ctx context.Context) error {
-	pending := k.pending()
+func (k *Kubernetes) schedulePods(ctx context.Context) error {
+	pending := k.pendingPods()
 	if len(pending) == 0 {
 		return nil
 	}
-	rooms := roomsOf(k.nodes, k.pods)
+	rooms := freeCapacities(k.nodes, k.pods)
 	// Replicas are alike, and room only shrinks within a pass: where one does
 	// not fit, none of the same set does.
 	refused := map[types.UID]string{}
 	for _, pod := range pending {
-		if err := k.scheduleOne(ctx, pod, rooms, refused); err != nil {
+		if err := k.schedulePod(ctx, pod, rooms, refused); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Kubernetes) scheduleOne(ctx context.Context, pod *corev1.Pod, rooms []*room, refused map[types.UID]string) error {
+func (k *Kubernetes) schedulePod(ctx context.Context, pod *corev1.Pod, rooms []*nodeCapacity, refused map[types.UID]string) error {
 	if len(pod.Spec.SchedulingGates) > 0 {
-		return k.unscheduled(ctx, pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
+		return k.markUnschedulable(ctx, pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
 	}
 	owner := metav1.GetControllerOf(pod)
 	alike := owner != nil && owner.Kind == "ReplicaSet"
 	if alike && refused[owner.UID] != "" {
-		return k.unscheduled(ctx, pod, corev1.PodReasonUnschedulable, refused[owner.UID])
+		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, refused[owner.UID])
 	}
-	claim := claimOf(pod)
-	best, why := pick(claim, rooms)
+	claim := demandOf(pod)
+	best, why := pickNode(claim, rooms)
 	if best == nil {
-		message := explain(why, len(rooms))
+		message := explainUnschedulable(why, len(rooms))
 		if alike {
 			refused[owner.UID] = message
 		}
-		return k.unscheduled(ctx, pod, corev1.PodReasonUnschedulable, message)
+		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, message)
 	}
-	best.take(claim)
-	return k.wrote(k.server.World(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
+	best.addPod(claim)
+	return k.countWrite(k.server.World(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
 }
 
-// pending lists the pods that wait, first those that matter most.
-func (k *Kubernetes) pending() []*corev1.Pod {
+// pendingPods lists the pods that wait, first those that matter most.
+func (k *Kubernetes) pendingPods() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range k.pods {
-		if pod.Spec.NodeName == "" && active(pod) && pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
+		if pod.Spec.NodeName == "" && isActive(pod) && pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
 			out = append(out, pod)
 		}
 	}
@@ -77,25 +77,25 @@ func (k *Kubernetes) pending() []*corev1.Pod {
 	return out
 }
 
-// pick chooses the emptiest of the nodes that fit, or counts why none does.
-func pick(c claim, rooms []*room) (*room, map[string]int) {
-	var best *room
+// pickNode chooses the emptiest of the nodes that fit, or counts why none does.
+func pickNode(c podDemand, rooms []*nodeCapacity) (*nodeCapacity, map[string]int) {
+	var best *nodeCapacity
 	var bestScore score
 	why := map[string]int{}
 	for _, r := range rooms {
-		if reason := r.refuses(c); reason != "" {
+		if reason := r.rejectionReason(c); reason != "" {
 			why[reason]++
 			continue
 		}
-		if s := r.score(c); best == nil || s.better(bestScore) {
+		if s := r.scorePod(c); best == nil || s.isBetterThan(bestScore) {
 			best, bestScore = r, s
 		}
 	}
 	return best, why
 }
 
-// explain says why no node takes a pod, in the scheduler's own form.
-func explain(why map[string]int, nodes int) string {
+// explainUnschedulable says why no node takes a pod, in the scheduler's own form.
+func explainUnschedulable(why map[string]int, nodes int) string {
 	reasons := make([]string, 0, len(why))
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
 		reasons = append(reasons, fmt.Sprintf("%d %s", why[reason], reason))
@@ -107,10 +107,10 @@ func explain(why map[string]int, nodes int) string {
 	return text + ": " + strings.Join(reasons, ", ") + "."
 }
 
-func (k *Kubernetes) unscheduled(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+func (k *Kubernetes) markUnschedulable(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	next := pod.DeepCopy()
 	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}
-	if !memcluster.SetPodCondition(next, condition, k.stamp()) {
+	if !memcluster.SetPodCondition(next, condition, k.apiTime()) {
 		return nil
 	}
 	return k.setStatus(ctx, scheduler, next)

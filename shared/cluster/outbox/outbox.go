@@ -1,21 +1,21 @@
 // Package outbox is the fence between the watcher and lifecycle: one ConfigMap
-// that says which batch is in flight, changed by compare-and-swap only.
+// that names the batch in flight. It is changed only by compare-and-swap.
 //
 //	idle ──watcher──▶ sent ──lifecycle──▶ applying ──lifecycle──▶ done
 //	 │                 ▲                   ▲  │                    │ │
 //	 │                 └──────watcher, seq+1──┴────────────────────┘ │
 //	 └───────────────────────lifecycle, seq+1────────────────────────┘
 //
-// The lowest way is that of the replacements of nodes: nobody planned a batch for
-// them, so their plan takes a number of its own while no batch is in flight.
+// The lowest arrow is for plans that replace nodes. They answer no batch, so lifecycle
+// gives them the next number while no batch is in flight.
 //
 // The invariants:
 //
-//   - Every swap is at the resourceVersion that was read, so of two that read
-//     the same state one wins. Leases avoid contention; safety rests here.
-//   - A plan passes once: only the swap to applying with its digest lets its
-//     claims be created, and only done lets them be launched.
-//   - Seq never goes back, and a plan of another seq is refused.
+//   - Every swap is at the resourceVersion that was read, so one of two concurrent
+//     swaps fails. Leases avoid contention; safety depends on the swap.
+//   - A plan is admitted once. The swap to applying with the plan's digest permits the
+//     creation of its NodeClaims, and the swap to done permits their launch.
+//   - Seq never decreases, and a plan with another seq is refused.
 package outbox
 
 import (
@@ -39,7 +39,7 @@ const Name = "joist-outbox"
 // dataKey is the one entry of the ConfigMap.
 const dataKey = "outbox.json"
 
-// State is how far the batch in flight has come.
+// State is the state of the batch in flight.
 type State string
 
 // The states.
@@ -50,7 +50,7 @@ const (
 	Done     State = "done"
 )
 
-// Outbox is what the ConfigMap says.
+// Outbox is the content of the ConfigMap.
 type Outbox struct {
 	// Epoch counts the watchers that have led.
 	Epoch uint64 `json:"epoch"`
@@ -58,15 +58,15 @@ type Outbox struct {
 	Seq   uint64    `json:"seq"`
 	State State     `json:"state"`
 	Batch event.Ref `json:"batch,omitzero"`
-	// Plan is the digest of the plan that passed.
+	// Plan is the digest of the admitted plan.
 	Plan event.Digest `json:"plan,omitempty"`
-	// Claims are the names that the plan may create, once it is applying, and
-	// that exist, once it is done.
+	// Claims are the NodeClaims that the plan may create while it is applying, and
+	// those that exist once it is done.
 	Claims []string `json:"claims,omitempty"`
-	// Refused are the names that do not exist once the plan of the last batch is done,
-	// because the API server refused one of the claims of their intent for good.
+	// Refused are the NodeClaims of a done plan that do not exist, because the API server
+	// refused a NodeClaim of the same intent with a permanent error.
 	Refused []string `json:"refused,omitempty"`
-	// Since is when the state was entered, for people; no decision reads it.
+	// Since is when the state was entered. No decision depends on it.
 	Since time.Time `json:"since,omitzero"`
 	// Hunt is the search for pods that no batch survives; mostly there is none.
 	Hunt *Hunt `json:"hunt,omitempty"`
@@ -78,8 +78,8 @@ type Held struct {
 	object *corev1.ConfigMap
 }
 
-// UID names this outbox for good: deleting the ConfigMap makes another, and no
-// id of the old one can meet one of the new.
+// UID is the UID of the ConfigMap. A ConfigMap that is deleted and created again is
+// another outbox, and plans of the old one do not match it.
 func (h Held) UID() string { return string(h.object.UID) }
 
 // Is reports whether the outbox is still as it was read, as far as a copy of it
@@ -88,12 +88,12 @@ func (h Held) Is(copied *corev1.ConfigMap) bool {
 	return h.object != nil && copied != nil && h.object.UID == copied.UID && h.object.ResourceVersion == copied.ResourceVersion
 }
 
-// Read reads the outbox and creates it where there is none.
+// Read reads the outbox, and creates it if it does not exist.
 func Read(ctx context.Context, client cluster.Client, namespace string) (Held, error) {
 	key := cluster.Key{Namespace: namespace, Name: Name}
 	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
 	if fault.Is(err, fault.Missing) {
-		return create(ctx, client, key)
+		return createOutbox(ctx, client, key)
 	}
 	if err != nil {
 		return Held{}, fmt.Errorf("reading the outbox %s: %w", key, err)
@@ -101,7 +101,7 @@ func Read(ctx context.Context, client cluster.Client, namespace string) (Held, e
 	return Parse(object)
 }
 
-func create(ctx context.Context, client cluster.Client, key cluster.Key) (Held, error) {
+func createOutbox(ctx context.Context, client cluster.Client, key cluster.Key) (Held, error) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	text, err := json.Marshal(Outbox{State: Idle})
 	if err != nil {
@@ -115,8 +115,7 @@ func create(ctx context.Context, client cluster.Client, key cluster.Key) (Held, 
 	return Parse(stored.(*corev1.ConfigMap))
 }
 
-// Parse reads an outbox that somebody else has got: to look at, for who swaps reads it
-// anew.
+// Parse decodes an outbox from a ConfigMap, such as one of a cache. To swap it, call Read.
 func Parse(object *corev1.ConfigMap) (Held, error) {
 	h := Held{object: object}
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &h.Outbox); err != nil {
@@ -127,12 +126,12 @@ func Parse(object *corev1.ConfigMap) (Held, error) {
 	case Idle, Sent, Applying, Done:
 		return h, nil
 	default:
-		return Held{}, fault.F("reading the outbox", fault.Invalid, "there is no state %q", h.State).
+		return Held{}, fault.F("reading the outbox", fault.Invalid, "unknown state %q (use idle, sent, applying or done)", h.State).
 			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
 	}
 }
 
-// Fits refuses a plan that the outbox does not wait for: fault.Stale.
+// Fits returns fault.Stale for a plan that does not answer the batch in flight.
 func (h Held) Fits(b event.PlanMade) error {
 	stale := func(format string, args ...any) error {
 		return fault.F(fmt.Sprintf("admitting a plan of batch %d", b.Seq), fault.Stale, format, args...)
@@ -150,11 +149,11 @@ func (h Held) Fits(b event.PlanMade) error {
 	return nil
 }
 
-// Swap writes next if nothing has changed since h was read; fault.Conflict
-// otherwise. A step that the state machine does not know is a bug.
+// Swap writes next if the outbox has not changed since it was read, and returns
+// fault.Conflict otherwise. A transition that the state machine does not have is fault.Bug.
 func (h Held) Swap(ctx context.Context, client cluster.Client, next Outbox) (Held, error) {
-	if !h.allows(next) {
-		return Held{}, fault.F("swapping the outbox", fault.Bug, "no way from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
+	if !h.allowsTransition(next) {
+		return Held{}, fault.F("swapping the outbox", fault.Bug, "there is no transition from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
 	}
 	text, err := json.Marshal(next)
 	if err != nil {
@@ -169,18 +168,18 @@ func (h Held) Swap(ctx context.Context, client cluster.Client, next Outbox) (Hel
 	return Parse(stored.(*corev1.ConfigMap))
 }
 
-// allows draws the state machine.
-func (h Held) allows(next Outbox) bool {
+// allowsTransition is the state machine.
+func (h Held) allowsTransition(next Outbox) bool {
 	if next.Epoch < h.Epoch {
 		return false
 	}
 	switch next.State {
 	case Sent:
-		return next.Seq == h.Seq+1 && !next.Batch.IsZero() && next.unplanned()
+		return next.Seq == h.Seq+1 && !next.Batch.IsZero() && next.hasNoPlan()
 	case Applying:
-		return h.passes(next) || h.replaces(next)
+		return h.admitsPlan(next) || h.admitsReplacement(next)
 	case Done:
-		return h.closes(next) || h.finishes(next)
+		return h.closesBatch(next) || h.finishesPlan(next)
 	case Idle:
 		return false
 	default:
@@ -188,34 +187,34 @@ func (h Held) allows(next Outbox) bool {
 	}
 }
 
-// passes reports whether a plan answers the batch in flight.
-func (h Held) passes(next Outbox) bool {
+// admitsPlan reports whether next admits a plan that answers the batch in flight.
+func (h Held) admitsPlan(next Outbox) bool {
 	return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != "" && len(next.Refused) == 0
 }
 
-// replaces reports whether a plan that answers no batch takes the next number, with
-// nothing in flight. It creates claims, or it need not pass here.
-func (h Held) replaces(next Outbox) bool {
+// admitsReplacement reports whether next admits a plan that answers no batch: it has the
+// next number, creates NodeClaims, and no batch is in flight.
+func (h Held) admitsReplacement(next Outbox) bool {
 	return h.Free() && next.Epoch == h.Epoch && next.Seq == h.Seq+1 && next.Batch.IsZero() && next.Plan != "" && len(next.Claims) > 0
 }
 
-// closes reports whether a batch in flight is given up because no pod waits.
-func (h Held) closes(next Outbox) bool {
-	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.unplanned()
+// closesBatch reports whether next gives up the batch in flight because no pod is pending.
+func (h Held) closesBatch(next Outbox) bool {
+	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.hasNoPlan()
 }
 
-// finishes reports whether the plan that passed is done, with no other claims than it
-// passed with.
-func (h Held) finishes(next Outbox) bool {
+// finishesPlan reports whether next completes the admitted plan, with no NodeClaims besides
+// those it was admitted with.
+func (h Held) finishesPlan(next Outbox) bool {
 	other := func(claim string) bool { return !h.Lists(claim) }
 	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && !slices.ContainsFunc(next.Claims, other)
 }
 
-// unplanned reports that no plan has passed yet.
-func (o Outbox) unplanned() bool { return o.Plan == "" && len(o.Claims) == 0 && len(o.Refused) == 0 }
+// hasNoPlan reports whether no plan is admitted.
+func (o Outbox) hasNoPlan() bool { return o.Plan == "" && len(o.Claims) == 0 && len(o.Refused) == 0 }
 
-// Free reports that no plan is in flight: what exists is what was decided.
+// Free reports whether no batch is in flight.
 func (o Outbox) Free() bool { return o.State == Idle || o.State == Done }
 
-// Lists reports whether the plan that passed names the claim.
+// Lists reports whether the admitted plan names the NodeClaim.
 func (o Outbox) Lists(claim string) bool { return slices.Contains(o.Claims, claim) }

@@ -8,18 +8,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// shelf lets a reflector write one kind's store, with no queue in between, and reports
+// reflectorStore lets a reflector write the store of a kind without a queue, and signals
 // each change.
-type shelf struct {
+type reflectorStore struct {
 	*cluster.Store
 	notify func()
 }
 
-var _ cache.TransformingStore = shelf{}
+var _ cache.TransformingStore = reflectorStore{}
 
-// Transformer implements cache.TransformingStore: a list that is streamed is
-// trimmed object by object, so that the whole is never in memory untrimmed.
-func (s shelf) Transformer() cache.TransformFunc {
+// Transformer implements cache.TransformingStore. It trims the objects of a streamed list
+// one by one, so that the untrimmed list is never in memory.
+func (s reflectorStore) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if object, ok := o.(cluster.Object); ok {
 			s.Trim(object)
@@ -29,10 +29,10 @@ func (s shelf) Transformer() cache.TransformFunc {
 }
 
 // Add implements cache.ReflectorStore.
-func (s shelf) Add(o any) error { return s.Update(o) }
+func (s reflectorStore) Add(o any) error { return s.Update(o) }
 
 // Update implements cache.ReflectorStore.
-func (s shelf) Update(o any) error {
+func (s reflectorStore) Update(o any) error {
 	object, ok := o.(cluster.Object)
 	if !ok {
 		return fmt.Errorf("a watch sent a %T", o)
@@ -44,7 +44,7 @@ func (s shelf) Update(o any) error {
 }
 
 // Delete implements cache.ReflectorStore.
-func (s shelf) Delete(o any) error {
+func (s reflectorStore) Delete(o any) error {
 	object, ok := o.(cluster.Object)
 	if !ok {
 		return fmt.Errorf("a watch sent a %T", o)
@@ -55,7 +55,7 @@ func (s shelf) Delete(o any) error {
 }
 
 // Replace implements cache.ReflectorStore: a list.
-func (s shelf) Replace(list []any, _ string) error {
+func (s reflectorStore) Replace(list []any, _ string) error {
 	objects := make([]cluster.Object, 0, len(list))
 	for _, o := range list {
 		object, ok := o.(cluster.Object)
@@ -65,10 +65,10 @@ func (s shelf) Replace(list []any, _ string) error {
 		objects = append(objects, object)
 	}
 	s.Store.Replace(objects)
-	// A list without objects is a change too: the kind is synced now.
+	// An empty list is a change too, because the kind is now synced.
 	s.notify()
 	return nil
 }
 
 // Resync implements cache.ReflectorStore. The reflectors are configured without one.
-func (s shelf) Resync() error { return nil }
+func (s reflectorStore) Resync() error { return nil }

@@ -7,8 +7,8 @@ import (
 
 var one = apiresource.MustParse("1")
 
-// port is a port of the node that a container takes.
-type port struct {
+// hostPort is a port of the node that a container takes.
+type hostPort struct {
 	protocol corev1.Protocol
 	ip       string
 	number   int32
@@ -16,14 +16,14 @@ type port struct {
 
 const anyIP = "0.0.0.0"
 
-func hostPorts(pod *corev1.Pod) []port {
-	var ports []port
+func hostPorts(pod *corev1.Pod) []hostPort {
+	var ports []hostPort
 	for _, container := range pod.Spec.Containers {
 		for _, p := range container.Ports {
 			if p.HostPort == 0 {
 				continue
 			}
-			taken := port{p.Protocol, p.HostIP, p.HostPort}
+			taken := hostPort{p.Protocol, p.HostIP, p.HostPort}
 			if taken.protocol == "" {
 				taken.protocol = corev1.ProtocolTCP
 			}
@@ -36,7 +36,7 @@ func hostPorts(pod *corev1.Pod) []port {
 	return ports
 }
 
-// clashes reports whether two containers cannot have these ports on one node.
-func (p port) clashes(q port) bool {
+// conflictsWith reports whether two containers cannot have these ports on one node.
+func (p hostPort) conflictsWith(q hostPort) bool {
 	return p.number == q.number && p.protocol == q.protocol && (p.ip == q.ip || p.ip == anyIP || q.ip == anyIP)
 }

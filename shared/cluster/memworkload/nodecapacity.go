@@ -6,34 +6,34 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// claim is what a pod asks of a node.
-type claim struct {
+// podDemand is what a pod asks of a node.
+type podDemand struct {
 	pod      *corev1.Pod
 	requests corev1.ResourceList
 	affinity nodeaffinity.RequiredNodeAffinity
-	ports    []port
+	ports    []hostPort
 }
 
-func claimOf(pod *corev1.Pod) claim {
+func demandOf(pod *corev1.Pod) podDemand {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	requests[corev1.ResourcePods] = one
-	return claim{pod, requests, nodeaffinity.GetRequiredNodeAffinity(pod), hostPorts(pod)}
+	return podDemand{pod, requests, nodeaffinity.GetRequiredNodeAffinity(pod), hostPorts(pod)}
 }
 
-// room is a node and what is left of it.
-type room struct {
+// nodeCapacity is a node and what is left of it.
+type nodeCapacity struct {
 	node  *corev1.Node
 	free  corev1.ResourceList
-	ports map[port]bool
+	ports map[hostPort]bool
 }
 
-// roomsOf computes what the pods on each node leave. A pod counts until it has
+// freeCapacities computes what the pods on each node leave. A pod counts until it has
 // ended, even while it terminates.
-func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) []*room {
-	rooms := make([]*room, 0, len(nodes))
-	named := map[string]*room{}
+func freeCapacities(nodes []*corev1.Node, pods []*corev1.Pod) []*nodeCapacity {
+	rooms := make([]*nodeCapacity, 0, len(nodes))
+	named := map[string]*nodeCapacity{}
 	for _, node := range nodes {
-		r := &room{node, node.Status.Allocatable.DeepCopy(), map[port]bool{}}
+		r := &nodeCapacity{node, node.Status.Allocatable.DeepCopy(), map[hostPort]bool{}}
 		if r.free == nil {
 			r.free = corev1.ResourceList{}
 		}
@@ -41,14 +41,14 @@ func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) []*room {
 		named[node.Name] = r
 	}
 	for _, pod := range pods {
-		if r, ok := named[pod.Spec.NodeName]; ok && !ended(pod) {
-			r.take(claimOf(pod))
+		if r, ok := named[pod.Spec.NodeName]; ok && !hasEnded(pod) {
+			r.addPod(demandOf(pod))
 		}
 	}
 	return rooms
 }
 
-func (r *room) take(c claim) {
+func (r *nodeCapacity) addPod(c podDemand) {
 	for name, amount := range c.requests {
 		left := r.free[name]
 		left.Sub(amount)
@@ -59,8 +59,8 @@ func (r *room) take(c claim) {
 	}
 }
 
-// refuses is why the node does not take the pod, or "".
-func (r *room) refuses(c claim) string {
+// rejectionReason is why the node does not take the pod, or "".
+func (r *nodeCapacity) rejectionReason(c podDemand) string {
 	if r.node.Spec.Unschedulable && !toleratesUnschedulable(c.pod) {
 		return "node(s) were unschedulable"
 	}
@@ -72,15 +72,15 @@ func (r *room) refuses(c claim) string {
 	}
 	for _, wanted := range c.ports {
 		for taken := range r.ports {
-			if wanted.clashes(taken) {
+			if wanted.conflictsWith(taken) {
 				return "node(s) didn't have free ports for the requested pod ports"
 			}
 		}
 	}
-	return r.lacks(c)
+	return r.missingResource(c)
 }
 
-func (r *room) lacks(c claim) string {
+func (r *nodeCapacity) missingResource(c podDemand) string {
 	short := ""
 	for name, amount := range c.requests {
 		left := r.free[name]
@@ -107,14 +107,14 @@ type score struct {
 	free      float64
 }
 
-func (s score) better(than score) bool {
+func (s score) isBetterThan(than score) bool {
 	if s.unwilling != than.unwilling {
 		return than.unwilling
 	}
 	return s.free > than.free
 }
 
-func (r *room) score(c claim) score {
+func (r *nodeCapacity) scorePod(c podDemand) score {
 	share := func(name corev1.ResourceName) float64 {
 		all, left, asked := r.node.Status.Allocatable[name], r.free[name], c.requests[name]
 		if all.IsZero() {

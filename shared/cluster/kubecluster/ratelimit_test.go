@@ -33,7 +33,7 @@ func TestBesideEverythingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	never := flowcontrol.NewFakeNeverRateLimiter()
-	client.evicting, client.telling = never, never
+	client.evictionLimiter, client.eventLimiter = never, never
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	key := cluster.KeyOf(pod)
 	for _, err := range []error{

@@ -11,7 +11,7 @@ import (
 
 // A shelf refuses with an error what is no object, and its transformer leaves it alone.
 func TestShelfRefusesWhatIsNoObject(t *testing.T) {
-	shelf := shelf{cluster.NewStore(cluster.Pods, nil), func() {}}
+	shelf := reflectorStore{cluster.NewStore(cluster.Pods, nil), func() {}}
 	for what, err := range map[string]error{
 		"adding": shelf.Add("x"), "deleting": shelf.Delete("x"), "listing": shelf.Replace([]any{"x"}, ""),
 	} {
@@ -28,7 +28,7 @@ func TestShelfRefusesWhatIsNoObject(t *testing.T) {
 // nothing.
 func TestShelfNotifies(t *testing.T) {
 	notified := 0
-	shelf := shelf{cluster.NewStore(cluster.Pods, func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }), func() { notified++ }}
+	shelf := reflectorStore{cluster.NewStore(cluster.Pods, func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }), func() { notified++ }}
 	pod := func(message string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Message: message}}
 	}
