@@ -15,8 +15,8 @@ func TestWhyAThresholdKeepsANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for annotation, want := range map[string]string{
-		`"joist.sh/consolidation-evictions-per-hour": "0"`: "node node-1 is kept (evictions-per-hour): 1 pods of default/old would move after 0 within the hour, and joist.sh/consolidation-evictions-per-hour allows 0 of its 1\n",
-		`"joist.sh/consolidation-cooldown": "soon"`:        `node node-1 is kept (policy-unreadable): what NodePool default asks for cannot be read: annotation joist.sh/consolidation-cooldown is "soon": write a duration`,
+		`"joist.sh/consolidation-evictions-per-hour": "0"`: "node node-1 is kept (evictions-per-hour): 1 pods of default/old would move after 0 within the hour; joist.sh/consolidation-evictions-per-hour allows 0 of its 1\n",
+		`"joist.sh/consolidation-cooldown": "soon"`:        `node node-1 is kept (policy-unreadable): the annotations of NodePool default cannot be read: annotation joist.sh/consolidation-cooldown is "soon": write a duration`,
 	} {
 		asking := strings.Replace(string(text), `"name": "default"`, `"name": "default", "annotations": {`+annotation+`}`, 1)
 		asking = strings.Replace(asking, `"spec": {"template": {"spec": {

@@ -15,9 +15,8 @@ type decision struct {
 	claims []string
 }
 
-// decidePhases says what becomes of the commands that were found, and of the proposals
-// that a snapshot carries. What was proposed too lately to be confirmed, and
-// is still right, is not spoken of.
+// decidePhases returns the phase of each command, and drops the proposals of the snapshot that no
+// command repeats. It skips a command that was proposed too recently to be confirmed.
 func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 	var out []decision
 	kept := map[string]bool{}
@@ -38,8 +37,8 @@ func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 	return append(out, dropProposals(s, kept)...)
 }
 
-// dropProposals takes back what was proposed and is not right any more. A claim that is
-// being deleted, or whose removal has begun, needs no more words.
+// dropProposals returns the proposals that are no longer right. It skips claims that are being
+// deleted and proposals that are confirmed.
 func dropProposals(s *planning.Snapshot, kept map[string]bool) []decision {
 	var out []decision
 	at := map[string]int{}

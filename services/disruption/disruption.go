@@ -1,22 +1,22 @@
-// Package disruption thinks about what to remove or replace. It reads snapshots,
-// proposes, and touches nothing.
+// Package disruption decides which nodes to remove or replace. It reads snapshots of the cluster
+// and publishes proposals; lifecycle carries them out.
 //
-// The idea: Evaluate is the whole decision, from a snapshot to commands and to the
-// reasons why other nodes stay. A proposal is a command that was found once; it acts
-// when the same command is found again later. So nothing has to be kept between
-// two snapshots but what lifecycle writes on the claims.
+// Evaluate is the whole decision: from a snapshot it returns commands, and for every other node the
+// reason why it stays. The first time a command is found it becomes a proposal. When a later
+// snapshot finds the same command again, the proposal is confirmed and carried out. So the only
+// state between two snapshots is what lifecycle writes on the claims.
 //
 // The invariants:
 //
-//   - A snapshot is the only input of a decision, its time included: the same
-//     snapshot twice gives the same facts with the same ids.
-//   - Nothing is confirmed that was not proposed in an earlier snapshot, and
-//     found right again at least planning.ConfirmAfter later.
-//   - The commands of one snapshot share no node, and keep every budget together.
-//     Each counts on those before it, and no pod is moved onto what goes.
-//   - Consolidation saves, however its launches fall out.
-//   - What cannot be understood forbids: a budget that cannot be read stops its
-//     pool, and no other.
+//   - A snapshot, its time included, is the only input of a decision: the same snapshot twice gives
+//     the same events with the same IDs.
+//   - A proposal is confirmed only if an earlier snapshot proposed it and it is still right at
+//     least planning.ConfirmAfter later.
+//   - The commands of one snapshot share no node, and keep every budget together. Each one takes
+//     those before it into account, and no pod is moved onto a node that is being removed.
+//   - Consolidation saves money whichever of its options EC2 launches.
+//   - Invalid settings forbid disruption: a budget that cannot be read stops its NodePool, and no
+//     other.
 package disruption
 
 import (
@@ -35,44 +35,42 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Types are the messages that disruption takes.
+// Types are the messages that disruption consumes.
 var Types = []event.Type{event.ClusterSnapshotType}
 
-// maxSnapshotAge is how old a snapshot may be, and how far ahead of our clock. What
-// is older tells of a cluster that is not there any more; and where clocks differ so
-// much, schedules of budgets cannot be trusted.
+// maxSnapshotAge is how old a snapshot may be, and how far ahead of this service's clock. An older
+// one describes a cluster that has changed; and if clocks differ that much, the schedules of
+// budgets cannot be trusted.
 const maxSnapshotAge = 2 * time.Minute
 
-// Service is disruption over its ports.
+// Service has the dependencies of disruption.
 type Service struct {
 	Blobs blob.Store
-	// Catalogues remembers the catalogue, which changes far less often than it is asked
-	// for; nil reads it for each snapshot.
+	// Catalogues caches the catalogue; nil reads it for each snapshot.
 	Catalogues *blob.Kept[catalog.Catalogue]
-	// LastIdle remembers the last snapshot in which there was nothing to do; nil evaluates
-	// each.
+	// LastIdle remembers the last snapshot that needed no action; nil evaluates each snapshot.
 	LastIdle *LastIdle
-	// ReportSchedule remembers when nodes that stay were last reported; nil reports none.
+	// ReportSchedule records when the nodes that stay were last reported; nil reports none.
 	ReportSchedule *ReportSchedule
 	Bus            queue.Sender
 	Cluster        event.Cluster
 	Now            func() time.Time
 	Options        Options
-	// Count hears of what happens that somebody may watch; nil counts nothing.
+	// Count records a metric; nil records none.
 	Count func(what Counted, value float64, labels ...string)
 }
 
-// Handle thinks about one snapshot.
+// Handle evaluates one snapshot and publishes the decisions.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if e.Type != event.ClusterSnapshotType {
-		return fault.F("handling "+string(e.Type), fault.Poison, "disruption does not know the type")
+		return fault.F("handling "+string(e.Type), fault.Poison, "disruption does not handle this event type")
 	}
 	body, err := event.As[event.ClusterSnapshot](e)
 	if err != nil {
 		return err
 	}
 	if age := s.Now().Sub(body.Taken); age > maxSnapshotAge || age < -maxSnapshotAge {
-		return fault.F("reading the snapshot", fault.Stale, "it was taken %s ago, and nothing is proposed beyond %s", age, maxSnapshotAge)
+		return fault.F("reading the snapshot", fault.Stale, "the snapshot was taken %s ago; the limit is %s", age, maxSnapshotAge)
 	}
 	if s.LastIdle.isUnchanged(body) {
 		host.Say(ctx, "rest", true)
@@ -101,19 +99,19 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	return nil
 }
 
-// readSnapshot fetches the snapshot, and the catalogue that it names.
+// readSnapshot fetches the snapshot and its catalogue.
 func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (planning.Snapshot, catalog.Catalogue, error) {
 	snapshot, err := blob.Get[planning.Snapshot](ctx, s.Blobs, body.Snapshot)
 	if err != nil {
 		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	if whose := (event.Cluster{Name: snapshot.Cluster, UID: snapshot.UID}); !s.Cluster.Agrees(whose) {
-		return snapshot, catalog.Catalogue{}, fault.F("reading the snapshot", fault.Poison, "it is of cluster %q (%s), and this service serves %q (%s)",
-			whose.Name, whose.UID, s.Cluster.Name, s.Cluster.UID)
+	if owner := (event.Cluster{Name: snapshot.Cluster, UID: snapshot.UID}); !s.Cluster.Agrees(owner) {
+		return snapshot, catalog.Catalogue{}, fault.F("reading the snapshot", fault.Poison, "the snapshot belongs to cluster %q (%s), and this service serves %q (%s)",
+			owner.Name, owner.UID, s.Cluster.Name, s.Cluster.UID)
 	}
-	// A cluster in which nothing changes is told of by the same document again.
+	// While a cluster does not change, its messages refer to the same document with new times.
 	snapshot.Taken = body.Taken
-	// Without a catalogue no price is known: empty nodes may go, and nothing else saves.
+	// Without a catalogue no price is known: only empty nodes can be removed.
 	if len(snapshot.Nodes) == 0 || snapshot.Catalogue.IsZero() {
 		return snapshot, catalog.Catalogue{}, nil
 	}

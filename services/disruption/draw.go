@@ -7,24 +7,23 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 )
 
-// maxDraws is how many sets are drawn in one pass: it bounds the time that a cluster
-// at rest costs.
+// maxDraws is how many random sets one evaluation tries, which bounds the time that an idle cluster
+// costs.
 const maxDraws = 64
 
-// drawsAfterFirst is how many more are drawn once one is good: better ones are seldom far.
+// drawsAfterFirst is how many more sets are drawn after the first good one.
 const drawsAfterFirst = 8
 
-// maxDrawnSize is how many nodes a drawn set has: few make a mixture, and the time that it
-// takes goes with their pods.
+// maxDrawnSize is how many nodes a random set has at most. Small sets are varied enough, and larger
+// ones take longer.
 const maxDrawnSize = 8
 
-// drawSets tries sets other than the most wasteful nodes, and returns the one that saves
-// most for each pod that it moves. Where a budget lets few nodes go at once, what those
-// leave over seldom fills new nodes, and the next few would do no better alone; a
-// mixture often does.
+// drawSets tries random sets of wasteful nodes, and returns the one that saves most for each pod
+// that it moves. If a budget allows few nodes at once, the most wasteful nodes together seldom fill
+// new nodes, and neither do the next ones, but a mixture often does.
 //
-// The sets are drawn by dice that fall alike in every pass, so that one cluster has one
-// answer, and is at rest once there is none.
+// The random source has the same seed in every evaluation, so that the same cluster gives the same
+// answer and becomes idle when there is none.
 func (p *evaluation) drawSets(try trySet) *attempt {
 	list := p.wastefulNodes()
 	most := min(len(p.firstWithinBudgets(list)), maxDrawnSize)
@@ -32,17 +31,17 @@ func (p *evaluation) drawSets(try trySet) *attempt {
 		return nil
 	}
 	var best *attempt
-	var falls randomSource
-	better := func(a *attempt) bool { return best == nil || a.savingPerPod() > best.savingPerPod() }
+	var random randomSource
+	isBetter := func(a *attempt) bool { return best == nil || a.savingPerPod() > best.savingPerPod() }
 	tried := map[string]bool{}
 	for left := maxDraws; left > 0; left-- {
-		set := p.drawSet(&falls, list, 2+falls.nextBelow(most-1))
+		set := p.drawSet(&random, list, 2+random.nextBelow(most-1))
 		key := fmt.Sprint(indexesOf(set))
 		if tried[key] || len(set) < 2 {
 			continue
 		}
 		tried[key] = true
-		if a := try(set, better); a != nil {
+		if a := try(set, isBetter); a != nil {
 			if best == nil {
 				left = min(left, drawsAfterFirst+1)
 			}
@@ -52,11 +51,11 @@ func (p *evaluation) drawSets(try trySet) *attempt {
 	return best
 }
 
-// savingPerPod is what each pod that is moved saves.
+// savingPerPod returns what each moved pod saves.
 func (a *attempt) savingPerPod() float64 { return a.SavedPerHour / float64(a.PodsMoved) }
 
-// drawSet takes n nodes of a list, in its order, as far as the budgets have room.
-func (p *evaluation) drawSet(falls *randomSource, list []*candidate.Candidate, n int) []*candidate.Candidate {
+// drawSet draws n nodes of a list within the budgets, and returns them in the list's order.
+func (p *evaluation) drawSet(random *randomSource, list []*candidate.Candidate, n int) []*candidate.Candidate {
 	left := make([]int, len(list))
 	for i := range left {
 		left[i] = i
@@ -64,7 +63,7 @@ func (p *evaluation) drawSet(falls *randomSource, list []*candidate.Candidate, n
 	var chosen []int
 	wanted := map[string]int{}
 	for len(left) > 0 && len(chosen) < n {
-		k := falls.nextBelow(len(left))
+		k := random.nextBelow(len(left))
 		i, last := left[k], len(left)-1
 		left[k], left = left[last], left[:last]
 		if pool := list[i].Node.NodePool; wanted[pool] < p.budgets.Left(pool, MultiNode.budgetReason()) {
@@ -80,10 +79,10 @@ func (p *evaluation) drawSet(falls *randomSource, list []*candidate.Candidate, n
 	return set
 }
 
-// randomSource fall in the order of splitmix64, by Sebastiano Vigna.
+// randomSource generates the sequence of splitmix64, by Sebastiano Vigna.
 type randomSource uint64
 
-// nextBelow is the next fall, from 0 to n-1.
+// nextBelow returns the next number from 0 to n-1.
 func (d *randomSource) nextBelow(n int) int {
 	*d += 0x9e3779b97f4a7c15
 	z := uint64(*d)

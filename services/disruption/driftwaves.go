@@ -11,13 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// driftWaves are how the drift of NodePools goes on that ask for it in waves.
+// driftWaves has the drift waves of the NodePools that set them.
 type driftWaves struct {
 	pools map[string]*driftwaves.Waves
-	// invalid are the pools that may ask for it: what they ask of drift cannot be read.
+	// invalid are the NodePools whose drift annotations cannot be read.
 	invalid map[string]error
-	// objections are the drifted nodes that have to wait, by their places in the snapshot. It is
-	// told of them whatever else may stand against them later.
+	// objections has the drifted nodes that have to wait, by their indexes in the snapshot. These
+	// objections are reported whatever else keeps the nodes later.
 	objections map[int]candidate.Objection
 }
 
@@ -34,15 +34,15 @@ func newDriftWaves(s *planning.Snapshot) driftWaves {
 	return out
 }
 
-// checkWave is what keeps a drifted node until those that went before it have proved
-// what comes instead.
+// checkWave returns what keeps a drifted node until the replacements of others have been ready for
+// long enough.
 func (w driftWaves) checkWave(m Method, c *candidate.Candidate) candidate.Objection {
 	if m != Drift && m != StaticDrift || c.Node.Drift == nil {
 		return candidate.Objection{}
 	}
 	no := w.pools[c.Node.NodePool].Objection(c.Node.Drift.Since)
 	if err := w.invalid[c.Node.NodePool]; err != nil {
-		no = candidate.Objection{Rule: thresholds.RuleUnreadable, Detail: "what its NodePool asks of drift cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
+		no = candidate.Objection{Rule: thresholds.RuleUnreadable, Detail: "the drift annotations of its NodePool cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	if !no.IsNone() {
 		w.objections[c.Index] = no
@@ -50,21 +50,21 @@ func (w driftWaves) checkWave(m Method, c *candidate.Candidate) candidate.Object
 	return no
 }
 
-// addLaunches counts what comes for a drifted node.
+// addLaunches counts the replacements of a drifted node.
 func (w driftWaves) addLaunches(a *attempt) {
 	if a.Method == Drift || a.Method == StaticDrift {
 		w.pools[a.nodes[0].Node.NodePool].AddLaunches(len(a.Result.Nodes))
 	}
 }
 
-// listHalted are the pools whose drift does not go on by itself: somebody should look.
+// listHalted returns an error for each NodePool whose drift does not continue by itself.
 func (w driftWaves) listHalted(s *planning.Snapshot) []error {
 	var out []error
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for i := range s.Nodes {
 		pool := s.Nodes[i].NodePool
-		if no := w.objections[i]; no.Rule == driftwaves.RuleHalted && !told[pool] {
-			told[pool] = true
+		if no := w.objections[i]; no.Rule == driftwaves.RuleHalted && !reported[pool] {
+			reported[pool] = true
 			out = append(out, fmt.Errorf("NodePool %s: drift is halted: %s", pool, no.Detail))
 		}
 	}

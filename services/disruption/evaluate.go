@@ -16,18 +16,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Evaluate is the decision alone: what Handle publishes, and what consolidate,
-// simulate and why run. It is a pure function, the snapshot's Taken its only clock.
+// Evaluate decides what to do about the nodes of a snapshot. Handle publishes its result, and the
+// CLI's consolidate, simulate and why run it. It is a pure function whose only clock is the
+// snapshot's Taken.
 //
-// What a snapshot's nodes carry as proposals is looked at first, the oldest first,
-// so that a newcomer does not take its place. Then the methods have their turns, in
-// Karpenter's order (pkg/controllers/disruption/controller.go, NewMethods).
+// It checks earlier proposals first, the oldest first, so that a new command does not take their
+// place. Then it runs the methods in Karpenter's order (pkg/controllers/disruption/controller.go,
+// NewMethods).
 func Evaluate(s planning.Snapshot, stock instancetypes.Stock, o Options) Findings {
 	return evaluateWith(s, stock, o, func(_ Method, find func()) { find() })
 }
 
-// evaluateWith gives each method its turn through around, which may watch it and must call
-// what it is given.
+// evaluateWith runs each method through around, which must call its argument.
 func evaluateWith(s planning.Snapshot, stock instancetypes.Stock, o Options, around func(Method, func())) Findings {
 	p := newEvaluation(s, stock, o)
 	p.countEligible()
@@ -54,34 +54,34 @@ type evaluation struct {
 	simulation *solver.Simulation
 	rules      consolidation.ReplacementRules
 	scores     consolidation.Scores
-	// shadowPrices is what room is worth, once sets are looked for.
+	// shadowPrices are set once sets are looked for.
 	shadowPrices consolidation.ShadowPrices
 	budgets      budgets.Remaining
 	policies     poolPolicies
 	driftWaves   driftWaves
 	thresholds   thresholds.Thresholds
-	// expiry is how the nodes of NodePools end, once somebody has asked.
+	// expiry caches the expiration policies of NodePools.
 	expiry map[string]policy.Expiring
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
-	// buffers are the nodes on which room is kept.
+	// buffers are the nodes whose free capacity CapacityBuffers use.
 	buffers map[string]bool
-	// inCommand are the nodes of commands that were found, by their places in the snapshot.
+	// inCommand are the nodes of commands, by their indexes in the snapshot.
 	inCommand map[int]bool
-	// excluded are the nodes that no command may take in this pass, though nothing stands
-	// against them: pods of commands go there, or a proposal has to be taken off first.
+	// excluded are the nodes that no command may take in this evaluation, although nothing else
+	// keeps them: pods of commands move there, or an earlier proposal has to be removed first.
 	excluded map[int]candidate.Objection
-	// indexByName finds nodes by their names.
+	// indexByName are the indexes of nodes by their names.
 	indexByName map[string]int
-	// objections is the last that stood against a candidate, by its place in the snapshot.
+	// objections has the last objection to each candidate, by its index in the snapshot.
 	objections map[int]candidate.Objection
-	// driftObjections is what stood against drifted nodes, for drift.
+	// driftObjections are the objections to the drift of drifted nodes.
 	driftObjections map[int]candidate.Objection
-	// hasDeferred is whether a set was found that is for a later pass.
+	// hasDeferred reports that a set was found that waits for a later evaluation.
 	hasDeferred bool
-	// isNew says that what is found from here on was not proposed before.
+	// isNew reports that commands found from now on were not proposed before.
 	isNew bool
-	// rejectedSet is the last set that a Balanced pool refused.
+	// rejectedSet is the last set that a Balanced NodePool rejected.
 	rejectedSet *attempt
 	findings    Findings
 }
@@ -103,8 +103,8 @@ func newEvaluation(s planning.Snapshot, stock instancetypes.Stock, o Options) *e
 	return p
 }
 
-// prepareSnapshot is the snapshot with the nodes going whose removal has begun: their taint
-// may not be seen yet, and nothing may be put there.
+// prepareSnapshot returns the snapshot with Going set on the nodes whose proposals are confirmed:
+// the watcher may not have seen their taints yet, and no pods may be planned there.
 func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 	nodes := make([]planning.Node, len(s.Nodes))
 	copy(nodes, s.Nodes)
@@ -114,14 +114,13 @@ func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 		}
 	}
 	s.Nodes = nodes
-	// What replaces a node carries all of its pods, and few nodes should come for many:
-	// spreading the risk of one plan over its nodes is for pods that have none.
+	// Few replacements should take the pods of many nodes. Spreading the risk over the nodes of one
+	// plan is for pending pods.
 	s.Settings.MaxNodeShare, s.Settings.ResiliencePremium = 1, new(0.0)
 	return s
 }
 
-// simulateWithout is what becomes of the pods of nodes without them. The first to ask pays
-// for what all of them share: a quiet cluster asks nothing.
+// simulateWithout simulates where the pods of nodes go if the nodes are removed.
 func (p *evaluation) simulateWithout(nodes ...*candidate.Candidate) planning.Result {
 	return p.loadSimulation().Without(indexesOf(nodes)...)
 }
@@ -133,13 +132,13 @@ func (p *evaluation) loadSimulation() *solver.Simulation {
 	return p.simulation
 }
 
-// simulateRequested is simulated, but for nodes that no pod asked for: what static pools lack
-// is for a batch to launch.
+// simulateRequested is simulateWithout without new nodes that have no pods: nodes that static
+// NodePools lack are launched by batches.
 func (p *evaluation) simulateRequested(nodes []*candidate.Candidate) planning.Result {
 	return dropUnrequested(p.simulateWithout(nodes...))
 }
 
-// dropUnrequested leaves out the nodes that no pod asked for.
+// dropUnrequested removes new nodes that have no pods.
 func dropUnrequested(r planning.Result) planning.Result {
 	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n planning.PlannedNode) bool { return len(n.Pods) == 0 })
 	r.PricePerHour = 0
@@ -149,7 +148,7 @@ func dropUnrequested(r planning.Result) planning.Result {
 	return r
 }
 
-// addCommand makes a command of an attempt: what is found after it counts on it.
+// addCommand adds the attempt's command. Later attempts take it into account.
 func (p *evaluation) addCommand(a *attempt) {
 	for _, c := range a.nodes {
 		p.inCommand[c.Index] = true
@@ -159,7 +158,7 @@ func (p *evaluation) addCommand(a *attempt) {
 	p.driftWaves.addLaunches(a)
 	for _, n := range a.Result.Nominations {
 		if i, ok := p.indexByName[n.Node]; ok {
-			p.excluded[i] = candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"}
+			p.excluded[i] = candidate.Objection{Rule: RuleReceives, Detail: "it will receive pods from nodes being removed"}
 		}
 	}
 	a.Nodes, a.Why, a.Proposal = indexesOf(a.nodes), describeCommand(a), p.proposalID(a)
@@ -168,8 +167,8 @@ func (p *evaluation) addCommand(a *attempt) {
 	p.countApproved(a)
 }
 
-// availableCandidates are the candidates that no command has yet and that a method may take. What
-// stands against the others is remembered.
+// availableCandidates returns the candidates that are in no command and that the method may take.
+// It records the objections to the others.
 func (p *evaluation) availableCandidates(m Method) []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for i := range p.candidates {
@@ -184,7 +183,7 @@ func (p *evaluation) availableCandidates(m Method) []*candidate.Candidate {
 	return out
 }
 
-// listKept tells of each managed node that stays why it does.
+// listKept returns the reason for each managed node that stays.
 func (p *evaluation) listKept() []Kept {
 	var out []Kept
 	for i := range p.candidates {
@@ -196,7 +195,7 @@ func (p *evaluation) listKept() []Kept {
 	return out
 }
 
-// fitsBudgets reports whether the budgets have room for all of the nodes at once.
+// fitsBudgets reports whether the budgets allow disrupting all of the nodes at once.
 func (p *evaluation) fitsBudgets(nodes []*candidate.Candidate, reason karpenter.DisruptionReason) bool {
 	wanted := map[string]int{}
 	for _, c := range nodes {
@@ -208,7 +207,7 @@ func (p *evaluation) fitsBudgets(nodes []*candidate.Candidate, reason karpenter.
 	return true
 }
 
-// explainBudgets says which budgets have no room.
+// explainBudgets describes the budgets that do not allow it.
 func (p *evaluation) explainBudgets(nodes []*candidate.Candidate, reason karpenter.DisruptionReason) string {
 	pool, wanted := nodes[0].Node.NodePool, map[string]int{}
 	for _, c := range nodes {
@@ -218,10 +217,10 @@ func (p *evaluation) explainBudgets(nodes []*candidate.Candidate, reason karpent
 		}
 		wanted[c.Node.NodePool]++
 	}
-	return fmt.Sprintf("NodePool %s lets no more nodes go at once for the reason %s, by %s", pool, reason, p.budgets.Explain(pool, reason))
+	return fmt.Sprintf("the budgets of NodePool %s allow no more disruption for the reason %s: %s", pool, reason, p.budgets.Explain(pool, reason))
 }
 
-// labelLookup looks up the labels of types.
+// labelLookup returns a function that returns the labels of an instance type.
 func labelLookup(stock instancetypes.Stock) func(pool, class, name string) map[string]string {
 	return func(pool, class, name string) map[string]string {
 		types := stock.TypesOf(pool, class)
@@ -234,9 +233,8 @@ func labelLookup(stock instancetypes.Stock) func(pool, class, name string) map[s
 	}
 }
 
-// recordDriftObjections remembers what stands against drifted nodes before others are asked: who
-// asks why such a node stays wants to hear why it is not replaced, and not that it
-// saves nothing. A budget that opens later is seen, too.
+// recordDriftObjections stores the objections to drifted nodes before other methods run: the reason
+// why a drifted node stays is that it cannot be replaced, not that it saves nothing.
 func (p *evaluation) recordDriftObjections() {
 	if p.driftObjections == nil {
 		p.driftObjections = map[int]candidate.Objection{}

@@ -8,80 +8,76 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Method is a way of finding nodes that should go.
+// Method is a way of finding nodes to disrupt.
 type Method string
 
-// The methods, in the order in which they are asked.
+// The methods, in the order in which they are tried.
 const (
 	Emptiness   Method = "Emptiness"
 	StaticDrift Method = "StaticDrift"
 	Drift       Method = "Drift"
-	// Expiration replaces nodes before their life ends, where their pool asks for it:
-	// upstream has no such method.
+	// Expiration replaces nodes before they expire, in NodePools that set it. Karpenter has no such
+	// method.
 	Expiration Method = planning.ByExpiration
 	MultiNode  Method = "MultiNodeConsolidation"
 	SingleNode Method = "SingleNodeConsolidation"
 )
 
-// Options change what Evaluate looks for. Its zero value is what upstream does by
-// default.
+// Options change what Evaluate looks for. The zero value does what Karpenter does by default.
 type Options struct {
-	// SpotToSpot lets consolidation replace spot nodes with spot nodes, as the feature
-	// gate in the snapshot does.
+	// SpotToSpot allows consolidation to replace spot nodes with spot nodes, like the feature gate
+	// in the snapshot.
 	SpotToSpot bool
 }
 
-// Findings are what should be done about the nodes of a snapshot, and why not about
-// the rest.
+// Findings are the commands for a snapshot's nodes, and the reasons why the others stay.
 type Findings struct {
-	// Commands are in the order in which they were found. No two share a node, each
-	// counts on those before it, and all of them together keep every budget.
+	// Commands are in the order in which they were found. No two share a node, each takes those
+	// before it into account, and together they keep every budget.
 	Commands []Command
 	// Kept has each managed node that is in no command, in the snapshot's order.
 	Kept []Kept
-	// HasDeferred says that time alone may let sets go that are held back now.
+	// HasDeferred reports that the passing of time alone may allow sets that are deferred now.
 	HasDeferred bool
-	// Problems are what a person must mend, such as a budget that cannot be read.
+	// Problems are errors that a person has to correct, such as a budget that cannot be read.
 	Problems []error
 	Metrics  EvaluationMetrics
-	// NextChange is when they may be others though nothing but time has changed; zero where no
-	// such time is known.
+	// NextChange is when the passing of time alone may change the findings; zero if no such time is
+	// known.
 	NextChange time.Time
 }
 
-// Command is a set of nodes that should go together.
+// Command is a set of nodes to disrupt together.
 type Command struct {
 	Method Method
 	Reason karpenter.DisruptionReason
-	// Nodes are places in the snapshot's list, in rising order.
+	// Nodes are ascending indexes of the snapshot's nodes.
 	Nodes []int
-	// Result is where their pods go: nominations onto nodes that stay, and new nodes,
-	// of which only the options are left that may be launched.
+	// Result is where their pods go: nominations onto nodes that stay, and new nodes with the
+	// options that may be launched.
 	Result planning.Result
-	// PodsMoved is how many pods have to move.
+	// PodsMoved is how many pods move.
 	PodsMoved int
-	// SavedPerHour is what the nodes cost less what replaces them is expected to cost,
-	// in US dollars; for drift it may be below zero.
+	// SavedPerHour is the price of the nodes minus the expected price of their replacements, in US
+	// dollars; for drift it may be negative.
 	SavedPerHour float64
-	// Proposal is the id that proposing it has: it derives from the claims, and from
-	// what makes it that proposal.
+	// Proposal is the ID of the command's proposal.
 	Proposal string
-	// Since is when it was proposed, as the snapshot carries it; zero for what is
-	// proposed now.
+	// Since is when the command was proposed, from the snapshot; zero for a new proposal.
 	Since time.Time
-	// Why is the reason in words, for a person.
+	// Why describes the command for people.
 	Why string
 }
 
-// Kept says why a node stays.
+// Kept is the reason why a node stays.
 type Kept struct {
-	// Node is the node's name in the snapshot, Index its place there.
+	// Node is the node's name in the snapshot, and Index its index there.
 	Node  string
 	Index int
-	// Rule is one of the Rule constants, by which tools tell the reasons apart.
+	// Rule is one of the Rule constants.
 	Rule   string
 	Detail string
-	// reason is what Events give as the reason. What protects the node or its pods comes
-	// first there, whatever its NodePool asks of consolidation: Karpenter's order.
+	// reason is the reason for Events. Protection of the node or its pods comes before the
+	// NodePool's consolidation settings, as in Karpenter.
 	reason candidate.Objection
 }

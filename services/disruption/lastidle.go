@@ -11,22 +11,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// maxIdleTime is for how long a snapshot in which there was nothing to do is not looked
-// at again.
+// maxIdleTime is how long a snapshot that needed no action is not evaluated again.
 const maxIdleTime = 5 * time.Minute
 
-// LastIdle is the last snapshot in which there was nothing to do, and nothing that time
-// alone would change. The zero value is none. It is only a memory: without it the
-// same is found again, at the price of looking.
+// LastIdle is the last snapshot that needed no action and that time alone would not change. The
+// zero value is none. Losing it costs one more evaluation.
 type LastIdle struct {
 	mu    sync.Mutex
 	ref   event.Ref
 	taken time.Time
-	// until is when time may have changed the findings; zero where no such time is known.
+	// until is when time may change the result; zero if no such time is known.
 	until time.Time
 }
 
-// isUnchanged reports whether the snapshot is the same document, and not for too long.
+// isUnchanged reports whether the message refers to the same document and that is recent enough.
 func (r *LastIdle) isUnchanged(body event.ClusterSnapshot) bool {
 	if r == nil {
 		return false
@@ -37,7 +35,7 @@ func (r *LastIdle) isUnchanged(body event.ClusterSnapshot) bool {
 	return (r.until.IsZero() || body.Taken.Before(r.until)) && r.ref == body.Snapshot && age >= 0 && age < maxIdleTime
 }
 
-// recordIdle remembers a snapshot if it is at rest.
+// recordIdle stores a snapshot if it needed no action.
 func (r *LastIdle) recordIdle(body event.ClusterSnapshot, found Findings, decisions []decision) {
 	if r == nil || len(found.Commands) > 0 || len(decisions) > 0 || found.HasDeferred || slices.ContainsFunc(found.Kept, mayChangeWithTime) {
 		return
@@ -47,7 +45,7 @@ func (r *LastIdle) recordIdle(body event.ClusterSnapshot, found Findings, decisi
 	r.ref, r.taken, r.until = body.Snapshot, body.Taken, found.NextChange
 }
 
-// mayChangeWithTime reports whether a node might go later though nothing but time changes.
+// mayChangeWithTime reports whether the passing of time alone may allow the node's disruption.
 func mayChangeWithTime(k Kept) bool {
 	switch k.Rule {
 	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt, thresholds.RuleCooldown, thresholds.RuleEvictions, driftwaves.RuleCanary:

@@ -12,30 +12,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because of others. Those of the node itself and of
-// its pods are in the internal packages; all are listed in the README.
+// Rules by which a node stays because of other nodes, budgets or methods. The internal packages
+// have the other rules. The README lists all of them.
 const (
-	// RuleBudget: as many nodes of its NodePool go as its budgets allow.
+	// RuleBudget: the budgets of its NodePool allow no more disruption.
 	RuleBudget = "budget"
-	// RuleBuffer: room is kept on it for a CapacityBuffer.
+	// RuleBuffer: a CapacityBuffer uses its free capacity.
 	RuleBuffer = "capacity-buffer"
-	// RuleReceives: pods of nodes that go are to come to it.
+	// RuleReceives: it will receive pods from nodes being removed.
 	RuleReceives = "receives-pods"
-	// RuleTurn: nodes that save more go first.
+	// RuleTurn: nodes that save more are removed first.
 	RuleTurn = "waits-its-turn"
-	// RuleOverturned: what was proposed for it is not what would be done now, and has
-	// to be taken off it first.
+	// RuleOverturned: its earlier proposal is not what would be done now, and has to be removed
+	// first.
 	RuleOverturned = "proposal-overturned"
 	// RuleInUse: it has pods.
 	RuleInUse = "in-use"
-	// RuleNotDrifted: it is what its NodePool and class ask for.
+	// RuleNotDrifted: it has not drifted.
 	RuleNotDrifted = "not-drifted"
-	// RuleNoReplacement: a pool with a fixed number of nodes has nothing to put in its
-	// place now.
+	// RuleNoReplacement: its static NodePool has no instance type that can replace it now.
 	RuleNoReplacement = "no-replacement"
 )
 
-// budgetReason is what budgets know the method by.
+// budgetReason returns the reason that budgets use for the method.
 func (m Method) budgetReason() karpenter.DisruptionReason {
 	switch m {
 	case Emptiness:
@@ -47,7 +46,7 @@ func (m Method) budgetReason() karpenter.DisruptionReason {
 	}
 }
 
-// checkNode is what keeps a node from a method before anything is simulated.
+// checkNode returns what keeps a node from a method before anything is simulated.
 func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objection {
 	switch m {
 	case Emptiness:
@@ -58,8 +57,9 @@ func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objec
 		return p.checkExpiry(c)
 	default:
 		if c.IsEmpty() {
-			// Emptiness comes first, and what it leaves stays: else a budget for empty nodes
-			// would not keep them. Karpenter: pkg/controllers/disruption/consolidation.go, ShouldDisrupt.
+			// Emptiness was tried before, and a node that it left must stay. Otherwise a budget for
+			// empty nodes would not protect it. Karpenter:
+			// pkg/controllers/disruption/consolidation.go, ShouldDisrupt.
 			return cmp.Or(p.checkEmpty(c), p.thresholds.CheckEmpty(c), candidate.Objection{
 				Rule: RuleBudget, Subject: string(karpenter.DisruptionReasonEmpty),
 				Detail: p.explainBudgets([]*candidate.Candidate{c}, karpenter.DisruptionReasonEmpty),
@@ -69,7 +69,7 @@ func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objec
 	}
 }
 
-// checkEmpty is what keeps a node from going as an empty one.
+// checkEmpty returns what keeps a node from being removed as empty.
 func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
 	if no := c.CheckConsolidatable(p.snapshot.Taken); !no.IsNone() {
 		return no
@@ -78,33 +78,34 @@ func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
 	case !c.IsEmpty():
 		return candidate.Objection{Rule: RuleInUse, Detail: fmt.Sprintf("it has %d pods", c.Pods)}
 	case p.buffers[c.Node.Name]:
-		return candidate.Objection{Rule: RuleBuffer, Detail: "room is kept on it for a CapacityBuffer"}
+		return candidate.Objection{Rule: RuleBuffer, Detail: "a CapacityBuffer uses its free capacity"}
 	}
 	return candidate.Objection{}
 }
 
+// checkDrifted returns what keeps a node from being replaced for drift.
 func checkDrifted(c *candidate.Candidate, static bool) candidate.Objection {
 	if no := c.CheckDrifted(); !no.IsNone() {
 		return no
 	}
 	if c.Node.Drift == nil || c.Pool.Static() != static {
-		return candidate.Objection{Rule: RuleNotDrifted, Detail: "it is what its NodePool asks for"}
+		return candidate.Objection{Rule: RuleNotDrifted, Detail: "it has not drifted"}
 	}
 	return candidate.Objection{}
 }
 
-// attempt is one command that was simulated, and what stands against it.
+// attempt is a simulated command, and the objection to it if there is one.
 type attempt struct {
 	Command
 	nodes     []*candidate.Candidate
 	objection candidate.Objection
-	// retryWithout are the nodes without which it might be good.
+	// retryWithout are the nodes without which the command might be allowed.
 	retryWithout []*candidate.Candidate
 }
 
 func (a *attempt) isGood() bool { return a.objection.IsNone() }
 
-// tryCommand simulates a command, and what Kubernetes' scheduler would make of it.
+// tryCommand simulates a command, for consolidation also how kube-scheduler would place its pods.
 func (p *evaluation) tryCommand(m Method, nodes []*candidate.Candidate) attempt {
 	a := p.simulateCommand(m, nodes)
 	if a.isGood() && (m == MultiNode || m == SingleNode) {
@@ -113,16 +114,16 @@ func (p *evaluation) tryCommand(m Method, nodes []*candidate.Candidate) attempt 
 	return a
 }
 
-// simulateCommand simulates a command, with all pods where the plan puts them.
+// simulateCommand simulates a command with each pod where the plan puts it.
 func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) attempt {
 	out := attempt{Command: Command{Method: m, Reason: m.budgetReason(), PodsMoved: countPods(nodes)}, nodes: nodes}
 	for _, c := range nodes {
 		out.SavedPerHour += c.Price
 	}
-	waits := p.driftWaves.checkWave(m, nodes[0])
+	wave := p.driftWaves.checkWave(m, nodes[0])
 	switch {
-	case !waits.IsNone():
-		out.objection = waits
+	case !wave.IsNone():
+		out.objection = wave
 	case !p.fitsBudgets(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
@@ -139,7 +140,7 @@ func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) att
 	return out
 }
 
-// checkCheaper asks whether nodes with pods can go for less.
+// checkCheaper checks whether nodes with pods can be removed or replaced for less.
 func (p *evaluation) checkCheaper(a *attempt) {
 	if a.objection, a.retryWithout = p.thresholds.CheckSet(a.nodes); !a.isGood() {
 		p.findings.HasDeferred = true
@@ -158,28 +159,28 @@ func (p *evaluation) checkCheaper(a *attempt) {
 	}
 }
 
-// planStaticReplacement is one more node of a static pool, as it would be launched now. Its
-// pods are not planned for: they find the new node when they have to.
+// planStaticReplacement returns one more node of a static NodePool, as it would be launched now.
+// Pods are not planned for it: they are scheduled to the new node when the old one is drained.
 func (p *evaluation) planStaticReplacement(c *candidate.Candidate) (planning.Result, candidate.Objection) {
 	for _, n := range p.simulateWithout(c).Nodes {
 		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
 			return planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}, candidate.Objection{}
 		}
 	}
-	return planning.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool can have no other node in its place now"}
+	return planning.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool cannot launch another node in its place now"}
 }
 
-// findEmpty finds nodes whose pods cost nothing to move, each a command of its own:
-// one that turns out to be used again does not hold up the others.
+// findEmpty finds nodes whose pods cost nothing to move. Each is a command of its own, so that a
+// node that is used again does not delay the others.
 func (p *evaluation) findEmpty() { p.tryEach(Emptiness, sortBySaving) }
 
-// findStaticDrift and drift replace nodes that are not what is asked for, one by one:
-// those without pods first, then those that have drifted longest.
+// findStaticDrift and findDrifted replace drifted nodes one by one: first those without pods, then
+// those that drifted first.
 func (p *evaluation) findStaticDrift() { p.tryEach(StaticDrift, sortByDrift) }
 func (p *evaluation) findDrifted()     { p.tryEach(Drift, sortByDrift) }
 
-// findSingleNodes looks at each node alone, once sets of nodes have nothing to give: what
-// one node saves is little beside what it would take from a set.
+// findSingleNodes tries each node alone, after no set was found: a single node saves less than a
+// set that includes it.
 func (p *evaluation) findSingleNodes() {
 	if p.hasFound(MultiNode) || p.hasDeferred {
 		return
@@ -196,11 +197,11 @@ func (p *evaluation) findSingleNodes() {
 	})
 }
 
-// tryEach tries all nodes that a method may take, one by one.
+// tryEach tries all nodes that are available for a method, one by one.
 func (p *evaluation) tryEach(m Method, sort func([]*candidate.Candidate) []*candidate.Candidate) {
 	for _, c := range sort(p.availableCandidates(m)) {
 		if !p.excluded[c.Index].IsNone() {
-			continue // A command before this one puts pods there.
+			continue // An earlier command moves pods to this node.
 		}
 		if a := p.tryCommand(m, []*candidate.Candidate{c}); a.isGood() {
 			p.addCommand(&a)
@@ -211,8 +212,8 @@ func (p *evaluation) tryEach(m Method, sort func([]*candidate.Candidate) []*cand
 	}
 }
 
-// sortBySaving sorts by what is saved for what is disturbed. Of equals, the one
-// goes first whose end is nearer.
+// sortBySaving sorts by price for each unit of disruption cost; among equals, nodes that expire
+// sooner come first.
 func sortBySaving(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
 		return cmp.Or(cmp.Compare(b.SavingRatio(), a.SavingRatio()), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
@@ -220,6 +221,7 @@ func sortBySaving(list []*candidate.Candidate) []*candidate.Candidate {
 	return list
 }
 
+// sortByDrift sorts nodes without pods first, then by when they drifted.
 func sortByDrift(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
 		return cmp.Or(cmp.Compare(min(a.Pods, 1), min(b.Pods, 1)), a.Node.Drift.Since.Compare(b.Node.Drift.Since), cmp.Compare(a.Node.Claim, b.Node.Claim))
@@ -227,6 +229,7 @@ func sortByDrift(list []*candidate.Candidate) []*candidate.Candidate {
 	return list
 }
 
+// countPods returns how many pods move.
 func countPods(nodes []*candidate.Candidate) int {
 	pods := 0
 	for _, c := range nodes {
@@ -235,6 +238,7 @@ func countPods(nodes []*candidate.Candidate) int {
 	return pods
 }
 
+// indexesOf returns the sorted indexes of the nodes in the snapshot.
 func indexesOf(nodes []*candidate.Candidate) []int {
 	out := make([]int, len(nodes))
 	for i, c := range nodes {
@@ -244,12 +248,12 @@ func indexesOf(nodes []*candidate.Candidate) []int {
 	return out
 }
 
-// plannedMove is what an attempt would do, as thresholds ask about it.
+// plannedMove returns the attempt as the thresholds check it.
 func (a *attempt) plannedMove() thresholds.PlannedMove {
 	return thresholds.PlannedMove{Nodes: a.nodes, SavedPerHour: a.SavedPerHour, NewPerHour: a.Result.PricePerHour, PodsMoved: a.PodsMoved}
 }
 
-// describeCommand says in words what a command is for.
+// describeCommand describes a command for people.
 func describeCommand(a *attempt) string {
-	return fmt.Sprintf("%s: %d nodes go, %d come, %d pods move, $%.4f an hour is saved", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
+	return fmt.Sprintf("%s: removes %d nodes, launches %d, moves %d pods, saves $%.4f an hour", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
 }

@@ -10,54 +10,50 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// Counted is a figure of a look at a snapshot that somebody may watch.
+// Counted names a metric of an evaluation.
 type Counted string
 
-// What is counted, with its labels in brackets.
+// The metrics, with their labels in brackets.
 const (
-	// EligibleNodes is how many nodes may go as far as they are concerned themselves
-	// [the reason].
+	// EligibleNodes is how many nodes may be disrupted, regardless of budgets and pods' placement
+	// [reason].
 	EligibleNodes Counted = "eligible-nodes"
-	// Timeouts is a look in which the work that a simulation may take did not suffice
-	// for all pods [the consolidation type]. Nought is counted as well, so that the series
-	// is there before it happens.
+	// Timeouts counts evaluations in which a simulation reached its limit of work [consolidation
+	// type]. Zero is recorded too, so that the series exists before it happens.
 	Timeouts Counted = "timeouts"
-	// Evaluations is how long a method had its turn, in seconds [the reason, the
-	// consolidation type]. What all methods share, such as reading the snapshot, is in none
-	// of them.
+	// Evaluations is how long a method took, in seconds [reason, consolidation type]. Work that all
+	// methods share, such as reading the snapshot, is not included.
 	Evaluations Counted = "evaluations"
-	// Moves are the moves of consolidation that were weighed [approved or rejected, the
-	// NodePool, its policy], and Scores what they were worth to Balanced pools.
+	// Moves counts consolidation moves [approved or rejected, NodePool, policy]. Scores are their
+	// scores for Balanced NodePools.
 	Moves  Counted = "moves"
 	Scores Counted = "scores"
 )
 
-// EvaluationMetrics is what a look counts beside its findings.
+// EvaluationMetrics are the metrics of one evaluation.
 type EvaluationMetrics struct {
-	// Eligible are nodes by the reason for which they may go.
+	// Eligible counts nodes by the reason for which they may be disrupted.
 	Eligible map[karpenter.DisruptionReason]int
-	// Exhausted are the methods of which some simulation ended before its work was
-	// done.
+	// Exhausted are the methods of which a simulation reached its limit of work.
 	Exhausted map[Method]bool
-	// Moves are what consolidation weighed of which nothing was proposed before.
+	// Moves are the consolidation moves that were not proposed before.
 	Moves []Move
 }
 
-// countEligible counts the nodes that may go as far as they are concerned themselves. It is
-// asked before any is taken.
+// countEligible counts the nodes that may be disrupted, before commands take any.
 func (p *evaluation) countEligible() {
 	eligible := map[karpenter.DisruptionReason]int{}
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		may := map[karpenter.DisruptionReason]bool{}
+		isEligible := map[karpenter.DisruptionReason]bool{}
 		for _, m := range []Method{Emptiness, Drift, StaticDrift, Expiration, SingleNode} {
 			if m == Emptiness && !c.IsEmpty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
 				continue
 			}
-			may[m.budgetReason()] = may[m.budgetReason()] || p.checkNode(m, c).IsNone()
+			isEligible[m.budgetReason()] = isEligible[m.budgetReason()] || p.checkNode(m, c).IsNone()
 		}
-		for reason, free := range may {
-			if free {
+		for reason, ok := range isEligible {
+			if ok {
 				eligible[reason]++
 			}
 		}
@@ -65,7 +61,7 @@ func (p *evaluation) countEligible() {
 	p.findings.Metrics.Eligible = eligible
 }
 
-// countAttempt counts an attempt.
+// countAttempt records the metrics of an attempt.
 func (p *evaluation) countAttempt(a *attempt) {
 	if a.objection.Rule == consolidation.RuleBalanced {
 		p.countRejected(a)
@@ -79,7 +75,7 @@ func (p *evaluation) countAttempt(a *attempt) {
 	p.findings.Metrics.Exhausted[a.Method] = true
 }
 
-// evaluateTimed is evaluate with the time that each method takes told.
+// evaluateTimed evaluates the snapshot and records the duration of each method.
 func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.Stock) Findings {
 	return evaluateWith(snapshot, stock, s.Options, func(m Method, find func()) {
 		began := s.Now()
@@ -90,7 +86,7 @@ func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.S
 	})
 }
 
-// countFindings tells what was tallied, to whoever listens.
+// countFindings records the metrics of an evaluation.
 func (s Service) countFindings(t EvaluationMetrics) {
 	if s.Count == nil {
 		return

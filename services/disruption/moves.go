@@ -6,12 +6,13 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 )
 
-// Move is a move of consolidation as far as one NodePool goes.
+// Move is a consolidation of nodes, counted for one NodePool.
 type Move struct {
 	Pool, Policy string
-	// Approved says that it is proposed: else some Balanced pool refused it.
+	// Approved reports that the move is proposed; otherwise a Balanced NodePool rejected it.
 	Approved bool
-	// Score is what it is worth to a Balanced pool, where Scored says that it is one.
+	// Score is the score of the move for a Balanced NodePool. Scored reports that the NodePool is
+	// Balanced.
 	Score  float64
 	Scored bool
 }
@@ -23,8 +24,8 @@ func (p *evaluation) countApproved(a *attempt) {
 	}
 }
 
-// countRejected counts a move that Balanced pools refuse. Of sets only the last counts, and
-// only where none is found: many are tried on the way to one, as upstream does.
+// countRejected counts a move that Balanced NodePools reject. Of sets it counts only the last, and
+// only if none is found, because many are tried on the way to one, as in Karpenter.
 func (p *evaluation) countRejected(a *attempt) {
 	switch {
 	case !p.isNew:
@@ -35,24 +36,24 @@ func (p *evaluation) countRejected(a *attempt) {
 	}
 }
 
-// countRejectedSet counts the set that was refused, once all sets have been tried.
+// countRejectedSet counts the rejected set after all sets have been tried.
 func (p *evaluation) countRejectedSet() {
 	if p.rejectedSet != nil && !slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
 		p.addMove(p.rejectedSet, false)
 	}
 }
 
-// addMove counts a move for each of its pools. Where a set is refused each pool has
-// what it is worth to itself.
+// addMove counts a move for each of its NodePools. If a set is rejected, each NodePool has its own
+// score.
 func (p *evaluation) addMove(a *attempt, approved bool) {
 	scores := map[string]float64{}
 	for _, of := range p.scores.ScoreMove(a.nodes, a.SavedPerHour) {
 		scores[of.Pool] = of.Score
 	}
-	told := map[string]bool{}
+	counted := map[string]bool{}
 	for _, c := range a.nodes {
-		if pool := c.Node.NodePool; !told[pool] {
-			told[pool] = true
+		if pool := c.Node.NodePool; !counted[pool] {
+			counted[pool] = true
 			score, scored := scores[pool]
 			p.findings.Metrics.Moves = append(p.findings.Metrics.Moves, Move{
 				Pool: pool, Policy: string(c.Pool.Spec.Disruption.ConsolidationPolicy), Approved: approved, Score: score, Scored: scored,
@@ -61,8 +62,8 @@ func (p *evaluation) addMove(a *attempt, approved bool) {
 	}
 }
 
-// countMoves tells what was weighed, to whoever listens. A pool to which a move is worth
-// enough has approved it, though another refuses.
+// countMoves records the metrics of moves. A NodePool approves a move if its own score is high
+// enough, even if another NodePool rejects it.
 func (s Service) countMoves(moves []Move) {
 	decision := func(approved bool) string {
 		if approved {

@@ -9,53 +9,52 @@ import (
 )
 
 const (
-	// maxSetSize is how many nodes go by one command. Upstream looks at 100, takes
-	// as many as it can, and has one command at a time. Here a pass finds many: smaller
-	// ones spend pods where they save most, and lose less if they are rolled back.
+	// maxSetSize is how many nodes one command removes. Karpenter considers 100, takes as many as
+	// it can, and runs one command at a time. Here an evaluation finds many commands: smaller ones
+	// move pods where that saves most, and lose less when they are rolled back.
 	maxSetSize = 20
-	// maxSets is how many sets one pass looks for: it bounds the time that a pass takes,
-	// and a later one goes on.
+	// maxSets is how many sets one evaluation looks for, which bounds its duration. Later
+	// evaluations continue.
 	maxSets = 12
-	// maxRepairs is how often a set is tried again without the nodes that spoil it.
+	// maxRepairs is how often a set is tried again without the nodes that prevent it.
 	maxRepairs = 4
-	// minPodSaving is what a further pod must save at least to be moved in the same command,
-	// in what a pod of the largest set saves on average.
+	// minPodSaving is what a further pod must save to be moved by the same command, relative to the
+	// average saving for each pod of the largest set.
 	minPodSaving = 1.0
-	// minSavedPart is the part of what its nodes cost that a set must save where several
-	// nodes replace it, which upstream never does, and that a set of three or more must
-	// waste to be tried at all. Where one node replaces it, or none, any saving counts.
+	// minSavedPart is the part of its price that a set must save if several nodes replace it, which
+	// Karpenter never does, and that a set of three or more nodes must waste to be tried at all. If
+	// at most one node replaces it, any saving counts.
 	minSavedPart = 0.1
 )
 
-// findSets looks for sets of nodes that can go together, the most wasteful first,
-// until no set is found any more, and then one of other nodes. Each counts on those
-// before it.
+// findSets looks for sets of nodes to remove together, beginning with the most wasteful nodes,
+// until it finds no more. Then it tries random sets once.
 func (p *evaluation) findSets() {
 	p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
-	fair := p.shadowPrices.WastePerPod(p.availableCandidates(MultiNode))
+	fairSaving := p.shadowPrices.WastePerPod(p.availableCandidates(MultiNode))
 	for range maxSets {
 		best := bestSet(p.firstWithinBudgets(p.wastefulNodes()), p.tryRepaired)
 		if best == nil {
-			// One alone: with its nodes gone, the most wasteful of a later pass save more for
-			// each pod than what else could be drawn now.
-			if best = p.drawSets(p.tryRepaired); best != nil && !p.shouldDefer(best, fair) {
+			// Take only one random set: once its nodes are gone, the most wasteful nodes save more
+			// for each pod than further random sets.
+			if best = p.drawSets(p.tryRepaired); best != nil && !p.shouldDefer(best, fairSaving) {
 				p.addCommand(best)
 			}
 			break
 		}
-		if p.shouldDefer(best, fair) {
+		if p.shouldDefer(best, fairSaving) {
 			break
 		}
 		p.addCommand(best)
 	}
 	for _, c := range p.availableCandidates(MultiNode) {
-		p.objections[c.Index] = candidate.Objection{Rule: RuleTurn, Detail: "nodes that save more go first"}
+		p.objections[c.Index] = candidate.Objection{Rule: RuleTurn, Detail: "nodes that save more are removed first"}
 	}
 }
 
-// wastefulNodes are the nodes that cost more than their pods are worth. Those come first
-// that waste most for what it costs to disturb them; in upstream's order a node
-// that is dear and full comes before one that is cheaper and nearly empty.
+// wastefulNodes returns the nodes that cost more than their pods are worth at the market's prices,
+// sorted by waste for each unit of disruption cost. In Karpenter's order an expensive full node
+// would come before a cheaper, nearly empty one.
 func (p *evaluation) wastefulNodes() []*candidate.Candidate {
 	waste := map[*candidate.Candidate]float64{}
 	list := p.availableCandidates(MultiNode)
@@ -68,7 +67,8 @@ func (p *evaluation) wastefulNodes() []*candidate.Candidate {
 	return slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return waste[c] <= 0 })
 }
 
-// firstWithinBudgets are the first of a list, as many as the budgets have room for in one command.
+// firstWithinBudgets returns the first nodes of a list, as many as the budgets allow for one
+// command.
 func (p *evaluation) firstWithinBudgets(list []*candidate.Candidate) []*candidate.Candidate {
 	wanted := map[string]int{}
 	list = slices.DeleteFunc(slices.Clone(list), func(c *candidate.Candidate) bool {
@@ -82,42 +82,43 @@ func (p *evaluation) firstWithinBudgets(list []*candidate.Candidate) []*candidat
 	return list[:min(len(list), maxSetSize)]
 }
 
-// trySet tries a set, and returns what comes of it if that is better; nil otherwise.
-type trySet func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt
+// trySet tries a set, and returns the attempt if it is better than the best so far, otherwise nil.
+type trySet func(nodes []*candidate.Candidate, isBetter func(*attempt) bool) *attempt
 
-// bestSet tries the first nodes of a list, so many and a fifth fewer, and so on, until
-// that makes it worse. More nodes save more, and move more pods for each dollar: the set is
-// taken beyond which a further pod saves less than one of the largest set does on average.
-// The rest has its turn after it.
+// bestSet tries the first nodes of a list, then a fifth fewer, and so on, until the result is
+// worse. More nodes save more, but move more pods for each dollar. It returns the set beyond which
+// a further pod saves less than a pod of the largest set does on average. The rest of the nodes are
+// tried afterwards.
 func bestSet(list []*candidate.Candidate, try trySet) *attempt {
 	var best *attempt
-	each := 0.0
-	better := func(a *attempt) bool { return best == nil || a.netSaving(each) > best.netSaving(each) }
+	podCost := 0.0
+	isBetter := func(a *attempt) bool { return best == nil || a.netSaving(podCost) > best.netSaving(podCost) }
 	for n := len(list); n > 1; n = n * 4 / 5 {
-		a := try(list[:n], better)
+		a := try(list[:n], isBetter)
 		if a == nil && best != nil {
 			break
 		}
 		if a != nil && best == nil {
-			each = minPodSaving * a.SavedPerHour / float64(a.PodsMoved)
+			podCost = minPodSaving * a.SavedPerHour / float64(a.PodsMoved)
 		}
 		best = cmp.Or(a, best)
 	}
 	return best
 }
 
-// netSaving is what an attempt saves, if moving a pod costs so much.
-func (a *attempt) netSaving(each float64) float64 { return a.SavedPerHour - each*float64(a.PodsMoved) }
+// netSaving returns what the attempt saves if moving a pod costs podCost.
+func (a *attempt) netSaving(podCost float64) float64 {
+	return a.SavedPerHour - podCost*float64(a.PodsMoved)
+}
 
-// isWorthwhile reports whether what is saved is worth so many nodes' coming up.
+// isWorthwhile reports whether the saving justifies the number of replacements.
 func (a *attempt) isWorthwhile() bool {
 	return len(a.Result.Nodes) <= 1 || a.SavedPerHour >= minSavedPart*(a.SavedPerHour+a.Result.PricePerHour)
 }
 
-// isHopeless reports whether three nodes or more waste too little to be worth several
-// others, so that they are not tried, which takes time. That one node, or room on those
-// that stay, would have saved something is given up: two nodes, and each alone, are tried
-// whatever they waste.
+// isHopeless reports whether three nodes or more waste too little to be worth several replacements.
+// They are not tried, to save time. A single replacement, or none, might have saved something; sets
+// of two and single nodes are tried whatever they waste.
 func (p *evaluation) isHopeless(nodes []*candidate.Candidate) bool {
 	price, worth := 0.0, 0.0
 	for _, c := range nodes {
@@ -126,15 +127,15 @@ func (p *evaluation) isHopeless(nodes []*candidate.Candidate) bool {
 	return len(nodes) > 2 && price-worth < minSavedPart*price
 }
 
-// tryRepaired tries a set, and again without the nodes that spoil it; nil if nothing better
-// comes of it.
-func (p *evaluation) tryRepaired(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
+// tryRepaired tries a set, and again without the nodes that prevent it; it returns nil if the
+// result is not better.
+func (p *evaluation) tryRepaired(nodes []*candidate.Candidate, isBetter func(*attempt) bool) *attempt {
 	for range 1 + maxRepairs {
 		if len(nodes) < 2 || p.isHopeless(nodes) {
 			return nil
 		}
 		a := p.simulateCommand(MultiNode, nodes)
-		if a.isGood() && a.isWorthwhile() && better(&a) {
+		if a.isGood() && a.isWorthwhile() && isBetter(&a) {
 			p.checkPlacement(&a)
 			if a.isGood() {
 				return &a

@@ -7,36 +7,35 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// shouldDefer reports whether a set is for a later pass, and remembers it: it saves less for
-// each pod than what is fair, which is what moving one saves on average if everything
-// that is wasted goes, and other sets are on their way. What comes up for those has
-// room that nobody may count on yet, so that a later pass often saves more with the
-// same pods. Where nothing is on its way nothing gets better by waiting: such a set has
-// its turn then.
-func (p *evaluation) shouldDefer(a *attempt, fair float64) bool {
-	if a.SavedPerHour >= fair*float64(a.PodsMoved) || !p.hasFound(MultiNode) && !p.areReplacementsComing() {
+// shouldDefer reports whether a set has to wait for a later evaluation, and records it. A set waits
+// if it saves less for each pod than fairSaving and other sets are in progress. fairSaving is the
+// average saving for each moved pod if all waste were removed. The other sets' new nodes will have
+// free capacity that cannot be used yet, so a later evaluation often saves more with the same pods.
+// If no set is in progress, waiting has no benefit.
+func (p *evaluation) shouldDefer(a *attempt, fairSaving float64) bool {
+	if a.SavedPerHour >= fairSaving*float64(a.PodsMoved) || !p.hasFound(MultiNode) && !p.areReplacementsComing() {
 		return false
 	}
 	p.hasDeferred = true
 	return true
 }
 
-// hasFound reports whether a method has found anything in this pass, or has its word kept.
+// hasFound reports whether this evaluation has a command of the method, new or retried.
 func (p *evaluation) hasFound(m Method) bool {
 	return slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == m })
 }
 
-// areReplacementsComing reports whether a node is launched for others that consolidation replaces, and
-// is not initialized. That ends by itself: lifecycle gives up on what does not come.
+// areReplacementsComing reports whether a replacement that consolidation launched is not
+// initialized yet. Lifecycle ends such a wait by its own timeout.
 func (p *evaluation) areReplacementsComing() bool {
-	up := map[string]bool{}
+	initialized := map[string]bool{}
 	for i := range p.snapshot.Nodes {
 		if n := &p.snapshot.Nodes[i]; n.Initialized {
-			up[n.Claim] = true
+			initialized[n.Claim] = true
 		}
 	}
 	return slices.ContainsFunc(p.snapshot.Nodes, func(n planning.Node) bool {
 		return n.Proposal != nil && n.Proposal.Reason == string(karpenter.DisruptionReasonUnderutilized) &&
-			slices.ContainsFunc(n.Proposal.Replacements, func(claim string) bool { return !up[claim] })
+			slices.ContainsFunc(n.Proposal.Replacements, func(claim string) bool { return !initialized[claim] })
 	})
 }

@@ -49,7 +49,7 @@ func TestWhatWouldNotLandStays(t *testing.T) {
 			for _, k := range found.Kept {
 				if k.Node == "full" {
 					kept = k.Node + " " + k.Rule
-					if k.Detail != "of 3 pods, 1 would find no room where Kubernetes' scheduler puts the others" {
+					if k.Detail != "1 of 3 pods would not fit where kube-scheduler places the others" {
 						t.Errorf("it is told %q", k.Detail)
 					}
 				}

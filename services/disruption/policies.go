@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// poolPolicies are what the NodePools of a snapshot ask of Joist beyond their spec.
+// poolPolicies are the policies that the NodePools' annotations set.
 type poolPolicies struct {
 	parsed map[string]policy.Policy
-	// invalid are the NodePools whose annotations cannot be read. They have no policy, and
-	// what it would have held back is left alone.
+	// invalid has the errors of NodePools whose annotations cannot be read. They have no policy,
+	// and disruption that the policy might have limited does not happen.
 	invalid map[string]error
 }
 
@@ -29,7 +29,7 @@ func newPolicies(s *planning.Snapshot) poolPolicies {
 	return out
 }
 
-// listProblems are for a person to mend, in the order of the snapshot's NodePools.
+// listProblems returns the errors in the order of the snapshot's NodePools.
 func (p poolPolicies) listProblems(s *planning.Snapshot) []error {
 	var out []error
 	for i := range s.NodePools {

@@ -10,16 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// carriedProposal is a proposal as the claims of a snapshot carry it.
+// carriedProposal is a proposal that claims of the snapshot carry, with its nodes.
 type carriedProposal struct {
 	planning.Proposal
 	nodes []*candidate.Candidate
 }
 
-// checkProposals tries what was proposed before, as if for the first time: it has
-// to be allowed, possible and worth it on this snapshot as well, with the same nodes
-// and in the same way. What is not is for its claims to be rid of before something
-// else is proposed for them.
+// checkProposals tries each earlier proposal as if for the first time: it still has to be allowed,
+// possible and worthwhile, with the same nodes and method. If it is not, lifecycle has to remove it
+// from its claims before anything else is proposed for them.
 func (p *evaluation) checkProposals() {
 	for _, g := range p.listProposals() {
 		a := p.retryProposal(g)
@@ -33,7 +32,7 @@ func (p *evaluation) checkProposals() {
 	}
 }
 
-// listProposals are the proposals that have not begun to act, the oldest first.
+// listProposals returns the proposals that are not confirmed, the oldest first.
 func (p *evaluation) listProposals() []carriedProposal {
 	var out []carriedProposal
 	at := map[string]int{}
@@ -49,7 +48,7 @@ func (p *evaluation) listProposals() []carriedProposal {
 			at[carried.ID] = k
 			out = append(out, carriedProposal{Proposal: *carried})
 		}
-		// It is as old as the claim that has carried it for the shortest time.
+		// The newest claim annotation determines the proposal's age.
 		if out[k].nodes = append(out[k].nodes, c); carried.Proposed.After(out[k].Proposed) {
 			out[k].Proposed = carried.Proposed
 		}
@@ -60,7 +59,7 @@ func (p *evaluation) listProposals() []carriedProposal {
 	return out
 }
 
-// retryProposal attempts a proposal anew.
+// retryProposal tries the proposal's command again.
 func (p *evaluation) retryProposal(g carriedProposal) attempt {
 	m := g.method()
 	for _, c := range g.nodes {
@@ -70,14 +69,14 @@ func (p *evaluation) retryProposal(g carriedProposal) attempt {
 	}
 	a := p.tryCommand(m, g.nodes)
 	if a.isGood() && p.proposalID(&a) != g.ID {
-		a.objection = candidate.Objection{Rule: RuleOverturned, Detail: "what was proposed for it is not what would be done now"}
+		a.objection = candidate.Objection{Rule: RuleOverturned, Detail: "the earlier proposal for it is not what would be done now"}
 	}
 	a.Since = g.Proposed
 	return a
 }
 
-// method is how the proposal was found. Those of before methods were written down
-// are of empty nodes.
+// method returns the method that found the proposal. Proposals without one are from versions that
+// recorded none, and concern empty nodes.
 func (g carriedProposal) method() Method {
 	if g.Method == "" {
 		return Emptiness
@@ -85,9 +84,9 @@ func (g carriedProposal) method() Method {
 	return Method(g.Method)
 }
 
-// proposalID derives the id that proposing the attempt has. It is the same in every snapshot
-// that finds the same nodes by the same method, to be removed or to be replaced; a
-// node that was used and is idle again is another proposal.
+// proposalID derives the ID of the attempt's proposal. Snapshots that find the same nodes by the
+// same method, to be removed or to be replaced, give the same ID. A node that was used and is idle
+// again gets another ID.
 func (p *evaluation) proposalID(a *attempt) string {
 	cluster := event.Cluster{Name: p.snapshot.Cluster, UID: p.snapshot.UID}
 	var key []string
@@ -100,9 +99,9 @@ func (p *evaluation) proposalID(a *attempt) string {
 		since := a.nodes[0].IdleSince().Add(*a.nodes[0].Pool.Spec.Disruption.ConsolidateAfter.Duration)
 		return event.DeriveID("disruption", cluster, append(key, since.UTC().Format(time.RFC3339Nano))...)
 	}
-	way := "remove"
+	action := "remove"
 	if len(a.Result.Nodes) > 0 {
-		way = "replace"
+		action = "replace"
 	}
-	return event.DeriveID("disruption", cluster, append(key, string(a.Method), way)...)
+	return event.DeriveID("disruption", cluster, append(key, string(a.Method), action)...)
 }

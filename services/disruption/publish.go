@@ -12,15 +12,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// decisionInputs is what decisions were made from.
+// decisionInputs are the inputs of the decisions.
 type decisionInputs struct {
 	ref       event.Ref
 	snapshot  planning.Snapshot
 	catalogue catalog.Catalogue
 }
 
-// publishDecisions says the decisions, one fact for each proposal. What a fact refers to is
-// stored before it is said.
+// publishDecisions publishes one event for each proposal. It stores what an event refers to first.
 func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from decisionInputs, decisions []decision) error {
 	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
 	var facts []event.Envelope
@@ -46,8 +45,8 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 	return nil
 }
 
-// reportKept publishes why nodes stay, if that is due. It is a call of its own, so that
-// proposals do not depend on it.
+// reportKept publishes why nodes stay, if that is due. It is separate from the proposals, which do
+// not depend on it.
 func (s Service) reportKept(ctx context.Context, e event.Envelope, from decisionInputs, kept []Kept) error {
 	if !s.ReportSchedule.isDue(from.snapshot.Taken) {
 		return nil
@@ -70,8 +69,8 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 	return nil
 }
 
-// storePlan stores what replaces the nodes and where their pods are expected, and writes
-// it into the confirmation. A request that cannot be written overturns it.
+// storePlan stores the plan of the replacements and their pods, and refers to it in the
+// confirmation. If a launch request cannot be encoded, it drops the proposal.
 func (s Service) storePlan(ctx context.Context, from decisionInputs, d decision, body *event.DisruptionProposed) error {
 	if len(d.Result.Nodes) == 0 && len(d.Result.Nominations) == 0 {
 		return nil

@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	// reportInterval is the time between two reports of the nodes that stay. It is the
-	// shortest after which Karpenter repeats an Event about one of them.
+	// reportInterval is the time between two reports of the nodes that stay. Karpenter repeats an
+	// Event about a node after this time at the earliest.
 	reportInterval = 2 * time.Minute
-	// maxReportSize bounds the claims and the details of a report in bytes of JSON. The rest of
-	// the type's limit is for the rules, each once without a detail, and for what else the
-	// report has.
+	// maxReportSize bounds the claims and details of a report in bytes of JSON. The rest of the
+	// event type's limit is for the rules, each once without a detail, and for the other fields.
 	maxReportSize = 184 << 10
-	// maxDetailSize bounds the words of one reason.
+	// maxDetailSize bounds the detail of one reason in bytes.
 	maxDetailSize = 256
-	// reasonSize is more than the JSON of a reason without its texts and claims.
+	// reasonSize is more than the size of a reason's JSON without its texts and claims.
 	reasonSize = 64
 )
 
-// ReportSchedule remembers when nodes that stay were last reported. A process that forgets it
-// reports them again, and lifecycle publishes no Event sooner for it.
+// ReportSchedule records when the nodes that stay were last reported. A restarted process reports
+// them again, which does not make lifecycle publish Events sooner.
 type ReportSchedule struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-// isDue reports whether a report is due in a snapshot of that time.
+// isDue reports whether a report is due for a snapshot taken at that time.
 func (r *ReportSchedule) isDue(taken time.Time) bool {
 	if r == nil {
 		return false
@@ -43,8 +42,8 @@ func (r *ReportSchedule) isDue(taken time.Time) bool {
 	return age >= reportInterval || age < 0
 }
 
-// nextReport gives when a snapshot of that time may be reported that was too early for a
-// report; zero where it was reported.
+// nextReport returns when the next report is due if the snapshot taken at that time was not
+// reported; otherwise zero.
 func (r *ReportSchedule) nextReport(taken time.Time) time.Time {
 	if r == nil {
 		return time.Time{}
@@ -57,15 +56,15 @@ func (r *ReportSchedule) nextReport(taken time.Time) time.Time {
 	return r.last.Add(reportInterval)
 }
 
-// recordReport remembers that nodes were reported as of that time.
+// recordReport records a report of a snapshot taken at that time.
 func (r *ReportSchedule) recordReport(taken time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = taken
 }
 
-// groupKept groups the nodes that stay by their reasons, in at most reportMax bytes. Details
-// that do not fit are left out, and then nodes, of which it gives the number.
+// groupKept groups the nodes that stay by their reasons, in at most maxReportSize bytes. It leaves
+// out details that do not fit, and then nodes, whose number it returns.
 func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
 	left := maxReportSize
 	var reported []Kept
@@ -100,8 +99,8 @@ func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreport
 	return report, unreported
 }
 
-// hasEvent reports whether a rule leads to an Event. Karpenter has none about nodes on
-// which consolidation has not begun to work, nor about those that go.
+// hasEvent reports whether lifecycle publishes an Event for the rule. As in Karpenter, there is
+// none for nodes that consolidation does not consider yet, or that are being removed.
 func hasEvent(rule string) bool {
 	switch rule {
 	case candidate.RuleConfirmed, candidate.RuleStatic, candidate.RuleNotQuiet,
@@ -111,8 +110,8 @@ func hasEvent(rule string) bool {
 	return true
 }
 
-// quoteJSON is the text as JSON has it.
+// quoteJSON returns the text as JSON.
 func quoteJSON(text string) []byte {
-	out, _ := json.Marshal(text) // A string always has a form in JSON.
+	out, _ := json.Marshal(text) // A string can always be encoded.
 	return out
 }

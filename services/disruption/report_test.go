@@ -50,13 +50,13 @@ func TestNodesThatStayAreReported(t *testing.T) {
 		want   []event.Kept
 	}{
 		{"annotation", func(n *planning.Node, _ *karpenter.NodePool) { n.DoNotDisrupt = true }, []event.Kept{
-			{Rule: candidate.RuleDoNotDisrupt, Detail: "it carries karpenter.sh/do-not-disrupt", Claims: []string{"default-a"}},
+			{Rule: candidate.RuleDoNotDisrupt, Detail: "it has the annotation karpenter.sh/do-not-disrupt", Claims: []string{"default-a"}},
 		}},
 		{"budget of zero", func(_ *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0"}}
 		}, []event.Kept{{
 			Rule: RuleBudget, Subject: "Empty", Claims: []string{"default-a"},
-			Detail: "NodePool default lets no more nodes go at once for the reason Empty, by spec.disruption.budgets[0] (0): 0 of 1, and 0 are going or not ready",
+			Detail: "the budgets of NodePool default allow no more disruption for the reason Empty: spec.disruption.budgets[0] (0): 0 of 1 nodes allowed, and 0 are being disrupted or not ready",
 		}}},
 		{"consolidateAfter has not passed", func(_ *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
@@ -68,7 +68,7 @@ func TestNodesThatStayAreReported(t *testing.T) {
 			n.Pods[0].Spec.DoNotDisrupt = "true"
 		}, []event.Kept{{
 			Rule: candidate.RulePodDoNotDisrupt, Subject: "default/web-0", Claims: []string{"default-a"},
-			Detail: `pod default/web-0 carries karpenter.sh/do-not-disrupt: "true"`,
+			Detail: `pod default/web-0 has the annotation karpenter.sh/do-not-disrupt: "true"`,
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

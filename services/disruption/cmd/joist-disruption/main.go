@@ -24,7 +24,7 @@ func main() {
 	}, wire, lambda.Serve)
 }
 
-// metrics are what the service's counts are called.
+// metrics maps the service's metrics to their names in telemetry.
 var metrics = map[disruption.Counted]telemetry.Metric{
 	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts, disruption.Evaluations: telemetry.Evaluation,
 	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,

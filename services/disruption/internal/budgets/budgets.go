@@ -1,4 +1,4 @@
-// Package room counts how many nodes of each pool may begin to go.
+// Package budgets counts how many nodes of each NodePool may still be disrupted.
 package budgets
 
 import (
@@ -13,15 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Remaining is how many more nodes of each pool may begin to go.
+// Remaining has how many more nodes of each NodePool may be disrupted.
 type Remaining struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
-	// disrupting counts the nodes that go or are not ready, for whatever reason.
+	// disrupting counts the nodes that are being disrupted or are not ready, for whatever reason.
 	disrupting map[string]int
-	// rates are how many may begin to go within an hour.
+	// rates limit how many disruptions begin within an hour; started counts those of this
+	// evaluation.
 	rates   map[string]budget.Rate
 	started map[string]int
-	// explanations says which budgets bind, by pool and reason; it is asked for seldom.
+	// explanations caches which budgets apply, by NodePool and reason.
 	explanations map[poolReason]string
 	pools        map[string]*karpenter.NodePool
 	total        map[string]int
@@ -33,12 +34,12 @@ type poolReason struct {
 	reason karpenter.DisruptionReason
 }
 
-// New counts the nodes of a snapshot: of all that are initialized and whose instance
-// is not terminating, those that are going, that are not ready, or whose removal has
-// begun are busy (Karpenter: pkg/controllers/disruption/helpers.go,
-// BuildDisruptionBudgetMapping). Problems names
-// the budgets that cannot be read; their pools have no room. What is
-// wrong with its annotations takes the room as well, and is told of with the others.
+// New counts the nodes of a snapshot. Of all that are initialized and whose instance is not
+// terminating, those that are being removed, that are not ready, or whose proposal is confirmed
+// count as disrupted (Karpenter: pkg/controllers/disruption/helpers.go,
+// BuildDisruptionBudgetMapping). It returns an error for each NodePool whose budgets cannot be
+// read; no node of those may be disrupted. A NodePool whose budget annotations cannot be read
+// allows no disruption either, but is not among these errors.
 func New(s *planning.Snapshot) (Remaining, []error) {
 	out := Remaining{
 		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
@@ -65,8 +66,8 @@ func New(s *planning.Snapshot) (Remaining, []error) {
 	return out, problems
 }
 
-// loadPool reads what a pool allows. On error it has no room; what is wrong with its policy
-// is no error here.
+// loadPool reads what a NodePool allows. After an error, it allows nothing. Invalid annotations are
+// no error here.
 func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	if !hasReadableBudgets(pool) {
 		return nil
@@ -75,7 +76,7 @@ func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	for _, reason := range budget.Reasons {
 		n, err := budget.Allowed(pool, r.total[pool.Name], reason, r.now)
 		if err != nil {
-			return err // It is the same for each reason: what cannot be read forbids everything.
+			return err // A budget that cannot be read forbids disruption for every reason.
 		}
 		allowed[reason] = n
 	}
@@ -90,28 +91,28 @@ func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	return nil
 }
 
-// hasReadableBudgets reports whether what the pool's annotations ask of budgets can be read.
+// hasReadableBudgets reports whether the NodePool's annotations for budgets can be read.
 func hasReadableBudgets(pool *karpenter.NodePool) bool {
 	_, err := policy.ReadBudgets(pool.Annotations)
 	return err == nil
 }
 
-// Left is how many more nodes of the pool may begin to go for the reason.
+// Left returns how many more nodes of the NodePool may be disrupted for the reason.
 func (r Remaining) Left(pool string, reason karpenter.DisruptionReason) int {
 	return max(0, min(r.allowed[pool][reason]-r.disrupting[pool], r.leftOfRate(pool)))
 }
 
-// AddDisrupted counts a node that begins to go.
+// AddDisrupted counts a node whose disruption begins.
 func (r Remaining) AddDisrupted(pool string) {
 	r.disrupting[pool]++
 	r.started[pool]++
 }
 
-// leftOfRate is how many more nodes of the pool may begin to go in this hour.
+// leftOfRate returns how many more disruptions of the NodePool may begin in this hour.
 func (r Remaining) leftOfRate(pool string) int { return r.rates[pool].Left(r.now) - r.started[pool] }
 
-// Explain says in words what bounds the pool for the reason: which budgets, to what, and
-// how many nodes take of it.
+// Explain describes what limits the NodePool for the reason: the budgets, what they allow, and how
+// many nodes are disrupted.
 func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) string {
 	if r.leftOfRate(pool) < r.allowed[pool][reason]-r.disrupting[pool] {
 		return r.rates[pool].Why(r.now)
@@ -120,24 +121,24 @@ func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) strin
 	if _, known := r.explanations[key]; !known {
 		r.explanations[key] = r.explainBudgets(pool, reason)
 	}
-	return fmt.Sprintf("%s, and %d are going or not ready", r.explanations[key], r.disrupting[pool])
+	return fmt.Sprintf("%s, and %d are being disrupted or not ready", r.explanations[key], r.disrupting[pool])
 }
 
-// explainBudgets says which budgets bind, and to what.
+// explainBudgets describes the budgets that apply, and what they allow.
 func (r Remaining) explainBudgets(name string, reason karpenter.DisruptionReason) string {
 	pool := r.pools[name]
 	if pool == nil {
-		return "there is no such NodePool"
+		return "the NodePool does not exist"
 	}
-	look, err := budget.Look(pool, r.total[name], r.now, r.now.Add(1))
+	schedule, err := budget.Look(pool, r.total[name], r.now, r.now.Add(1))
 	if err != nil {
 		return err.Error()
 	}
-	i := slices.IndexFunc(look.Windows[0].Allowed, func(a budget.Allowance) bool { return a.Reason == reason })
-	allowed := look.Windows[0].Allowed[i]
+	i := slices.IndexFunc(schedule.Windows[0].Allowed, func(a budget.Allowance) bool { return a.Reason == reason })
+	allowed := schedule.Windows[0].Allowed[i]
 	var by []string
 	for _, k := range allowed.By {
-		by = append(by, fmt.Sprintf("spec.disruption.budgets[%d] (%s)", k, look.Budgets[k].Nodes))
+		by = append(by, fmt.Sprintf("spec.disruption.budgets[%d] (%s)", k, schedule.Budgets[k].Nodes))
 	}
-	return fmt.Sprintf("%s: %s of %d", strings.Join(by, " and "), allowed.Text, r.total[name])
+	return fmt.Sprintf("%s: %s of %d nodes allowed", strings.Join(by, " and "), allowed.Text, r.total[name])
 }

@@ -88,12 +88,12 @@ func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
 	s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large", going), fixture.Node("b", "t4g.large"))
 	r, _ := budgets.New(&s)
 	for range 2 {
-		if got, want := r.Explain("default", empty), "spec.disruption.budgets[0] (100%) and spec.disruption.budgets[1] (2): 2 of 2, and 1 are going or not ready"; got != want {
+		if got, want := r.Explain("default", empty), "spec.disruption.budgets[0] (100%) and spec.disruption.budgets[1] (2): 2 of 2 nodes allowed, and 1 are being disrupted or not ready"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	r.AddDisrupted("default")
-	if got, want := r.Explain("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2, and 2 are going or not ready"; got != want {
+	if got, want := r.Explain("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2 nodes allowed, and 2 are being disrupted or not ready"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	fixture.Budgets("some")(&pool)

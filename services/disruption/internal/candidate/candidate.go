@@ -1,8 +1,8 @@
-// Package candidate says which nodes may go as far as they are concerned
-// themselves, what they cost, and what it costs to disturb them.
+// Package candidate determines which nodes may be disrupted, what they cost, and what their
+// disruption costs.
 //
-// Whether their pods find another place, and whether a budget allows it, is not
-// asked here. What keeps a node is told by a rule that is stable, and in words.
+// It does not check whether their pods can be scheduled elsewhere, or whether a budget allows the
+// disruption. The reason why a node stays is a stable rule and a description.
 package candidate
 
 import (
@@ -15,49 +15,49 @@ import (
 
 // Candidate is a managed node.
 type Candidate struct {
-	// Index is its place in the snapshot's list.
+	// Index is the node's index in the snapshot.
 	Index int
 	Node  *planning.Node
-	// Pool is nil when there is none of the name.
+	// Pool is nil if the NodePool does not exist.
 	Pool *karpenter.NodePool
-	// Price is in US dollars an hour; 0 when it is not known.
+	// Price is in US dollars an hour; 0 if unknown.
 	Price float64
-	// Cost is what disturbing it costs, in ordinary pods.
+	// Cost is the node's disruption cost, where moving an ordinary pod costs 1.
 	Cost float64
-	// Pods is how many pods have to move.
+	// Pods is how many pods would have to move.
 	Pods int
-	// Objection keeps the node whatever the method; PodObjection is what only drift may
-	// pass over, of nodes whose end is bounded.
+	// Objection keeps the node from every method. PodObjection is a protected pod, which drift
+	// ignores if terminationGracePeriod bounds the drain.
 	Objection, PodObjection Objection
-	// lifetime is the part of its life that is left.
+	// lifetime is the remaining part of the node's life.
 	lifetime float64
 }
 
-// Objection is why a node stays. The zero value is none.
+// Objection is the reason why a node stays. The zero value is none.
 type Objection struct {
 	// Rule is a stable name that tools match.
 	Rule string
-	// Subject is the one thing that the rule names, for an Event: a pod or a
-	// PodDisruptionBudget as "namespace/name", a number, or a reason of budgets.
+	// Subject is the object of the rule, for an Event: a pod or a PodDisruptionBudget as
+	// "namespace/name", a number, or a budget's reason.
 	Subject string
 	Detail  string
 }
 
-// IsNone reports that nothing stands against it.
+// IsNone reports that there is no objection.
 func (o Objection) IsNone() bool { return o.Rule == "" }
 
 // IsEmpty reports that no pod costs anything to move.
 func (c *Candidate) IsEmpty() bool { return c.Cost <= NodeCost }
 
-// SavingRatio is what the node costs for what it costs to disturb it: those that save
-// most for least come first.
+// SavingRatio is the node's price for each unit of disruption cost. Nodes with a high ratio are
+// tried first.
 func (c *Candidate) SavingRatio() float64 { return c.Price / c.Cost }
 
-// Lifetime is the part of the node's life that is left, from 0 to 1: one that ends
-// soon anyway is the cheaper to disturb.
+// Lifetime is the remaining part of the node's life, from 0 to 1. A node that expires soon costs
+// less to disrupt.
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
-// FindAll looks at all managed nodes of a snapshot, in its order.
+// FindAll returns all managed nodes of a snapshot, in its order.
 func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 	pools := map[string]*karpenter.NodePool{}
 	for i := range s.NodePools {
@@ -83,6 +83,5 @@ func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 	return out
 }
 
-// IdleSince is since when no pod came or went: since the node was initialized, if none
-// ever did.
+// IdleSince returns when a pod last came or went, or when the node was initialized if none did.
 func (c *Candidate) IdleSince() time.Time { return c.Node.Idle() }

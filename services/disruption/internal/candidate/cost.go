@@ -6,16 +6,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// NodeCost is what disturbing a node costs beside its pods.
+// NodeCost is what disrupting a node costs without its pods.
 const NodeCost = 1.0
 
-// EvictionCost is what moving one pod of the class costs, in ordinary pods.
+// EvictionCost is what moving one pod of the class costs, where an ordinary pod costs 1.
 func EvictionCost(spec *planning.PodSpec) float64 {
 	return planning.EvictionCost(spec.DeletionCost, spec.Priority)
 }
 
-// DisruptionCost is what disturbing the node costs: itself, and each pod that costs anything
-// to move. A node that costs no more than itself counts as empty.
+// DisruptionCost is what disrupting the node costs: NodeCost, and the cost of each pod that costs
+// anything to move. A node that costs no more than NodeCost counts as empty.
 func DisruptionCost(n *planning.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
@@ -26,7 +26,7 @@ func DisruptionCost(n *planning.Node) float64 {
 	return cost
 }
 
-// countPods is how many pods would have to move.
+// countPods returns how many pods would have to move.
 func countPods(n *planning.Node) int {
 	count := 0
 	for i := range n.Pods {
@@ -35,7 +35,7 @@ func countPods(n *planning.Node) int {
 	return count
 }
 
-// remainingLifetime is the part of the node's life that is left, from 0 to 1.
+// remainingLifetime returns the remaining part of the node's life, from 0 to 1.
 func remainingLifetime(n *planning.Node, now time.Time) float64 {
 	return planning.LifeLeft(n.Created, n.Expires, now)
 }

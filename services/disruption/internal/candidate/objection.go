@@ -9,59 +9,58 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays, whatever its pods would do. Tools match them: the
-// names are stable.
+// Rules by which a node stays, wherever its pods could go. Tools match them: the names are stable.
 const (
 	// RuleNoPool: its NodePool does not exist.
 	RuleNoPool = "no-pool"
-	// RuleNotInitialized: it has not joined for good yet.
+	// RuleNotInitialized: it is not initialized.
 	RuleNotInitialized = "not-initialized"
-	// RuleGoing: it is going already.
+	// RuleGoing: it is being removed.
 	RuleGoing = "going"
-	// RuleConfirmed: a proposal that it carries acts already.
+	// RuleConfirmed: its proposal is confirmed.
 	RuleConfirmed = "confirmed"
 	// RuleNominated: pods are expected on it.
 	RuleNominated = "nominated"
-	// RuleDoNotDisrupt: the node carries the annotation.
+	// RuleDoNotDisrupt: the node has the annotation karpenter.sh/do-not-disrupt.
 	RuleDoNotDisrupt = "do-not-disrupt"
-	// RulePodDoNotDisrupt: a pod carries the annotation.
+	// RulePodDoNotDisrupt: a pod has the annotation karpenter.sh/do-not-disrupt.
 	RulePodDoNotDisrupt = "pod-do-not-disrupt"
-	// RulePodBudget: a PodDisruptionBudget refuses the eviction of a pod.
+	// RulePodBudget: a PodDisruptionBudget does not allow the eviction of a pod.
 	RulePodBudget = "pod-disruption-budget"
-	// RuleStatic: its NodePool has a fixed number of nodes.
+	// RuleStatic: its NodePool is static.
 	RuleStatic = "static"
-	// RuleNever: its NodePool never consolidates.
+	// RuleNever: its NodePool has consolidateAfter Never.
 	RuleNever = "never"
-	// RuleNotQuiet: a pod came or went too lately.
+	// RuleNotQuiet: a pod came or went within consolidateAfter.
 	RuleNotQuiet = "not-quiet"
-	// RulePolicy: its NodePool consolidates empty nodes alone.
+	// RulePolicy: its NodePool consolidates only empty nodes.
 	RulePolicy = "policy"
-	// RulePrice: what it costs is not known.
+	// RulePrice: its price is not known.
 	RulePrice = "price-unknown"
 )
 
-// nodeObjection is what keeps the node from every method.
+// nodeObjection returns what keeps the node from every method.
 func (c *Candidate) nodeObjection(now time.Time) Objection {
 	n := c.Node
 	switch {
 	case c.Pool == nil:
 		return Objection{Rule: RuleNoPool, Detail: fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
 	case n.Proposal != nil && !n.Proposal.Confirmed.IsZero():
-		return Objection{Rule: RuleConfirmed, Detail: "its removal has begun"}
+		return Objection{Rule: RuleConfirmed, Detail: "its removal is confirmed"}
 	case n.Going:
-		return Objection{Rule: RuleGoing, Detail: "it is going already"}
+		return Objection{Rule: RuleGoing, Detail: "it is being removed"}
 	case !n.Initialized:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not initialized"}
 	case n.DoNotDisrupt:
-		return Objection{Rule: RuleDoNotDisrupt, Detail: "it carries " + karpenter.DoNotDisruptAnnotationKey}
+		return Objection{Rule: RuleDoNotDisrupt, Detail: "it has the annotation " + karpenter.DoNotDisruptAnnotationKey}
 	case n.Nominated.After(now):
 		return Objection{Rule: RuleNominated, Detail: "pods are expected on it"}
 	}
 	return Objection{}
 }
 
-// podObjection is the first pod that must not be moved now. Daemons and mirrors
-// keep their node as others do, though nobody moves them.
+// podObjection returns the first pod that must not be moved now. DaemonSet and mirror pods block
+// their node too, although they do not move.
 func podObjection(n *planning.Node, now time.Time) Objection {
 	return cmp.Or(firstProtected(n.Pods, now), firstProtected(n.DaemonPods, now))
 }
@@ -76,7 +75,7 @@ func firstProtected(classes []planning.PodClass, now time.Time) Objection {
 			}
 			name := class.Spec.Namespace + "/" + pod.Name
 			if isProtected(class.Spec.DoNotDisrupt, pod.Started, now) {
-				return Objection{Rule: RulePodDoNotDisrupt, Subject: name, Detail: fmt.Sprintf("pod %s carries %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
+				return Objection{Rule: RulePodDoNotDisrupt, Subject: name, Detail: fmt.Sprintf("pod %s has the annotation %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
 			}
 			if pod.Blocked != "" {
 				return Objection{Rule: RulePodBudget, Subject: pod.Blocked, Detail: fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.Blocked, name)}
@@ -86,8 +85,8 @@ func firstProtected(classes []planning.PodClass, now time.Time) Objection {
 	return Objection{}
 }
 
-// isProtected reads a pod's do-not-disrupt: true for ever, or a duration since it
-// began to run. Anything else protects nothing.
+// isProtected reports whether a pod's do-not-disrupt protects it: "true" always does, and a
+// duration does for that time after the pod started. Other values do not.
 func isProtected(value string, started, now time.Time) bool {
 	if value == "" {
 		return false
@@ -102,9 +101,9 @@ func isProtected(value string, started, now time.Time) bool {
 	return started.IsZero() || now.Before(started.Add(length))
 }
 
-// CheckConsolidatable is what keeps the node from consolidation and emptiness before anything
-// is simulated: what keeps it from everything, its pods, and that its pool does
-// not consolidate it now.
+// CheckConsolidatable returns what keeps the node from consolidation and emptiness before anything
+// is simulated: the objections to every method, protected pods, and its NodePool's consolidation
+// settings.
 func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	if !c.Objection.IsNone() {
 		return c.Objection
@@ -112,33 +111,33 @@ func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	after := c.Pool.Spec.Disruption.ConsolidateAfter
 	switch {
 	case c.Pool.Static():
-		return Objection{Rule: RuleStatic, Detail: "its NodePool has a fixed number of nodes"}
+		return Objection{Rule: RuleStatic, Detail: "its NodePool is static"}
 	case after.IsNever():
 		return Objection{Rule: RuleNever, Detail: "its NodePool never consolidates"}
 	case c.IdleSince().IsZero():
-		return Objection{Rule: RuleNotQuiet, Detail: "it is not known since when it is idle"}
+		return Objection{Rule: RuleNotQuiet, Detail: "the time of its last pod event is not known"}
 	case !after.Elapsed(c.IdleSince(), now):
 		return Objection{Rule: RuleNotQuiet, Detail: "a pod came or went less than " + after.String() + " ago"}
 	}
 	return c.PodObjection
 }
 
-// CheckUnderutilized is what keeps the node from being consolidated with its pods.
+// CheckUnderutilized returns what keeps the node from being consolidated with its pods.
 func (c *Candidate) CheckUnderutilized(now time.Time) Objection {
 	if o := c.CheckConsolidatable(now); !o.IsNone() {
 		return o
 	}
 	switch {
 	case c.Pool.Spec.Disruption.ConsolidationPolicy == karpenter.ConsolidationPolicyWhenEmpty:
-		return Objection{Rule: RulePolicy, Detail: "its NodePool consolidates empty nodes alone, and it has pods"}
+		return Objection{Rule: RulePolicy, Detail: "its NodePool consolidates only empty nodes, and it has pods"}
 	case c.Price <= 0:
-		return Objection{Rule: RulePrice, Detail: "what it costs is not known, so nothing is known to be saved"}
+		return Objection{Rule: RulePrice, Detail: "its price is not known, so no saving is known"}
 	}
 	return Objection{}
 }
 
-// CheckDrifted is what keeps a drifted node from being replaced: of pods only those of
-// nodes that may wait for them for ever.
+// CheckDrifted returns what keeps a drifted node from being replaced. Protected pods count only if
+// no terminationGracePeriod bounds the drain.
 func (c *Candidate) CheckDrifted() Objection {
 	if !c.Objection.IsNone() || c.Node.Bounded {
 		return c.Objection

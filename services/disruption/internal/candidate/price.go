@@ -10,15 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// priceList finds what nodes cost, by what the stock sells.
+// priceList finds the prices of nodes.
 type priceList struct {
 	stock instancetypes.Stock
-	// types are those of a pool, by name.
+	// types caches the instance types of each NodePool by name.
 	types map[string]map[string]*instancetypes.Type
 }
 
-// nodePrice is the price of a node of the pool in US dollars an hour, or 0 where none is
-// known: a price that is missing, negative or no number must never make a saving.
+// nodePrice returns the price of a node of the NodePool in US dollars an hour, or 0 if it is
+// unknown: a missing, negative or invalid price must never count as a saving.
 func (p *priceList) nodePrice(n *planning.Node, pool *karpenter.NodePool) float64 {
 	t := p.typesOf(pool)[n.Labels[corev1.LabelInstanceTypeStable]]
 	if t == nil {

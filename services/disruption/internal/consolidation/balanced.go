@@ -6,14 +6,14 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 )
 
-// Scores weigh moves in pools with the Balanced policy: the part of the pool's cost
-// that a move saves against the part of all disturbance that it causes.
+// Scores has the totals that moves of Balanced NodePools are compared with: the score is the move's
+// share of the NodePool's price divided by its share of the disruption cost.
 type Scores struct {
 	price, cost map[string]float64
 }
 
-// NewScores adds up what the nodes of each pool cost, and cost to disturb. Nodes
-// that must stay count as well.
+// NewScores sums the prices and disruption costs of each NodePool's nodes, including nodes that
+// must stay.
 func NewScores(all []candidate.Candidate) Scores {
 	out := Scores{price: map[string]float64{}, cost: map[string]float64{}}
 	for i := range all {
@@ -23,12 +23,12 @@ func NewScores(all []candidate.Candidate) Scores {
 	return out
 }
 
-// CheckScores is why a move is not worth it to some Balanced pool.
+// CheckScores objects to a move whose score is too low for a Balanced NodePool.
 func (s Scores) CheckScores(nodes []*candidate.Candidate, saved float64) candidate.Objection {
-	for _, of := range s.ScoreMove(nodes, saved) {
-		if !of.IsEnough() {
+	for _, score := range s.ScoreMove(nodes, saved) {
+		if !score.IsEnough() {
 			return candidate.Objection{Rule: RuleBalanced, Detail: fmt.Sprintf(
-				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", of.Score, of.Pool, minScore)}
+				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s requires %.2f", score.Score, score.Pool, minScore)}
 		}
 	}
 	return candidate.Objection{}

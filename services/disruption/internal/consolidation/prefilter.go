@@ -12,30 +12,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// Prefilter tells without a simulation that a node will not be replaced for less. Of all
-// rules it looks at cores and memory alone, and so it is too hopeful rather than too
-// little: what it gives up is not worth trying. A better way to fill rooms than by
-// size might exist; a node that only this could remove stays.
+// Prefilter finds nodes that cannot be replaced for less without a simulation. It considers only
+// CPU and memory and ignores all other rules, so it rarely rejects a node that could be
+// consolidated: only one whose pods fit elsewhere in another order than by size.
 type Prefilter struct {
-	// types are the types that any pool may buy, the cheapest first.
+	// types are the instance types that any NodePool may launch, the cheapest first.
 	types []pricedType
-	// free are what the nodes that stay have left, by their places in the snapshot;
-	// left is for one question.
+	// free is the free capacity of the nodes that stay, by their indexes in the snapshot; scratch
+	// is a copy for one call.
 	free, scratch []resources
 }
 
-// resources is cores and bytes.
+// resources are cores and bytes of memory.
 type resources struct{ cores, bytes float64 }
 
 func (s resources) contains(t resources) bool { return s.cores >= t.cores && s.bytes >= t.bytes }
 
-// sizedPods are so many pods of one size.
+// sizedPods are pods with equal requests.
 type sizedPods struct {
 	resources
 	count int
 }
 
-// NewPrefilter looks at a snapshot and at what EC2 sells.
+// NewPrefilter reads the free capacity of a snapshot's nodes and the instance types.
 func NewPrefilter(s *planning.Snapshot, stock instancetypes.Stock) *Prefilter {
 	out := &Prefilter{free: make([]resources, len(s.Nodes)), scratch: make([]resources, len(s.Nodes))}
 	for i := range s.NodePools {
@@ -57,47 +56,47 @@ func resourcesOf(list corev1.ResourceList) resources {
 	return resources{amountOf(list, corev1.ResourceCPU), amountOf(list, corev1.ResourceMemory)}
 }
 
-// CheckNode is that what finds no room elsewhere, when the pods of a node are put
-// where there is any, the largest first, needs a node that costs no less.
+// CheckNode places the pods of a node into the free capacity of others, the largest first. It
+// objects if no cheaper instance type holds the rest.
 func (f *Prefilter) CheckNode(c *candidate.Candidate) candidate.Objection {
-	lost := f.unplacedRequests(c)
-	if lost == (resources{}) {
+	unplaced := f.unplacedRequests(c)
+	if unplaced == (resources{}) {
 		return candidate.Objection{}
 	}
 	for _, g := range f.types {
 		if g.price >= c.Price {
 			break
 		}
-		if (resources{g.cores, g.bytes}).contains(lost) {
+		if (resources{g.cores, g.bytes}).contains(unplaced) {
 			return candidate.Objection{}
 		}
 	}
 	return candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf(
-		"there is no room elsewhere for %.2f cores and %.1f GiB of its pods, and no node that holds these is cheaper", lost.cores, lost.bytes/(1<<30))}
+		"%.2f cores and %.1f GiB of its pods do not fit on other nodes, and no cheaper node holds them", unplaced.cores, unplaced.bytes/(1<<30))}
 }
 
-// unplacedRequests is what the pods of a node take that find no room on others.
-func (f *Prefilter) unplacedRequests(c *candidate.Candidate) (lost resources) {
-	var crowds []sizedPods
+// unplacedRequests returns the requests of the node's pods that do not fit on other nodes.
+func (f *Prefilter) unplacedRequests(c *candidate.Candidate) (unplaced resources) {
+	var groups []sizedPods
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		if count := len(class.Rescheduled()); count > 0 {
-			crowds = append(crowds, sizedPods{resourcesOf(class.Spec.Requests), count})
+			groups = append(groups, sizedPods{resourcesOf(class.Spec.Requests), count})
 		}
 	}
-	slices.SortStableFunc(crowds, func(a, b sizedPods) int {
+	slices.SortStableFunc(groups, func(a, b sizedPods) int {
 		return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(b.bytes, a.bytes))
 	})
 	copy(f.scratch, f.free)
 	f.scratch[c.Index] = resources{}
-	for _, w := range crowds {
+	for _, w := range groups {
 		for i := range f.scratch {
-			room := &f.scratch[i]
-			for w.count > 0 && *room != (resources{}) && room.contains(w.resources) {
-				room.cores, room.bytes, w.count = room.cores-w.cores, room.bytes-w.bytes, w.count-1
+			free := &f.scratch[i]
+			for w.count > 0 && *free != (resources{}) && free.contains(w.resources) {
+				free.cores, free.bytes, w.count = free.cores-w.cores, free.bytes-w.bytes, w.count-1
 			}
 		}
-		lost.cores, lost.bytes = lost.cores+float64(w.count)*w.cores, lost.bytes+float64(w.count)*w.bytes
+		unplaced.cores, unplaced.bytes = unplaced.cores+float64(w.count)*w.cores, unplaced.bytes+float64(w.count)*w.bytes
 	}
-	return lost
+	return unplaced
 }

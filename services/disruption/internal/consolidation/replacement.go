@@ -1,9 +1,9 @@
-// Package consolidation says whether what a simulation found is worth doing, and in
-// which order nodes are tried.
+// Package consolidation decides whether a simulated result is worth carrying out, and by what nodes
+// are sorted.
 //
-// A replacement must be strictly cheaper however its launch falls out: offers that
-// would make it dearer are taken off the list, and a launch that finds none of the
-// others is rolled back instead. Never do more nodes come than go.
+// A replacement must be strictly cheaper whichever of its options EC2 launches: options that would
+// make it more expensive are removed, and a launch that finds none of the others is rolled back.
+// There are never more replacements than nodes removed.
 package consolidation
 
 import (
@@ -20,70 +20,69 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because of what its removal would lead to.
+// Rules by which a node stays because of the result of its removal.
 const (
-	// RuleUnplaceable: not all of its pods have another place.
+	// RuleUnplaceable: not all of its pods can be scheduled elsewhere.
 	RuleUnplaceable = "pods-unplaceable"
-	// RuleNoSaving: what would replace it is not cheaper.
+	// RuleNoSaving: its replacement is not cheaper.
 	RuleNoSaving = "no-saving"
-	// RuleManyNodes: more nodes would have to come than go.
+	// RuleManyNodes: more nodes would be launched than removed.
 	RuleManyNodes = "more-nodes"
-	// RuleSpotToSpot: spot is replaced with spot only where that is allowed, and where
-	// the choice is wide enough.
+	// RuleSpotToSpot: spot replaces spot only if that is enabled and enough instance types are
+	// cheaper.
 	RuleSpotToSpot = "spot-to-spot"
-	// RuleSameType: the replacement would be one of the nodes that go.
+	// RuleSameType: the replacement would have the instance type of a removed node.
 	RuleSameType = "same-type"
-	// RuleMinValues: what is cheaper has too few values of a label that the NodePool
-	// asks for.
+	// RuleMinValues: the cheaper options have too few values of a label with minValues.
 	RuleMinValues = "min-values"
 	// RuleBalanced: it saves too little for the pods that it moves.
 	RuleBalanced = "balanced"
 )
 
-// spotTypes is how many cheaper types a spot node must have to be replaced with
-// spot, and how many the launch then chooses from: its result is always among
-// those, so it is not replaced again.
+// spotTypes is how many cheaper instance types a spot replacement of a single spot node needs, and
+// how many its launch chooses from. The launched type is always among those, so it is not replaced
+// again.
 const spotTypes = 15
 
-// ReplacementRules applies the rules of replacement.
+// ReplacementRules checks simulated results.
 type ReplacementRules struct {
-	// SpotToSpot lets spot replace spot.
+	// SpotToSpot allows spot nodes to replace spot nodes.
 	SpotToSpot bool
-	// Labels are those of an instance type of a NodePool.
+	// Labels returns the labels of an instance type of a NodePool.
 	Labels func(nodePool, class, instanceType string) map[string]string
 }
 
-// CheckAllPlaced reports whether all pods found a place.
+// CheckAllPlaced objects to a result in which not all pods are placed.
 func CheckAllPlaced(r planning.Result) candidate.Objection {
 	if len(r.Unplaced) > 0 {
 		u := r.Unplaced[0]
-		detail := fmt.Sprintf("pod %s/%s has no other place", u.Namespace, u.Pods[0].Name)
+		detail := fmt.Sprintf("pod %s/%s cannot be scheduled elsewhere", u.Namespace, u.Pods[0].Name)
 		if len(u.Rejections) > 0 {
 			detail += ": " + u.Rejections[0].Detail
 		}
 		return candidate.Objection{Rule: RuleUnplaceable, Detail: detail}
 	}
 	if r.Partial {
-		return candidate.Objection{Rule: RuleUnplaceable, Detail: "there was no time to find a place for all of its pods"}
+		return candidate.Objection{Rule: RuleUnplaceable, Detail: "the simulation reached its limit before all of its pods were placed"}
 	}
 	return candidate.Objection{}
 }
 
-// CheckedResult is what is left of a simulation's result once the rules are applied.
+// CheckedResult is a simulated result after the rules were applied.
 type CheckedResult struct {
 	// Result has only the options that may be launched.
 	Result planning.Result
-	// Saved is what the nodes cost less what replaces them is expected to cost, in US
-	// dollars an hour. It is above zero where there is no objection, and told as well
-	// where only spoilers stand against it.
+	// Saved is the price of the nodes minus the expected price of their replacements, in US dollars
+	// an hour. It is positive if there is no objection, and also set if the only objection concerns
+	// the nodes in RetryWithout.
 	Saved     float64
 	Objection candidate.Objection
-	// RetryWithout are the nodes without which the objection might not stand, if it is
-	// about some of them.
+	// RetryWithout are the nodes without which the objection might not apply.
 	RetryWithout []*candidate.Candidate
 }
 
-// CheckReplacement judges what would become of nodes. It changes nothing that others share.
+// CheckReplacement applies the rules to the result of removing the nodes. It does not change shared
+// data.
 func (j ReplacementRules) CheckReplacement(nodes []*candidate.Candidate, r planning.Result) CheckedResult {
 	out := CheckedResult{Result: r, Objection: CheckAllPlaced(r)}
 	if !out.Objection.IsNone() {
@@ -91,7 +90,7 @@ func (j ReplacementRules) CheckReplacement(nodes []*candidate.Candidate, r plann
 		return out
 	}
 	if len(r.Nodes) > len(nodes) {
-		out.Objection = candidate.Objection{Rule: RuleManyNodes, Subject: strconv.Itoa(len(r.Nodes)), Detail: fmt.Sprintf("%d nodes would have to come for %d", len(r.Nodes), len(nodes))}
+		out.Objection = candidate.Objection{Rule: RuleManyNodes, Subject: strconv.Itoa(len(r.Nodes)), Detail: fmt.Sprintf("%d nodes would have to be launched for %d removed", len(r.Nodes), len(nodes))}
 		return out
 	}
 	price := 0.0
@@ -105,32 +104,32 @@ func (j ReplacementRules) CheckReplacement(nodes []*candidate.Candidate, r plann
 	}
 	out.Result.PricePerHour = totalPrice(out.Result.Nodes)
 	if out.Saved = price - out.Result.PricePerHour; out.Saved <= 0 {
-		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper"}
+		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: "no cheaper node can hold its pods"}
 	}
 	return out
 }
 
-// narrowNodes narrows each new node to what may be launched.
+// narrowNodes narrows each new node to the options that may be launched.
 func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float64, out *CheckedResult) {
 	planned := out.Result.Nodes
 	spot := areAllSpot(nodes)
 	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return hasCapacityType(&n, karpenter.CapacityTypeSpot) }) {
-		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, which the feature gate SpotToSpotConsolidation allows, and it is off"}
+		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, and the feature gate SpotToSpotConsolidation is off"}
 		return
 	}
 	sum := totalPrice(planned)
 	if len(planned) > 0 && sum >= price {
-		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf("what replaces it costs $%.4f an hour, and it costs $%.4f", sum, price)}
+		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf("its replacement costs $%.4f an hour, and it costs $%.4f", sum, price)}
 		return
 	}
 	for i := range planned {
 		n := &planned[i]
-		// What is saved may be spent where it was saved: the caps add up to the price.
-		below := price
+		// Distribute the price over the new nodes, so that their caps add up to it.
+		maxPrice := price
 		if sum > 0 {
-			below = price * n.PricePerHour / sum
+			maxPrice = price * n.PricePerHour / sum
 		}
-		no := j.narrowOptions(nodes, n, below, spot)
+		no := j.narrowOptions(nodes, n, maxPrice, spot)
 		if no.Rule == RuleSameType {
 			out.Saved = price - sum
 			out.RetryWithout = append(out.RetryWithout, sameTypeNode(nodes, n, out.RetryWithout)...)
@@ -153,41 +152,41 @@ func totalPrice(planned []planning.PlannedNode) float64 {
 	return sum
 }
 
-// nodesOfUnplaced are the nodes whose pods found no place.
+// nodesOfUnplaced returns the nodes whose pods are not placed.
 func nodesOfUnplaced(nodes []*candidate.Candidate, r planning.Result) []*candidate.Candidate {
-	lost := map[string]bool{}
+	unplaced := map[string]bool{}
 	for _, u := range r.Unplaced {
 		for _, pod := range u.Pods {
-			lost[pod.Node] = true
+			unplaced[pod.Node] = true
 		}
 	}
 	var out []*candidate.Candidate
 	for _, c := range nodes {
-		if lost[c.Node.Name] {
+		if unplaced[c.Node.Name] {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// narrowOptions leaves the options of one new node that cost less than a cap.
-func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, below float64, spot bool) candidate.Objection {
+// narrowOptions keeps the options of a new node that cost less than maxPrice.
+func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, maxPrice float64, spot bool) candidate.Objection {
 	spotOnly := spot && hasCapacityType(n, karpenter.CapacityTypeSpot)
 	keepOptions(n, func(o planning.Option) bool {
-		return o.PricePerHour > 0 && o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
+		return o.PricePerHour > 0 && o.PricePerHour < maxPrice && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
-	// Spot is tried first; if there is none, on-demand might be dearer than what goes.
+	// EC2 tries spot first. If it has none, on-demand might cost more than the removed nodes.
 	if hasCapacityType(n, karpenter.CapacityTypeSpot) && hasCapacityType(n, karpenter.CapacityTypeOnDemand) {
 		keepOptions(n, func(o planning.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
 	}
 	if len(n.Options) == 0 {
-		return candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper, however the launch falls out"}
+		return candidate.Objection{Rule: RuleNoSaving, Detail: "no node that can hold its pods is certain to be cheaper"}
 	}
 	if len(nodes) > 1 {
 		least := cheapestSameType(nodes, n)
 		cheaper := func(o planning.Option) bool { return least == 0 || o.PricePerHour < least }
 		if !slices.ContainsFunc(n.Options, cheaper) {
-			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would be of a type that goes: one of those nodes stays instead"}
+			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would have the instance type of a removed node, which can stay instead"}
 		}
 		keepOptions(n, cheaper)
 	}
@@ -197,11 +196,11 @@ func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *plannin
 	return candidate.Objection{}
 }
 
-// limitSpotTypes cuts the list of a spot node that replaces a spot node.
+// limitSpotTypes limits the instance types of a spot node that replaces a spot node.
 func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Objection {
 	names := typeNames(n)
 	if len(names) < spotTypes {
-		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
+		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot instance types are cheaper; %d are required", len(names), spotTypes)}
 	}
 	most := spotTypes
 	for most < len(names) && j.missingMinValue(n, names[:most]) != "" {
@@ -211,12 +210,11 @@ func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Obje
 	return candidate.Objection{}
 }
 
-// pinRequirements writes down in the requirements what the options are, and asks whether enough
-// of them are left for the pool.
+// pinRequirements sets the requirements to what the options offer, and checks minValues.
 func (j ReplacementRules) pinRequirements(n *planning.PlannedNode) candidate.Objection {
 	names := typeNames(n)
 	if key := j.missingMinValue(n, names); key != "" && !n.MinValuesRelaxed {
-		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
+		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("the cheaper options have too few values of %s for NodePool %s", key, n.NodePool)}
 	}
 	var kinds []string
 	for _, o := range n.Options {
@@ -233,8 +231,8 @@ func (j ReplacementRules) pinRequirements(n *planning.PlannedNode) candidate.Obj
 	return candidate.Objection{}
 }
 
-// missingMinValue is a label of which the options of these types have fewer values than the
-// pool asks for, or "".
+// missingMinValue returns a label of which the options of these instance types have fewer values
+// than minValues, or "".
 func (j ReplacementRules) missingMinValue(n *planning.PlannedNode, names []string) string {
 	for _, key := range slices.Sorted(maps.Keys(n.Requirements)) {
 		least := n.Requirements[key].MinValues()
@@ -254,7 +252,7 @@ func (j ReplacementRules) missingMinValue(n *planning.PlannedNode, names []strin
 	return ""
 }
 
-// labelValue is the label of a node that is bought so.
+// labelValue returns the value of the label on a node launched from the option.
 func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.Option, key string) (string, bool) {
 	switch key {
 	case corev1.LabelInstanceTypeStable:
@@ -270,8 +268,8 @@ func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.Option,
 	return value, ok
 }
 
-// cheapestSameType is the lowest price of a node that goes whose type the replacement
-// might be; 0 if there is none.
+// cheapestSameType returns the lowest price of a removed node whose instance type the replacement
+// might have; 0 if there is none.
 func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) float64 {
 	least := 0.0
 	for _, c := range nodes {
@@ -286,9 +284,8 @@ func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) flo
 	return least
 }
 
-// sameTypeNode is the node that might stay as the replacement: of those that cost least
-// among the types that it might be, the one that is to go last and stays for no
-// other replacement yet.
+// sameTypeNode returns the node that might stay as the replacement: the last of the cheapest nodes
+// whose instance type the replacement might have, unless it stays for another replacement.
 func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
 	least := cheapestSameType(nodes, n)
 	for _, c := range slices.Backward(nodes) {
@@ -303,21 +300,21 @@ func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others 
 	return nil
 }
 
-// keepOptions narrows the options, which other nodes share.
-func keepOptions(n *planning.PlannedNode, good func(planning.Option) bool) {
-	if !slices.ContainsFunc(n.Options, func(o planning.Option) bool { return !good(o) }) {
+// keepOptions removes options from the node without changing the list, which other nodes share.
+func keepOptions(n *planning.PlannedNode, keep func(planning.Option) bool) {
+	if !slices.ContainsFunc(n.Options, func(o planning.Option) bool { return !keep(o) }) {
 		return
 	}
 	var out []planning.Option
 	for _, o := range n.Options {
-		if good(o) {
+		if keep(o) {
 			out = append(out, o)
 		}
 	}
 	n.Options = out
 }
 
-// typeNames are the names in the options, the cheapest first.
+// typeNames returns the instance types of the options, the cheapest first.
 func typeNames(n *planning.PlannedNode) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -187,7 +187,7 @@ func TestSpoilers(t *testing.T) {
 	lost := planning.Result{Unplaced: []planning.Unplaced{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
 		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
 	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b}, lost)
-	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web has no other place: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
+	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web cannot be scheduled elsewhere: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
 		t.Errorf("verdict %+v", v)
 	}
 	c := goes("small", od, 1)

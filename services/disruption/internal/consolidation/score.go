@@ -5,20 +5,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Score is what a move is worth to one Balanced pool.
+// Score is the score of a move for one Balanced NodePool.
 type Score struct {
 	Pool  string
 	Score float64
 }
 
-// IsEnough reports whether the pool lets it go ahead.
+// IsEnough reports whether the NodePool allows the move.
 func (s Score) IsEnough() bool { return s.Score >= minScore }
 
-// minScore is the score that a Balanced pool asks for.
+// minScore is the score that a Balanced NodePool requires.
 const minScore = 1 / float64(karpenter.BalancedK)
 
-// ScoreMove scores a move for each Balanced pool that has nodes in it, in the order of the
-// nodes. What is saved is shared out among the pools by what their nodes cost.
+// ScoreMove returns the scores of a move for each Balanced NodePool of its nodes, in the order of
+// the nodes. The saving is divided among the NodePools in proportion to the prices of their nodes.
 func (s Scores) ScoreMove(nodes []*candidate.Candidate, saved float64) []Score {
 	price, cost, all := map[string]float64{}, map[string]float64{}, 0.0
 	for _, c := range nodes {
@@ -29,8 +29,8 @@ func (s Scores) ScoreMove(nodes []*candidate.Candidate, saved float64) []Score {
 	var out []Score
 	for _, c := range nodes {
 		pool := c.Node.NodePool
-		part, open := price[pool]
-		if delete(price, pool); !open || c.Pool.Spec.Disruption.ConsolidationPolicy != karpenter.ConsolidationPolicyBalanced || s.price[pool] <= 0 || all <= 0 {
+		part, isFirst := price[pool]
+		if delete(price, pool); !isFirst || c.Pool.Spec.Disruption.ConsolidationPolicy != karpenter.ConsolidationPolicyBalanced || s.price[pool] <= 0 || all <= 0 {
 			continue
 		}
 		out = append(out, Score{pool, saved * part / all / s.price[pool] / (cost[pool] / s.cost[pool])})

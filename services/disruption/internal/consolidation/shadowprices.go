@@ -10,14 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// ShadowPrices is what room is worth at what the market sells it for: the prices of a core
-// and of a byte for an hour, in US dollars, at which no type that can be bought is
-// worth more than it costs. A node that costs more than its pods are worth wastes
-// the difference.
+// ShadowPrices are the prices of a core and of a byte of memory for an hour, in US dollars, at
+// which no instance type is worth more than it costs. A node that costs more than its pods are
+// worth at these prices wastes the difference.
 type ShadowPrices struct{ Core, Byte float64 }
 
-// NewShadowPrices finds the prices at which the pods of all nodes together are worth most:
-// the dual of buying for them what is cheapest, if nodes and pods were divisible.
+// NewShadowPrices computes the prices at which the pods of all nodes together are worth most: the
+// dual of launching the cheapest capacity for them, if nodes and pods were divisible.
 func NewShadowPrices(s *planning.Snapshot, stock instancetypes.Stock) ShadowPrices {
 	var cores, bytes float64
 	for i := range s.Nodes {
@@ -34,16 +33,15 @@ func NewShadowPrices(s *planning.Snapshot, stock instancetypes.Stock) ShadowPric
 	return ShadowPrices{Core: prices[0], Byte: prices[1]}
 }
 
-// PodsValue is what a node's pods are worth, in US dollars an hour.
+// PodsValue returns the value of a node's pods, in US dollars an hour.
 func (w ShadowPrices) PodsValue(n *planning.Node) float64 {
 	cores := amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.Daemons, corev1.ResourceCPU)
 	bytes := amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.Daemons, corev1.ResourceMemory)
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
 }
 
-// WastePerPod is what each pod of nodes that cost more than their pods are worth would save
-// on average, in US dollars an hour, if all that these nodes waste were saved; 0 if
-// none does.
+// WastePerPod returns the waste of the nodes that cost more than their pods are worth, divided by
+// their pods, in US dollars an hour; 0 if there are none.
 func (w ShadowPrices) WastePerPod(nodes []*candidate.Candidate) float64 {
 	waste, pods := 0.0, 0
 	for _, c := range nodes {
@@ -54,15 +52,16 @@ func (w ShadowPrices) WastePerPod(nodes []*candidate.Candidate) float64 {
 	return waste / float64(max(pods, 1))
 }
 
-// pricedType are what one type holds, and its lowest price.
+// pricedType is an instance type's capacity and its lowest price.
 type pricedType struct {
 	cores, bytes, price float64
-	// ordinary types are neither exotic nor reserved.
+	// ordinary reports that it is neither exotic nor reserved.
 	ordinary bool
 }
 
-// ordinaryTypes lists what ordinary pods of the pools may be put on, with what daemons leave
-// of it. Reservations are paid for anyway, and say nothing of the market.
+// ordinaryTypes lists the ordinary instance types of all NodePools that are not static, with the
+// capacity that DaemonSets leave. Reservations are paid for anyway and do not determine market
+// prices.
 func ordinaryTypes(s *planning.Snapshot, stock instancetypes.Stock) []pricedType {
 	var daemons pricedType
 	for i := range s.DaemonSets {
@@ -84,8 +83,8 @@ func ordinaryTypes(s *planning.Snapshot, stock instancetypes.Stock) []pricedType
 	return out
 }
 
-// listTypes lists what a pool may buy: each type at its lowest price, and at the lowest
-// of its reservations.
+// listTypes lists the instance types that a NodePool may launch: each with its lowest price, and
+// again with the lowest price of its reservations.
 func listTypes(pool *karpenter.NodePool, stock instancetypes.Stock) []pricedType {
 	var out []pricedType
 	wanted := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
@@ -106,7 +105,8 @@ func listTypes(pool *karpenter.NodePool, stock instancetypes.Stock) []pricedType
 	return out
 }
 
-// lowestPrice is the price of the type's cheapest offer that the pool may buy, or 0.
+// lowestPrice returns the price of the cheapest offering of the instance type that the NodePool may
+// launch, or 0.
 func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved bool) float64 {
 	least := 0.0
 	for i := range t.Offers {
@@ -121,14 +121,14 @@ func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved b
 	return least
 }
 
-// offerLabels are the labels that an offer gives to a node.
+// offerLabels returns the labels that an offering gives to a node.
 func offerLabels(o *instancetypes.Offer) map[string]string {
 	return map[string]string{
 		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
 	}
 }
 
-// matchesLabels reports that no label is one that is not wanted.
+// matchesLabels reports whether no label violates the requirements.
 func matchesLabels(labels map[string]string, wanted planning.Requirements) bool {
 	for key, values := range wanted {
 		if value, ok := labels[key]; ok && !values.Has(value) {

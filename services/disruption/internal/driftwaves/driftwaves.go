@@ -1,24 +1,23 @@
-// Package canary lets the drifted nodes of a NodePool go in waves: a few first, the
-// canary, and more only when what came instead has proved itself. It is pure.
+// Package driftwaves replaces the drifted nodes of a NodePool in waves: first a few, the canary,
+// and more only after their replacements have been ready for long enough. Its functions are pure.
 //
-// What identifies a wave is nothing that is written down anywhere. A node that is not
-// drifted, and has come since another drifted, is what the pool and its class ask for
-// now: it is fresh, be it a replacement or growth. So a drifted node looks at how many
-// fresh nodes have been initialized and ready for the time that the pool asks for. If
-// the canary is n nodes, the first wave ends with n of them, the second with 3n, the
-// third with 7n: each is twice the one before it. Whoever dies, the next snapshot
-// tells the same.
+// No state is stored. A node is fresh if it has not drifted and was created after another node
+// drifted, be it a replacement or growth: it matches its NodePool and class as they are now. A
+// drifted node counts the fresh nodes that have been initialized and ready for the time that the
+// NodePool asks for. If the canary is n nodes, the first wave ends with n of them, the second with
+// 3n, the third with 7n: each wave is twice the one before it. Any later snapshot gives the same
+// answer.
 //
-// Nodes that drift for one reason may be found to at different times. Each counts on
-// those alone that came since it drifted itself; what has not proved itself yet, and
-// what failed, counts since the first of the pool did. A change in the midst of it
-// begins anew: what was fresh before has drifted too.
+// Nodes that drift for one reason may be detected at different times. Each counts only the fresh
+// nodes that were created after it drifted itself. Fresh nodes that are not proven yet, and
+// failures, count since the first node of the NodePool drifted. If the NodePool changes during
+// this, the waves begin again, because the nodes that were fresh have drifted too.
 //
 // The invariants:
 //
-//   - Whenever a drifted node goes, there are fewer nodes that have to prove themselves,
-//     those on their way included, than have done so and the canary together.
-//   - While a fresh node ails, or a launch has failed since, no drifted node goes.
+//   - Whenever a drifted node is replaced, fewer nodes are unproven, including those being
+//     launched, than are proven and in the canary together.
+//   - While a fresh node is unhealthy, or after a launch has failed, no drifted node is replaced.
 package driftwaves
 
 import (
@@ -35,35 +34,35 @@ import (
 
 // Rules by which a drifted node stays. Tools match them: the names are stable.
 const (
-	// RuleCanary: what came instead of others has not proved itself yet.
+	// RuleCanary: the replacements of others are not proven yet.
 	RuleCanary = "canary"
-	// RuleHalted: what came instead of others ails, or did not come.
+	// RuleHalted: replacements of others are unhealthy or failed to launch.
 	RuleHalted = "drift-halted"
 )
 
-// Waves is how the drift of one NodePool goes on.
+// Waves is the state of the drift of one NodePool.
 type Waves struct {
 	policy policy.Drift
 	now    time.Time
-	// canarySize is of how many nodes the canary is.
+	// canarySize is the number of nodes in the canary.
 	canarySize int
-	// fresh are the nodes of the pool that have not drifted and do not go, of those that
-	// came since the first did.
+	// fresh are the nodes of the NodePool that have not drifted, are not being removed, and were
+	// created after the first node drifted.
 	fresh []*planning.Node
-	// launching is how many nodes come that the snapshot does not have yet.
+	// launching is how many replacements the snapshot does not contain yet.
 	launching int
-	// haltReason is why it does not go on by itself, in words; empty where it does.
+	// haltReason is why drift does not continue by itself; empty if it does.
 	haltReason string
 }
 
-// New reads off the snapshot how the drift of a pool goes on; nil where the pool does
-// not ask for waves. Without a number of its own the canary is one node.
-func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Waves {
-	if !asked.Waves() {
+// New reads from the snapshot the state of a NodePool's drift. It returns nil if the NodePool does
+// not ask for waves. The canary is one node by default.
+func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *Waves {
+	if !wanted.Waves() {
 		return nil
 	}
-	r := &Waves{policy: asked, now: s.Taken, launching: countLaunching(s, pool.Name)}
-	all := 0
+	r := &Waves{policy: wanted, now: s.Taken, launching: countLaunching(s, pool.Name)}
+	total := 0
 	var nodes []*planning.Node
 	var members []drift.Member
 	for i := range s.Nodes {
@@ -72,22 +71,22 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Wa
 			continue
 		}
 		if n.Initialized {
-			all++
+			total++
 		}
 		nodes, members = append(nodes, n), append(members, drift.MemberOf(n))
 	}
-	came := drift.NewRollout(pool, findNodeClass(s, pool), members, asked, s.Taken)
-	for _, i := range came.Fresh {
+	rollout := drift.NewRollout(pool, findNodeClass(s, pool), members, wanted, s.Taken)
+	for _, i := range rollout.Fresh {
 		r.fresh = append(r.fresh, nodes[i])
 	}
-	r.canarySize, r.haltReason = max(1, asked.Canary.Of(all)), came.Halted()
-	if asked.Resume.After(s.Taken) {
-		r.policy.Resume = time.Time{} // It is said for later.
+	r.canarySize, r.haltReason = max(1, wanted.Canary.Of(total)), rollout.Halted()
+	if wanted.Resume.After(s.Taken) {
+		r.policy.Resume = time.Time{} // The time to resume has not come.
 	}
 	return r
 }
 
-// findNodeClass is the pool's node class, or nil.
+// findNodeClass returns the NodePool's node class, or nil.
 func findNodeClass(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	for i := range s.NodeClasses {
@@ -98,8 +97,8 @@ func findNodeClass(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC
 	return nil
 }
 
-// countLaunching counts the replacements of proposals that act which the snapshot does not
-// have yet.
+// countLaunching counts the replacements of confirmed proposals that the snapshot does not contain
+// yet.
 func countLaunching(s *planning.Snapshot, pool string) int {
 	claims, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
@@ -119,14 +118,14 @@ func countLaunching(s *planning.Snapshot, pool string) int {
 	return len(names)
 }
 
-// AddLaunches counts nodes that are to come for a drifted node.
-func (r *Waves) AddLaunches(come int) {
+// AddLaunches counts replacements of a drifted node.
+func (r *Waves) AddLaunches(count int) {
 	if r != nil {
-		r.launching += come
+		r.launching += count
 	}
 }
 
-// Objection is why a node of the pool that drifted at a time may not go now.
+// Objection returns why a node that drifted at that time may not be replaced now.
 func (r *Waves) Objection(since time.Time) candidate.Objection {
 	if r == nil {
 		return candidate.Objection{}
@@ -134,39 +133,39 @@ func (r *Waves) Objection(since time.Time) candidate.Objection {
 	if r.haltReason != "" {
 		return candidate.Objection{Rule: RuleHalted, Detail: r.haltReason}
 	}
-	unproved, good := r.launching, 0
+	unproven, proven := r.launching, 0
 	var until []time.Time
 	for _, n := range r.fresh {
 		at, begun := r.provenAt(n)
 		switch {
 		case !begun && n.Created.Before(r.policy.Resume):
-			// Somebody has seen to it: it may never come, and holds nobody up.
+			// A person resumed drift after this node was created: do not wait for it.
 		case !begun:
-			unproved++
+			unproven++
 		case at.After(r.now):
-			unproved++
+			unproven++
 			until = append(until, at)
 		case n.Created.After(since):
-			good++
+			proven++
 		}
 	}
-	if limit := r.waveLimit(good); good+unproved >= limit {
+	if limit := r.waveLimit(proven); proven+unproven >= limit {
 		slices.SortFunc(until, time.Time.Compare)
-		return candidate.Objection{Rule: RuleCanary, Detail: r.describeWait(limit, good, until)}
+		return candidate.Objection{Rule: RuleCanary, Detail: r.describeWait(limit, proven, until)}
 	}
 	return candidate.Objection{}
 }
 
-// waveLimit is how many fresh nodes there may be when so many have proved themselves.
-func (r *Waves) waveLimit(good int) int {
+// waveLimit returns how many fresh nodes there may be when so many are proven.
+func (r *Waves) waveLimit(proven int) int {
 	limit := r.canarySize
-	for wave := r.canarySize; good >= limit; limit += wave {
+	for wave := r.canarySize; proven >= limit; limit += wave {
 		wave *= 2
 	}
 	return limit
 }
 
-// provenAt is when the node has proved itself; false while it has not begun to.
+// provenAt returns when the node is proven; false while it is not initialized and ready.
 func (r *Waves) provenAt(n *planning.Node) (time.Time, bool) {
 	if !n.Initialized || !n.Ready {
 		return time.Time{}, false
@@ -178,11 +177,11 @@ func (r *Waves) provenAt(n *planning.Node) (time.Time, bool) {
 	return since.Add(r.policy.Bake), true
 }
 
-// describeWait says what is waited for, and until when at least.
-func (r *Waves) describeWait(limit, good int, until []time.Time) string {
-	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.policy.Bake)
-	if more := limit - good; len(until) >= more {
-		out += "; the next may go at " + until[more-1].UTC().Format(time.RFC3339)
+// describeWait describes what a node waits for, and until when at least.
+func (r *Waves) describeWait(limit, proven int, until []time.Time) string {
+	out := fmt.Sprintf("%d of the %d nodes of this wave have been ready for %s", proven, limit, r.policy.Bake)
+	if more := limit - proven; len(until) >= more {
+		out += "; the next node may be replaced at " + until[more-1].UTC().Format(time.RFC3339)
 	}
 	return out
 }

@@ -70,15 +70,15 @@ func TestCanaryObjections(t *testing.T) {
 		want, says string
 	}{
 		{"the first", []planning.Node{old(), old()}, "", ""},
-		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
+		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
 		{"while one is on its way", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
 		{"it has come", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
 		{"others' are on their way", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
-		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
+		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
 		{"which it has", []planning.Node{old(), came(bake)}, "", ""},
 		{"and not in between", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
 		{"twice as many in the second wave", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
-		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
+		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "1 of the 3 nodes of this wave have"},
 		{"until they have come", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
 		{"what was there before proves nothing", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
 		{"nor hinders", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},

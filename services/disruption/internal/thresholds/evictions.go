@@ -10,11 +10,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// evictionWindow is the hour of the limit.
+// evictionWindow is the period of the limit.
 const evictionWindow = time.Hour
 
-// workload is what keeps pods in number: a Deployment, a StatefulSet, a Job. A pod
-// that nobody keeps is one of its own.
+// workload is the owner of pods: a Deployment, a StatefulSet, a Job. A pod without an owner is a
+// workload of its own.
 type workload struct{ namespace, kind, name string }
 
 func workloadOf(spec *planning.PodSpec, pod *planning.PodRef) workload {
@@ -26,29 +26,26 @@ func workloadOf(spec *planning.PodSpec, pod *planning.PodRef) workload {
 
 func (w workload) String() string { return w.namespace + "/" + w.name }
 
-// moveCounts are how many pods each workload has, and how many of them were moved within
-// the last hour or are about to be.
+// moveCounts counts for each workload its pods, and the pods that were moved within the last hour
+// or are about to be.
 //
-// A pod that was evicted is not there any more; the one in its place is, and was
-// created at that moment. So each pod that is younger than an hour counts as one
-// move, whatever made it: a rollout and a larger number of replicas count, too. And as
-// moving such a pod leaves one that counts once again, and not twice, it may not be
-// moved: then each eviction of the last hour has left a young pod of its own, and those
-// are counted. A pod that is evicted and not gone yet counts by itself where another may
-// come later than it goes.
+// An evicted pod is gone, but its successor was created at that moment. So each pod younger than an
+// hour counts as one move, whatever created it: rollouts and scale-ups count too. Moving such a pod
+// would leave one that counts once, not twice, so it may not be moved. Then each eviction of the
+// last hour has left one young pod, and counting those is enough. An evicted pod that is not gone
+// yet counts by itself if its successor is created only after it is gone.
 //
-// So nothing has to be remembered, by anybody who could die, and the hour begins with the
-// eviction, however long it was waited for. It errs to the safe side but for what is not
-// seen, so that another pod of the workload may move:
+// So no state has to be stored, and the hour begins with the eviction, however long that took. The
+// count errs towards too many, except for what a snapshot does not show, where another pod of the
+// workload may move:
 //
-//   - A pod that was moved and then ended, or was not wanted any more, has left no trace.
-//   - Nor has one whose successor a controller holds back, such as a Job that was told to
-//     wait after failures.
-//   - A pod on no node is in the snapshot only while it waits for Joist: not one that is
-//     gated, that preempts others, that Joist makes no room for, or of which the scheduler
-//     has not said that it is unschedulable.
+//   - A moved pod that has ended, or was scaled down, leaves no trace.
+//   - Nor does one whose controller delays its successor, such as a Job that backs off after
+//     failures.
+//   - A pod on no node is in the snapshot only while Joist plans it: not if it is gated, preempts
+//     others, is ignored by Joist, or is not marked unschedulable yet.
 //
-// TestNoHourMovesMore plays it, with pods that end or are not wanted any more.
+// TestNoHourMovesMore simulates this, with pods that end or are scaled down.
 type moveCounts struct{ pods, moved map[workload]int }
 
 func countRecentMoves(s *planning.Snapshot) *moveCounts {
@@ -65,14 +62,14 @@ func countRecentMoves(s *planning.Snapshot) *moveCounts {
 	return m
 }
 
-// addPending counts the pods of a class that are on no node yet; those that wait on one
-// that goes are counted there.
+// addPending counts the pods of a class that are on no node; those on nodes that are being removed
+// are counted there.
 func (m *moveCounts) addPending(class *planning.PodClass, now time.Time) {
-	on := func(pod planning.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
-	m.addClass(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), on)}, now, false)
+	isOnNode := func(pod planning.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
+	m.addClass(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), isOnNode)}, now, false)
 }
 
-// addClass counts the pods of a class, of a node that stays or one that leaves.
+// addClass counts the pods of a class; leaves reports that their node is being removed.
 func (m *moveCounts) addClass(class *planning.PodClass, now time.Time, leaves bool) {
 	for i := range class.Pods {
 		pod := &class.Pods[i]
@@ -86,9 +83,9 @@ func (m *moveCounts) addClass(class *planning.PodClass, now time.Time, leaves bo
 	}
 }
 
-// isReplacedLate reports whether what comes instead of a pod may come when that is gone,
-// and not when it was asked to end: a StatefulSet waits for its name, and a Job may be
-// told to wait. Where it came at once after all, the two count twice for a while.
+// isReplacedLate reports whether a pod's successor may be created only after the pod is gone, not
+// when its deletion begins: a StatefulSet waits for the name, and a Job may be configured to wait.
+// If it is created at once after all, both count for a while.
 func isReplacedLate(owner string) bool {
 	return owner != "ReplicaSet" && owner != "ReplicationController"
 }
@@ -97,7 +94,7 @@ func isYoung(pod *planning.PodRef, now time.Time) bool {
 	return !pod.Created.IsZero() && now.Before(pod.Created.Add(evictionWindow))
 }
 
-// podsByWorkload is how many pods of each workload would leave the nodes.
+// podsByWorkload counts for each workload the pods that would leave the nodes.
 func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 	out := map[workload]int{}
 	for _, c := range nodes {
@@ -113,7 +110,7 @@ func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 	return out
 }
 
-// checkEvictions is what keeps a node alone because of how many pods were moved.
+// checkEvictions returns what keeps a single node because of recent moves.
 func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) candidate.Objection {
 	if !limit.Set() {
 		return candidate.Objection{}
@@ -122,7 +119,7 @@ func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) c
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
 			if pod := &class.Pods[k]; !pod.Going && isYoung(pod, r.now) {
-				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("pod %s/%s was created %s ago, and under %s no pod is moved twice in an hour",
+				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("pod %s/%s was created %s ago; with %s no pod is moved twice in an hour",
 					class.Spec.Namespace, pod.Name, r.ageOf(pod.Created), policy.EvictionsPerHour)}
 			}
 		}
@@ -130,12 +127,11 @@ func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) c
 	return r.moves.firstExceeded(podsByWorkload(c), c, limit)
 }
 
-// CheckSet is what keeps nodes from going together, or one of them now, because of how many
-// pods were moved, commands before this one included; and the nodes without which the
-// others might go.
+// CheckSet returns what keeps the nodes from being removed together because of recent moves,
+// including those of earlier commands, and the nodes without which the others might be removed.
 func (r Thresholds) CheckSet(nodes []*candidate.Candidate) (candidate.Objection, []*candidate.Candidate) {
 	var first candidate.Objection
-	var spoilers []*candidate.Candidate
+	var retryWithout []*candidate.Candidate
 	if r.moves == nil {
 		return first, nil
 	}
@@ -146,14 +142,14 @@ func (r Thresholds) CheckSet(nodes []*candidate.Candidate) (candidate.Objection,
 			fit = append(fit, c)
 			continue
 		}
-		if spoilers = append(spoilers, c); first.IsNone() {
+		if retryWithout = append(retryWithout, c); first.IsNone() {
 			first = no
 		}
 	}
-	return first, spoilers
+	return first, retryWithout
 }
 
-// checkTogether asks of each node's pool whether all of the nodes may go.
+// checkTogether checks the limit of each node's NodePool for all of the nodes.
 func (r Thresholds) checkTogether(nodes []*candidate.Candidate) candidate.Objection {
 	sum := podsByWorkload(nodes...)
 	for _, c := range nodes {
@@ -166,7 +162,7 @@ func (r Thresholds) checkTogether(nodes []*candidate.Candidate) candidate.Object
 	return candidate.Objection{}
 }
 
-// firstExceeded is the first workload of the node of which too many pods would move.
+// firstExceeded objects to the first workload of the node of which too many pods would move.
 func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate, limit policy.Share) candidate.Objection {
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
@@ -176,7 +172,7 @@ func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate,
 			}
 			w := workloadOf(&class.Spec, &class.Pods[k])
 			if most := limit.Of(m.pods[w]); m.moved[w]+sum[w] > most {
-				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("%d pods of %s would move after %d within the hour, and %s allows %d of its %d",
+				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("%d pods of %s would move after %d within the hour; %s allows %d of its %d",
 					sum[w], w, m.moved[w], policy.EvictionsPerHour, most, m.pods[w])}
 			}
 		}
@@ -184,7 +180,7 @@ func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate,
 	return candidate.Objection{}
 }
 
-// AddMoves counts the pods of nodes that go.
+// AddMoves counts the pods of nodes that are being removed.
 func (r Thresholds) AddMoves(nodes []*candidate.Candidate) {
 	if r.moves == nil {
 		return

@@ -1,14 +1,13 @@
-// Package restraint holds consolidation back where a NodePool's policy asks for it:
-// what must be saved at least, how soon that must have paid for the disturbance, and
-// how often pods may be moved.
+// Package thresholds limits consolidation as the annotations of NodePools ask: the minimum saving,
+// how soon the saving has to pay for the disruption, and how often pods may be moved.
 //
 // The invariants:
 //
-//   - Without a policy nothing is held back, and nothing is counted.
-//   - What cannot be read holds back all that it could have.
-//   - Of several NodePools in one command, the strictest is heeded.
-//   - Who came for another reason counts as moved, if that cannot be told apart: a
-//     limit is kept too well rather than broken.
+//   - Without annotations nothing is limited or counted.
+//   - An annotation that cannot be read blocks everything that it could limit.
+//   - If a command has nodes of several NodePools, the strictest threshold applies.
+//   - Pods that were created for other reasons count as moved if they cannot be told apart: a limit
+//     errs towards too few moves.
 package thresholds
 
 import (
@@ -22,43 +21,44 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because its NodePool's policy holds consolidation back.
-// Tools match them: the names are stable.
+// Rules by which a node stays because of its NodePool's thresholds. Tools match them: the names are
+// stable.
 const (
-	// RuleUnreadable: what its NodePool asks for here cannot be read.
+	// RuleUnreadable: an annotation of its NodePool cannot be read.
 	RuleUnreadable = "policy-unreadable"
-	// RuleMinSaving: less would be saved than its NodePool asks for.
+	// RuleMinSaving: the saving is below the minimum of its NodePool.
 	RuleMinSaving = "min-saving"
-	// RulePayback: it would take too long until the saving has paid for the disturbance.
+	// RulePayback: the saving takes too long to pay for the disruption.
 	RulePayback = "payback"
-	// RuleCooldown: it, or a pod of it, has come too lately to be moved again.
+	// RuleCooldown: the node, or a pod on it, was created too recently.
 	RuleCooldown = "cool-down"
-	// RuleEvictions: enough pods of a workload were moved within the hour.
+	// RuleEvictions: too many pods of a workload were moved within the hour.
 	RuleEvictions = "evictions-per-hour"
 )
 
-// Thresholds is what the policies of a snapshot's NodePools hold back.
+// Thresholds are the limits that a snapshot's NodePools set.
 type Thresholds struct {
 	now time.Time
-	// policies are the pools that ask for something, wrong those that cannot be read.
+	// policies are the NodePools that set thresholds; invalid has the errors of those whose
+	// annotations cannot be read.
 	policies map[string]policy.Consolidation
 	invalid  map[string]error
-	// moves are counted where some pool limits them; nil otherwise.
+	// moves is nil unless a NodePool limits moves.
 	moves *moveCounts
 }
 
-// New reads what the NodePools of a snapshot ask for.
+// New reads the thresholds of a snapshot's NodePools.
 func New(s *planning.Snapshot) Thresholds {
 	out := Thresholds{now: s.Taken, policies: map[string]policy.Consolidation{}, invalid: map[string]error{}}
 	limited := false
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
-		switch asks, err := policy.ReadConsolidation(pool.Annotations); {
+		switch limits, err := policy.ReadConsolidation(pool.Annotations); {
 		case err != nil:
 			out.invalid[pool.Name] = err
-		case asks != (policy.Consolidation{}):
-			out.policies[pool.Name] = asks
-			limited = limited || asks.EvictionsPerHour.Set()
+		case limits != (policy.Consolidation{}):
+			out.policies[pool.Name] = limits
+			limited = limited || limits.EvictionsPerHour.Set()
 		}
 	}
 	if limited {
@@ -67,20 +67,20 @@ func New(s *planning.Snapshot) Thresholds {
 	return out
 }
 
-// CheckNode is what keeps a node from being consolidated before anything is simulated.
+// CheckNode returns what keeps a node from consolidation before anything is simulated.
 func (r Thresholds) CheckNode(c *candidate.Candidate) candidate.Objection {
-	asks, ok := r.policies[c.Node.NodePool]
+	limits, ok := r.policies[c.Node.NodePool]
 	if !ok {
 		return r.checkReadable(c)
 	}
-	if no := r.checkCooldown(c, asks.Cooldown); !no.IsNone() {
+	if no := r.checkCooldown(c, limits.Cooldown); !no.IsNone() {
 		return no
 	}
-	return r.checkEvictions(c, asks.EvictionsPerHour)
+	return r.checkEvictions(c, limits.EvictionsPerHour)
 }
 
-// CheckEmpty is what keeps an empty node whose pods cost nothing to move: only that they
-// move at all.
+// CheckEmpty returns what keeps a node whose pods cost nothing to move: only the limit of
+// evictions.
 func (r Thresholds) CheckEmpty(c *candidate.Candidate) candidate.Objection {
 	if c.Pods == 0 {
 		return candidate.Objection{}
@@ -93,12 +93,12 @@ func (r Thresholds) checkReadable(c *candidate.Candidate) candidate.Objection {
 	if err == nil {
 		return candidate.Objection{}
 	}
-	detail := fmt.Sprintf("what NodePool %s asks for cannot be read: %s", c.Node.NodePool, strings.ReplaceAll(err.Error(), "\n", "; "))
+	detail := fmt.Sprintf("the annotations of NodePool %s cannot be read: %s", c.Node.NodePool, strings.ReplaceAll(err.Error(), "\n", "; "))
 	return candidate.Objection{Rule: RuleUnreadable, Detail: detail}
 }
 
-// checkCooldown is whether the node has joined, or one of its pods has come to be, less
-// than so long ago.
+// checkCooldown objects if the node has joined, or one of its pods was created, within the
+// cooldown.
 func (r Thresholds) checkCooldown(c *candidate.Candidate, cooldown time.Duration) candidate.Objection {
 	if cooldown <= 0 {
 		return candidate.Objection{}
@@ -118,11 +118,10 @@ func (r Thresholds) checkCooldown(c *candidate.Candidate, cooldown time.Duration
 }
 
 func (r Thresholds) cooldownObjection(what string, at time.Time, cooldown time.Duration) candidate.Objection {
-	return candidate.Objection{Rule: RuleCooldown, Detail: fmt.Sprintf("%s %s ago, and %s asks for %s", what, r.ageOf(at), policy.Cooldown, cooldown)}
+	return candidate.Objection{Rule: RuleCooldown, Detail: fmt.Sprintf("%s %s ago; %s requires %s", what, r.ageOf(at), policy.Cooldown, cooldown)}
 }
 
-// isWithin reports whether something happened less than so long ago. A clock that was
-// set back makes it long ago no sooner; of what has no time nothing is known.
+// isWithin reports whether a time is less than length ago. It is false for an unknown time.
 func (r Thresholds) isWithin(at time.Time, length time.Duration) bool {
 	return !at.IsZero() && r.now.Before(at.Add(length))
 }

@@ -72,14 +72,14 @@ func TestNode(t *testing.T) {
 	}{
 		{"nothing is asked for", nil, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
 		{"a saving is asked for", map[string]string{policy.MinSaving: "1"}, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
-		{"cool: a pod is young", cool, node("a", pods("web", 1, 30*time.Minute-1)), nil, "cool-down", "pod default/web-0 was created 29m59s ago, and joist.sh/consolidation-cooldown asks for 30m0s"},
+		{"cool: a pod is young", cool, node("a", pods("web", 1, 30*time.Minute-1)), nil, "cool-down", "pod default/web-0 was created 29m59s ago; joist.sh/consolidation-cooldown requires 30m0s"},
 		{"cool: no more", cool, node("a", pods("web", 1, 30*time.Minute)), nil, "", ""},
 		{"cool: it goes anyway", cool, node("a", pods("web", 1, time.Minute, going)), nil, "", ""},
 		{"cool: the node is young", cool, young(node("a"), 20*time.Minute), nil, "cool-down", "it joined 20m0s ago"},
 		{"cool: the node is not young", cool, young(node("a"), 30*time.Minute), nil, "", ""},
 		{"cool: a clock was set back", cool, node("a", pods("web", 1, -time.Minute)), nil, "cool-down", "created"},
 		{"evictions: as many as may", two, node("a", pods("web", 2, day)), nil, "", ""},
-		{"evictions: more", two, node("a", pods("web", 3, day)), nil, "evictions-per-hour", "3 pods of default/web would move after 0 within the hour, and joist.sh/consolidation-evictions-per-hour allows 2 of its 3"},
+		{"evictions: more", two, node("a", pods("web", 3, day)), nil, "evictions-per-hour", "3 pods of default/web would move after 0 within the hour; joist.sh/consolidation-evictions-per-hour allows 2 of its 3"},
 		{"evictions: of each workload", two, node("a", pods("web", 2, day), pods("shop", 2, day)), nil, "", ""},
 		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
 		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
@@ -134,7 +134,7 @@ func TestUnreadable(t *testing.T) {
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "1", policy.Cooldown: "soon", policy.EvictionCost: "dear"}
 	r := thresholds.New(&s)
 	list := survey(s)
-	if no := r.CheckNode(list[0]); no.Rule != thresholds.RuleUnreadable || !strings.HasPrefix(no.Detail, "what NodePool default asks for cannot be read: annotation "+policy.EvictionCost) ||
+	if no := r.CheckNode(list[0]); no.Rule != thresholds.RuleUnreadable || !strings.HasPrefix(no.Detail, "the annotations of NodePool default cannot be read: annotation "+policy.EvictionCost) ||
 		!strings.Contains(no.Detail, "; annotation "+policy.Cooldown) {
 		t.Errorf("%+v", no)
 	}
@@ -167,14 +167,14 @@ func TestSaving(t *testing.T) {
 		rule, told  string
 	}{
 		{"nothing is asked for", nil, 1e-9, 0, 1000, "", ""},
-		{"less than asked for", asks(policy.MinSaving, "0.05"), 0.0499, 0.1, 1, "min-saving", "$0.0499 an hour would be saved, and joist.sh/consolidation-min-saving asks for $0.0500"},
+		{"less than asked for", asks(policy.MinSaving, "0.05"), 0.0499, 0.1, 1, "min-saving", "it would save $0.0499 an hour; joist.sh/consolidation-min-saving requires $0.0500"},
 		{"as much", asks(policy.MinSaving, "0.05"), 0.05, 0.1, 1, "", ""},
 		{"no number", asks(policy.MinSaving, "0.05"), math.NaN(), 0, 1, "min-saving", "NaN"},
-		{"a smaller part", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "49.9% of $0.1664 an hour would be saved, and joist.sh/consolidation-min-saving-percent asks for 50.0%"},
+		{"a smaller part", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "it would save 49.9% of $0.1664 an hour; joist.sh/consolidation-min-saving-percent requires 50.0%"},
 		{"as large a part", asks(policy.MinSavingPercent, "50%"), 0.0832, 0.08, 1, "", ""},
 		// $0.08 for 3 minutes are $0.004, and four pods $0.004 more.
 		{"payback too late", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0079, 0.08, 4, "payback",
-			"it costs $0.0080, for 3m0s beside the old nodes and for moving 4 pods, and $0.0079 an hour earn that in 1.0 h; joist.sh/consolidation-payback asks for 1.0 h"},
+			"it costs $0.0080 (new nodes for 3m0s, and moving 4 pods), which $0.0079 an hour pay back in 1.0 h; joist.sh/consolidation-payback requires 1.0 h"},
 		{"payback soon enough", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0081, 0.08, 4, "", ""},
 		{"payback where moving pods is free", asks(policy.Payback, "1h"), 0.0041, 0.08, 1000, "", ""},
 		{"payback where nothing comes", asks(policy.Payback, "1m", policy.EvictionCost, "0.001"), 0.1, 0, 1, "", ""},
