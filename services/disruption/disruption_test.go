@@ -25,23 +25,23 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var web = event.Cluster{Name: "web", UID: "u"}
 
-// bench is the service over models, and what it said.
-type bench struct {
+// harness is the service over models, and what it said.
+type harness struct {
 	Service
 	blobs *memblob.Store
 	now   time.Time
 	said  []event.Envelope
 }
 
-func newBench() *bench {
-	b := &bench{now: start}
+func newHarness() *harness {
+	b := &harness{now: start}
 	clock := func() time.Time { return b.now }
 	b.blobs = memblob.New(memblob.Options{Now: clock})
 	b.Service = Service{Blobs: b.blobs, Bus: b, Cluster: web, Now: clock}
 	return b
 }
 
-func (b *bench) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (b *harness) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
 		if err != nil {
@@ -52,7 +52,7 @@ func (b *bench) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-func (b *bench) put(t *testing.T, kind string, doc any) event.Ref {
+func (b *harness) putSnapshot(t *testing.T, kind string, doc any) event.Ref {
 	t.Helper()
 	ref, err := blob.Put(t.Context(), b.blobs, b.now, kind, doc)
 	if err != nil {
@@ -61,10 +61,10 @@ func (b *bench) put(t *testing.T, kind string, doc any) event.Ref {
 	return ref
 }
 
-// show hands the service a snapshot.
-func (b *bench) show(t *testing.T, s planning.Snapshot) (event.Ref, error) {
+// handleSnapshot hands the service a snapshot.
+func (b *harness) handleSnapshot(t *testing.T, s planning.Snapshot) (event.Ref, error) {
 	t.Helper()
-	ref := b.put(t, planning.SnapshotKind, s)
+	ref := b.putSnapshot(t, planning.SnapshotKind, s)
 	return ref, b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: s.Taken, Snapshot: ref}))
 }
 
@@ -103,7 +103,7 @@ func quiet() planning.Snapshot {
 	}
 }
 
-func TestTypesAreWhatTheContractRoutesHere(t *testing.T) {
+func TestTypesMatchContract(t *testing.T) {
 	for _, spec := range event.Specs {
 		if got, want := slices.Contains(Types, spec.Type), slices.Contains(spec.Consumers, "disruption"); got != want {
 			t.Errorf("%s: listed %v, routed %v", spec.Type, got, want)
@@ -112,11 +112,11 @@ func TestTypesAreWhatTheContractRoutesHere(t *testing.T) {
 }
 
 // A node is proposed in one snapshot and confirmed in another, under one id.
-func TestStoryOfAnEmptyNode(t *testing.T) {
-	b := newBench()
+func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
+	b := newHarness()
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
-	ref, err := b.show(t, s)
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	ref, err := b.handleSnapshot(t, s)
 	if err != nil || len(b.said) != 1 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
 	}
@@ -136,7 +136,7 @@ func TestStoryOfAnEmptyNode(t *testing.T) {
 	}{{10 * time.Second, 1}, {20 * time.Second, 2}} {
 		b.now = start.Add(tt.after)
 		s.Taken = b.now
-		if _, err := b.show(t, s); err != nil || len(b.said) != tt.said {
+		if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != tt.said {
 			t.Fatalf("after %s: said %d (%v): %s", tt.after, len(b.said), err, b.said[len(b.said)-1].Data)
 		}
 	}
@@ -146,20 +146,20 @@ func TestStoryOfAnEmptyNode(t *testing.T) {
 	}
 }
 
-// crowd is a cluster of two nodes that one smaller node replaces.
-func (b *bench) crowd(t *testing.T) planning.Snapshot {
+// addLoadedNode is a cluster of two nodes that one smaller node replaces.
+func (b *harness) addLoadedNode(t *testing.T) planning.Snapshot {
 	t.Helper()
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(2)), fixture.Node("b", "t4g.xlarge", with(1)))
 	s.Cluster, s.UID, s.Taken = "web", "u", b.now
 	for i := range s.Nodes {
 		s.Nodes[i].InitializedAt = b.now.Add(-time.Hour)
 	}
-	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
 	return s
 }
 
-// carry writes a proposal on all nodes, as lifecycle does on their claims.
-func carry(s planning.Snapshot, p event.DisruptionProposed, proposed time.Time) planning.Snapshot {
+// carryProposal writes a proposal on all nodes, as lifecycle does on their claims.
+func carryProposal(s planning.Snapshot, p event.DisruptionProposed, proposed time.Time) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		s.Nodes[i].Proposal = &planning.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, Proposed: proposed}
@@ -168,10 +168,10 @@ func carry(s planning.Snapshot, p event.DisruptionProposed, proposed time.Time) 
 }
 
 // What replaces nodes is planned at the confirmation, and stored before it is said.
-func TestStoryOfAReplacement(t *testing.T) {
-	b := newBench()
-	s := b.crowd(t)
-	if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
+func TestReplacementIsProposedAndConfirmed(t *testing.T) {
+	b := newHarness()
+	s := b.addLoadedNode(t)
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
 	}
 	first := proposal(t, b.said[0])
@@ -181,10 +181,10 @@ func TestStoryOfAReplacement(t *testing.T) {
 	}
 	plans := map[string]bool{}
 	for _, after := range []time.Duration{20 * time.Second, 40 * time.Second} {
-		s := carry(s, first, start)
+		s := carryProposal(s, first, start)
 		b.now = start.Add(after)
 		s.Taken = b.now
-		ref, err := b.show(t, s)
+		ref, err := b.handleSnapshot(t, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,17 +208,17 @@ func TestStoryOfAReplacement(t *testing.T) {
 }
 
 // A request that cannot be written is for nobody to act on.
-func TestAReplacementThatCannotBeWrittenIsDropped(t *testing.T) {
-	b := newBench()
-	s := b.crowd(t)
-	if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
+func TestUnwritableReplacementIsDropped(t *testing.T) {
+	b := newHarness()
+	s := b.addLoadedNode(t)
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
 	}
-	s = carry(s, proposal(t, b.said[0]), start)
+	s = carryProposal(s, proposal(t, b.said[0]), start)
 	b.now = start.Add(20 * time.Second)
 	s.Taken, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
 	s.NodeClasses[0].Spec.UserData = new("this is no TOML")
-	if _, err := b.show(t, s); err != nil {
+	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
@@ -229,22 +229,22 @@ func TestAReplacementThatCannotBeWrittenIsDropped(t *testing.T) {
 	}
 }
 
-func TestAStaleSnapshotProposesNothing(t *testing.T) {
+func TestStaleSnapshotProposesNothing(t *testing.T) {
 	for _, off := range []time.Duration{maxSnapshotAge + 1, -maxSnapshotAge - 1} {
-		b := newBench()
+		b := newHarness()
 		b.now = start.Add(off)
-		if _, err := b.show(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
+		if _, err := b.handleSnapshot(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
 			t.Errorf("%s old: said %d (%v)", off, len(b.said), err)
 		}
 	}
 }
 
-// TestRest: what was found at rest is not looked at again for five minutes,
+// TestLastIdle: what was found at rest is not looked at again for five minutes,
 // unless it changes, or time alone would change what is found.
-func TestRest(t *testing.T) {
-	looked := func(b *bench, s planning.Snapshot, after time.Duration) bool {
+func TestLastIdle(t *testing.T) {
+	looked := func(b *harness, s planning.Snapshot, after time.Duration) bool {
 		t.Helper()
-		ref := b.put(t, planning.SnapshotKind, s)
+		ref := b.putSnapshot(t, planning.SnapshotKind, s)
 		b.now = start.Add(after)
 		// What is not looked at is not read either.
 		b.Blobs = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
@@ -274,9 +274,9 @@ func TestRest(t *testing.T) {
 		{"time will change it", moving, moving, time.Minute, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench()
+			b := newHarness()
 			b.LastIdle = &LastIdle{}
-			if _, err := b.show(t, tt.s); err != nil {
+			if _, err := b.handleSnapshot(t, tt.s); err != nil {
 				t.Fatal(err)
 			}
 			if got := looked(b, tt.other, tt.after); got != tt.want {
@@ -287,9 +287,9 @@ func TestRest(t *testing.T) {
 }
 
 func TestSameSnapshotSameFacts(t *testing.T) {
-	b := newBench()
+	b := newHarness()
 	for range 2 {
-		if _, err := b.show(t, quiet()); err != nil {
+		if _, err := b.handleSnapshot(t, quiet()); err != nil {
 			t.Fatal(err)
 		}
 		b.now = b.now.Add(time.Minute)
@@ -299,24 +299,24 @@ func TestSameSnapshotSameFacts(t *testing.T) {
 	}
 }
 
-func TestSavedIsZeroWhereNothingIsKnown(t *testing.T) {
-	for name, change := range map[string]func(*bench, *planning.Snapshot){
-		"no catalogue": func(*bench, *planning.Snapshot) {},
-		"unknown type": func(_ *bench, s *planning.Snapshot) {
+func TestSavedIsZeroWithoutPrices(t *testing.T) {
+	for name, change := range map[string]func(*harness, *planning.Snapshot){
+		"no catalogue": func(*harness, *planning.Snapshot) {},
+		"unknown type": func(_ *harness, s *planning.Snapshot) {
 			s.Nodes[0].Labels["node.kubernetes.io/instance-type"] = "x1.huge"
 		},
-		"unknown zone":  func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels["topology.kubernetes.io/zone"] = "mars-1a" },
-		"no label":      func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels = nil },
-		"reserved node": func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels["karpenter.sh/capacity-type"] = "reserved" },
+		"unknown zone":  func(_ *harness, s *planning.Snapshot) { s.Nodes[0].Labels["topology.kubernetes.io/zone"] = "mars-1a" },
+		"no label":      func(_ *harness, s *planning.Snapshot) { s.Nodes[0].Labels = nil },
+		"reserved node": func(_ *harness, s *planning.Snapshot) { s.Nodes[0].Labels["karpenter.sh/capacity-type"] = "reserved" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench()
+			b := newHarness()
 			s := quiet()
 			if name != "no catalogue" {
-				s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
+				s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
 			}
 			change(b, &s)
-			if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
+			if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
 				t.Fatalf("said %d (%v)", len(b.said), err)
 			}
 			if got := proposal(t, b.said[0]).SavedPerHr; got != 0 {
@@ -326,29 +326,29 @@ func TestSavedIsZeroWhereNothingIsKnown(t *testing.T) {
 	}
 }
 
-func TestACatalogueThatIsMissingIsTriedAgain(t *testing.T) {
-	b := newBench()
+func TestMissingCatalogueIsRetried(t *testing.T) {
+	b := newHarness()
 	s := quiet()
 	s.Catalogue = event.Ref{Kind: catalog.Kind, Digest: event.DigestOf([]byte("gone")), Size: 4}
-	if _, err := b.show(t, s); !fault.Is(err, fault.Retry) || len(b.said) > 0 {
+	if _, err := b.handleSnapshot(t, s); !fault.Is(err, fault.Retry) || len(b.said) > 0 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
 	}
 }
 
-func TestABudgetThatCannotBeReadIsNoError(t *testing.T) {
-	b := newBench()
+func TestUnreadableBudgetIsReported(t *testing.T) {
+	b := newHarness()
 	s := quiet()
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "lots"}}
-	if _, err := b.show(t, s); err != nil || len(b.said) > 0 {
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) > 0 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
 	}
 }
 
-func TestHandleRefuses(t *testing.T) {
-	b := newBench()
+func TestHandleRejects(t *testing.T) {
+	b := newHarness()
 	foreign := quiet()
 	foreign.UID = "another"
-	if _, err := b.show(t, foreign); !fault.Is(err, fault.Poison) {
+	if _, err := b.handleSnapshot(t, foreign); !fault.Is(err, fault.Poison) {
 		t.Errorf("a snapshot of another cluster: got %v", err)
 	}
 	missing := event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}

@@ -39,9 +39,9 @@ func patchy(seed uint64) planning.Snapshot {
 	return fixture.Snapshot(fixture.Pool(fixture.Budgets("10%")), nodes...)
 }
 
-// TestOtherSetsAreTried looks at fleets in which the most wasteful nodes that a
+// TestRandomSetsAreTried looks at fleets in which the most wasteful nodes that a
 // budget lets go give nothing, and others do.
-func TestOtherSetsAreTried(t *testing.T) {
+func TestRandomSetsAreTried(t *testing.T) {
 	for _, seed := range []uint64{14, 27, 47, 48, 71, 74} {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			s := patchy(seed)
@@ -69,7 +69,7 @@ func TestOtherSetsAreTried(t *testing.T) {
 	}
 }
 
-func TestDrawnSetsKeepTheirOrderAndTheBudgets(t *testing.T) {
+func TestRandomSetsKeepOrderAndBudgets(t *testing.T) {
 	s := patchy(14)
 	s.NodePools = append(s.NodePools, fixture.Pool(fixture.Budgets("2")))
 	s.NodePools[1].Name = "other"

@@ -11,7 +11,7 @@ import (
 
 // Of a drifted node it is told why drift does not replace it, though consolidation was
 // asked after it.
-func TestDriftedNodesStayForWhatHoldsDrift(t *testing.T) {
+func TestDriftObjectionsAreReported(t *testing.T) {
 	drifted := func(n *planning.Node) {
 		n.Drift = &planning.Drift{Reason: "AMIDrift", Since: fixture.Taken.Add(-time.Hour)}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// tell writes a command in one line: its method, the nodes that go, where their
+// describeFindings writes a command in one line: its method, the nodes that go, where their
 // pods go, and the cheapest of what comes.
-func tell(s planning.Snapshot, c Command) string {
+func describeFindings(s planning.Snapshot, c Command) string {
 	var gone, onto, come []string
 	for _, i := range c.Nodes {
 		gone = append(gone, s.Nodes[i].Name)
@@ -45,7 +45,7 @@ func tell(s planning.Snapshot, c Command) string {
 
 func all(s planning.Snapshot, found Findings) (out []string) {
 	for _, c := range found.Commands {
-		out = append(out, tell(s, c))
+		out = append(out, describeFindings(s, c))
 	}
 	return out
 }
@@ -300,9 +300,9 @@ func TestProposalIDs(t *testing.T) {
 	}
 }
 
-// TestTheGateTravelsInTheSnapshot asks for a pool that buys any spot: there are
+// TestSpotToSpotGateOfSnapshot asks for a pool that buys any spot: there are
 // more than 15 types that are cheaper than the node.
-func TestTheGateTravelsInTheSnapshot(t *testing.T) {
+func TestSpotToSpotGateOfSnapshot(t *testing.T) {
 	pool := fixture.Pool()
 	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 		{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeSpot}},
@@ -328,7 +328,7 @@ func TestTheGateTravelsInTheSnapshot(t *testing.T) {
 }
 
 // where room is kept for a buffer, a node is meant to be empty.
-func TestNodesWithRoomForABuffer(t *testing.T) {
+func TestNodesWithBufferCapacity(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))
 	s.Settings.Gates.CapacityBuffer = true
 	s.Buffers = []planning.Buffer{{Namespace: "default", Name: "spare", UID: "b", Replicas: new(int32(1)), Spec: fixture.Pods("x", 1, "1", "1Gi").Spec}}
@@ -342,7 +342,7 @@ func TestNodesWithRoomForABuffer(t *testing.T) {
 	}
 }
 
-func TestDroppedSaysEachProposalOnce(t *testing.T) {
+func TestProposalsAreDroppedOnce(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("b", "t4g.large"), fixture.Node("a", "t4g.large"), fixture.Node("c", "t4g.large"))
 	for i, id := range []string{"x", "x", "y"} {
 		s.Nodes[i].Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}

@@ -134,7 +134,7 @@ func TestExpirationMoments(t *testing.T) {
 }
 
 // Time alone brings a node to be replaced, at the time that the findings name.
-func TestExpirationWakes(t *testing.T) {
+func TestExpirationSetsNextChange(t *testing.T) {
 	stock := fixture.Stock(fixture.Snapshot(graceful()))
 	rapid.Check(t, func(t *rapid.T) {
 		s := fixture.Snapshot(graceful(), fixture.Node("a", "t4g.medium", with(3), ends(time.Duration(rapid.IntRange(242, 900).Draw(t, "minutes"))*time.Minute)))
@@ -291,7 +291,7 @@ func TestExpiringNodesAreEligible(t *testing.T) {
 }
 
 // What is wrong with a time zone is one problem, though it concerns budgets, too.
-func TestAZoneIsToldOfOnce(t *testing.T) {
+func TestTimeZoneErrorIsReportedOnce(t *testing.T) {
 	pool := graceful(fixture.Budgets("5"))
 	pool.Annotations[policy.BudgetTimeZone] = "Mars/Olympus"
 	s := fixture.Snapshot(pool, fixture.Node("a", "t4g.medium", with(3), ends(90*time.Minute)))

@@ -53,8 +53,8 @@ func TestTimeouts(t *testing.T) {
 }
 
 // The service tells its counts with each snapshot that it looks at, and with no other.
-func TestCountsAreTold(t *testing.T) {
-	b := newBench()
+func TestMetricsAreRecorded(t *testing.T) {
+	b := newHarness()
 	eligible := map[string]float64{}
 	looks := 0
 	b.Count = func(what Counted, value float64, labels ...string) {
@@ -64,22 +64,22 @@ func TestCountsAreTold(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
-	if _, err := b.show(t, s); err != nil {
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]float64{"empty": 1, "drifted": 0, "underutilized": 0}, eligible); diff != "" || looks != 3 {
 		t.Errorf("%d counts (-want +got):\n%s", looks, diff)
 	}
 	s.Taken = s.Taken.Add(-time.Hour)
-	if _, err := b.show(t, s); err == nil || looks != 3 {
+	if _, err := b.handleSnapshot(t, s); err == nil || looks != 3 {
 		t.Errorf("of a stale snapshot (%v) there are %d counts", err, looks-3)
 	}
 }
 
 // Each method's turn is told in seconds of the service's clock, whatever it finds.
 func TestEvaluations(t *testing.T) {
-	b := newBench()
+	b := newHarness()
 	at := b.Now()
 	b.Now = func() time.Time { at = at.Add(time.Second); return at }
 	var told []string
@@ -89,8 +89,8 @@ func TestEvaluations(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
-	if _, err := b.show(t, s); err != nil {
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"[empty empty] 1", "[drifted ] 1", "[drifted ] 1", "[drifted ] 1", "[underutilized multi] 1", "[underutilized single] 1"}

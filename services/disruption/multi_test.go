@@ -56,7 +56,7 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 }
 
 // An attempt without pods has nowhere to land: nobody pays for a simulation.
-func TestNothingLandsWithoutPods(t *testing.T) {
+func TestPlacementWithoutPods(t *testing.T) {
 	p := passOver(3)
 	if a := p.tryRepaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
 		t.Errorf("three nodes without pods: %+v", a)
@@ -102,7 +102,7 @@ func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 }
 
 // As many sets are drawn as may be, and once one is good a few more.
-func TestDrawingEndsSoonAfterItFinds(t *testing.T) {
+func TestDrawingStopsSoonAfterSuccess(t *testing.T) {
 	for _, tt := range []struct{ good, least, most int }{
 		// A set that falls twice is tried once, and counts as drawn twice.
 		{0, maxDraws / 2, maxDraws}, {1, drawsAfterFirst / 2, 1 + drawsAfterFirst}, {20, 20, 20 + drawsAfterFirst},

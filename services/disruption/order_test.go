@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestSetsThatSaveLittleWait has two nodes with many pods that fit onto a dear one. The
+// TestSetsThatSaveLittleAreDeferred has two nodes with many pods that fit onto a dear one. The
 // only pod of that cannot move, which makes what is fair more than the two save.
-func TestSetsThatSaveLittleWait(t *testing.T) {
+func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 	replaced := func(reason karpenter.DisruptionReason, confirmed time.Time) func(*node) {
 		return func(n *node) {
 			n.Proposal = &planning.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), Confirmed: confirmed, Replacements: []string{"new"}}

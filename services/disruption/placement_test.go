@@ -34,7 +34,7 @@ func tight(second string) planning.Snapshot {
 		n("x", "t4g.xlarge", used("2400m")), n("y", "t4g.xlarge", used(second)))
 }
 
-func TestWhatWouldNotLandStays(t *testing.T) {
+func TestUnplaceableNodesStay(t *testing.T) {
 	for _, tt := range []struct{ name, second, want, kept string }{
 		{"the large pod takes the room of two small ones", "1900m", "", "full would-not-land"},
 		{"there is room for all of them anyhow", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
@@ -81,8 +81,8 @@ func TestProposedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestCommandsLand plays the commands of large clusters again, one after the other.
-func TestCommandsLand(t *testing.T) {
+// TestCommandsFitKubeScheduler plays the commands of large clusters again, one after the other.
+func TestCommandsFitKubeScheduler(t *testing.T) {
 	commands, moved := 0, 0
 	for seed := range uint64(4) {
 		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
@@ -91,7 +91,7 @@ func TestCommandsLand(t *testing.T) {
 		simulation := solver.NewSimulation(prepareSnapshot(s), stock)
 		for _, c := range Evaluate(s, stock, Options{}).Commands {
 			if left := simulation.Stranded(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
-				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, tell(s, c), len(left), c.PodsMoved)
+				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, describeFindings(s, c), len(left), c.PodsMoved)
 			}
 			simulation.Take(c.Result, c.Nodes...)
 			commands, moved = commands+1, moved+c.PodsMoved

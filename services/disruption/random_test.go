@@ -19,8 +19,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// genPods is one class of pods of a node.
-func genPods(t *rapid.T, name string) planning.PodClass {
+// drawPods is one class of pods of a node.
+func drawPods(t *rapid.T, name string) planning.PodClass {
 	class := fixture.Pods(name, rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([]string{"100m", "300m", "900m"}).Draw(t, "cpu"),
 		rapid.SampledFrom([]string{"100Mi", "1Gi"}).Draw(t, "memory"))
 	app := rapid.SampledFrom([]string{"web", "shop", "batch"}).Draw(t, "app")
@@ -42,11 +42,11 @@ func genPods(t *rapid.T, name string) planning.PodClass {
 	return class
 }
 
-func genNode(t *rapid.T, i int) node {
+func drawNode(t *rapid.T, i int) node {
 	name := fmt.Sprint("n", i)
 	n := fixture.Node(name, rapid.SampledFrom([]string{"t4g.medium", "t4g.large", "t4g.xlarge"}).Draw(t, "type"))
 	for k := range rapid.IntRange(0, 3).Draw(t, "classes") {
-		class := genPods(t, fmt.Sprint(name, "-", k))
+		class := drawPods(t, fmt.Sprint(name, "-", k))
 		was := n
 		if fixture.With(class)(&was); fits(was) {
 			n = was
@@ -95,7 +95,7 @@ func fits(n node) bool {
 	return true
 }
 
-func genCluster(t *rapid.T) planning.Snapshot {
+func drawCluster(t *rapid.T) planning.Snapshot {
 	pool := fixture.Pool(fixture.Budgets(rapid.SampledFrom([]string{"100%", "100%", "60%", "30%", "2"}).Draw(t, "budget")))
 	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "1", Reasons: []karpenter.DisruptionReason{
 		rapid.SampledFrom([]karpenter.DisruptionReason{"Empty", "Drifted", "Underutilized", "None"}).Draw(t, "reason")}})
@@ -105,7 +105,7 @@ func genCluster(t *rapid.T) planning.Snapshot {
 	}).Draw(t, "policy")
 	s := fixture.Snapshot(pool)
 	for i := range rapid.IntRange(1, 14).Draw(t, "nodes") {
-		s.Nodes = append(s.Nodes, genNode(t, i))
+		s.Nodes = append(s.Nodes, drawNode(t, i))
 	}
 	return s
 }
@@ -127,7 +127,7 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 		going += len(c.Nodes)
 		allowed, err := budget.Allowed(&s.NodePools[0], total, c.Reason, s.Taken)
 		if err != nil || busy+going > allowed {
-			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", tell(s, c), busy+going, allowed, err)
+			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", describeFindings(s, c), busy+going, allowed, err)
 		}
 		pods := map[string]bool{}
 		for _, i := range c.Nodes {
@@ -141,7 +141,7 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 			placed(t, s, c, pods, seen)
 		}
 		if (c.Method == MultiNode || c.Method == SingleNode) && c.SavedPerHour <= 0 {
-			t.Fatalf("%s saves %v", tell(s, c), c.SavedPerHour)
+			t.Fatalf("%s saves %v", describeFindings(s, c), c.SavedPerHour)
 		}
 	}
 	for _, k := range found.Kept {
@@ -157,19 +157,19 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 
 func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]bool) {
 	if n.Going || !n.Initialized || n.DoNotDisrupt || n.Nominated.After(s.Taken) || n.Proposal != nil {
-		t.Fatalf("%s takes %+v", tell(s, c), n)
+		t.Fatalf("%s takes %+v", describeFindings(s, c), n)
 	}
 	if quiet := s.Taken.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
-		t.Fatalf("%s takes a node that is not quiet", tell(s, c))
+		t.Fatalf("%s takes a node that is not quiet", describeFindings(s, c))
 	}
 	if (n.Drift != nil) != (c.Method == Drift) && c.Method == Drift {
-		t.Fatalf("%s takes a node that has not drifted", tell(s, c))
+		t.Fatalf("%s takes a node that has not drifted", describeFindings(s, c))
 	}
 	for _, class := range n.Pods {
 		for _, pod := range class.Pods {
 			pods[pod.UID] = true
 			if (pod.Blocked != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && (c.Method != Drift || !n.Bounded) {
-				t.Fatalf("%s moves pod %s, which is protected", tell(s, c), pod.Name)
+				t.Fatalf("%s moves pod %s, which is protected", describeFindings(s, c), pod.Name)
 			}
 		}
 	}
@@ -178,12 +178,12 @@ func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]b
 // placed checks that each pod that moves goes to one place that stays.
 func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
 	if len(pods) != c.PodsMoved {
-		t.Fatalf("%s says %d pods move, and it are %d", tell(s, c), c.PodsMoved, len(pods))
+		t.Fatalf("%s says %d pods move, and it are %d", describeFindings(s, c), c.PodsMoved, len(pods))
 	}
 	for _, n := range c.Result.Nominations {
 		for i, host := range s.Nodes {
 			if host.Name == n.Node && (gone[i] || host.Going || !host.Initialized || !host.Ready || host.Proposal != nil) {
-				t.Fatalf("%s puts a pod on %s, which does not stay", tell(s, c), n.Node)
+				t.Fatalf("%s puts a pod on %s, which does not stay", describeFindings(s, c), n.Node)
 			}
 		}
 		delete(pods, n.Pod.UID)
@@ -196,10 +196,10 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 		}
 	}
 	if len(pods) > 0 || len(c.Result.Unplaced) > 0 {
-		t.Fatalf("%s loses the pods %v", tell(s, c), pods)
+		t.Fatalf("%s loses the pods %v", describeFindings(s, c), pods)
 	}
 	if worst := c.SavedPerHour + c.Result.PricePerHour - price; worst <= 0 && c.Method != Drift {
-		t.Fatalf("%s saves %v if the dearest options are launched", tell(s, c), worst)
+		t.Fatalf("%s saves %v if the dearest options are launched", describeFindings(s, c), worst)
 	}
 }
 
@@ -215,7 +215,7 @@ func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
 		batch.Pending = append(batch.Pending, s.Nodes[i].Pods...)
 	}
 	if err := planningtest.Check(batch, cat, c.Result); err != nil {
-		t.Fatalf("%s:\n%v", tell(s, c), err)
+		t.Fatalf("%s:\n%v", describeFindings(s, c), err)
 	}
 }
 
@@ -224,7 +224,7 @@ var cat = planningtest.Catalogue()
 func TestCommandsKeepEveryRule(t *testing.T) {
 	methods := map[Method]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		s := genCluster(t)
+		s := drawCluster(t)
 		before, _ := json.Marshal(s)
 		found := Evaluate(s, stock, Options{})
 		sound(t, s, found)
@@ -263,7 +263,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 // made is not undone.
 func TestConsolidationEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := genCluster(t)
+		s := drawCluster(t)
 		for i := range s.Nodes {
 			s.Nodes[i].Drift, s.Nodes[i].Going = nil, false
 		}
@@ -278,7 +278,7 @@ func TestConsolidationEnds(t *testing.T) {
 			simulation := solver.NewSimulation(s, stock)
 			for _, c := range found.Commands {
 				if c.SavedPerHour <= 0 {
-					t.Fatalf("%s saves %v", tell(s, c), c.SavedPerHour)
+					t.Fatalf("%s saves %v", describeFindings(s, c), c.SavedPerHour)
 				}
 				simulation.Take(c.Result, c.Nodes...)
 			}

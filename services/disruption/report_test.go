@@ -27,8 +27,8 @@ func annotated() planning.Snapshot {
 	return s
 }
 
-// reports are what was published of nodes that stay.
-func (b *bench) reports(t *testing.T) (out []event.NodesKept) {
+// takeReports are what was published of nodes that stay.
+func (b *harness) takeReports(t *testing.T) (out []event.NodesKept) {
 	t.Helper()
 	for _, e := range b.said {
 		if e.Type != event.NodesKeptType {
@@ -43,7 +43,7 @@ func (b *bench) reports(t *testing.T) (out []event.NodesKept) {
 	return out
 }
 
-func TestNodesThatStayAreReported(t *testing.T) {
+func TestKeptNodesAreReported(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*planning.Node, *karpenter.NodePool)
@@ -72,15 +72,15 @@ func TestNodesThatStayAreReported(t *testing.T) {
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench()
+			b := newHarness()
 			b.ReportSchedule = &ReportSchedule{}
 			s := quiet()
 			c.change(&s.Nodes[0], &s.NodePools[0])
-			if _, err := b.show(t, s); err != nil {
+			if _, err := b.handleSnapshot(t, s); err != nil {
 				t.Fatal(err)
 			}
 			var got []event.Kept
-			for _, r := range b.reports(t) {
+			for _, r := range b.takeReports(t) {
 				got = append(got, r.Kept...)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -92,17 +92,17 @@ func TestNodesThatStayAreReported(t *testing.T) {
 
 // Nodes are reported once in two minutes, and again at once where publishing failed.
 func TestReportsAreFew(t *testing.T) {
-	b := newBench()
+	b := newHarness()
 	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
 	show := func() error {
 		s := annotated()
 		s.Taken = b.now
-		_, err := b.show(t, s)
+		_, err := b.handleSnapshot(t, s)
 		return err
 	}
 	refusing := b.Service
 	refusing.Bus = refuses{}
-	ref := b.put(t, planning.SnapshotKind, annotated())
+	ref := b.putSnapshot(t, planning.SnapshotKind, annotated())
 	if err := refusing.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref})); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("publishing fails with %v", err)
 	}
@@ -114,7 +114,7 @@ func TestReportsAreFew(t *testing.T) {
 		if err := show(); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(b.reports(t)); got != step.want {
+		if got := len(b.takeReports(t)); got != step.want {
 			t.Errorf("at %s: %d reports, want %d", b.now, got, step.want)
 		}
 	}
@@ -122,8 +122,8 @@ func TestReportsAreFew(t *testing.T) {
 
 // What changed too early for a report is reported two minutes after the last one, though
 // nothing else changes, and what was reported is not looked at again for five.
-func TestReportsWakeFromRest(t *testing.T) {
-	b := newBench()
+func TestReportsEndIdleTime(t *testing.T) {
+	b := newHarness()
 	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
 	initial, changed := annotated(), annotated()
 	changed.Nodes[0].Name = "node-b"
@@ -136,11 +136,11 @@ func TestReportsWakeFromRest(t *testing.T) {
 		{6 * time.Minute, changed, 2}, {7*time.Minute - 1, changed, 2}, {7 * time.Minute, changed, 3}, {11 * time.Minute, changed, 3}, {12 * time.Minute, changed, 4},
 	} {
 		b.now = start.Add(step.at)
-		ref := b.put(t, planning.SnapshotKind, step.s)
+		ref := b.putSnapshot(t, planning.SnapshotKind, step.s)
 		if err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref})); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(b.reports(t)); got != step.want {
+		if got := len(b.takeReports(t)); got != step.want {
 			t.Errorf("after %s: %d reports, want %d", step.at, got, step.want)
 		}
 	}

@@ -55,7 +55,7 @@ func (c tallied) count(n *node, moves bool) (youngest time.Duration) {
 // what is done is as sound as without one.
 func TestThresholdsHoldInAnyCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := genCluster(t)
+		s := drawCluster(t)
 		grow(t, s)
 		// One at a time, mostly: what one forbids, another cannot be seen to let through.
 		one := rapid.SampledFrom([][2]string{
@@ -87,17 +87,17 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 				continue
 			}
 			if price := c.SavedPerHour + c.Result.PricePerHour; c.SavedPerHour < p.MinSaving || c.SavedPerHour < p.MinSavingPart*price-1e-9 {
-				t.Fatalf("%s saves $%v of %v", tell(s, c), c.SavedPerHour, price)
+				t.Fatalf("%s saves $%v of %v", describeFindings(s, c), c.SavedPerHour, price)
 			}
 			if youngest < p.Cooldown || p.EvictionsPerHour.Set() && youngest < time.Hour {
-				t.Fatalf("%s moves a pod that is %s old", tell(s, c), youngest)
+				t.Fatalf("%s moves a pod that is %s old", describeFindings(s, c), youngest)
 			}
 			if !p.EvictionsPerHour.Set() {
 				continue
 			}
 			for app, moved := range seen.moved {
 				if most := p.EvictionsPerHour.Of(seen.pods[app]); moves(s, c, app) && seen.young[app]+moved > most {
-					t.Fatalf("%s: %d pods of %s move after %d, and %d may", tell(s, c), moved, app, seen.young[app], most)
+					t.Fatalf("%s: %d pods of %s move after %d, and %d may", describeFindings(s, c), moved, app, seen.young[app], most)
 				}
 			}
 		}

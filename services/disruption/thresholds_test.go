@@ -95,7 +95,7 @@ func TestThresholds(t *testing.T) {
 }
 
 // What was proposed is asked again, with what has been moved since.
-func TestThresholdsOfWhatIsProposed(t *testing.T) {
+func TestThresholdsOfProposals(t *testing.T) {
 	carries := func(id string) func(*node) {
 		return func(n *node) {
 			n.Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), Proposed: fixture.Taken.Add(-time.Minute)}
@@ -123,7 +123,7 @@ func TestThresholdsOfWhatIsProposed(t *testing.T) {
 }
 
 // Where time alone lets nodes go that are held back, nothing is at rest.
-func TestThresholdsAndRest(t *testing.T) {
+func TestThresholdsAndLastIdle(t *testing.T) {
 	n := func(name string, age time.Duration) node {
 		return fixture.Node(name, "t4g.xlarge", with(2), aged("web", age))
 	}

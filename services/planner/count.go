@@ -7,37 +7,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Counted is something about planning that somebody may watch.
+// Counted names a metric of planning.
 type Counted string
 
-// What is counted, with its labels in brackets.
+// The metrics, with their labels in brackets.
 const (
-	// Pending are the pods of a batch.
+	// Pending is the number of pods in a batch.
 	Pending Counted = "pending"
-	// Ignored are the pods of a batch that wait and are not for Joist to plan.
+	// Ignored is the number of pending pods in a batch that Joist does not plan.
 	Ignored Counted = "ignored"
-	// Unplaced are the pods of a batch for which no node would do [controller].
+	// Unplaced is the number of pods in a batch that could not be placed [controller].
 	Unplaced Counted = "unplaced"
-	// Planned are the NodeClaims of a plan.
+	// Planned is the number of NodeClaims in a plan.
 	Planned Counted = "planned"
-	// Price is what they cost, in US dollars an hour.
+	// Price is the price of the planned NodeClaims, in US dollars an hour.
 	Price Counted = "price"
 	// Solving is how long planning took, in seconds [controller].
 	Solving Counted = "solving"
 )
 
-// provisioner is who plans batches, in Karpenter's labels.
+// provisioner is the controller label of metrics of batches, as in Karpenter.
 const provisioner = "provisioner"
 
-// count tells of a plan that was published.
-func (s Service) count(batch planning.Batch, built launchspec.Built, took time.Duration) {
+// countPlan records the metrics of a published plan.
+func (s Service) countPlan(batch planning.Batch, built launchspec.Built, took time.Duration) {
 	if s.Count == nil {
 		return
 	}
 	pending, ignored := 0, 0
 	for _, class := range batch.Pending {
 		for _, pod := range class.Pods {
-			if pod.Buffer == "" { // Room for a buffer is no pod.
+			if pod.Buffer == "" { // Placeholders of buffers are not pods.
 				pending++
 			}
 		}
@@ -47,7 +47,7 @@ func (s Service) count(batch planning.Batch, built launchspec.Built, took time.D
 	}
 	s.Count(Pending, float64(pending))
 	s.Count(Ignored, float64(ignored))
-	s.Count(Unplaced, float64(unplaced(built.Plan)), provisioner)
+	s.Count(Unplaced, float64(countUnplaced(built.Plan)), provisioner)
 	s.Count(Planned, float64(built.Claims()))
 	s.Count(Price, built.Plan.PricePerHour)
 	s.Count(Solving, took.Seconds(), provisioner)

@@ -1,12 +1,12 @@
-// Package planner thinks: it reads a batch of pods without a node and says what
-// to launch. It holds no state and no rights but to read and write documents.
+// Package planner reads a batch of pending pods and decides which nodes to launch. It keeps no
+// state, and only reads and writes documents.
 //
 // The invariants:
 //
-//   - The same batch and catalogue give the same plan, byte for byte, so that
-//     explain can run the decision again at any time.
-//   - Every batch that can be read is answered by plan.made, also when nothing
-//     could be placed: the watcher waits for it.
+//   - The same batch and catalogue give the same plan, byte for byte, so that explain can repeat
+//     the decision at any time.
+//   - Every batch that can be read is answered by plan.made, also if no pod could be placed,
+//     because the watcher waits for it.
 //   - Documents are stored before the message that refers to them is sent.
 package planner
 
@@ -26,36 +26,35 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Types are the messages that the planner takes.
+// Types are the messages that the planner consumes.
 var Types = []event.Type{event.PodsUnschedulableType}
 
-// Service is the planner over its ports.
+// Service has the dependencies of the planner.
 type Service struct {
 	Blobs blob.Store
-	// Catalogues remembers the catalogue, which changes far less often than it
-	// is asked for; nil reads it for each batch.
+	// Catalogues caches the catalogue; nil reads it for each batch.
 	Catalogues *blob.Kept[catalog.Catalogue]
 	Bus        queue.Sender
 	Now        func() time.Time
 	Cluster    event.Cluster
-	// Count hears of what somebody may watch; nil counts nothing.
+	// Count records a metric; nil records none.
 	Count func(what Counted, value float64, labels ...string)
 }
 
 // Handle plans one batch.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if e.Type != event.PodsUnschedulableType {
-		return fault.F("handling "+string(e.Type), fault.Poison, "the planner does not know the type")
+		return fault.F("handling "+string(e.Type), fault.Poison, "the planner does not handle this event type")
 	}
 	asked, err := event.As[event.PodsUnschedulable](e)
 	if err != nil {
 		return err
 	}
-	batch, err := s.batch(ctx, asked)
+	batch, err := s.readBatch(ctx, asked)
 	if err != nil {
 		return fmt.Errorf("reading batch %d: %w", asked.Seq, err)
 	}
-	cat, err := s.catalogue(ctx, batch.Snapshot.Catalogue)
+	cat, err := s.readCatalogue(ctx, batch.Snapshot.Catalogue)
 	if err != nil {
 		return fmt.Errorf("reading the catalogue of batch %d: %w", asked.Seq, err)
 	}
@@ -65,22 +64,22 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 		return fmt.Errorf("planning batch %d: %w", asked.Seq, err)
 	}
 	took := s.Now().Sub(began)
-	if err := s.publish(ctx, e, asked, built); err != nil {
+	if err := s.publishPlan(ctx, e, asked, built); err != nil {
 		return err
 	}
-	s.count(batch, built, took)
+	s.countPlan(batch, built, took)
 	return nil
 }
 
-// Plan is the decision alone: what Handle stores and publishes, and what explain
-// and what-if run again.
+// Plan is the decision without I/O. Handle publishes its result, and the CLI's explain and what-if
+// repeat it.
 func Plan(batch planning.Batch, ref event.Ref, cat catalog.Catalogue) (launchspec.Built, error) {
 	return launchspec.Build(batch, ref, solver.Solve(batch, cat), cat)
 }
 
-// batch reads the document, and checks that it is the one that was asked about:
-// the plan goes through the fence under these numbers.
-func (s Service) batch(ctx context.Context, asked event.PodsUnschedulable) (planning.Batch, error) {
+// readBatch reads the document, and checks that it is the batch of the message: the outbox admits
+// the plan by these numbers.
+func (s Service) readBatch(ctx context.Context, asked event.PodsUnschedulable) (planning.Batch, error) {
 	batch, err := blob.Get[planning.Batch](ctx, s.Blobs, asked.Batch)
 	if err != nil {
 		return batch, err
@@ -91,17 +90,17 @@ func (s Service) batch(ctx context.Context, asked event.PodsUnschedulable) (plan
 	of := event.Cluster{Name: batch.Snapshot.Cluster, UID: batch.Snapshot.UID}
 	switch {
 	case batch.Outbox != asked.Outbox || batch.Seq != asked.Seq:
-		return batch, poison("the document is batch %d of outbox %s, not %d of %s", batch.Seq, batch.Outbox, asked.Seq, asked.Outbox)
+		return batch, poison("the document has batch %d of outbox %s, want %d of %s", batch.Seq, batch.Outbox, asked.Seq, asked.Outbox)
 	case !of.Agrees(s.Cluster):
-		return batch, poison("the document is of cluster %q, and this planner serves %q", of.Name, s.Cluster.Name)
+		return batch, poison("the document belongs to cluster %q, and this planner serves %q", of.Name, s.Cluster.Name)
 	}
 	return batch, nil
 }
 
-func (s Service) catalogue(ctx context.Context, ref event.Ref) (catalog.Catalogue, error) {
+func (s Service) readCatalogue(ctx context.Context, ref event.Ref) (catalog.Catalogue, error) {
 	if ref.IsZero() {
-		return catalog.Catalogue{}, fault.F("finding the catalogue", fault.Poison, "the batch names none").
-			WithHint("see whether the catalog service runs: the watcher takes the reference from its pointer")
+		return catalog.Catalogue{}, fault.F("finding the catalogue", fault.Poison, "the batch has no catalogue").
+			WithHint("check that the catalog service runs: it publishes the catalogue that the watcher refers to")
 	}
 	cat, err := s.Catalogues.Get(ctx, s.Blobs, ref)
 	if err != nil {
@@ -113,8 +112,8 @@ func (s Service) catalogue(ctx context.Context, ref event.Ref) (catalog.Catalogu
 	return cat, nil
 }
 
-// publish stores the plan, and then says so.
-func (s Service) publish(ctx context.Context, e event.Envelope, asked event.PodsUnschedulable, built launchspec.Built) error {
+// publishPlan stores the plan and publishes plan.made.
+func (s Service) publishPlan(ctx context.Context, e event.Envelope, asked event.PodsUnschedulable, built launchspec.Built) error {
 	now := s.Now()
 	ref, err := built.Store(ctx, s.Blobs, now)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s Service) publish(ctx context.Context, e event.Envelope, asked event.Pods
 	}
 	made := event.PlanMade{
 		Outbox: asked.Outbox, Seq: asked.Seq, Batch: asked.Batch, Plan: ref,
-		Claims: built.Claims(), Nominated: len(built.Plan.Nominations), Unplaced: unplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
+		Claims: built.Claims(), Nominated: len(built.Plan.Nominations), Unplaced: countUnplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
 	}
 	host.Say(ctx, "batch", made.Seq, "claims", made.Claims, "nominated", made.Nominated, "unplaced", made.Unplaced)
 	if len(built.Plan.Warnings) > 0 {
@@ -138,7 +137,7 @@ func (s Service) publish(ctx context.Context, e event.Envelope, asked event.Pods
 	return nil
 }
 
-func unplaced(plan planning.Plan) int {
+func countUnplaced(plan planning.Plan) int {
 	count := 0
 	for _, u := range plan.Unplaced {
 		count += len(u.Pods)

@@ -21,13 +21,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// bus remembers what was sent, or fails.
-type bus struct {
+// fakeBus records what was sent, or fails.
+type fakeBus struct {
 	sent []event.Envelope
 	err  error
 }
 
-func (b *bus) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (b *fakeBus) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
 		if err != nil {
@@ -39,7 +39,7 @@ func (b *bus) Send(_ context.Context, messages ...queue.Outgoing) error {
 }
 
 type fixture struct {
-	bus   *bus
+	bus   *fakeBus
 	blobs blob.Store
 	svc   planner.Service
 	now   time.Time
@@ -47,7 +47,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{bus: &bus{}, now: planningtest.Now}
+	f := &fixture{bus: &fakeBus{}, now: planningtest.Now}
 	f.blobs = memblob.New(memblob.Options{Now: func() time.Time { return f.now }})
 	f.svc = planner.Service{
 		Blobs: f.blobs, Bus: f.bus, Cluster: event.Cluster{Name: "demo"},
@@ -56,17 +56,17 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// ask stores the batch with its catalogue and makes the message about it.
-func (f *fixture) ask(t *testing.T, batch planning.Batch) event.Envelope {
+// storeBatch stores the batch with its catalogue and makes the message about it.
+func (f *fixture) storeBatch(t *testing.T, batch planning.Batch) event.Envelope {
 	t.Helper()
 	var err error
 	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, planningtest.Catalogue()); err != nil {
 		t.Fatal(err)
 	}
-	return f.send(t, batch, batch.Seq)
+	return f.batchMessage(t, batch, batch.Seq)
 }
 
-func (f *fixture) send(t *testing.T, batch planning.Batch, seq uint64) event.Envelope {
+func (f *fixture) batchMessage(t *testing.T, batch planning.Batch, seq uint64) event.Envelope {
 	t.Helper()
 	ref, err := blob.Put(t.Context(), f.blobs, f.now, planning.BatchKind, batch)
 	if err != nil {
@@ -84,7 +84,7 @@ func seed() planning.Batch { return planningtest.Seed(planningtest.Pods("inflate
 
 func TestPlansTheSeed(t *testing.T) {
 	f := newFixture(t)
-	e := f.ask(t, seed())
+	e := f.storeBatch(t, seed())
 	if err := f.svc.Handle(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +108,13 @@ func TestPlansTheSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if intent.ID != planned.ID || len(intent.Claims) != len(planned.Claims) {
-			t.Errorf("the plan says %s with %d claims, the intent %s with %d", planned.ID, len(planned.Claims), intent.ID, len(intent.Claims))
+			t.Errorf("the plan has %s with %d claims, and the intent %s with %d", planned.ID, len(planned.Claims), intent.ID, len(intent.Claims))
 		}
 	}
 }
 
-// What a batch was and came to is counted once its answer is out.
-func TestCountsOfABatch(t *testing.T) {
+// The metrics of a batch are recorded after its plan is published.
+func TestMetricsOfBatch(t *testing.T) {
 	f := newFixture(t)
 	counts := map[string]float64{}
 	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {
@@ -122,10 +122,10 @@ func TestCountsOfABatch(t *testing.T) {
 	}
 	batch := planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"), planningtest.Pods("huge", 3, "500", "1Gi"))
 	batch.Ignored = []planning.Ignored{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
-	e := f.ask(t, batch)
-	f.bus.err = errors.New("the bus is away")
+	e := f.storeBatch(t, batch)
+	f.bus.err = errors.New("the bus is unavailable")
 	if err := f.svc.Handle(t.Context(), e); err == nil || len(counts) != 0 {
-		t.Fatalf("%v, and it counted %v", err, counts)
+		t.Fatalf("Handle returned %v and recorded %v", err, counts)
 	}
 	f.bus.err = nil
 	if err := f.svc.Handle(t.Context(), e); err != nil {
@@ -141,13 +141,13 @@ func TestCountsOfABatch(t *testing.T) {
 		"pending": 8, "ignored": 2, "unplaced provisioner": 3, "planned": float64(made.Claims), "solving provisioner": 0,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" || made.Claims == 0 || event.Usd(price) != made.PricePerHr {
-		t.Errorf("it costs %v, and the plan says %v\n%s", price, made.PricePerHr, diff)
+		t.Errorf("the price metric is %v, and the plan has %v\n%s", price, made.PricePerHr, diff)
 	}
 }
 
 func TestSameBatchSamePlan(t *testing.T) {
 	f := newFixture(t)
-	e := f.ask(t, seed())
+	e := f.storeBatch(t, seed())
 	for range 2 {
 		if err := f.svc.Handle(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -159,9 +159,9 @@ func TestSameBatchSamePlan(t *testing.T) {
 	}
 }
 
-func TestAnswersAlsoWhenNothingFits(t *testing.T) {
+func TestAnswersWhenNothingFits(t *testing.T) {
 	f := newFixture(t)
-	if err := f.svc.Handle(t.Context(), f.ask(t, planningtest.Seed(planningtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
+	if err := f.svc.Handle(t.Context(), f.storeBatch(t, planningtest.Seed(planningtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
 		t.Fatal(err)
 	}
 	made, err := event.As[event.PlanMade](f.bus.sent[0])
@@ -173,7 +173,7 @@ func TestAnswersAlsoWhenNothingFits(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedBatches(t *testing.T) {
 	foreign := seed()
 	foreign.Snapshot.Cluster = "other"
 	for _, tt := range []struct {
@@ -181,9 +181,9 @@ func TestRefusals(t *testing.T) {
 		make func(*testing.T, *fixture) event.Envelope
 		hint bool
 	}{
-		{"no catalogue", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, seed(), 7) }, true},
-		{"another sequence", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, seed(), 8) }, false},
-		{"another cluster", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, foreign, 7) }, false},
+		{"no catalogue", func(t *testing.T, f *fixture) event.Envelope { return f.batchMessage(t, seed(), 7) }, true},
+		{"another sequence", func(t *testing.T, f *fixture) event.Envelope { return f.batchMessage(t, seed(), 8) }, false},
+		{"another cluster", func(t *testing.T, f *fixture) event.Envelope { return f.batchMessage(t, foreign, 7) }, false},
 		{"another type", func(*testing.T, *fixture) event.Envelope { return event.Envelope{Type: event.TickType} }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestRefusals(t *testing.T) {
 func TestBusFailureIsReturned(t *testing.T) {
 	f := newFixture(t)
 	f.bus.err = fault.E("sending", fault.Retry, errors.New("down"))
-	if err := f.svc.Handle(t.Context(), f.ask(t, seed())); !fault.Is(err, fault.Retry) {
+	if err := f.svc.Handle(t.Context(), f.storeBatch(t, seed())); !fault.Is(err, fault.Retry) {
 		t.Errorf("error = %v, want a retry", err)
 	}
 }

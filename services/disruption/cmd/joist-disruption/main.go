@@ -21,7 +21,7 @@ func main() {
 		Purpose:  "joist-disruption reads snapshots of the cluster and proposes what to remove or replace.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix},
-	}, wire, lambda.Serve)
+	}, buildHandler, lambda.Serve)
 }
 
 // metrics maps the service's metrics to their names in telemetry.
@@ -30,7 +30,7 @@ var metrics = map[disruption.Counted]telemetry.Metric{
 	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,
 }
 
-func wire(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
 	service := disruption.Service{
 		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {

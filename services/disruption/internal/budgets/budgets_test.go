@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func TestRoom(t *testing.T) {
+func TestRemaining(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	type node = planning.Node
 	going := func(n *node) { n.Going = true }
@@ -79,7 +79,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
+func TestExplainNamesBudgets(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	going := func(n *planning.Node) { n.Going = true }
 	pool := fixture.Pool(fixture.Budgets("100%", "2"), func(p *karpenter.NodePool) {

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// survey looks at one node.
-func survey(t *testing.T, n planning.Node, pool karpenter.NodePool) candidate.Candidate {
+// findAll looks at one node.
+func findAll(t *testing.T, n planning.Node, pool karpenter.NodePool) candidate.Candidate {
 	t.Helper()
 	s := fixture.Snapshot(pool, n)
 	all := candidate.FindAll(&s, fixture.Stock(s))
@@ -85,7 +85,7 @@ func TestObjections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n, p := fixture.Node("a", "t4g.large", fixture.With(web())), fixture.Pool()
 			tt.change(&n, &p)
-			c := survey(t, n, p)
+			c := findAll(t, n, p)
 			for what, got := range map[string][2]string{
 				"consolidation of empty nodes": {c.CheckConsolidatable(fixture.Taken).Rule, tt.graceful},
 				"consolidation":                {c.CheckUnderutilized(fixture.Taken).Rule, tt.used},
@@ -99,7 +99,7 @@ func TestObjections(t *testing.T) {
 	}
 }
 
-func TestOthersNodesAreNotSurveyed(t *testing.T) {
+func TestUnmanagedNodesAreNotCandidates(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Claim = "" }),
 		fixture.Node("b", "t4g.large", func(n *planning.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
 	if all := candidate.FindAll(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
@@ -147,7 +147,7 @@ func TestEmpty(t *testing.T) {
 		{"they would rather go", []planning.PodClass{web(cheap)}, true, 1, 2},
 		{"and pay for no others", []planning.PodClass{web(cheap), web()}, false, 3, 4},
 	} {
-		c := survey(t, fixture.Node("a", "t4g.large", fixture.With(tt.pods...)), fixture.Pool())
+		c := findAll(t, fixture.Node("a", "t4g.large", fixture.With(tt.pods...)), fixture.Pool())
 		if c.IsEmpty() != tt.empty || c.Cost != tt.cost || c.Pods != tt.move {
 			t.Errorf("%s: empty %v, costs %v, %d pods", tt.name, c.IsEmpty(), c.Cost, c.Pods)
 		}
@@ -157,11 +157,11 @@ func TestEmpty(t *testing.T) {
 func TestLifetime(t *testing.T) {
 	for left, want := range map[time.Duration]float64{time.Hour: 0.5, 3 * time.Hour: 0.75, -time.Minute: 0} {
 		n := fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Expires = fixture.Taken.Add(left) })
-		if c := survey(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {
+		if c := findAll(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {
 			t.Errorf("with %s left: got %v, want %v", left, c.Lifetime(), want)
 		}
 	}
-	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Lifetime() != 1 {
+	if c := findAll(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Lifetime() != 1 {
 		t.Errorf("one that never ends: got %v", c.Lifetime())
 	}
 }
@@ -181,7 +181,7 @@ func TestPriceBadInput(t *testing.T) {
 			t.Errorf("%s: price %v, objection %+v", name, c.Price, c.CheckUnderutilized(fixture.Taken))
 		}
 	}
-	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Price != 0.0832 || c.SavingRatio() != 0.0832 {
+	if c := findAll(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Price != 0.0832 || c.SavingRatio() != 0.0832 {
 		t.Errorf("a good one: price %v", c.Price)
 	}
 }

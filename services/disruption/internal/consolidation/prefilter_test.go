@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func TestFloor(t *testing.T) {
+func TestPrefilter(t *testing.T) {
 	type node = planning.Node
 	full := func(n *node) { n.Used = n.Allocatable }
 	pods := func(count int, cpu, memory string) func(*node) {

@@ -53,7 +53,7 @@ func left(v consolidation.CheckedResult) (out []string) {
 	return out
 }
 
-func TestReplace(t *testing.T) {
+func TestCheckReplacement(t *testing.T) {
 	type nodes = []*candidate.Candidate
 	type news = []planning.PlannedNode
 	large, small := goes("large", od, 4), goes("small", od, 1)
@@ -181,7 +181,7 @@ func TestMinValuesAfterPrices(t *testing.T) {
 	}
 }
 
-func TestSpoilers(t *testing.T) {
+func TestRetryWithout(t *testing.T) {
 	a, b := goes("small", od, 1), goes("large", od, 4)
 	a.Node.Name, b.Node.Name = "a", "b"
 	lost := planning.Result{Unplaced: []planning.Unplaced{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
@@ -236,7 +236,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
+func TestShadowPricesNeverExceedPrices(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(fixture.Pods("web", 3, "500m", "1Gi"))))
 	stock := fixture.Stock(s)
 	w := consolidation.NewShadowPrices(&s, stock)

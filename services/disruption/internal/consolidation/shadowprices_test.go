@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 )
 
-func TestPerPod(t *testing.T) {
+func TestWastePerPod(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(),
 		fixture.Node("idle", "t4g.large"),
 		fixture.Node("half", "t4g.large", fixture.With(fixture.Pods("web", 4, "250m", "1Gi"))),

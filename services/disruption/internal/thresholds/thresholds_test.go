@@ -47,10 +47,10 @@ func joined(ago time.Duration) func(*planning.Node) {
 func restrained(annotations map[string]string, nodes ...planning.Node) (thresholds.Thresholds, []*candidate.Candidate) {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
 	s.NodePools[0].Annotations = annotations
-	return thresholds.New(&s), survey(s)
+	return thresholds.New(&s), findAll(s)
 }
 
-func survey(s planning.Snapshot) []*candidate.Candidate {
+func findAll(s planning.Snapshot) []*candidate.Candidate {
 	list := candidate.FindAll(&s, fixture.Stock(s))
 	var out []*candidate.Candidate
 	for i := range list {
@@ -59,7 +59,7 @@ func survey(s planning.Snapshot) []*candidate.Candidate {
 	return out
 }
 
-func TestNode(t *testing.T) {
+func TestCheckNode(t *testing.T) {
 	cool := map[string]string{policy.Cooldown: "30m"}
 	two, fifth, none := map[string]string{policy.EvictionsPerHour: "2"}, map[string]string{policy.EvictionsPerHour: "20%"}, map[string]string{policy.EvictionsPerHour: "0"}
 	young := func(n planning.Node, ago time.Duration) planning.Node { joined(ago)(&n); return n }
@@ -109,7 +109,7 @@ func TestNode(t *testing.T) {
 }
 
 // What waits for a node has come lately, too; what waits on one that goes is counted there.
-func TestWaitingPodsCount(t *testing.T) {
+func TestPendingPodsCount(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 1, day)))
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: "2"}
 	for _, tt := range []struct {
@@ -123,7 +123,7 @@ func TestWaitingPodsCount(t *testing.T) {
 	} {
 		s.Waiting = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
 		r := thresholds.New(&s)
-		if no := r.CheckNode(survey(s)[0]); no.Rule != tt.rule {
+		if no := r.CheckNode(findAll(s)[0]); no.Rule != tt.rule {
 			t.Errorf("%s: %+v", tt.name, no)
 		}
 	}
@@ -133,7 +133,7 @@ func TestUnreadable(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a"), node("b", pods("web", 1, day)))
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "1", policy.Cooldown: "soon", policy.EvictionCost: "dear"}
 	r := thresholds.New(&s)
-	list := survey(s)
+	list := findAll(s)
 	if no := r.CheckNode(list[0]); no.Rule != thresholds.RuleUnreadable || !strings.HasPrefix(no.Detail, "the annotations of NodePool default cannot be read: annotation "+policy.EvictionCost) ||
 		!strings.Contains(no.Detail, "; annotation "+policy.Cooldown) {
 		t.Errorf("%+v", no)
@@ -150,7 +150,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestSaving(t *testing.T) {
+func TestCheckSaving(t *testing.T) {
 	asks := func(pairs ...string) map[string]string {
 		out := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -198,7 +198,7 @@ func TestStrictestOfPools(t *testing.T) {
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "0.01", policy.Payback: "1h", policy.EvictionsPerHour: "3"}
 	s.NodePools[1].Annotations = map[string]string{policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.01"}
 	r := thresholds.New(&s)
-	list := survey(s)
+	list := findAll(s)
 	for _, tt := range []struct {
 		saved float64
 		pods  int

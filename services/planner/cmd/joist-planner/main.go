@@ -21,16 +21,16 @@ func main() {
 		Purpose:  "joist-planner reads batches of pods without a node and says what to launch.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix},
-	}, wire, lambda.Serve)
+	}, buildHandler, lambda.Serve)
 }
 
-// metrics are what the service's counts are called.
+// metrics maps the service's metrics to their names in telemetry.
 var metrics = map[planner.Counted]telemetry.Metric{
 	planner.Pending: telemetry.Pending, planner.Ignored: telemetry.Ignored, planner.Unplaced: telemetry.Unplaced,
 	planner.Planned: telemetry.Planned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.Solving,
 }
 
-func wire(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
 	service := planner.Service{
 		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what planner.Counted, value float64, labels ...string) {
