@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// corpusEntries are those of the corpus whose name has the text.
+// corpusEntries returns the entries of the corpus whose names contain the text.
 func corpusEntries(t *testing.T, text string) []noticetest.Entry {
 	t.Helper()
 	var out []noticetest.Entry
@@ -26,32 +26,32 @@ func corpusEntries(t *testing.T, text string) []noticetest.Entry {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatalf("the corpus has nothing of %q", text)
+		t.Fatalf("no entry of the corpus contains %q", text)
 	}
 	return out
 }
 
-// spotWarning is a true spot warning of ours.
+// spotWarning is a valid spot warning about an owned instance.
 func spotWarning(t *testing.T) []byte { return corpusEntries(t, "spot: as AWS writes it")[0].Body }
 
-// requireRefused hands over a body, of which nothing may come.
+// requireRefused delivers a body and requires an error of one of the kinds and no facts.
 func requireRefused(t *testing.T, name string, body []byte, want ...fault.Kind) {
 	t.Helper()
 	b := newCorpusFixture()
 	err := b.deliverEntry(t, noticetest.Entry{Body: body})
 	if !fault.Is(err, want...) || len(b.published) > 0 {
-		t.Errorf("%s: %v, and %d facts; want %v and none", name, err, len(b.published), want)
+		t.Errorf("%s: got %v and %d facts, want %v and none", name, err, len(b.published), want)
 	}
 }
 
-// TestForgedEvents are those that somebody else made up: of our instance in
-// another's name, and envelopes of our own that interruption does not take.
+// TestForgedEvents delivers events of another source about an owned instance, and Joist
+// envelopes that interruption does not consume.
 func TestForgedEvents(t *testing.T) {
-	true1 := string(spotWarning(t))
-	requireRefused(t, "of our own source", []byte(strings.Replace(true1, `"aws.ec2"`, `"com.example"`, 1)), fault.Foreign)
-	requireRefused(t, "of a source in capitals", []byte(strings.Replace(true1, `"aws.ec2"`, `"AWS.EC2"`, 1)), fault.Poison)
-	requireRefused(t, "of two instances", []byte(strings.Replace(true1, noticetest.Ours[0], noticetest.Ours[1], 1)), fault.Poison)
-	requireRefused(t, "in a detail alone", []byte(`{"detail":`+true1+`}`), fault.Poison)
+	warning := string(spotWarning(t))
+	requireRefused(t, "another source", []byte(strings.Replace(warning, `"aws.ec2"`, `"com.example"`, 1)), fault.Foreign)
+	requireRefused(t, "a source in capitals", []byte(strings.Replace(warning, `"aws.ec2"`, `"AWS.EC2"`, 1)), fault.Poison)
+	requireRefused(t, "two instances", []byte(strings.Replace(warning, noticetest.Ours[0], noticetest.Ours[1], 1)), fault.Poison)
+	requireRefused(t, "only a detail", []byte(`{"detail":`+warning+`}`), fault.Poison)
 	for _, b := range []event.Body{
 		event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: noticetest.Ours[0], Noticed: start, Deadline: start.Add(time.Minute)},
 		event.InstanceGone{InstanceID: noticetest.Ours[0], Shown: start},
@@ -67,7 +67,7 @@ func TestForgedEvents(t *testing.T) {
 			}
 			bench := newCorpusFixture()
 			if err := bench.deliverEntry(t, noticetest.Entry{Body: body}); err == nil || len(bench.published) > 0 || bench.describeCalls > 0 {
-				t.Errorf("an envelope %s of cluster %s: %v, %d facts, %d calls", e.Type, of.Name, err, len(bench.published), bench.describeCalls)
+				t.Errorf("envelope %s of cluster %s: got %v, %d facts, %d calls", e.Type, of.Name, err, len(bench.published), bench.describeCalls)
 			}
 		}
 	}
@@ -79,8 +79,8 @@ func TestForeignAccountAndRegion(t *testing.T) {
 	}
 }
 
-// TestDuplicatedEvents delivers one warning ten times: each says the same fact with
-// the same id, so that whoever hears it can tell, and EC2 is asked once.
+// TestDuplicatedEvents delivers one warning ten times: each publishes the same fact with
+// the same ID, and EC2 is called once.
 func TestDuplicatedEvents(t *testing.T) {
 	b := newCorpusFixture()
 	for range 10 {
@@ -89,9 +89,9 @@ func TestDuplicatedEvents(t *testing.T) {
 		}
 		b.now = b.now.Add(time.Second)
 	}
-	for _, said := range b.published[1:] {
-		if said.ID != b.published[0].ID {
-			t.Errorf("%s and %s are ids of the same warning", b.published[0].ID, said.ID)
+	for _, fact := range b.published[1:] {
+		if fact.ID != b.published[0].ID {
+			t.Errorf("the facts of one warning have the ids %s and %s", b.published[0].ID, fact.ID)
 		}
 	}
 	if len(b.published) != 10 || b.describeCalls != 1 {
@@ -99,7 +99,7 @@ func TestDuplicatedEvents(t *testing.T) {
 	}
 }
 
-// TestStaleEvents asks nobody about what no longer means anything.
+// TestStaleEvents delivers old events: EC2 is not called for them.
 func TestStaleEvents(t *testing.T) {
 	for _, ago := range []time.Duration{11 * time.Minute, 6 * time.Hour, 14 * 24 * time.Hour} {
 		b := newCorpusFixture()
@@ -111,8 +111,8 @@ func TestStaleEvents(t *testing.T) {
 	}
 }
 
-// TestEventsFromTheFuture are acted on, and by the queue's clock: no deadline is
-// later than what AWS gives from the moment that the queue took the event.
+// TestEventsFromTheFuture delivers events with a later time than the queue's: no deadline
+// is later than the queue's time plus the warning period.
 func TestEventsFromTheFuture(t *testing.T) {
 	for _, e := range append(corpusEntries(t, "after the queue's stamp"), corpusEntries(t, "said in the year 9999")...) {
 		b := newCorpusFixture()
@@ -121,13 +121,13 @@ func TestEventsFromTheFuture(t *testing.T) {
 		}
 		for _, f := range b.publishedFacts(t) {
 			if f.Deadline.After(start.Add(120 * time.Second)) {
-				t.Errorf("%s: its deadline is %s after the queue's stamp", e.Name, f.Deadline.Sub(start))
+				t.Errorf("%s: the deadline is %s after the SentTimestamp", e.Name, f.Deadline.Sub(start))
 			}
 		}
 	}
 }
 
-// TestTruncatedEvents cuts a true warning at every byte.
+// TestTruncatedEvents cuts a valid warning at every byte.
 func TestTruncatedEvents(t *testing.T) {
 	whole := spotWarning(t)
 	for i := range whole {
@@ -135,8 +135,8 @@ func TestTruncatedEvents(t *testing.T) {
 	}
 }
 
-// TestOversizedMessages parks what is too large with all of its bytes, and what follows it
-// is not held up.
+// TestOversizedMessages requires that messages above the limit go to the dead-letter queue
+// with their bytes and do not delay later messages.
 func TestOversizedMessages(t *testing.T) {
 	var bodies [][]byte
 	want := 0
@@ -147,15 +147,15 @@ func TestOversizedMessages(t *testing.T) {
 	good := validWarnings(1)
 	c := runQueue(t, append(bodies, good...))
 	got := 0
-	for _, letter := range c.deadLetters {
-		got += len(letter.Body)
+	for _, m := range c.deadLetters {
+		got += len(m.Body)
 	}
-	// A letter's attributes share the limit with its body, and the largest is cut.
+	// The attributes count towards the limit of a message, so the largest body is truncated.
 	if count := len(c.deadLetters); count != len(bodies) || got < want*99/100 {
-		t.Errorf("%d dead letters of %d bytes in all, want %d of %d", count, got, len(bodies), want)
+		t.Errorf("%d dead-letter messages with %d bytes, want %d with %d", count, got, len(bodies), want)
 	}
-	if at, known := c.handled[string(good[0])]; !known || at > time.Second {
-		t.Errorf("a good message behind them was dealt with after %s (%t)", at, known)
+	if at, ok := c.handled[string(good[0])]; !ok || at > time.Second {
+		t.Errorf("a valid message behind them was handled after %s (%t)", at, ok)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestDeeplyNested(t *testing.T) {
 	}
 }
 
-// sharedAccount is one that two clusters and others share.
+// sharedAccount is an account in which all instances belong to another cluster.
 type sharedAccount struct {
 	*fixture
 	mu         sync.Mutex
@@ -195,9 +195,9 @@ func (a *sharedAccount) Send(ctx context.Context, messages ...queue.Outgoing) er
 	return a.fixture.Send(ctx, messages...)
 }
 
-// TestForeignEventsPublishNothing lets a hundred thousand events of another cluster of
-// the account come, about five thousand of its instances: nothing is said of any,
-// and each is asked for once, in company.
+// TestForeignEventsPublishNothing delivers a hundred thousand events about five thousand
+// instances of another cluster in the account: no fact is published, and each instance is
+// described once, in batches.
 func TestForeignEventsPublishNothing(t *testing.T) {
 	const instances, repeats = 5_000, 20
 	synctest.Test(t, func(t *testing.T) {

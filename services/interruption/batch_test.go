@@ -18,11 +18,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// recordingFixture is a bench that notes its calls, and refuses some.
+// recordingFixture is a fixture that records its calls and refuses some.
 type recordingFixture struct {
 	*fixture
 	calls []string
-	// refuse is what a call gives, by its note.
+	// refuse has the errors of calls, by their records.
 	refuse map[string]error
 }
 
@@ -52,9 +52,9 @@ func (w *recordingFixture) Send(ctx context.Context, messages ...queue.Outgoing)
 	return w.fixture.Send(ctx, messages...)
 }
 
-// deliverBatch hands the service bodies that were received together, and gives the kind
-// of what each came to: "" is dealt with, and "alone" is left to Handle.
-func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (fates []string) {
+// deliverBatch delivers bodies as one batch and returns the kind of each error: "" means
+// success, and "alone" that the message is left to Handle.
+func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (kinds []string) {
 	t.Helper()
 	batch := make([]host.Delivery, len(bodies))
 	for i, body := range bodies {
@@ -62,16 +62,16 @@ func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (fates [
 	}
 	w.Batch(t.Context(), batch)
 	for _, d := range batch {
-		fate := string(fault.KindOf(d.Err))
+		kind := string(fault.KindOf(d.Err))
 		if errors.Is(d.Err, host.ErrAlone) {
-			fate = "alone"
+			kind = "alone"
 		}
-		fates = append(fates, fate)
+		kinds = append(kinds, kind)
 	}
-	return fates
+	return kinds
 }
 
-// secondOwnedID is another instance of ours.
+// secondOwnedID is another instance of the cluster.
 const secondOwnedID = "i-0000000000000000d"
 
 // tick is an envelope of our own.
@@ -83,28 +83,28 @@ func TestBatch(t *testing.T) {
 	invalid, away := fault.F("calling", fault.Invalid, "no"), fault.F("calling", fault.Retry, "away")
 	for _, c := range []struct {
 		name string
-		// known are asked for before.
-		known  [][]byte
+		// cached bodies are delivered before.
+		cached [][]byte
 		bodies [][]byte
 		refuse map[string]error
-		fates  []string
+		kinds  []string
 		calls  []string
-		said   int
+		facts  int
 	}{
-		{"one question and one publication", nil, [][]byte{ours, others, poison, second, hidden}, nil,
+		{"one describe and one publish call", nil, [][]byte{ours, others, poison, second, hidden}, nil,
 			[]string{"", "foreign", "poison", "", "retry"}, []string{"describe 4", "publish 2"}, 2},
-		{"what is known is said before the question", [][]byte{ours}, [][]byte{second, ours}, nil,
+		{"cached owners are published before the describe call", [][]byte{ours}, [][]byte{second, ours}, nil,
 			[]string{"", ""}, []string{"publish 1", "describe 1", "publish 1"}, 2},
-		{"what is known needs no EC2", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"describe 1": away},
+		{"cached owners need no describe call", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"describe 1": away},
 			[]string{"retry", "", "foreign"}, []string{"publish 1", "describe 1"}, 1},
 		{"one instance twice", nil, [][]byte{ours, ours}, nil, []string{"", ""}, []string{"describe 1", "publish 2"}, 2},
-		{"an envelope is left alone", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"describe 1", "publish 1"}, 1},
-		{"a bus that is away", nil, [][]byte{ours, others, second}, map[string]error{"publish 2": away},
+		{"an envelope is left to Handle", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"describe 1", "publish 1"}, 1},
+		{"an unavailable bus", nil, [][]byte{ours, others, second}, map[string]error{"publish 2": away},
 			[]string{"retry", "foreign", "retry"}, []string{"describe 3", "publish 2"}, 0},
-		{"facts that are not valid together", nil, [][]byte{ours, second}, map[string]error{"publish 2": invalid},
+		{"an invalid batch of facts", nil, [][]byte{ours, second}, map[string]error{"publish 2": invalid},
 			[]string{"alone", "alone"}, []string{"describe 2", "publish 2"}, 0},
-		{"a fact that is not valid", nil, [][]byte{ours}, map[string]error{"publish 1": invalid}, []string{"invalid"}, []string{"describe 1", "publish 1"}, 0},
-		{"a question that is not valid", nil, [][]byte{ours, others}, map[string]error{"describe 2": invalid},
+		{"an invalid fact", nil, [][]byte{ours}, map[string]error{"publish 1": invalid}, []string{"invalid"}, []string{"describe 1", "publish 1"}, 0},
+		{"an invalid describe call", nil, [][]byte{ours, others}, map[string]error{"describe 2": invalid},
 			[]string{"alone", "alone"}, []string{"describe 2"}, 0},
 		{"nothing", nil, nil, nil, nil, nil, 0},
 	} {
@@ -113,44 +113,44 @@ func TestBatch(t *testing.T) {
 			also := w.instances[0]
 			also.ID = secondOwnedID
 			w.instances = append(w.instances, also)
-			for _, body := range c.known {
+			for _, body := range c.cached {
 				w.deliverBatch(t, body)
 			}
 			w.published, w.calls, w.refuse = nil, nil, c.refuse
-			fates := w.deliverBatch(t, c.bodies...)
-			if diff := cmp.Diff(c.fates, fates) + cmp.Diff(c.calls, w.calls); diff != "" {
+			kinds := w.deliverBatch(t, c.bodies...)
+			if diff := cmp.Diff(c.kinds, kinds) + cmp.Diff(c.calls, w.calls); diff != "" {
 				t.Error(diff)
 			}
-			if len(w.published) != c.said {
-				t.Errorf("%d facts were said: %v", len(w.published), w.publishedTypes())
+			if len(w.published) != c.facts {
+				t.Errorf("%d facts were published: %v", len(w.published), w.publishedTypes())
 			}
 		})
 	}
 }
 
-// A batch says of each message what it says of it alone, whatever else is in it.
+// A batch has the same results as its messages handled one by one.
 func TestBatchEqualsSingleMessages(t *testing.T) {
-	ended := func(id string) []byte {
+	withoutState := func(id string) []byte {
 		return []byte(strings.Replace(string(warningBody(id, start)), spotType+`"`, stateType+`"`, 1))
 	}
 	state := func(id, state string) []byte {
-		return []byte(strings.Replace(string(ended(id)), `"instance-action":"terminate"`, fmt.Sprintf(`"state":%q`, state), 1))
+		return []byte(strings.Replace(string(withoutState(id)), `"instance-action":"terminate"`, fmt.Sprintf(`"state":%q`, state), 1))
 	}
 	bodies := [][]byte{
 		warningBody(ownedID, start), state(ownedID, "terminated"), warningBody(foreignID, start), state(missingID, "terminated"), []byte("{"), state(ownedID, "stopping"),
-		warningBody(ownedID, start.Add(-time.Hour)), state(foreignID, "terminated"), ended(ownedID),
+		warningBody(ownedID, start.Add(-time.Hour)), state(foreignID, "terminated"), withoutState(ownedID),
 	}
 	for _, later := range []time.Duration{0, 3 * time.Minute} {
 		together := newRecordingFixture()
 		together.now = start.Add(later)
 		together.instances[0].State = cloud.Terminated
 		var want []string
-		var said []event.Envelope
+		var facts []event.Envelope
 		for _, body := range bodies {
 			alone := newRecordingFixture()
 			alone.now, alone.instances = together.now, together.instances
 			want = append(want, alone.deliverBatch(t, body)...)
-			said = append(said, alone.published...)
+			facts = append(facts, alone.published...)
 		}
 		if diff := cmp.Diff(want, together.deliverBatch(t, bodies...)); diff != "" {
 			t.Errorf("after %s: %s", later, diff)
@@ -162,8 +162,8 @@ func TestBatchEqualsSingleMessages(t *testing.T) {
 			slices.Sort(ids)
 			return ids
 		}
-		if diff := cmp.Diff(ids(said), ids(together.published)); diff != "" || len(said) < 2 {
-			t.Errorf("after %s, of %d: %s", later, len(said), diff)
+		if diff := cmp.Diff(ids(facts), ids(together.published)); diff != "" || len(facts) < 2 {
+			t.Errorf("after %s, of %d: %s", later, len(facts), diff)
 		}
 	}
 }

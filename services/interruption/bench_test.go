@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// nullPorts are ports that do nothing, so that what is measured is ours.
+// nullPorts do nothing, so that the benchmarks measure only the service.
 type nullPorts struct{ queue.Queue }
 
 func (nullPorts) Send(context.Context, ...queue.Outgoing) error { return nil }
@@ -34,15 +34,14 @@ func (nullPorts) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([
 	return out, nil
 }
 
-// warningBody is a spot warning as AWS writes it.
+// warningBody is a spot warning in the form of AWS.
 func warningBody(id string, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"version":"0","id":"11111111-2222-3333-4444-555555555555","detail-type":%q,"source":"aws.ec2",`+
 		`"account":"123456789012","time":%q,"region":"us-west-2","resources":["arn:aws:ec2:us-west-2a:instance/%s"],`+
 		`"detail":{"instance-id":%q,"instance-action":"terminate"}}`, spotType, at.UTC().Format(time.RFC3339), id, id)
 }
 
-// newWorker is the service in its host, with the log and the metrics that it has
-// outside.
+// newWorker returns the service in a host worker with the log function.
 func newWorker(t testing.TB, log func(host.Line)) host.Worker {
 	t.Helper()
 	s := &Service{EC2: nullPorts{}, Bus: nullPorts{}, Cluster: web, Now: time.Now}
@@ -51,27 +50,27 @@ func newWorker(t testing.TB, log func(host.Line)) host.Worker {
 
 func newLineLogger(t testing.TB) func(host.Line) {
 	t.Helper()
-	told, err := telemetry.New(t.Context(), telemetry.Options{Service: "interruption", Version: "v", Cluster: "web", Out: io.Discard, Level: slog.LevelInfo})
+	output, err := telemetry.New(t.Context(), telemetry.Options{Service: "interruption", Version: "v", Cluster: "web", Out: io.Discard, Level: slog.LevelInfo})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = told.Close() })
-	return told.Line
+	t.Cleanup(func() { _ = output.Close() })
+	return output.Line
 }
 
 var messageCases = []struct {
 	name string
 	body func(at time.Time) []byte
 	want host.Action
-	// alone and allocs are what a message may allocate, alone and as one of ten.
+	// alone and allocs limit the allocations of a message, alone and in a batch of ten.
 	alone, allocs float64
 }{
-	{"ours", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 18, 7},
-	{"somebody else's", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 8},
+	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 18, 7},
+	{"foreign", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 8},
 	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.Park, 33, 17},
 }
 
-// cpuTime is the time that the process has been at work, whoever else is.
+// cpuTime is the CPU time of the process.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -80,9 +79,9 @@ func cpuTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkMessage is what a message costs from the queue's delivery to its line.
+// BenchmarkMessage measures a message from its delivery to its log line.
 func BenchmarkMessage(b *testing.B) {
-	for name, log := range map[string]func(host.Line){"silent": nil, "told": newLineLogger(b)} {
+	for name, log := range map[string]func(host.Line){"without log": nil, "with log": newLineLogger(b)} {
 		for _, c := range messageCases {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				w := newWorker(b, log)
@@ -100,9 +99,9 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is what a message costs of ten that were received together.
+// BenchmarkBatch measures one message of a batch of ten.
 func BenchmarkBatch(b *testing.B) {
-	for name, log := range map[string]func(host.Line){"silent": nil, "told": newLineLogger(b)} {
+	for name, log := range map[string]func(host.Line){"without log": nil, "with log": newLineLogger(b)} {
 		for _, c := range messageCases {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				w, messages := newWorkerWithMessages(b, log, c.body)
@@ -119,7 +118,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// newWorkerWithMessages is the service in its host, and ten messages.
+// newWorkerWithMessages returns a worker and ten messages.
 func newWorkerWithMessages(t testing.TB, log func(host.Line), body func(at time.Time) []byte) (host.Worker, []queue.Message) {
 	t.Helper()
 	w := newWorker(t, log)
@@ -131,8 +130,8 @@ func newWorkerWithMessages(t testing.TB, log func(host.Line), body func(at time.
 	return w, messages
 }
 
-// What is looked at thousands of times a second must not cost memory: alone, and as
-// one of ten.
+// TestAllocations limits the allocations of each message, because thousands a second are
+// handled.
 func TestAllocations(t *testing.T) {
 	for _, c := range messageCases {
 		w, messages := newWorkerWithMessages(t, nil, c.body)
@@ -140,7 +139,7 @@ func TestAllocations(t *testing.T) {
 			got := testing.AllocsPerRun(100, func() { w.DealAll(context.Background(), messages[:n]) }) / float64(n)
 			t.Logf("%s, of %d: %.1f allocations", c.name, n, got)
 			if got > allowed {
-				t.Errorf("%s, of %d: %.1f allocations, and %.0f are allowed", c.name, n, got, allowed)
+				t.Errorf("%s, of %d: %.1f allocations, want at most %.0f", c.name, n, got, allowed)
 			}
 		}
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// newCorpusFixture is an account in which the corpus plays, a little after its messages
-// were sent.
+// newCorpusFixture has the account of the corpus, two seconds after its messages were sent.
 func newCorpusFixture() *fixture {
 	b := newFixture()
 	b.now = start.Add(2 * time.Second)
@@ -32,13 +31,13 @@ func newCorpusFixture() *fixture {
 	return b
 }
 
-// deliverEntry hands over an entry as the queue does.
+// deliverEntry delivers an entry of the corpus.
 func (b *fixture) deliverEntry(t *testing.T, e noticetest.Entry) error {
 	t.Helper()
 	return b.Handle(t.Context(), queue.Message{ID: "m", Body: e.Body, Sent: start, Receives: 1})
 }
 
-// dispositionOf is the corpus's word for what a handler answered.
+// dispositionOf is the corpus's disposition for the error of a handler.
 func dispositionOf(err error) noticetest.Verdict {
 	if err == nil {
 		return noticetest.Act
@@ -57,14 +56,14 @@ func dispositionOf(err error) noticetest.Verdict {
 	}
 }
 
-// wantedFact is what is to be said of one instance.
+// wantedFact is an expected fact about one instance.
 type wantedFact struct {
 	Kind     event.NoticeKind
 	Instance string
 	Deadline time.Time
 }
 
-// publishedFacts are what was said, in the order of instances; the end of one has no kind.
+// publishedFacts has the published facts in their order. InstanceGone has no kind.
 func (b *fixture) publishedFacts(t *testing.T) []wantedFact {
 	t.Helper()
 	var out []wantedFact
@@ -79,7 +78,7 @@ func (b *fixture) publishedFacts(t *testing.T) []wantedFact {
 	return out
 }
 
-// wantedFacts are the facts of an entry.
+// wantedFacts are the expected facts of an entry.
 func wantedFacts(e noticetest.Entry) []wantedFact {
 	var out []wantedFact
 	for _, id := range e.Instances {
@@ -95,7 +94,7 @@ func wantedFacts(e noticetest.Entry) []wantedFact {
 	return out
 }
 
-// TestCorpus holds every body of the corpus against its verdict.
+// TestCorpus requires the disposition and the facts of each entry.
 func TestCorpus(t *testing.T) {
 	for _, e := range noticetest.Corpus(start) {
 		b := newCorpusFixture()
@@ -108,13 +107,13 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", e.Name, diff)
 		}
 		if err != nil && !strings.Contains(err.Error(), ": ") {
-			t.Errorf("%s: the reason %q says nothing", e.Name, err)
+			t.Errorf("%s: the reason %q is incomplete", e.Name, err)
 		}
 	}
 }
 
-// TestCorpusKeepsTrueWarnings drains for every spot warning of ours, however odd
-// the rest of it is.
+// TestCorpusKeepsTrueWarnings requires a fact for each spot warning about an owned instance,
+// also if the rest of the event is unusual.
 func TestCorpusKeepsTrueWarnings(t *testing.T) {
 	kept := 0
 	for _, e := range noticetest.Corpus(start) {
@@ -125,19 +124,19 @@ func TestCorpusKeepsTrueWarnings(t *testing.T) {
 		if err := b.deliverEntry(t, e); err != nil {
 			t.Errorf("%s: the warning is lost: %v", e.Name, err)
 		}
-		said := b.publishedFacts(t)
-		if i := slices.IndexFunc(said, func(f wantedFact) bool { return f.Kind == event.SpotInterruption }); i < 0 || said[i].Deadline.After(start.Add(120*time.Second)) {
-			t.Errorf("%s: said %+v", e.Name, said)
+		facts := b.publishedFacts(t)
+		if i := slices.IndexFunc(facts, func(f wantedFact) bool { return f.Kind == event.SpotInterruption }); i < 0 || facts[i].Deadline.After(start.Add(120*time.Second)) {
+			t.Errorf("%s: unexpected facts %+v", e.Name, facts)
 		}
 		kept++
 	}
 	if kept < 200 {
-		t.Errorf("the corpus has %d true warnings", kept)
+		t.Errorf("the corpus has %d valid warnings, want at least 200", kept)
 	}
 }
 
-// FuzzHandle looks for bodies that make the service panic, act on what is not
-// ours, or answer with an error that no host has a verdict for.
+// FuzzHandle looks for bodies that make the service panic, publish facts about foreign
+// instances, or return an error without a disposition.
 func FuzzHandle(f *testing.F) {
 	for _, e := range noticetest.Corpus(start) {
 		if len(e.Body) < 4096 {
@@ -147,12 +146,12 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b := newCorpusFixture()
 		err := b.deliverEntry(t, noticetest.Entry{Body: body})
-		if verdict := dispositionOf(err); strings.Contains(string(verdict), " ") {
-			t.Errorf("%s: %v", verdict, err)
+		if disposition := dispositionOf(err); strings.Contains(string(disposition), " ") {
+			t.Errorf("%s: %v", disposition, err)
 		}
-		for _, said := range b.publishedFacts(t) {
-			if said.Instance != noticetest.Ended && !slices.Contains(noticetest.Ours, said.Instance) && said.Kind != "" {
-				t.Errorf("%+v is said of a stranger", said)
+		for _, fact := range b.publishedFacts(t) {
+			if fact.Instance != noticetest.Ended && !slices.Contains(noticetest.Ours, fact.Instance) && fact.Kind != "" {
+				t.Errorf("%+v is about a foreign instance", fact)
 			}
 		}
 	})

@@ -15,8 +15,8 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// The instances of the tests: ours, somebody else's, and one that EC2 does not
-// show.
+// The instances of the tests: an owned one, a foreign one, and one that EC2 does not
+// return.
 const (
 	ownedID   = "i-0000000000000000a"
 	foreignID = "i-0000000000000000b"
@@ -27,7 +27,7 @@ var web = event.Cluster{Name: "web"}
 
 var _ host.Handler = (&Service{}).Handle
 
-// fixture is an account with a few instances, and what the service said.
+// fixture is a service with an account of a few instances, and the published facts.
 type fixture struct {
 	Service
 	now           time.Time
@@ -72,7 +72,7 @@ func (b *fixture) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// deliverEvent hands the service an event of AWS about an instance.
+// deliverEvent delivers an AWS event about an instance.
 func (b *fixture) deliverEvent(t *testing.T, detailType, id, detail string) error {
 	t.Helper()
 	body := fmt.Sprintf(`{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":"123456789012","time":%q,`+
@@ -81,7 +81,7 @@ func (b *fixture) deliverEvent(t *testing.T, detailType, id, detail string) erro
 	return b.Handle(t.Context(), queue.Message{ID: "m", Body: []byte(body), Receives: 1})
 }
 
-// publishedTypes are the types of what was said.
+// publishedTypes are the types of the published facts.
 func (b *fixture) publishedTypes() []event.Type {
 	var out []event.Type
 	for _, e := range b.published {

@@ -90,8 +90,7 @@ func (s *Service) eventMaker() event.Maker {
 	return event.Maker{Service: "interruption", Cluster: s.Cluster}
 }
 
-// typeLabels are the types of AWS events in logs and metrics. Their number is fixed,
-// whatever the messages contain.
+// typeLabels are the types of AWS events in logs and metrics. Messages cannot add types.
 var typeLabels = func() map[event.NoticeKind]string {
 	all := map[event.NoticeKind]string{"": "aws.other"}
 	for _, kind := range notice.Kinds() {

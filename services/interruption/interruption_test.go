@@ -18,13 +18,12 @@ import (
 func TestTypesMatchRouting(t *testing.T) {
 	for _, spec := range event.Specs {
 		if got, want := slices.Contains(Types, spec.Type), slices.Contains(spec.Consumers, "interruption"); got != want {
-			t.Errorf("%s: listed %v, routed %v", spec.Type, got, want)
+			t.Errorf("%s: in Types: %v, routed to interruption: %v", spec.Type, got, want)
 		}
 	}
 }
 
-// The deadline does not grow with the time that the message travelled, nor the
-// id with the number of deliveries.
+// Neither the deadline nor the ID depends on when and how often the message is delivered.
 func TestSpotDeadlineIsAbsolute(t *testing.T) {
 	b := newFixture()
 	for _, late := range []time.Duration{time.Second, 50 * time.Second} {
@@ -34,7 +33,7 @@ func TestSpotDeadlineIsAbsolute(t *testing.T) {
 		}
 	}
 	if len(b.published) != 2 || b.published[0].ID != b.published[1].ID || b.published[0].Source != "joist/interruption" {
-		t.Fatalf("said %+v", b.published)
+		t.Fatalf("published %+v", b.published)
 	}
 	want := event.NodeNoticed{
 		Kind: event.SpotInterruption, InstanceID: ownedID, Deadline: start.Add(2 * time.Minute), Noticed: start, Detail: "terminate",
@@ -56,11 +55,11 @@ func TestForeignInstancesAreCached(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if b.describeCalls != 1 || len(b.published) > 0 {
-		t.Fatalf("EC2 was asked %d times, and %d facts were said", b.describeCalls, len(b.published))
+		t.Fatalf("%d calls to EC2 and %d facts, want 1 and 0", b.describeCalls, len(b.published))
 	}
 }
 
-// What EC2 does not show may be too young to be shown.
+// An instance that EC2 does not return may be too new.
 func TestMissingInstanceIsRetried(t *testing.T) {
 	b := newFixture()
 	for _, tt := range []struct {
@@ -74,23 +73,23 @@ func TestMissingInstanceIsRetried(t *testing.T) {
 			t.Errorf("after %s: got %v, want %s", tt.late, err, tt.want)
 		}
 	}
-	// Once that is certain, it costs no call any more.
-	asked := b.describeCalls
+	// After ConsistencyDelay the result is cached.
+	calls := b.describeCalls
 	b.now = start.Add(ConsistencyDelay + time.Second)
-	if err := b.deliverEvent(t, spotType, missingID, ""); !fault.Is(err, fault.Foreign) || b.describeCalls != asked {
-		t.Errorf("got %v, and EC2 was asked again", err)
+	if err := b.deliverEvent(t, spotType, missingID, ""); !fault.Is(err, fault.Foreign) || b.describeCalls != calls {
+		t.Errorf("got %v, or EC2 was called again", err)
 	}
-	// It comes into sight in time.
+	// EC2 returns it before ConsistencyDelay.
 	b = newFixture()
 	if err := b.deliverEvent(t, spotType, missingID, ""); !fault.Is(err, fault.Retry) {
 		t.Fatal(err)
 	}
 	b.now = start.Add(time.Minute)
-	ours := b.instances[0]
-	ours.ID = missingID
-	b.instances = append(b.instances, ours)
+	owned := b.instances[0]
+	owned.ID = missingID
+	b.instances = append(b.instances, owned)
 	if err := b.deliverEvent(t, spotType, missingID, ""); err != nil || len(b.published) != 1 {
-		t.Fatalf("said %d (%v)", len(b.published), err)
+		t.Fatalf("%d facts (%v)", len(b.published), err)
 	}
 }
 
@@ -99,40 +98,41 @@ func TestStateChange(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		id   string
-		// says is the event's state, and shows EC2's; "" shows no such instance.
-		says, shows cloud.State
-		bare        bool
-		late        time.Duration
-		want        []event.Type
-		kind        fault.Kind
+		// event is the state of the event, and current that in EC2; "" means that EC2 does
+		// not return the instance.
+		event, current cloud.State
+		untagged       bool
+		late           time.Duration
+		want           []event.Type
+		kind           fault.Kind
 	}{
-		{name: "stopping", says: cloud.Stopping, shows: cloud.Stopping, want: []event.Type{noticed}},
-		{name: "stopped", says: cloud.Stopped, shows: cloud.Stopped, want: []event.Type{noticed}},
-		{name: "shutting down", says: cloud.ShuttingDown, shows: cloud.Running, want: []event.Type{noticed}},
-		{name: "terminated, and shown so", says: cloud.Terminated, shows: cloud.Terminated, want: []event.Type{noticed, gone}},
-		{name: "terminated, not yet shown so", says: cloud.Terminated, shows: cloud.ShuttingDown, kind: fault.Retry},
-		{name: "terminated, never shown so", says: cloud.Terminated, shows: cloud.Running, late: ConsistencyDelay, kind: fault.Stale},
-		{name: "terminated, not shown at all", says: cloud.Terminated, kind: fault.Retry},
-		{name: "terminated and forgotten", says: cloud.Terminated, late: ConsistencyDelay, want: []event.Type{gone}},
-		{name: "terminated without tags", says: cloud.Terminated, shows: cloud.Terminated, bare: true, late: ConsistencyDelay, want: []event.Type{gone}},
-		{name: "terminated an age ago", says: cloud.Terminated, shows: cloud.Terminated, late: 2 * time.Hour, kind: fault.Stale},
+		{name: "stopping", event: cloud.Stopping, current: cloud.Stopping, want: []event.Type{noticed}},
+		{name: "stopped", event: cloud.Stopped, current: cloud.Stopped, want: []event.Type{noticed}},
+		{name: "shutting down", event: cloud.ShuttingDown, current: cloud.Running, want: []event.Type{noticed}},
+		{name: "terminated, also in EC2", event: cloud.Terminated, current: cloud.Terminated, want: []event.Type{noticed, gone}},
+		{name: "terminated, not yet in EC2", event: cloud.Terminated, current: cloud.ShuttingDown, kind: fault.Retry},
+		{name: "terminated, never in EC2", event: cloud.Terminated, current: cloud.Running, late: ConsistencyDelay, kind: fault.Stale},
+		{name: "terminated, not returned yet", event: cloud.Terminated, kind: fault.Retry},
+		{name: "terminated, no longer returned", event: cloud.Terminated, late: ConsistencyDelay, want: []event.Type{gone}},
+		{name: "terminated without tags", event: cloud.Terminated, current: cloud.Terminated, untagged: true, late: ConsistencyDelay, want: []event.Type{gone}},
+		{name: "terminated two hours ago", event: cloud.Terminated, current: cloud.Terminated, late: 2 * time.Hour, kind: fault.Stale},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newFixture()
 			b.now = start.Add(tt.late)
-			b.instances[0].State = tt.shows
-			if tt.bare {
+			b.instances[0].State = tt.current
+			if tt.untagged {
 				b.instances[0].Tags = nil
 			}
-			if tt.shows == "" {
+			if tt.current == "" {
 				b.instances = nil
 			}
-			err := b.deliverEvent(t, stateType, ownedID, `,"state":"`+string(tt.says)+`"`)
+			err := b.deliverEvent(t, stateType, ownedID, `,"state":"`+string(tt.event)+`"`)
 			if fault.KindOf(err) != tt.kind {
 				t.Fatalf("got %v, want %q", err, tt.kind)
 			}
 			if diff := cmp.Diff(tt.want, b.publishedTypes()); diff != "" {
-				t.Fatalf("said (-want +got):\n%s", diff)
+				t.Fatalf("facts (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestMalformedBodiesArePoison(t *testing.T) {
 	}
 }
 
-// throttledEC2 is an EC2 that is asked too often.
+// throttledEC2 throttles all calls.
 type throttledEC2 struct{}
 
 func (throttledEC2) DescribeInstances(context.Context, cloud.InstanceFilter) ([]cloud.Instance, error) {
@@ -183,14 +183,14 @@ func TestThrottlingIsRetried(t *testing.T) {
 	}
 }
 
-// However long an outage of a minute is waited for, SQS does not park what it
-// delayed.
+// An outage of a minute leaves enough receives before SQS moves a message to the
+// dead-letter queue.
 func TestRetryDelayOutlastsOutage(t *testing.T) {
 	waited, receives := time.Duration(0), 1
 	for ; waited < 10*time.Minute; receives++ {
 		after := RetryDelay(queue.Message{ID: "m", Receives: receives})
 		if after < time.Second || waited < time.Minute && after > time.Second {
-			t.Fatalf("after %s in %d receives it waits for %s", waited, receives, after)
+			t.Fatalf("the delay after %s and %d receives is %s", waited, receives, after)
 		}
 		waited += after
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// TestSpotInstanceLifecycle lets the model of EC2 write the events: what it says
-// is read, and each instance of ours is noticed and then gone.
+// TestSpotInstanceLifecycle handles the events of the model of EC2: for each owned
+// instance the service publishes its interruption and then that it is gone.
 func TestSpotInstanceLifecycle(t *testing.T) {
 	b := newFixture()
 	var waiting []queue.Message
@@ -23,11 +23,11 @@ func TestSpotInstanceLifecycle(t *testing.T) {
 	})
 	b.EC2, b.Statuses = ec2, ec2
 	b.Account, b.Region = ec2.Account(), ec2.Region()
-	ours := launchInstances(t, ec2, "ours", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"})
+	owned := launchInstances(t, ec2, "owned", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"})
 	others := launchInstances(t, ec2, "others", map[string]string{"Name": "db"})
 	kinds := map[fault.Kind]int{}
-	// drain tries each message, and keeps those that ask for it.
-	drain := func() {
+	// handleWaiting handles each message and keeps those that must be retried.
+	handleWaiting := func() {
 		var later []queue.Message
 		for _, m := range waiting {
 			err := b.Handle(t.Context(), m)
@@ -42,7 +42,7 @@ func TestSpotInstanceLifecycle(t *testing.T) {
 	for second := range 240 {
 		switch second {
 		case 30:
-			for _, id := range append(slices.Clone(ours), others...) {
+			for _, id := range append(slices.Clone(owned), others...) {
 				ec2.Rebalance(id)
 				ec2.Plan(id, "instance-retirement", b.now.Add(time.Hour))
 				ec2.InterruptSpot(id)
@@ -50,38 +50,38 @@ func TestSpotInstanceLifecycle(t *testing.T) {
 		default:
 			ec2.Advance()
 		}
-		drain()
+		handleWaiting()
 		b.now = b.now.Add(time.Second)
 	}
 	if len(waiting) > 0 {
-		t.Fatalf("%d messages were never dealt with", len(waiting))
+		t.Fatalf("%d messages were not handled", len(waiting))
 	}
-	story := map[string][]string{}
+	facts := map[string][]string{}
 	for _, e := range b.published {
 		name := string(e.Type)
 		if e.Type == event.NodeNoticedType {
 			n := decodeBody[event.NodeNoticed](t, e)
 			name = string(n.Kind) + " " + n.Detail
 		}
-		if !slices.Contains(story[e.Subject], name) {
-			story[e.Subject] = append(story[e.Subject], name)
+		if !slices.Contains(facts[e.Subject], name) {
+			facts[e.Subject] = append(facts[e.Subject], name)
 		}
 	}
-	for _, id := range ours {
+	for _, id := range owned {
 		for _, want := range []string{
 			"rebalance-recommendation ", "scheduled-change AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "spot-interruption terminate",
 			"state-change shutting-down", "state-change terminated", string(event.InstanceGoneType),
 		} {
-			if !slices.Contains(story["instance/"+id], want) {
-				t.Errorf("%s: %q is missing from %q", id, want, story["instance/"+id])
+			if !slices.Contains(facts["instance/"+id], want) {
+				t.Errorf("%s: no %q in %q", id, want, facts["instance/"+id])
 			}
 		}
 	}
-	if len(story) != len(ours) {
-		t.Errorf("said of %d instances, and %d are ours", len(story), len(ours))
+	if len(facts) != len(owned) {
+		t.Errorf("facts about %d instances, want %d", len(facts), len(owned))
 	}
 	if kinds[fault.Retry] == 0 || kinds[fault.Foreign] == 0 {
-		t.Errorf("the test did not try what it is for: %v", kinds)
+		t.Errorf("no message was retried, or none was foreign: %v", kinds)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Events of AWS are counted as Karpenter counts them, by what became of them.
+// AWS events are counted like Karpenter's.
 func TestCountLines(t *testing.T) {
 	sent := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	line := func(typ string, action host.Action, kind fault.Kind, fields ...any) host.Line {
@@ -25,30 +25,30 @@ func TestCountLines(t *testing.T) {
 			Began: sent.Add(2 * time.Second), Took: 500 * time.Millisecond,
 		}
 	}
-	undone := line("aws.spot-interruption", host.Delete, "")
-	undone.Err = errors.New("the queue is away")
+	notDeleted := line("aws.spot-interruption", host.Delete, "")
+	notDeleted.Err = errors.New("the queue is unavailable")
 	for _, test := range []struct {
 		name string
 		line host.Line
 		want []string
 	}{
 		{"a warning", line("aws.spot-interruption", host.Delete, ""), []string{"received 1 spot_interrupted", "deleted 1", "queue_duration 2.5"}},
-		{"one of another cluster", line("aws.rebalance-recommendation", host.Delete, fault.Foreign), []string{"received 1 rebalance_recommendation", "deleted 1", "queue_duration 2.5"}},
-		{"one that comes again", line("aws.scheduled-change", host.Hide, fault.Retry), []string{"received 1 scheduled_change"}},
-		{"one that cannot be read", line("aws.other", host.Park, fault.Poison), []string{"deleted 1"}},
-		{"one that could not be deleted", undone, []string{"received 1 spot_interrupted"}},
+		{"an event of another cluster", line("aws.rebalance-recommendation", host.Delete, fault.Foreign), []string{"received 1 rebalance_recommendation", "deleted 1", "queue_duration 2.5"}},
+		{"an event that is retried", line("aws.scheduled-change", host.Hide, fault.Retry), []string{"received 1 scheduled_change"}},
+		{"an undecodable event", line("aws.other", host.Park, fault.Poison), []string{"deleted 1"}},
+		{"an event that could not be deleted", notDeleted, []string{"received 1 spot_interrupted"}},
 		{"a stop", line("aws.state-change", host.Delete, "", "detail", "stopping"), []string{"received 1 instance_stopped", "deleted 1", "queue_duration 2.5"}},
 		{"an end", line("aws.state-change", host.Delete, "", "n", 1, "detail", "terminated"), []string{"received 1 instance_terminated", "deleted 1", "queue_duration 2.5"}},
 		{"a start", line("aws.state-change", host.Delete, "", "detail", "running"), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
 		{"a change without a state", line("aws.state-change", host.Delete, ""), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
-		{"a reservation's", line("aws.capacity-reservation-interruption", host.Delete, ""), []string{"received 1 capacity_reservation_interrupted", "deleted 1", "queue_duration 2.5"}},
-		{"another", line("aws.other", host.Delete, fault.Foreign), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
-		{"a tick is none", line("tick.v1", host.Delete, ""), nil},
+		{"a reservation warning", line("aws.capacity-reservation-interruption", host.Delete, ""), []string{"received 1 capacity_reservation_interrupted", "deleted 1", "queue_duration 2.5"}},
+		{"an ignored event", line("aws.other", host.Delete, fault.Foreign), []string{"received 1 no_op", "deleted 1", "queue_duration 2.5"}},
+		{"a tick", line("tick.v1", host.Delete, ""), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			interruption.CountLines(func(what interruption.NoticeCounter, value float64, labels ...string) {
-				got = append(got, strings.Join(slices.Concat([]string{string(what), strconv.FormatFloat(value, 'g', -1, 64)}, labels), " "))
+			interruption.CountLines(func(counter interruption.NoticeCounter, value float64, labels ...string) {
+				got = append(got, strings.Join(slices.Concat([]string{string(counter), strconv.FormatFloat(value, 'g', -1, 64)}, labels), " "))
 			})(test.line)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)

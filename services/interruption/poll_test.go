@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// deliverTick hands the service the scheduler's tick, or another envelope.
+// deliverTick delivers a tick of the scheduler or another envelope.
 func (b *fixture) deliverTick(t *testing.T, of event.Cluster, content event.Body) (event.Envelope, error) {
 	t.Helper()
 	e, err := event.Maker{Service: "scheduler", Cluster: of}.New(b.now, content, nil)
@@ -47,7 +47,7 @@ func TestImpairedStatusIsRepublished(t *testing.T) {
 	for _, e := range b.published {
 		got = append(got, decodeBody[event.NodeNoticed](t, e))
 		if e.Causation != cause.ID {
-			t.Errorf("caused by %q", e.Causation)
+			t.Errorf("the fact is caused by %q, want the tick", e.Causation)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -55,10 +55,10 @@ func TestImpairedStatusIsRepublished(t *testing.T) {
 	}
 	b.now = start.Add(time.Minute)
 	if _, err := b.deliverTick(t, web, event.Tick{Want: event.WantStatus, Due: b.now}); err != nil || len(b.published) != 4 {
-		t.Fatalf("said %d (%v)", len(b.published), err)
+		t.Fatalf("%d facts (%v)", len(b.published), err)
 	}
 	if b.published[0].ID != b.published[2].ID {
-		t.Fatal("the same impairment was another event at the next poll")
+		t.Fatal("the next poll published the same impairment with another ID")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestIgnoredEnvelopes(t *testing.T) {
 		content event.Body
 		want    fault.Kind
 	}{
-		{"another wish", web, event.Tick{Want: event.WantInventory, Due: start}, ""},
+		{"a tick for another service", web, event.Tick{Want: event.WantInventory, Due: start}, ""},
 		{"another cluster", event.Cluster{Name: "db"}, event.Tick{Want: event.WantStatus, Due: start}, fault.Foreign},
 		{"another type", web, event.InventoryWanted{Asked: start}, fault.Poison},
 	} {
@@ -80,7 +80,7 @@ func TestIgnoredEnvelopes(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
 			if len(b.published) > 0 {
-				t.Fatalf("it said %d facts", len(b.published))
+				t.Fatalf("%d facts were published", len(b.published))
 			}
 		})
 	}

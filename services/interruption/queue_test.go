@@ -19,10 +19,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// queueLatency is what a call to the queue takes in the tests below.
+// queueLatency is the duration of a call to the queue.
 const queueLatency = 10 * time.Millisecond
 
-// remoteQueue is a queue at the end of a wire.
+// remoteQueue is a queue with latency.
 type remoteQueue struct{ *memqueue.Queue }
 
 func (f remoteQueue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
@@ -45,16 +45,15 @@ func (f remoteQueue) Send(ctx context.Context, messages ...queue.Outgoing) error
 	return f.Queue.Send(ctx, messages...)
 }
 
-// queueRun is the service behind its queue, in virtual time.
+// queueRun is the service with its queue in virtual time.
 type queueRun struct {
 	*fixture
 	mu          sync.Mutex
 	queue, dead *memqueue.Queue
 	began       time.Time
-	// handled says when each message was dealt with for the last time, by its body.
+	// handled has the time at which each message was last handled, by its body.
 	handled map[string]time.Duration
-	// stats are the queue's, and letters are the dead letters, at the end: the
-	// bubble's time ends with it.
+	// stats and deadLetters are those at the end, read before the bubble ends.
 	stats       memqueue.Stats
 	deadLetters []queue.Message
 }
@@ -66,8 +65,8 @@ func (c *queueRun) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return c.fixture.Send(ctx, messages...)
 }
 
-// runQueue lets the service deal with bodies for four minutes: twice as long as
-// anything is tried again.
+// runQueue lets the service handle the bodies for four minutes: twice as long as messages are
+// retried.
 func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 	t.Helper()
 	c := &queueRun{fixture: newCorpusFixture(), handled: map[string]time.Duration{}}
@@ -82,7 +81,7 @@ func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 		c.dead = broker.Queue("dead", memqueue.QueueOptions{})
 		c.queue = broker.Queue("notices", memqueue.QueueOptions{MaxReceives: 200, DeadLetter: "dead"})
 		c.began = time.Now()
-		// The bench's time runs as the bubble's does.
+		// The fixture's clock follows the bubble's.
 		c.Now = func() time.Time { return start.Add(time.Since(c.began)) }
 		c.Bus = c
 		for _, body := range bodies {
@@ -125,7 +124,7 @@ func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 	return c
 }
 
-// validWarnings are true warnings, each with an id of its own.
+// validWarnings returns n valid warnings with different ids.
 func validWarnings(n int) [][]byte {
 	var out [][]byte
 	for i := range n {
@@ -136,9 +135,9 @@ func validWarnings(n int) [][]byte {
 	return out
 }
 
-// TestCorpusThroughQueue puts the whole corpus into one queue, in front of good
-// messages: nothing is lost, everything is either deleted or parked with a reason
-// and its bytes, and no odd one costs the good ones more than two good ones.
+// TestCorpusThroughQueue puts the whole corpus into one queue before valid messages. Each
+// message is deleted, or moved to the dead-letter queue with a reason and its bytes, and
+// delays the valid ones at most as much as two valid ones would.
 func TestCorpusThroughQueue(t *testing.T) {
 	good := validWarnings(200)
 	alone := runQueue(t, good)
@@ -154,67 +153,67 @@ func TestCorpusThroughQueue(t *testing.T) {
 	}
 	crowded := runQueue(t, slices.Concat(bodies, good))
 	stats := crowded.stats
-	parked := 0
+	wantDead := 0
 	for _, n := range poison {
-		parked += n
+		wantDead += n
 	}
 	if stats.Deleted != len(bodies)+len(good) || stats.Visible+stats.Hidden+stats.Dead+stats.Expired != 0 {
 		t.Errorf("of %d messages: %+v", len(bodies)+len(good), stats)
 	}
-	if len(crowded.deadLetters) != parked {
-		t.Errorf("%d dead letters, want %d", len(crowded.deadLetters), parked)
+	if len(crowded.deadLetters) != wantDead {
+		t.Errorf("%d dead-letter messages, want %d", len(crowded.deadLetters), wantDead)
 	}
-	for _, letter := range crowded.deadLetters {
-		body := string(letter.Body)
-		if letter.Attributes[host.EncodingAttribute] == "base64" {
+	for _, m := range crowded.deadLetters {
+		body := string(m.Body)
+		if m.Attributes[host.EncodingAttribute] == "base64" {
 			decoded, err := base64.StdEncoding.DecodeString(body)
 			if err != nil {
 				t.Errorf("%.80q: %v", body, err)
 			}
 			body = string(decoded)
 		}
-		if digest := letter.Attributes[host.DigestAttribute]; digest != "" {
-			// Where body and attributes exceed what a queue takes, the letter says whose
-			// beginning it is.
+		if digest := m.Attributes[host.DigestAttribute]; digest != "" {
+			// If the message with its attributes is too large, it has the start of the body and
+			// the digest of the whole.
 			whole := bySum[digest]
 			if !strings.HasPrefix(whole, body) || len(body) < len(whole)*99/100 {
-				t.Errorf("%d of %d bytes were kept", len(body), len(whole))
+				t.Errorf("the body has %d of %d bytes", len(body), len(whole))
 			}
 			body = whole
 		}
 		if poison[body]--; poison[body] < 0 {
-			t.Errorf("%.200q was parked, and is no poison, or not as it came", body)
+			t.Errorf("%.200q is in the dead-letter queue, but is not poison or was changed", body)
 		}
-		if strings.TrimSpace(letter.Attributes["reason"]) == "" || letter.Attributes["kind"] != "poison" {
-			t.Errorf("%.80q was parked without a reason: %v", body, letter.Attributes)
+		if strings.TrimSpace(m.Attributes["reason"]) == "" || m.Attributes["kind"] != "poison" {
+			t.Errorf("%.80q is in the dead-letter queue without a reason: %v", body, m.Attributes)
 		}
 	}
 	checkDelay(t, alone, crowded, good, len(bodies))
 }
 
-// checkDelay compares when the good messages were dealt with: each may wait for what is
-// in front of it, at the pace at which good messages alone are dealt with.
+// checkDelay limits the delay of the valid messages: those before them may take twice as
+// long as valid messages.
 func checkDelay(t *testing.T, alone, crowded *queueRun, good [][]byte, before int) {
 	t.Helper()
 	worst := func(c *queueRun) (last time.Duration) {
 		for _, body := range good {
-			at, known := c.handled[string(body)]
-			if !known {
-				t.Fatalf("%.80q was never dealt with", body)
+			at, ok := c.handled[string(body)]
+			if !ok {
+				t.Fatalf("%.80q was not handled", body)
 			}
 			last = max(last, at)
 		}
 		return last
 	}
 	share := float64(before+len(good)) / float64(len(good))
-	free := time.Duration(2 * share * float64(worst(alone)))
-	t.Logf("%d good messages alone: the last after %s; behind %d odd ones: after %s", len(good), worst(alone), before, worst(crowded))
-	if worst(crowded) > free {
-		t.Errorf("the last good message was dealt with after %s, want at most %s", worst(crowded), free)
+	allowed := time.Duration(2 * share * float64(worst(alone)))
+	t.Logf("%d valid messages: the last after %s; behind %d others: after %s", len(good), worst(alone), before, worst(crowded))
+	if worst(crowded) > allowed {
+		t.Errorf("the last valid message was handled after %s, want at most %s", worst(crowded), allowed)
 	}
 }
 
-// receiveAll are all dead letters.
+// receiveAll receives all messages of a queue.
 func receiveAll(t *testing.T, q *memqueue.Queue) (all []queue.Message) {
 	t.Helper()
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 )
 
-// the rules bring every event that becomes a notice, each once, and keep
-// away what no pattern needs to bring.
+// TestEventRules requires that exactly one EventBridge rule matches each event that becomes a
+// notice, and that no rule matches other events.
 func TestEventRules(t *testing.T) {
 	ec2 := func(detailType, rest string) string {
 		return fmt.Sprintf(`{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":"123456789012","time":"2026-11-20T12:00:00Z",`+
@@ -53,7 +53,7 @@ func TestEventRules(t *testing.T) {
 			}
 		}
 		if got := strings.Join(matched, " "); got != tt.rule {
-			t.Errorf("%s\nis brought by %q, want %q", tt.event, got, tt.rule)
+			t.Errorf("%s\nis matched by %q, want %q", tt.event, got, tt.rule)
 		}
 		var d notice.Document
 		err := d.ReadHeader([]byte(tt.event))
@@ -61,7 +61,7 @@ func TestEventRules(t *testing.T) {
 			err = d.ReadNotice(start.Add(time.Hour), &notice.Notice{})
 		}
 		if (err == nil) != (tt.rule != "") {
-			t.Errorf("%s\nis read as %v", tt.event, err)
+			t.Errorf("%s\nis decoded with the error %v", tt.event, err)
 		}
 		if err != nil && !fault.Is(err, fault.Foreign) {
 			t.Error(err)

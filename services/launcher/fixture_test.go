@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// fakeBus remembers the facts that were said, or fails.
+// fakeBus records the published facts, or fails with err.
 type fakeBus struct {
 	published []event.Envelope
 	err       error
@@ -40,7 +40,7 @@ func (b *fakeBus) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// fixture is a launcher before a modelled account.
+// fixture is a launcher with a model of an AWS account.
 type fixture struct {
 	*memcloud.Cloud
 	memcloud.World
@@ -49,7 +49,7 @@ type fixture struct {
 	blobs   *memblob.Store
 	bus     *fakeBus
 	now     time.Time
-	// counts are metrics with their labels.
+	// counts has the counters with their labels.
 	counts []string
 }
 
@@ -62,8 +62,8 @@ func newFixture(t *testing.T) *fixture {
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.service = launcher.Service{
 		EC2: s.Cloud, DryRun: s.Cloud, Profiles: s.Cloud, Cache: launcher.NewLaunchCache(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
-		Count: func(what launcher.LaunchCounter, value float64, labels ...string) {
-			words := append([]string{string(what)}, labels...)
+		Count: func(counter launcher.LaunchCounter, value float64, labels ...string) {
+			words := append([]string{string(counter)}, labels...)
 			if value != 1 {
 				words = append(words, strconv.FormatFloat(value, 'g', -1, 64))
 			}
@@ -78,12 +78,12 @@ func (s *fixture) advanceClock(d time.Duration) {
 	s.Advance()
 }
 
-// instanceTags are those that every instance of ours carries.
+// instanceTags are the tags of each instance of the cluster.
 func instanceTags(intent string) map[string]string {
 	return map[string]string{"kubernetes.io/cluster/prod": "owned", "karpenter.sh/nodepool": "default", launchspec.IntentTag: intent}
 }
 
-// newIntent asks for n on-demand m6i.large in any zone.
+// newIntent returns an intent for n on-demand m6i.large in any zone.
 func (s *fixture) newIntent(id string, n int) launchspec.Intent {
 	config := cloud.FleetConfig{Template: "template-" + id}
 	for _, subnet := range s.Subnets {
@@ -106,10 +106,10 @@ func (s *fixture) newIntent(id string, n int) launchspec.Intent {
 	return out
 }
 
-// claimName names the claim in a slot of an intent, as the planner does.
+// claimName is the name of the claim in a slot of an intent, as the planner names it.
 func claimName(intent string, slot int) string { return launchspec.ClaimName("default", intent, slot) }
 
-// newMessage makes what lifecycle would send, now.
+// newMessage returns a message of lifecycle.
 func (s *fixture) newMessage(body event.Body) event.Envelope {
 	s.t.Helper()
 	e, err := event.Maker{Service: "lifecycle", Cluster: s.service.Cluster}.New(s.now, body, nil)
@@ -119,7 +119,7 @@ func (s *fixture) newMessage(body event.Body) event.Envelope {
 	return e
 }
 
-// launchRequest stores the intent and asks for it.
+// launchRequest stores the intent and returns the request to launch it.
 func (s *fixture) launchRequest(intent launchspec.Intent) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, launchspec.Kind, intent)
@@ -129,25 +129,25 @@ func (s *fixture) launchRequest(intent launchspec.Intent) event.Envelope {
 	return s.newMessage(event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: len(intent.Claims)})
 }
 
-// handleMessage obeys a message and expects an error of the kind, "" for none.
+// handleMessage handles a message and requires an error of the kind; "" means none.
 func (s *fixture) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
 	if err := s.service.Handle(s.t.Context(), e); fault.KindOf(err) != want {
-		s.t.Fatalf("handling %s: %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
+		s.t.Fatalf("handling %s: got an error of kind %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
 	}
 }
 
-// nextResult takes the next fact, which has to be a settled launch.
+// nextResult removes the next fact, which must be the result of a launch.
 func (s *fixture) nextResult() event.LaunchSettled {
 	s.t.Helper()
 	return nextFact[event.LaunchSettled](s)
 }
 
-// nextFact takes the next fact off the bus.
+// nextFact removes the next fact from the bus.
 func nextFact[T event.Body](s *fixture) T {
 	s.t.Helper()
 	if len(s.bus.published) == 0 {
-		s.t.Fatal("nothing was said")
+		s.t.Fatal("no fact was published")
 	}
 	e := s.bus.published[0]
 	s.bus.published = s.bus.published[1:]
@@ -161,11 +161,11 @@ func nextFact[T event.Body](s *fixture) T {
 func (s *fixture) requireNoFacts() {
 	s.t.Helper()
 	if len(s.bus.published) > 0 {
-		s.t.Fatalf("%s was said", s.bus.published[0].Data)
+		s.t.Fatalf("%s was published", s.bus.published[0].Data)
 	}
 }
 
-// launchInstance has one instance launched and gives its id.
+// launchInstance launches one instance and returns its ID.
 func (s *fixture) launchInstance(id string) string {
 	s.t.Helper()
 	s.handleMessage(s.launchRequest(s.newIntent(id, 1)), "")

@@ -20,15 +20,15 @@ func TestTerminate(t *testing.T) {
 	s.handleMessage(e, "")
 	s.handleMessage(e, "")
 	if record, _ := s.Record(id); record.State != cloud.ShuttingDown {
-		t.Errorf("the instance is %s", record.State)
+		t.Errorf("the instance is %s, want shutting-down", record.State)
 	}
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
-		t.Errorf("%d calls for one end", n)
+		t.Errorf("%d calls to terminate one instance", n)
 	}
 	s.advanceClock(time.Minute)
 	s.handleMessage(e, "")
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
-		t.Errorf("what is terminated was terminated again")
+		t.Errorf("a terminated instance was terminated again")
 	}
 	if diff := cmp.Diff([]string{"launched on-demand", "terminated"}, s.counts); diff != "" {
 		t.Error(diff)
@@ -36,8 +36,8 @@ func TestTerminate(t *testing.T) {
 	s.requireNoFacts()
 }
 
-// What cannot be seen may be too young: lifecycle asks again.
-func TestTerminateUnseen(t *testing.T) {
+// An instance that EC2 does not return may be too new: lifecycle repeats the request.
+func TestTerminateMissingInstance(t *testing.T) {
 	s := newFixture(t)
 	s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: "i-0000000000000000", Reason: "test"}), "")
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 0 {
@@ -55,17 +55,17 @@ func TestTerminateFails(t *testing.T) {
 	s.handleMessage(e, fault.Denied)
 }
 
-// What Joist did not launch for this cluster it does not touch, whoever asks.
+// The launcher changes only instances of this cluster.
 func TestForeignInstances(t *testing.T) {
 	for name, spoil := range map[string]func(tags map[string]string){
 		"another cluster's": func(tags map[string]string) {
 			delete(tags, "kubernetes.io/cluster/prod")
 			tags["kubernetes.io/cluster/dev"] = "owned"
 		},
-		"shared":       func(tags map[string]string) { tags["kubernetes.io/cluster/prod"] = "shared" },
-		"of no pool":   func(tags map[string]string) { delete(tags, "karpenter.sh/nodepool") },
-		"of nobody":    func(tags map[string]string) { clear(tags) },
-		"a pool alone": func(tags map[string]string) { delete(tags, "kubernetes.io/cluster/prod") },
+		"shared":          func(tags map[string]string) { tags["kubernetes.io/cluster/prod"] = "shared" },
+		"no NodePool":     func(tags map[string]string) { delete(tags, "karpenter.sh/nodepool") },
+		"no tags":         func(tags map[string]string) { clear(tags) },
+		"only a NodePool": func(tags map[string]string) { delete(tags, "kubernetes.io/cluster/prod") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
@@ -83,7 +83,7 @@ func TestForeignInstances(t *testing.T) {
 			s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: id, Reason: "test"}), fault.Foreign)
 			s.handleMessage(s.newMessage(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "mine"}}), fault.Foreign)
 			if len(s.Effects(0)) != before {
-				t.Errorf("it was touched: %+v", s.Effects(before))
+				t.Errorf("EC2 was changed: %+v", s.Effects(before))
 			}
 			want := []string{"foreign instance", "foreign instance"}
 			if diff := cmp.Diff(want, s.counts); diff != "" {
@@ -102,18 +102,18 @@ func TestTag(t *testing.T) {
 	record, _ := s.Record(id)
 	for key, value := range wanted {
 		if record.Tags[key] != value {
-			t.Errorf("tag %s is %q", key, record.Tags[key])
+			t.Errorf("tag %s is %q, want %q", key, record.Tags[key], value)
 		}
 	}
 	s.handleMessage(e, "")
 	if n := s.Counts()[memcloud.CreateTags].Calls; n != 1 {
-		t.Errorf("%d calls for tags that are there", n)
+		t.Errorf("%d calls, want 1: the tags exist", n)
 	}
 	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: "i-0000000000000000", ClaimUID: "u", Tags: wanted}), fault.Retry)
 }
 
-// What an instance carries already is its user's: a Name of the EC2NodeClass's
-// tags stays. The tag that binds the instance to its claim is ours all the same.
+// Existing tags of an instance stay, for example a Name of the EC2NodeClass. The NodeClaim
+// tag is set nevertheless.
 func TestExistingTagsStay(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
@@ -126,15 +126,15 @@ func TestExistingTagsStay(t *testing.T) {
 	s.handleMessage(e, "")
 	record, _ := s.Record(id)
 	if record.Tags["Name"] != "web-fleet" || record.Tags["eks:eks-cluster-name"] != "" || record.Tags["karpenter.sh/nodeclaim"] != claim {
-		t.Errorf("the tags are %v", record.Tags)
+		t.Errorf("unexpected tags %v", record.Tags)
 	}
 	s.handleMessage(e, "")
 	if n := s.Counts()[memcloud.CreateTags].Calls; n != 2 {
-		t.Errorf("%d calls, one of them the user's: nothing was left to tag", n)
+		t.Errorf("%d calls, want 2 with the call of the test: no tags were missing", n)
 	}
 }
 
-// A message cannot rename an instance into somebody else's.
+// A message cannot change the tags that decide the owner.
 func TestTagsNotAllowed(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
@@ -158,8 +158,8 @@ func TestTagTerminatedInstance(t *testing.T) {
 	}
 }
 
-// Without a claim an instance is ended only if it carries exactly the tags that the
-// request says: otherwise a claim may stand for it.
+// Without a claim an instance is terminated only if it has exactly the tags of the
+// request: otherwise a NodeClaim may exist for it.
 func TestTerminateWithoutClaim(t *testing.T) {
 	const tag = "karpenter.sh/nodeclaim"
 	for _, test := range []struct {
@@ -168,15 +168,15 @@ func TestTerminateWithoutClaim(t *testing.T) {
 		claim, intent string
 		kind          fault.Kind
 	}{
-		{"of the intent", nil, "", "one", ""},
-		{"of another intent", nil, "", "unknown", fault.Foreign},
-		{"of no intent that is said", nil, "", "", fault.Foreign},
-		{"of a claim", map[string]string{tag: claimName("one", 0)}, "", "one", fault.Foreign},
-		{"of a claim that is said", map[string]string{tag: claimName("one", 0)}, claimName("one", 0), "one", ""},
-		{"of another claim", map[string]string{tag: claimName("one", 0)}, claimName("one", 1), "one", fault.Foreign},
-		{"of a claim of another intent", map[string]string{tag: claimName("one", 0)}, claimName("one", 0), "two", fault.Foreign},
-		{"of no claim, and one is said", nil, claimName("one", 0), "one", fault.Foreign},
-		{"Karpenter's", map[string]string{tag: "default-x1", "joist.sh/intent": ""}, "default-x1", "", ""},
+		{"its intent", nil, "", "one", ""},
+		{"another intent", nil, "", "unknown", fault.Foreign},
+		{"no intent in the request", nil, "", "", fault.Foreign},
+		{"tagged with a claim", map[string]string{tag: claimName("one", 0)}, "", "one", fault.Foreign},
+		{"tagged with the claim of the request", map[string]string{tag: claimName("one", 0)}, claimName("one", 0), "one", ""},
+		{"tagged with another claim", map[string]string{tag: claimName("one", 0)}, claimName("one", 1), "one", fault.Foreign},
+		{"tagged with a claim of another intent", map[string]string{tag: claimName("one", 0)}, claimName("one", 0), "two", fault.Foreign},
+		{"not tagged with the claim of the request", nil, claimName("one", 0), "one", fault.Foreign},
+		{"launched by Karpenter", map[string]string{tag: "default-x1", "joist.sh/intent": ""}, "default-x1", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newFixture(t)
@@ -186,14 +186,14 @@ func TestTerminateWithoutClaim(t *testing.T) {
 			}
 			s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: id, Claim: test.claim, Intent: test.intent, Reason: "test"}), test.kind)
 			record, _ := s.Record(id)
-			if ended := record.State == cloud.ShuttingDown; ended != (test.kind == "") {
-				t.Errorf("it is %s", record.State)
+			if terminated := record.State == cloud.ShuttingDown; terminated != (test.kind == "") {
+				t.Errorf("the instance is %s", record.State)
 			}
 		})
 	}
 }
 
-// An instance is ended for its own claim alone.
+// An instance is terminated only for its own claim.
 func TestTerminateChecksClaim(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -205,10 +205,10 @@ func TestTerminateChecksClaim(t *testing.T) {
 		{"another claim of its intent", nil, claimName("one", 7), ""},
 		{"a claim of another intent", nil, claimName("two", 0), fault.Foreign},
 		{"a claim of another pool", nil, launchspec.ClaimName("other", "one", 0), fault.Foreign},
-		{"the claim that it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimName("one", 1)}, claimName("one", 1), ""},
-		{"another than it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimName("one", 1)}, claimName("one", 0), fault.Foreign},
+		{"the claim of its tag", map[string]string{"karpenter.sh/nodeclaim": claimName("one", 1)}, claimName("one", 1), ""},
+		{"another claim than its tag", map[string]string{"karpenter.sh/nodeclaim": claimName("one", 1)}, claimName("one", 0), fault.Foreign},
 		{"launched by Karpenter", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x1", ""},
-		{"launched by Karpenter for another", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x2", fault.Foreign},
+		{"launched by Karpenter for another claim", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x2", fault.Foreign},
 		{"launched by Karpenter and not tagged yet", map[string]string{"joist.sh/intent": ""}, "default-x1", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestTerminateChecksClaim(t *testing.T) {
 			}
 			s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: id, Claim: test.claim, ClaimUID: "u", Reason: "test"}), test.kind)
 			record, _ := s.Record(id)
-			if ended := record.State == cloud.ShuttingDown; ended != (test.kind == "") {
-				t.Errorf("it is %s", record.State)
+			if terminated := record.State == cloud.ShuttingDown; terminated != (test.kind == "") {
+				t.Errorf("the instance is %s", record.State)
 			}
 		})
 	}

@@ -22,26 +22,26 @@ func TestLaunch(t *testing.T) {
 	s := newFixture(t)
 	e := s.launchRequest(s.newIntent("one", 3))
 	s.handleMessage(e, "")
-	said := s.bus.published[0]
-	if said.Causation != e.ID || said.Correlation != e.Correlation || said.Source != "joist/launcher" {
-		t.Errorf("the fact is %+v", said)
+	fact := s.bus.published[0]
+	if fact.Causation != e.ID || fact.Correlation != e.Correlation || fact.Source != "joist/launcher" {
+		t.Errorf("unexpected fact %+v", fact)
 	}
 	settled := s.nextResult()
 	if len(settled.Instances) != 3 || !settled.Spent || len(settled.Refusals) != 0 {
-		t.Fatalf("settled as %+v", settled)
+		t.Fatalf("unexpected result %+v", settled)
 	}
 	for _, i := range settled.Instances {
 		record, ok := s.Record(i.InstanceID)
 		if !ok || record.Tags[launchspec.IntentTag] != "one" || record.Type != i.InstanceType || record.Zone != i.Zone || i.ImageID != s.ImageAMD64.ID {
-			t.Errorf("EC2 has %+v, and %+v was said", record, i)
+			t.Errorf("EC2 has %+v, the fact has %+v", record, i)
 		}
 	}
 	if template, ok := s.Template("template-one"); !ok || template.ImageID != s.ImageAMD64.ID {
-		t.Errorf("the launch template is %+v", template)
+		t.Errorf("unexpected launch template %+v", template)
 	}
 }
 
-// However often it is asked, one intent is one launch with one answer.
+// Repeated requests for one intent are one launch with one result.
 func TestRepeatedRequest(t *testing.T) {
 	s := newFixture(t)
 	e := s.launchRequest(s.newIntent("one", 2))
@@ -53,7 +53,7 @@ func TestRepeatedRequest(t *testing.T) {
 		t.Errorf("%d instances for 2 claims", n)
 	}
 	if len(s.bus.published) != 2 || s.bus.published[1].ID != first.ID {
-		t.Error("the same answer is another event")
+		t.Error("the repeated result has another event ID")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestLostAnswer(t *testing.T) {
 	s.requireNoFacts()
 	s.handleMessage(e, "")
 	if settled := s.nextResult(); len(settled.Instances) != 1 || len(s.Records()) != 1 {
-		t.Errorf("%d instances, settled as %+v", len(s.Records()), settled)
+		t.Errorf("%d instances, result %+v", len(s.Records()), settled)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestLostCall(t *testing.T) {
 	}
 }
 
-// The fact comes before the message goes: a bus that is away means another try,
-// and that is the same launch.
+// The fact is published before the message is deleted: if the bus is unavailable, the
+// message is retried, which is the same launch.
 func TestBusUnavailable(t *testing.T) {
 	s := newFixture(t)
 	s.bus.err = fault.E("publishing", fault.Retry, nil)
@@ -95,7 +95,7 @@ func TestBusUnavailable(t *testing.T) {
 	}
 }
 
-// A token that came with another body proves no launch. Only instances do.
+// A token that was used with other parameters proves no launch. Only instances do.
 func TestTokenMismatch(t *testing.T) {
 	s := newFixture(t)
 	intent := s.newIntent("one", 2)
@@ -113,7 +113,7 @@ func TestTokenMismatch(t *testing.T) {
 	s.handleMessage(s.launchRequest(intent), "")
 	settled := s.nextResult()
 	if len(settled.Instances) != 1 || settled.Instances[0].InstanceID != given.Instances[0].IDs[0] || settled.Spent {
-		t.Errorf("settled as %+v, EC2 gave %+v", settled, given.Instances)
+		t.Errorf("unexpected result %+v, EC2 launched %+v", settled, given.Instances)
 	}
 
 	empty := s.newIntent("two", 1)
@@ -127,8 +127,7 @@ func TestTokenMismatch(t *testing.T) {
 	s.requireNoFacts()
 }
 
-// emptyAnswerEC2 is an EC2 whose fleet calls launch, and are answered with neither instances
-// nor errors.
+// emptyAnswerEC2 launches fleets and answers with neither instances nor errors.
 type emptyAnswerEC2 struct{ cloud.Launcher }
 
 func (e emptyAnswerEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
@@ -136,41 +135,40 @@ func (e emptyAnswerEC2) CreateFleet(ctx context.Context, request cloud.FleetRequ
 	return cloud.FleetResult{FleetID: "fleet-1"}, err
 }
 
-// An answer that says nothing is settled by the instances with the intent's tag, and by
-// nothing else.
+// After an empty answer, only instances with the intent's tag prove the launch.
 func TestEmptyAnswer(t *testing.T) {
 	s := newFixture(t)
 	s.service.EC2 = emptyAnswerEC2{s.Cloud}
 	s.handleMessage(s.launchRequest(s.newIntent("one", 2)), "")
 	if settled := s.nextResult(); len(settled.Instances) != 2 || !settled.Spent {
-		t.Errorf("settled as %+v", settled)
+		t.Errorf("unexpected result %+v", settled)
 	}
 	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
 	s.handleMessage(s.launchRequest(s.newIntent("two", 1)), fault.Unknown)
 	s.requireNoFacts()
 }
 
-// A token whose instance is terminated launches nothing again: the claims go, unless
-// EC2 still shows instances of the intent.
+// A token whose instance is terminated launches nothing again: the claims are deleted,
+// unless EC2 still returns instances of the intent.
 func TestTokenOfTerminatedInstance(t *testing.T) {
 	const code = "IdempotentInstanceTerminated"
 	s := newFixture(t)
 	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
 	if settled := s.nextResult(); len(settled.Instances) != 0 || !settled.Spent || settled.Refusals[0].Code != code || settled.Refusals[0].Blamed != nil {
-		t.Errorf("settled as %+v", settled)
+		t.Errorf("unexpected result %+v", settled)
 	}
 	id := s.launchInstance("two")
 	s.service.Cache = launcher.NewLaunchCache(launcher.Limits{})
 	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
 	s.handleMessage(s.launchRequest(s.newIntent("two", 1)), "")
 	if settled := s.nextResult(); len(settled.Instances) != 1 || settled.Instances[0].InstanceID != id {
-		t.Errorf("settled as %+v", settled)
+		t.Errorf("unexpected result %+v", settled)
 	}
 }
 
-// A fleet with 300 overrides that are all refused becomes a fact that the bus takes,
-// however much EC2 writes and however little it names.
+// A fleet with 300 refused overrides becomes a fact within the size limit of the bus, for
+// long messages and for errors that name no offering.
 func TestManyRefusals(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		s := newFixture(t)
@@ -189,16 +187,16 @@ func TestManyRefusals(t *testing.T) {
 		s.handleMessage(s.launchRequest(intent), "")
 		r := s.nextResult().Refusals
 		if len(r) != 1 || len(r[0].Blamed) < 300 || len(r[0].Message) > 1200 {
-			t.Errorf("%d refusals, the first blames %d offerings in %d bytes", len(r), len(r[0].Blamed), len(r[0].Message))
+			t.Errorf("%d refusals, the first with %d unavailable offerings in %d bytes", len(r), len(r[0].Blamed), len(r[0].Message))
 		}
-		// Each error counts: an alarm compares refusals with launches.
+		// Each error is counted: an alarm compares refusals with launches.
 		if len(s.counts) != 300 {
 			t.Errorf("%d refusals were counted", len(s.counts))
 		}
 	}
 }
 
-// fixedAnswerEC2 is an EC2 with one answer to all fleet calls.
+// fixedAnswerEC2 has one answer to all CreateFleet calls.
 type fixedAnswerEC2 struct {
 	cloud.Launcher
 	result cloud.FleetResult
@@ -214,14 +212,14 @@ func TestInsufficientCapacity(t *testing.T) {
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
 	settled := s.nextResult()
 	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != 1 || len(settled.Refusals[0].Blamed) != len(s.Subnets) {
-		t.Fatalf("settled as %+v", settled)
+		t.Fatalf("unexpected result %+v", settled)
 	}
 	for _, o := range settled.Refusals[0].Blamed {
 		if o.InstanceType != "m6i.large" || o.Zone == "" || o.CapacityType != cloud.OnDemand {
-			t.Errorf("it blames %+v", o)
+			t.Errorf("%+v is unavailable", o)
 		}
 	}
-	// EC2 remembers the answer under the token, even when it has stock again.
+	// EC2 repeats the answer for the token, even if it has capacity again.
 	s.Unblock()
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
 	if len(s.nextResult().Instances) != 0 {
@@ -237,11 +235,11 @@ func TestPartialLaunch(t *testing.T) {
 	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")
 	settled := s.nextResult()
 	if len(settled.Instances) != 1 || len(settled.Refusals) == 0 || !settled.Spent || settled.Wanted != 3 {
-		t.Errorf("settled as %+v", settled)
+		t.Errorf("unexpected result %+v", settled)
 	}
 }
 
-// What is definite and came before EC2 took the token is refused and not spent.
+// A definite error before EC2 used the token is a refusal and does not spend the token.
 func TestRefusedLaunch(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -252,17 +250,17 @@ func TestRefusedLaunch(t *testing.T) {
 		{"no right to launch", func(s *fixture) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
 		{"no right to make templates", func(s *fixture) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
 		{"an invalid request", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
-		{"something that it names is gone", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
-		{"a code that nobody knows", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
+		{"a named resource does not exist", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
+		{"an unknown code", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
 		{"throttled", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
-		{"EC2 is away", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
+		{"EC2 is unavailable", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newFixture(t)
 			test.spoil(s)
 			s.handleMessage(s.launchRequest(s.newIntent("one", 1)), test.want)
 			if len(s.Records()) != 0 {
-				t.Fatal("something was launched")
+				t.Fatal("an instance was launched")
 			}
 			if test.code == "" {
 				s.requireNoFacts()
@@ -270,14 +268,14 @@ func TestRefusedLaunch(t *testing.T) {
 			}
 			settled := s.nextResult()
 			if settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Code != test.code || settled.Refusals[0].Blamed != nil {
-				t.Errorf("settled as %+v", settled)
+				t.Errorf("unexpected result %+v", settled)
 			}
 		})
 	}
 }
 
-// An intent that is not what lifecycle admitted, or not ours, is poison: no
-// retry makes it right, and nothing is launched.
+// An intent that differs from the request, or is of another cluster, is poison and is not
+// launched.
 func TestForeignIntents(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -287,8 +285,8 @@ func TestForeignIntents(t *testing.T) {
 		{"another token", func(i *launchspec.Intent) { i.Fleet.Token = "other" }},
 		{"more instances than claims", func(i *launchspec.Intent) { i.Fleet.Count = 9 }},
 		{"no instance tags", func(i *launchspec.Intent) { i.Fleet.TagSets = nil }},
-		{"no owner", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "kubernetes.io/cluster/prod") }},
-		{"no pool", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "karpenter.sh/nodepool") }},
+		{"no cluster tag", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "kubernetes.io/cluster/prod") }},
+		{"no NodePool", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "karpenter.sh/nodepool") }},
 		{"no intent tag", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, launchspec.IntentTag) }},
 		{"tags on volumes only", func(i *launchspec.Intent) { i.Fleet.TagSets[0].Resource = "volume" }},
 	} {
@@ -298,7 +296,7 @@ func TestForeignIntents(t *testing.T) {
 			test.spoil(&intent)
 			s.handleMessage(s.launchRequest(intent), fault.Poison)
 			if len(s.Effects(0)) != 0 {
-				t.Errorf("EC2 was written to: %+v", s.Effects(0))
+				t.Errorf("EC2 was changed: %+v", s.Effects(0))
 			}
 			s.requireNoFacts()
 		})
@@ -312,9 +310,9 @@ func TestMismatchedRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := func(how func(*event.LaunchRequested)) event.Envelope {
+	change := func(edit func(*event.LaunchRequested)) event.Envelope {
 		b := body
-		how(&b)
+		edit(&b)
 		return s.newMessage(b)
 	}
 	s.handleMessage(change(func(b *event.LaunchRequested) { b.Intent = "two" }), fault.Poison)
@@ -324,12 +322,12 @@ func TestMismatchedRequests(t *testing.T) {
 	s.blobs.SetFaults(memblob.Faults{Corrupt: 1})
 	s.handleMessage(good, fault.Poison)
 	if len(s.Effects(0)) != 0 {
-		t.Errorf("EC2 was written to: %+v", s.Effects(0))
+		t.Errorf("EC2 was changed: %+v", s.Effects(0))
 	}
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1"}), fault.Poison)
 }
 
-// slowTemplateEC2 is an EC2 whose templates take a while.
+// slowTemplateEC2 calls wait before it creates a launch template.
 type slowTemplateEC2 struct {
 	cloud.Launcher
 	wait func()
@@ -340,18 +338,18 @@ func (s slowTemplateEC2) EnsureTemplate(ctx context.Context, template cloud.Temp
 	return s.Launcher.EnsureTemplate(ctx, template)
 }
 
-// A request that dies while its templates are made launches nothing: lifecycle
-// may have let its claims go meanwhile.
+// A request that expires while its templates are created launches nothing: lifecycle may
+// have deleted its claims.
 func TestRequestExpiresDuringLaunch(t *testing.T) {
 	s := newFixture(t)
 	s.service.EC2 = slowTemplateEC2{s.Cloud, func() { s.advanceClock(3 * time.Minute) }}
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), fault.Stale)
 	if len(s.Records()) != 0 {
-		t.Error("it was launched all the same")
+		t.Error("the expired request was launched")
 	}
 }
 
-// Templates are there before the fleet names them, and equal ones are made once.
+// Templates are created before the fleet names them, and equal ones are created once.
 func TestTemplates(t *testing.T) {
 	s := newFixture(t)
 	first, second := s.newIntent("one", 1), s.newIntent("two", 1)
@@ -367,8 +365,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A shortage that EC2 tells instead of an answer blames what it would blame inside
-// one, and the token is as good as new.
+// An error of insufficient capacity for the whole call makes the same offerings
+// unavailable as in an answer, and does not spend the token.
 func TestRefusalMarksOfferings(t *testing.T) {
 	s := newFixture(t)
 	s.Refuse(memcloud.CreateFleet, fault.Denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no")
@@ -376,15 +374,15 @@ func TestRefusalMarksOfferings(t *testing.T) {
 	settled := s.nextResult()
 	want := []event.Offering{{CapacityType: cloud.Spot}}
 	if diff := cmp.Diff(want, settled.Refusals[0].Blamed); diff != "" || settled.Spent {
-		t.Errorf("settled as %+v: %s", settled, diff)
+		t.Errorf("unexpected result %+v: %s", settled, diff)
 	}
 	if diff := cmp.Diff([]string{"refused AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A flood is held back before EC2 hears of it, and goes on when a minute has
-// passed; the message is kept meanwhile.
+// The breaker stops too many launches before they reach EC2, until a minute has passed.
+// The message stays in the queue.
 func TestBreaker(t *testing.T) {
 	s := newFixture(t)
 	s.service.Cache = launcher.NewLaunchCache(launcher.Limits{PerIntent: 3, PerMinute: 5})
@@ -407,7 +405,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A template that was swept behind our back is made again, once.
+// A template that was deleted by another client is created again, once.
 func TestMissingTemplateIsRecreated(t *testing.T) {
 	s := newFixture(t)
 	first, second := s.newIntent("one", 1), s.newIntent("two", 1)
@@ -416,13 +414,13 @@ func TestMissingTemplateIsRecreated(t *testing.T) {
 	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
 		t.Fatal(err)
 	}
-	// EC2 may say it of the whole call, and then the token is unused.
+	// If the whole call fails with the error, the token is unused.
 	s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidLaunchTemplateName.NotFoundException", "gone")
 	s.handleMessage(s.launchRequest(second), "")
 	if _, there := s.Template("template-one"); !there || len(s.Records()) != 2 {
 		t.Errorf("%d instances", len(s.Records()))
 	}
-	// Or inside its answer: then the token is spent, and the next intent has it.
+	// If the answer contains the error, the token is spent, and the next intent creates the template.
 	third, fourth := s.newIntent("three", 1), s.newIntent("four", 1)
 	for _, intent := range []*launchspec.Intent{&third, &fourth} {
 		intent.Templates, intent.Fleet.Configs = first.Templates, first.Fleet.Configs
@@ -433,10 +431,10 @@ func TestMissingTemplateIsRecreated(t *testing.T) {
 	s.bus.published = nil
 	s.handleMessage(s.launchRequest(third), "")
 	if settled := s.nextResult(); !settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Blamed != nil {
-		t.Errorf("settled as %+v", settled)
+		t.Errorf("unexpected result %+v", settled)
 	}
 	s.handleMessage(s.launchRequest(fourth), "")
 	if len(s.nextResult().Instances) != 1 {
-		t.Error("the next intent found no template either")
+		t.Error("the next intent did not launch")
 	}
 }

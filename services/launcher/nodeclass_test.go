@@ -14,7 +14,7 @@ import (
 
 const profilePath = "/karpenter/us-west-2/prod/u/"
 
-// policyTags are what the policies of the seeds demand.
+// policyTags are the tags that the usual IAM policies require.
 func policyTags() map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/prod": "owned", "topology.kubernetes.io/region": "us-west-2",
@@ -22,7 +22,7 @@ func policyTags() map[string]string {
 	}
 }
 
-// ensureRequest is lifecycle's question about a class with a role.
+// ensureRequest is lifecycle's request for a class with a role.
 func ensureRequest(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
 	b := event.NodeClassEnsure{
 		Name: "default", UID: "u", Role: "prod-node", Profile: "prod_1", Path: profilePath, Tags: policyTags(), Asked: noon, Generation: 3,
@@ -38,7 +38,7 @@ func withRole(name string) func(*event.NodeClassEnsure) {
 	return func(b *event.NodeClassEnsure) { b.Role = name }
 }
 
-// ensureClass asks and takes the answer.
+// ensureClass handles the request and returns the result.
 func (s *fixture) ensureClass(b event.NodeClassEnsure) event.NodeClassEnsured {
 	s.t.Helper()
 	s.handleMessage(s.newMessage(b), "")
@@ -54,22 +54,22 @@ func TestProfiles(t *testing.T) {
 		deleted bool
 		problem bool
 	}{
-		{"made", ensureRequest(), func(*fixture) {}, "", false, false},
-		{"made for a role behind a path", ensureRequest(withRole("service/prod-node")), func(*fixture) {}, "", false, false},
-		{"removed, though it was not there", ensureRequest(withDelete), func(*fixture) {}, "", true, false},
-		{"a role that does not exist", ensureRequest(withRole("nobody")), func(*fixture) {}, "", false, true},
-		{"no right to make it", ensureRequest(), func(s *fixture) { s.Deny(memcloud.CreateProfile) }, "", false, true},
-		{"no right to remove it", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
-		{"no right to list", ensureRequest(), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", false, false},
-		{"removed without the right to list", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", true, false},
-		{"a launcher without IAM", ensureRequest(withDelete), func(s *fixture) { s.service.Profiles = nil }, "", false, true},
-		{"IAM is away", ensureRequest(), func(s *fixture) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
-		{"somebody else's profile", ensureRequest(), func(s *fixture) {
+		{"created", ensureRequest(), func(*fixture) {}, "", false, false},
+		{"created for a role with a path", ensureRequest(withRole("service/prod-node")), func(*fixture) {}, "", false, false},
+		{"deleted although it did not exist", ensureRequest(withDelete), func(*fixture) {}, "", true, false},
+		{"a role that does not exist", ensureRequest(withRole("missing")), func(*fixture) {}, "", false, true},
+		{"no permission to create it", ensureRequest(), func(s *fixture) { s.Deny(memcloud.CreateProfile) }, "", false, true},
+		{"no permission to delete it", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
+		{"no permission to list", ensureRequest(), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", false, false},
+		{"deleted without permission to list", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", true, false},
+		{"a launcher without permissions for IAM", ensureRequest(withDelete), func(s *fixture) { s.service.Profiles = nil }, "", false, true},
+		{"IAM does not answer", ensureRequest(), func(s *fixture) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
+		{"a foreign profile", ensureRequest(), func(s *fixture) {
 			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "", false, true},
-		{"removing somebody else's profile", ensureRequest(withDelete), func(s *fixture) {
+		{"deleting a foreign profile", ensureRequest(withDelete), func(s *fixture) {
 			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
 				s.t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestProfiles(t *testing.T) {
 			}
 			done := nextFact[event.NodeClassEnsured](s)
 			if done.Deleted != test.deleted || (done.Problem != nil) != test.problem || done.Role != test.ask.Role || !done.Asked.Equal(noon) || done.Generation != 3 {
-				t.Errorf("it was said %+v", done)
+				t.Errorf("unexpected result %+v", done)
 			}
 			if test.problem || test.deleted {
 				return
@@ -99,7 +99,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// A profile that cannot be removed does not keep the class's others.
+// A profile that cannot be deleted does not stop the deletion of the others.
 func TestProfilesAreRemovedOneByOne(t *testing.T) {
 	s := newFixture(t)
 	foreign := cloud.Profile{Name: "prod_0", Path: profilePath}
@@ -108,15 +108,15 @@ func TestProfilesAreRemovedOneByOne(t *testing.T) {
 	}
 	s.ensureClass(ensureRequest())
 	if done := s.ensureClass(ensureRequest(withDelete)); done.Problem == nil || done.Deleted {
-		t.Errorf("it was said %+v", done)
+		t.Errorf("unexpected result %+v", done)
 	}
 	if s.profileExists("prod_1") || !s.profileExists("prod_0") {
-		t.Errorf("its own is there: %t, another's: %t", s.profileExists("prod_1"), s.profileExists("prod_0"))
+		t.Errorf("its own profile exists: %t, the foreign one: %t", s.profileExists("prod_1"), s.profileExists("prod_0"))
 	}
 }
 
-// What the seeds' policies would deny, and what would not be the cluster's own, is
-// never asked of IAM.
+// The launcher does not call IAM for profiles that the usual policies deny or that do not
+// belong to the cluster.
 func TestProfilesDeniedByPolicies(t *testing.T) {
 	for name, spoil := range map[string]func(*event.NodeClassEnsure){
 		"no cluster":               func(b *event.NodeClassEnsure) { delete(b.Tags, "kubernetes.io/cluster/prod") },
@@ -126,8 +126,8 @@ func TestProfilesDeniedByPolicies(t *testing.T) {
 		"another class":            func(b *event.NodeClassEnsure) { b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other" },
 		"another path":             func(b *event.NodeClassEnsure) { b.Path = "/" },
 		"another cluster's path":   func(b *event.NodeClassEnsure) { b.Path = "/karpenter/us-west-2/dev/u/" },
-		"removing another's path":  func(b *event.NodeClassEnsure) { b.Path, b.Delete = "/karpenter/us-west-2/dev/u/", true },
-		"removing without a class": func(b *event.NodeClassEnsure) { b.Delete = true; clear(b.Tags) },
+		"deleting another path":    func(b *event.NodeClassEnsure) { b.Path, b.Delete = "/karpenter/us-west-2/dev/u/", true },
+		"deleting without a class": func(b *event.NodeClassEnsure) { b.Delete = true; clear(b.Tags) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
@@ -141,15 +141,14 @@ func TestProfilesDeniedByPolicies(t *testing.T) {
 	}
 }
 
-// With an instance profile of the user's own IAM is not called, neither while the
-// class lives nor when it goes.
+// For a user-provided instance profile IAM is not called, even when the class is deleted.
 func TestUserProvidedProfile(t *testing.T) {
 	for _, b := range []event.NodeClassEnsure{ensureRequest(withRole("")), ensureRequest(withRole(""), withDelete)} {
 		s := newFixture(t)
 		b.Tags, b.Path, b.Profile = nil, "", s.World.Profile
 		done := s.ensureClass(b)
 		if done.Problem != nil || done.Deleted != b.Delete {
-			t.Errorf("it was said %+v", done)
+			t.Errorf("unexpected result %+v", done)
 		}
 		for _, action := range []memcloud.Action{
 			memcloud.GetProfile, memcloud.ListProfiles, memcloud.CreateProfile, memcloud.DeleteProfile, memcloud.TagProfile, memcloud.AttachRole, memcloud.DetachRole,
@@ -161,14 +160,13 @@ func TestUserProvidedProfile(t *testing.T) {
 	}
 }
 
-// profileExists reports whether a profile is there.
 func (s *fixture) profileExists(name string) bool {
 	_, err := s.Cloud.Profile(s.t.Context(), name)
 	return err == nil
 }
 
-// A profile outlives its role by an hour, and as long as an instance runs with it.
-// One that comes into use again is as good as new.
+// The profile of a former role is kept for an hour, and while an instance has it. A profile
+// that is used again starts over.
 func TestProfilesOfFormerRoles(t *testing.T) {
 	s := newFixture(t)
 	s.AddRole("other")
@@ -184,12 +182,12 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 	s.advanceClock(59 * time.Minute)
 	s.ensureClass(next)
 	if !s.profileExists("prod_1") {
-		t.Fatal("it was removed within the hour")
+		t.Fatal("it was deleted within the hour")
 	}
 	s.advanceClock(2 * time.Minute)
 	s.ensureClass(next)
 	if !s.profileExists("prod_1") {
-		t.Fatal("it was removed under an instance")
+		t.Fatal("it was deleted while an instance had it")
 	}
 	if err := s.Terminate(t.Context(), []string{node}); err != nil {
 		t.Fatal(err)
@@ -201,19 +199,19 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 	s.advanceClock(50 * time.Minute)
 	s.ensureClass(next)
 	if !s.profileExists("prod_1") || !s.profileExists("prod_2") {
-		t.Fatal("the hour did not begin anew")
+		t.Fatal("the hour did not start over")
 	}
 	s.advanceClock(10 * time.Minute)
 	s.ensureClass(next)
 	if s.profileExists("prod_1") || !s.profileExists("prod_2") {
-		t.Errorf("the former is there: %t, the current: %t", s.profileExists("prod_1"), s.profileExists("prod_2"))
+		t.Errorf("the former exists: %t, the current: %t", s.profileExists("prod_1"), s.profileExists("prod_2"))
 	}
 }
 
-// A class that brings a profile of its own by now loses the one that was made for
-// its role: not within the hour, not under an instance, and nothing else.
+// The profile of a removed role is deleted after an hour and once no instance has it. No
+// other profile is changed.
 func TestProfileAfterRoleIsRemoved(t *testing.T) {
-	for name, listed := range map[string]bool{"profiles may be listed": true, "they may not": false} {
+	for name, listed := range map[string]bool{"with permission to list": true, "without permission to list": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
 			if !listed {
@@ -224,74 +222,74 @@ func TestProfileAfterRoleIsRemoved(t *testing.T) {
 			intent.Templates[0].InstanceProfile = "prod_1"
 			s.handleMessage(s.launchRequest(intent), "")
 			node := s.nextResult().Instances[0].InstanceID
-			made := s.Counts()[memcloud.CreateProfile].Calls
+			created := s.Counts()[memcloud.CreateProfile].Calls
 			own := ensureRequest(withRole(""), func(b *event.NodeClassEnsure) { b.Profile, b.Former = s.World.Profile, "prod_1" })
-			look := func(when string, want bool) {
+			requireProfile := func(when string, want bool) {
 				t.Helper()
 				done := s.ensureClass(own)
 				if done.Retired == want || done.Problem != nil || s.profileExists("prod_1") != want {
-					t.Fatalf("%s: it is there: %t, and it was said %+v", when, s.profileExists("prod_1"), done)
+					t.Fatalf("%s: it exists: %t, result %+v", when, s.profileExists("prod_1"), done)
 				}
 			}
-			look("at once", true)
+			requireProfile("at once", true)
 			s.advanceClock(61 * time.Minute)
-			look("under an instance", true)
+			requireProfile("used by an instance", true)
 			if err := s.Terminate(t.Context(), []string{node}); err != nil {
 				t.Fatal(err)
 			}
 			s.advanceClock(5 * time.Minute)
-			look("out of use", false)
-			look("again", false)
-			if !s.profileExists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != made {
-				t.Error("the user's own was touched, or something was made")
+			requireProfile("unused", false)
+			requireProfile("repeated", false)
+			if !s.profileExists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != created {
+				t.Error("another profile was changed or created")
 			}
 		})
 	}
 }
 
-// What the class names itself is not removed, whoever made it, and neither is what
-// was made for another class.
+// A profile that the class names itself is not deleted, and neither is that of another
+// class.
 func TestProfilesThatAreNotDeleted(t *testing.T) {
 	s := newFixture(t)
 	s.ensureClass(ensureRequest())
 	s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) {
-		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
-		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
+		b.Name, b.UID, b.Profile, b.Path = "other", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
+		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other"
 	}))
 	own := func(profile, former string) func(*event.NodeClassEnsure) {
 		return func(b *event.NodeClassEnsure) { b.Role, b.Profile, b.Former = "", profile, former }
 	}
 	for range 2 {
 		if done := s.ensureClass(ensureRequest(own("prod_1", "prod_1"))); !done.Retired {
-			t.Errorf("it was said %+v", done)
+			t.Errorf("unexpected result %+v", done)
 		}
 		if done := s.ensureClass(ensureRequest(own("prod_1", "prod_3"))); done.Retired {
-			t.Errorf("it was said %+v", done)
+			t.Errorf("unexpected result %+v", done)
 		}
 		s.advanceClock(2 * time.Hour)
 	}
 	if done := s.ensureClass(ensureRequest(withDelete, own("prod_1", "prod_1"))); !done.Deleted {
-		t.Errorf("it was said %+v", done)
+		t.Errorf("unexpected result %+v", done)
 	}
 	if !s.profileExists("prod_1") || !s.profileExists("prod_3") {
-		t.Errorf("the class's own is there: %t, the neighbour's: %t", s.profileExists("prod_1"), s.profileExists("prod_3"))
+		t.Errorf("the class's own exists: %t, the other class's: %t", s.profileExists("prod_1"), s.profileExists("prod_3"))
 	}
 	if done := s.ensureClass(ensureRequest(withDelete, own(s.World.Profile, "prod_1"))); !done.Deleted || s.profileExists("prod_1") {
-		t.Errorf("with the class its former profile goes: %+v", done)
+		t.Errorf("the former profile was not deleted with the class: %+v", done)
 	}
 }
 
-// With the class go all of its profiles and templates, and nobody else's.
+// All profiles and templates of a deleted class are deleted, and no others.
 func TestNodeClassDeletion(t *testing.T) {
 	s := newFixture(t)
 	s.AddRole("other")
 	s.ensureClass(ensureRequest())
 	s.ensureClass(ensureRequest(withRole("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" }))
 	s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) {
-		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
-		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
+		b.Name, b.UID, b.Profile, b.Path = "other", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
+		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other"
 	}))
-	for name, class := range map[string]string{"template-1": "default", "template-2": "neighbour"} {
+	for name, class := range map[string]string{"template-1": "default", "template-2": "other"} {
 		tags := policyTags()
 		tags["karpenter.k8s.aws/ec2nodeclass"] = class
 		if err := s.EnsureTemplate(t.Context(), cloud.Template{Name: name, ImageID: s.ImageAMD64.ID, Tags: tags}); err != nil {
@@ -299,16 +297,16 @@ func TestNodeClassDeletion(t *testing.T) {
 		}
 	}
 	if done := s.ensureClass(ensureRequest(withDelete)); !done.Deleted || done.Problem != nil {
-		t.Errorf("it was said %+v", done)
+		t.Errorf("unexpected result %+v", done)
 	}
 	for name, want := range map[string]bool{"prod_1": false, "prod_2": false, "prod_3": true, s.World.Profile: true} {
 		if s.profileExists(name) != want {
-			t.Errorf("profile %s is there: %t", name, !want)
+			t.Errorf("profile %s exists: %t, want %t", name, !want, want)
 		}
 	}
 	for name, want := range map[string]bool{"template-1": false, "template-2": true} {
-		if _, there := s.Template(name); there != want {
-			t.Errorf("%s is there: %t", name, there)
+		if _, exists := s.Template(name); exists != want {
+			t.Errorf("%s exists: %t, want %t", name, exists, want)
 		}
 	}
 }

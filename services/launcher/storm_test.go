@@ -21,15 +21,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// launchStorm is a launcher as main wires it, polling a queue, before an EC2 that gives
-// a quarter of its rates; and a lifecycle that sends every 30 s what is not
-// settled, and asks under a new id for what was refused.
+// launchStorm is a launcher as main builds it, polling a queue, with an EC2 that allows a
+// quarter of the documented rates. It also acts as lifecycle: it repeats requests every
+// 30 s until there is a result, and replaces refused intents by new ones.
 type launchStorm struct {
 	*fixture
 	queue *memqueue.Queue
 
 	mu sync.Mutex
-	// open are intents that wait for their answer; intents counts all of them.
+	// open has the intents without a result; intents counts all of them.
 	open    map[string]event.Ref
 	intents int
 	bound   map[string]string
@@ -37,23 +37,24 @@ type launchStorm struct {
 }
 
 // TestLaunchStormWithErrors launches 1,000 nodes while 30 % of the launches find no capacity,
-// answers are lost, messages come twice, and EC2's buckets are a quarter of what is
-// documented: nothing twice, nothing left over, and hardly slower than the bucket.
+// answers are lost, messages are duplicated, and EC2's buckets are a quarter of the
+// documented ones. No instance is launched twice or orphaned, and the launches take little
+// longer than the bucket requires.
 func TestLaunchStormWithErrors(t *testing.T) {
 	const nodes, divisor = 1000, 4
-	// The encoder of documents is made once for the process, and must not be of the
+	// The process creates the encoder of documents once, which must not happen inside the
 	// first bubble.
 	warm := newFixture(t)
 	warm.handleMessage(warm.launchRequest(warm.newIntent("warm", 1)), "")
 	for _, test := range []struct {
 		name  string
 		share float64
-		// slack is how much longer than the bucket's bound it may take, and throttled
-		// how large a share of the calls EC2 may throttle.
+		// slack limits the duration relative to the minimum of the bucket, and throttled is
+		// the maximum share of throttled calls.
 		slack, throttled float64
 	}{
-		{"told of the quarter", 1.0 / divisor, 1.2, 0.005},
-		{"finding it out", 1, 1.3, 0.1},
+		{"configured quarter", 1.0 / divisor, 1.2, 0.005},
+		{"adapted quarter", 1, 1.3, 0.1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,12 +62,12 @@ func TestLaunchStormWithErrors(t *testing.T) {
 				took := s.runUntilBound(test.share)
 				s.checkInstances()
 				calls := s.Counts()[memcloud.CreateFleet]
-				// Each intent takes a call of a bucket that refills with 2/4 a second.
+				// Each intent needs a token of a bucket that refills with 2/4 a second.
 				least := float64(s.intents-1) / (2.0 / divisor)
-				t.Logf("%d nodes by %d intents in %s (the bucket's bound is %.0f s); %d calls, %d of them throttled",
+				t.Logf("%d nodes by %d intents in %s (the bucket's minimum is %.0f s); %d calls, %d of them throttled",
 					nodes, s.intents, took.Round(time.Second), least, calls.Calls, calls.Throttled)
 				if took.Seconds() > least*test.slack {
-					t.Errorf("it took %s, and %.0f s are the bucket's bound", took, least)
+					t.Errorf("it took %s; the bucket's minimum is %.0f s", took, least)
 				}
 				if float64(calls.Throttled) > test.throttled*float64(calls.Calls) {
 					t.Errorf("%d of %d calls were throttled", calls.Throttled, calls.Calls)
@@ -96,7 +97,7 @@ func newLaunchStorm(t *testing.T, nodes, divisor int) *launchStorm {
 	return s
 }
 
-// runUntilBound asks for all nodes and waits until each is bound.
+// runUntilBound requests all nodes and waits until each has an instance.
 func (s *launchStorm) runUntilBound(share float64) time.Duration {
 	ec2 := ratelimit.New(share).ForCluster("prod", s.Cloud)
 	service := launcher.Service{
@@ -129,7 +130,7 @@ func (s *launchStorm) runUntilBound(share float64) time.Duration {
 	return took
 }
 
-// addIntent writes a new intent for one node; each asks for one offering.
+// addIntent stores a new intent for one node and one offering.
 func (s *launchStorm) addIntent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *launchStorm) addIntent() {
 	s.open[id] = ref
 }
 
-// sendOpenIntents asks for all that is open, again.
+// sendOpenIntents repeats the requests without a result.
 func (s *launchStorm) sendOpenIntents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +166,7 @@ func (s *launchStorm) sendOpenIntents() {
 	}
 }
 
-// Send is the bus, and lifecycle that listens: it binds, or plans anew.
+// Send is the bus and acts as lifecycle: it binds the instances, or adds a new intent.
 func (s *launchStorm) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
@@ -183,19 +184,19 @@ func (s *launchStorm) Send(_ context.Context, messages ...queue.Outgoing) error 
 	return nil
 }
 
-// recordResult notes an outcome and reports whether another launch is needed.
+// recordResult records a result and reports whether another launch is needed.
 func (s *launchStorm) recordResult(settled event.LaunchSettled) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, waited := s.open[settled.Intent]
+	_, isOpen := s.open[settled.Intent]
 	delete(s.open, settled.Intent)
 	for _, i := range settled.Instances {
 		if other, taken := s.bound[i.InstanceID]; taken && other != settled.Intent {
-			s.t.Errorf("%s is of intent %s and of %s", i.InstanceID, other, settled.Intent)
+			s.t.Errorf("instance %s belongs to the intents %s and %s", i.InstanceID, other, settled.Intent)
 		}
 		s.bound[i.InstanceID] = settled.Intent
 	}
-	return waited && len(settled.Instances) == 0
+	return isOpen && len(settled.Instances) == 0
 }
 
 func (s *launchStorm) countBound() int {
@@ -204,8 +205,8 @@ func (s *launchStorm) countBound() int {
 	return len(s.bound)
 }
 
-// checkInstances compares the truth about EC2 with what was said: each instance is some
-// intent's only one, and each was said.
+// checkInstances requires that each intent has at most one instance in EC2, and that each
+// instance was published.
 func (s *launchStorm) checkInstances() {
 	s.t.Helper()
 	records := s.Records()
@@ -220,7 +221,7 @@ func (s *launchStorm) checkInstances() {
 		}
 		seen[intent] = true
 		if s.bound[r.ID] != intent {
-			s.t.Errorf("instance %s of intent %s is left over", r.ID, intent)
+			s.t.Errorf("instance %s of intent %s was not published", r.ID, intent)
 		}
 	}
 }

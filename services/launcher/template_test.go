@@ -27,33 +27,33 @@ func (s *fixture) countTemplates() int {
 func TestTemplatesAreDeletedByAge(t *testing.T) {
 	s := newFixture(t)
 	s.launchInstance("old")
-	if err := s.EnsureTemplate(t.Context(), cloud.Template{Name: "somebody's", ImageID: s.ImageAMD64.ID}); err != nil {
+	if err := s.EnsureTemplate(t.Context(), cloud.Template{Name: "foreign", ImageID: s.ImageAMD64.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s.advanceClock(launcher.TemplateAge - time.Second)
 	s.launchInstance("young")
 	s.handleMessage(s.tickMessage(event.WantTemplates), "")
 	if n := s.countTemplates(); n != 3 {
-		t.Fatalf("%d of 3 templates are left before any is old", n)
+		t.Fatalf("%d of 3 templates remain before any is old", n)
 	}
 	s.advanceClock(time.Second)
 	s.handleMessage(s.tickMessage(event.WantStatus), "")
 	if n := s.countTemplates(); n != 3 {
-		t.Fatal("another tick swept templates")
+		t.Fatal("another tick deleted templates")
 	}
 	s.handleMessage(s.tickMessage(event.WantTemplates), "")
-	for name, want := range map[string]bool{"template-old": false, "template-young": true, "somebody's": true} {
+	for name, want := range map[string]bool{"template-old": false, "template-young": true, "foreign": true} {
 		if _, ok := s.Template(name); ok != want {
-			t.Errorf("%s is there: %t", name, ok)
+			t.Errorf("%s exists: %t, want %t", name, ok, want)
 		}
 	}
-	// The next intent that names it makes it again.
+	// The next intent that names it creates it again.
 	intent := s.newIntent("next", 1)
 	old := s.newIntent("old", 1)
 	intent.Templates, intent.Fleet.Configs = old.Templates, old.Fleet.Configs
 	s.handleMessage(s.launchRequest(intent), "")
 	if _, ok := s.Template("template-old"); !ok {
-		t.Error("the template was not made again")
+		t.Error("the template was not created again")
 	}
 }
 
@@ -66,13 +66,13 @@ func TestTemplateDeletionContinuesAfterFailure(t *testing.T) {
 	s.Refuse(memcloud.DeleteTemplate, fault.Throttled, "RequestLimitExceeded", "no")
 	s.handleMessage(s.tickMessage(event.WantTemplates), fault.Throttled)
 	if n := s.countTemplates(); n != 1 {
-		t.Errorf("%d templates are left: one failure held up the other", n)
+		t.Errorf("%d templates remain, want 1: a failure stopped the deletion of the other", n)
 	}
 	s.Deny(memcloud.DescribeTemplates)
 	s.handleMessage(s.tickMessage(event.WantTemplates), fault.Denied)
 }
 
-// What this process has launched by lately it does not sweep, however old.
+// A template that this process used recently is not deleted, even if it is old.
 func TestTemplatesInUseAreNotDeleted(t *testing.T) {
 	s := newFixture(t)
 	s.launchInstance("old")
@@ -81,12 +81,12 @@ func TestTemplatesInUseAreNotDeleted(t *testing.T) {
 	intent.Templates, intent.Fleet.Configs = old.Templates, old.Fleet.Configs
 	s.handleMessage(s.launchRequest(intent), "")
 	s.handleMessage(s.tickMessage(event.WantTemplates), "")
-	if _, there := s.Template("template-old"); !there {
-		t.Error("it was swept though a launch named it a moment ago")
+	if _, exists := s.Template("template-old"); !exists {
+		t.Error("a template that was just used was deleted")
 	}
 	s.advanceClock(launcher.TemplateAge)
 	s.handleMessage(s.tickMessage(event.WantTemplates), "")
 	if n := s.countTemplates(); n != 0 {
-		t.Errorf("%d templates are left", n)
+		t.Errorf("%d templates remain", n)
 	}
 }

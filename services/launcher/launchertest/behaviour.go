@@ -16,22 +16,22 @@ type behaviour struct {
 }
 
 var behaviours = []behaviour{
-	{"a death before and after every step", crashAtEveryStep},
+	{"a crash before and after every step", crashAtEveryStep},
 	{"a duplicate at the same time", handleDuplicates},
 	{"a redelivery afterwards", handleRedelivery},
-	{"a request that is sent again", handleResend},
-	{"launched, and the answer is lost", recoverLostAnswer},
-	{"the call is lost", repeatLostCall},
-	{"the connection fails again and again", surviveFailures},
-	{"throttled, and nothing is lost", retryThrottled},
-	{"fulfilled in part", launchPartially},
-	{"errors inside a 200", publishFleetErrors},
-	{"throttled inside a 200", publishFleetThrottling},
+	{"a repeated request", handleResend},
+	{"a lost answer", recoverLostAnswer},
+	{"a lost call", repeatLostCall},
+	{"repeated failures of the connection", surviveFailures},
+	{"a throttled call", retryThrottled},
+	{"a partial launch", launchPartially},
+	{"errors in the answer", publishFleetErrors},
+	{"throttling in the answer", publishFleetThrottling},
 	{"a token mismatch with instances", findInstancesAfterMismatch},
 	{"a token mismatch without instances", retryAfterMismatch},
-	{"a template that is gone", recreateTemplate},
-	{"a template that stays away", retryMissingTemplate},
-	{"expired", dropExpired},
+	{"a deleted template", recreateTemplate},
+	{"a template that remains missing", retryMissingTemplate},
+	{"an expired request", dropExpired},
 }
 
 func crashAtEveryStep(s *testRun) {
@@ -39,16 +39,16 @@ func crashAtEveryStep(s *testRun) {
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
 			intent++
-			id := "die-" + string(rune('a'+intent))
+			id := "crash-" + string(rune('a'+intent))
 			s.published, s.steps, s.crashAt, s.crashAfter = nil, 0, at, after
 			e := s.launchRequest(s.newIntent(id, 2))
-			died, err := s.deliverMessage(e)
+			crashed, err := s.deliverMessage(e)
 			s.requireNoError(err)
-			if !died {
+			if !crashed {
 				s.requireLaunchedOnce(id, 2)
 				break
 			}
-			s.t.Logf("died %s", stepName(after, s.lastStep))
+			s.t.Logf("crashed %s", stepName(after, s.lastStep))
 			s.crashAt = 0
 			s.AdvanceClock(30 * time.Second)
 			s.handleMessage(e)
@@ -56,7 +56,7 @@ func crashAtEveryStep(s *testRun) {
 		}
 	}
 	if intent != 2*(3+1) {
-		s.t.Errorf("%d lives: it died at %d steps, and there are 3", intent, intent/2-1)
+		s.t.Errorf("%d processes crashed at %d steps, want 3", intent, intent/2-1)
 	}
 }
 
@@ -82,8 +82,8 @@ func handleRedelivery(s *testRun) {
 	s.requireLaunchedOnce("again", 2)
 }
 
-// handleResend sends the intent anew, as lifecycle does every 30 s, also when its
-// instances have ended meanwhile: what ended is not started again.
+// handleResend repeats the request, as lifecycle does every 30 s, also after its instances
+// were terminated: they are not launched again.
 func handleResend(s *testRun) {
 	intent := s.newIntent("resent", 2)
 	s.handleMessage(s.launchRequest(intent))
@@ -106,15 +106,15 @@ func (s *testRun) requireFailure(e event.Envelope, want fault.Kind) {
 }
 
 func recoverLostAnswer(s *testRun) {
-	e := s.launchRequest(s.newIntent("unheard", 3))
+	e := s.launchRequest(s.newIntent("lost-answer", 3))
 	s.Model.LoseAnswer(memcloud.CreateFleet)
 	s.requireFailure(e, fault.Unknown)
-	if n := len(s.launchedIDs("unheard")); n != 3 {
-		s.t.Fatalf("%d instances before the second try", n)
+	if n := len(s.launchedIDs("lost-answer")); n != 3 {
+		s.t.Fatalf("%d instances before the second delivery", n)
 	}
 	s.handleMessage(e)
-	if !s.requireLaunchedOnce("unheard", 3).Spent {
-		s.t.Error("it is not spent")
+	if !s.requireLaunchedOnce("lost-answer", 3).Spent {
+		s.t.Error("the token is not spent")
 	}
 }
 
@@ -153,14 +153,14 @@ func retryThrottled(s *testRun) {
 	s.requireLaunchedOnce("slow", 2)
 }
 
-// limitCapacity leaves n instances of the type in the first zone and none elsewhere.
+// limitCapacity sets the capacity of the type to n in the first zone and to zero in others.
 func (s *testRun) limitCapacity(n int) {
 	for i, subnet := range s.World.Subnets {
-		left := 0
+		capacity := 0
 		if i == 0 {
-			left = n
+			capacity = n
 		}
-		s.Model.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, left)
+		s.Model.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, capacity)
 	}
 }
 
@@ -172,17 +172,17 @@ func launchPartially(s *testRun) {
 	s.handleMessage(e)
 	settled := s.requireLaunchedOnce("part", 2)
 	if settled.Wanted != 5 || !settled.Spent || len(settled.Refusals) == 0 {
-		s.t.Errorf("settled as %+v", settled)
+		s.t.Errorf("unexpected result %+v", settled)
 	}
 }
 
-// publishFleetErrors has EC2 refuse every override inside its answer, with each
-// of the codes: a refusal, and never a launch later.
+// publishFleetErrors lets EC2 refuse all overrides in its answer, with each of the codes:
+// the result is a refusal, and a later request launches nothing.
 func publishFleetErrors(s *testRun) {
 	for _, code := range []string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded",
-		"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "UnauthorizedOperation", "TomorrowsCode",
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "UnauthorizedOperation", "UnknownCode",
 	} {
 		s.published = nil
 		s.AdvanceClock(3 * time.Second)
@@ -194,13 +194,13 @@ func publishFleetErrors(s *testRun) {
 		s.handleMessage(e)
 		settled := s.requireLaunchedOnce(id, 0)
 		if !settled.Spent || settled.Refusals[0].Code != code {
-			s.t.Errorf("%s: settled as %+v", code, settled)
+			s.t.Errorf("%s: unexpected result %+v", code, settled)
 		}
 	}
 }
 
-// publishFleetThrottling uses the bucket of instances up: EC2 says so inside its
-// answer, and blames no offering.
+// publishFleetThrottling empties the bucket of instances: EC2 reports that in its answer,
+// and no offering becomes unavailable.
 func publishFleetThrottling(s *testRun) {
 	s.AdvanceClock(time.Hour)
 	for i := range 2 {
@@ -211,11 +211,11 @@ func publishFleetThrottling(s *testRun) {
 	s.handleMessage(s.launchRequest(s.newIntent("over", 100)))
 	settled := s.requireLaunchedOnce("over", 0)
 	if r := settled.Refusals[0]; r.Code != "RequestLimitExceeded" || len(r.Blamed) != 0 {
-		s.t.Errorf("settled as %+v", settled)
+		s.t.Errorf("unexpected result %+v", settled)
 	}
 }
 
-// spendToken uses the token of an intent up with another body.
+// spendToken uses the token of an intent with other parameters.
 func (s *testRun) spendToken(intentOf string, n int) event.Envelope {
 	s.t.Helper()
 	intent := s.newIntent(intentOf, n)
@@ -233,7 +233,7 @@ func findInstancesAfterMismatch(s *testRun) {
 	s.handleMessage(e)
 	s.handleMessage(e)
 	if settled := s.requireLaunchedOnce("other", 3); !settled.Spent {
-		s.t.Errorf("settled as %+v", settled)
+		s.t.Errorf("unexpected result %+v", settled)
 	}
 }
 
@@ -267,8 +267,8 @@ func retryMissingTemplate(s *testRun) {
 	s.requireLaunchedOnce("away", 2)
 }
 
-// dropExpired is host's work for a message that comes late, and the launcher's
-// for one that dies on the way: see TestExpiredMeanwhile.
+// dropExpired tests a message that is expired when it arrives. TestRequestExpiresDuringLaunch
+// tests one that expires later.
 func dropExpired(s *testRun) {
 	e := s.launchRequest(s.newIntent("late", 1))
 	s.AdvanceClock(time.Hour)

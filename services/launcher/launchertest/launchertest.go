@@ -1,9 +1,9 @@
-// Package launchertest proves that the launcher launches exactly once, whatever
-// dies, comes twice or is not answered, before any EC2: the model itself, and the
-// adapter over the wire to it.
+// Package launchertest tests that the launcher launches exactly once in spite of crashes,
+// duplicates and lost answers. It runs with the model of EC2, and with the adapter that
+// calls the model over HTTP.
 //
-// The idea: a behaviour delivers messages to a launcher as SQS does, one process
-// after the other, and then counts instances in the model and facts on the bus.
+// Each behaviour delivers messages to launcher processes as SQS does, and then counts the
+// instances in the model and the facts on the bus.
 package launchertest
 
 import (
@@ -23,32 +23,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Environment is an EC2 to launch in, and the model that is behind it.
+// Environment is an EC2 and the model that implements it.
 type Environment struct {
 	EC2   cloud.Launcher
 	Model *memcloud.Cloud
 	World memcloud.World
-	// Now is the model's clock, and Pass lets time pass on it.
+	// Now is the model's clock, and AdvanceClock advances it.
 	Now          func() time.Time
 	AdvanceClock func(time.Duration)
 }
 
-// Run tries every behaviour, each on a subject of its own.
-func Run(t *testing.T, subject func(t *testing.T) Environment) {
+// Run tests each behaviour in a new environment.
+func Run(t *testing.T, newEnvironment func(t *testing.T) Environment) {
 	t.Helper()
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			s := &testRun{Environment: subject(t), t: t}
+			s := &testRun{Environment: newEnvironment(t), t: t}
 			s.blobs = memblob.New(memblob.Options{Now: s.Now})
 			b.run(s)
 		})
 	}
 }
 
-// cluster is who launches.
 var cluster = event.Cluster{Name: "prod", UID: "uid"}
 
-// testRun is one behaviour under way.
+// testRun is the state of one behaviour.
 type testRun struct {
 	Environment
 	t     *testing.T
@@ -56,41 +55,41 @@ type testRun struct {
 
 	mu        sync.Mutex
 	published []event.Envelope
-	// steps counts what the launcher does to the world; it dies at the step crashAt,
-	// before or after doing it. Zero never dies.
+	// steps counts the launcher's external calls. The launcher crashes before or after the
+	// step crashAt; zero means never.
 	steps, crashAt int
 	crashAfter     bool
 	lastStep       string
 }
 
-// simulatedCrash is what a process that ends in the middle of something leaves: nothing.
+// simulatedCrash is the panic that ends a launcher process.
 type simulatedCrash struct{}
 
-// runStep is one thing that the launcher does, around which it may die.
+// runStep makes an external call of the launcher and may crash before or after it.
 func (s *testRun) runStep(name string, do func() error) error {
 	s.mu.Lock()
 	s.steps++
-	dies := s.steps == s.crashAt
+	crashes := s.steps == s.crashAt
 	s.lastStep = name
 	s.mu.Unlock()
-	if dies && !s.crashAfter {
+	if crashes && !s.crashAfter {
 		panic(simulatedCrash{})
 	}
 	err := do()
-	if dies {
+	if crashes {
 		panic(simulatedCrash{})
 	}
 	return err
 }
 
-// steppedEC2 steps around the calls that launch.
+// steppedEC2 makes the calls of a launch as steps.
 type steppedEC2 struct {
 	cloud.Launcher
 	*testRun
 }
 
 func (e steppedEC2) EnsureTemplate(ctx context.Context, t cloud.Template) error {
-	return e.runStep("making the template", func() error { return e.Launcher.EnsureTemplate(ctx, t) })
+	return e.runStep("creating the launch template", func() error { return e.Launcher.EnsureTemplate(ctx, t) })
 }
 
 func (e steppedEC2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out cloud.FleetResult, err error) {
@@ -114,14 +113,14 @@ func (s *testRun) Send(_ context.Context, messages ...queue.Outgoing) error {
 	})
 }
 
-// deliverMessage hands a message to a new process, and reports whether that died.
-func (s *testRun) deliverMessage(e event.Envelope) (died bool, err error) {
+// deliverMessage delivers a message to a new launcher process and reports whether it crashed.
+func (s *testRun) deliverMessage(e event.Envelope) (crashed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ours := r.(simulatedCrash); !ours {
+			if _, simulated := r.(simulatedCrash); !simulated {
 				panic(r)
 			}
-			died = true
+			crashed = true
 		}
 	}()
 	service := launcher.Service{
@@ -130,7 +129,7 @@ func (s *testRun) deliverMessage(e event.Envelope) (died bool, err error) {
 	return false, service.Handle(s.t.Context(), e)
 }
 
-// newIntent asks for n on-demand m6i.large in any of the subnets.
+// newIntent returns an intent for n on-demand m6i.large in any of the subnets.
 func (s *testRun) newIntent(id string, n int, subnets ...cloud.Subnet) launchspec.Intent {
 	if len(subnets) == 0 {
 		subnets = s.World.Subnets
@@ -158,7 +157,7 @@ func (s *testRun) newIntent(id string, n int, subnets ...cloud.Subnet) launchspe
 	return out
 }
 
-// launchRequest stores the intent and makes what lifecycle would send, now.
+// launchRequest stores the intent and returns lifecycle's request to launch it.
 func (s *testRun) launchRequest(intent launchspec.Intent) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.Now(), launchspec.Kind, intent)
@@ -176,17 +175,17 @@ func (s *testRun) requireNoError(err error) {
 	}
 }
 
-// handleMessage delivers a message that must be dealt with.
+// handleMessage delivers a message that must succeed.
 func (s *testRun) handleMessage(e event.Envelope) {
 	s.t.Helper()
-	died, err := s.deliverMessage(e)
-	if died {
-		err = errors.New("the process died")
+	crashed, err := s.deliverMessage(e)
+	if crashed {
+		err = errors.New("the process crashed")
 	}
 	s.requireNoError(err)
 }
 
-// launchedIDs are the ids of the instances that there truly are of an intent.
+// launchedIDs has the ids of the intent's instances in the model.
 func (s *testRun) launchedIDs(intent string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range s.Model.Records() {
@@ -197,16 +196,16 @@ func (s *testRun) launchedIDs(intent string) map[string]bool {
 	return out
 }
 
-// requireLaunchedOnce says that an intent has n instances, and that every fact that was said of
-// it is the same and names them all.
+// requireLaunchedOnce requires that the intent has n instances, and that all published
+// facts are equal and name them.
 func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled {
 	s.t.Helper()
-	there := s.launchedIDs(intent)
-	if len(there) != n {
-		s.t.Fatalf("%d instances of intent %s, want %d", len(there), intent, n)
+	launched := s.launchedIDs(intent)
+	if len(launched) != n {
+		s.t.Fatalf("%d instances of intent %s, want %d", len(launched), intent, n)
 	}
 	if len(s.published) == 0 {
-		s.t.Fatal("nothing was said")
+		s.t.Fatal("no fact was published")
 	}
 	var body event.LaunchSettled
 	for _, e := range s.published {
@@ -218,12 +217,12 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 		}
 	}
 	for _, i := range body.Instances {
-		if !there[i.InstanceID] {
-			s.t.Fatalf("%s was said and is not there", i.InstanceID)
+		if !launched[i.InstanceID] {
+			s.t.Fatalf("instance %s was published and does not exist", i.InstanceID)
 		}
 	}
 	if len(body.Instances) != n {
-		s.t.Fatalf("%d instances were said, and there are %d", len(body.Instances), n)
+		s.t.Fatalf("%d instances were published, want %d", len(body.Instances), n)
 	}
 	return body
 }
@@ -231,7 +230,7 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 func (s *testRun) requireNoFacts() {
 	s.t.Helper()
 	if len(s.published) > 0 {
-		s.t.Fatalf("it was said: %s", s.published[0].Data)
+		s.t.Fatalf("a fact was published: %s", s.published[0].Data)
 	}
 }
 

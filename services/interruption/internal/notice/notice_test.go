@@ -19,7 +19,7 @@ const (
 	firstARN = "arn:aws:ec2:us-east-2:123456789012:instance/" + firstID
 )
 
-// The time of the event, and when the queue took it.
+// The time of the event, and the SentTimestamp of its message.
 var (
 	eventTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	sentTime  = eventTime.Add(time.Second)
@@ -40,7 +40,7 @@ func parseEvent(data []byte) (Notice, error) {
 	return n, nil
 }
 
-// rawEvent writes an event as EventBridge does.
+// rawEvent is an event in the form of EventBridge.
 func rawEvent(source, detailType, resource, detail string) string {
 	return fmt.Sprintf(`{"version":"0","id":"e-1","detail-type":%q,"source":%q,"account":"123456789012",`+
 		`"time":"2026-11-20T12:00:00Z","region":"us-east-2","resources":[%q],"detail":%s}`, detailType, source, resource, detail)
@@ -74,7 +74,7 @@ func TestParse(t *testing.T) {
 		raw  string
 		want Notice
 	}{
-		{"spot, with a zone in the ARN as AWS writes it",
+		{"spot, with a zone in the ARN like AWS",
 			rawEvent("aws.ec2", spotType, "arn:aws:ec2:us-east-2a:instance/"+firstID, instanceDetail(`,"instance-action":"terminate"`)),
 			notice(event.SpotInterruption, "terminate", eventTime.Add(2*time.Minute))},
 		{"spot, with an ordinary ARN", rawEvent("aws.ec2", spotType, firstARN, instanceDetail(`,"instance-action":"stop"`)),
@@ -89,7 +89,7 @@ func TestParse(t *testing.T) {
 			notice(event.ReservationInterruption, "terminate", eventTime.Add(time.Minute))},
 		{"a later end does not move the deadline", rawEvent("aws.ec2", reservationType, firstARN, instanceDetail(`,"instance-termination-time":"2026-11-20T18:00:00Z"`)),
 			notice(event.ReservationInterruption, "", eventTime.Add(2*time.Minute))},
-		{"an odd end is passed over", rawEvent("aws.ec2", reservationType, firstARN, instanceDetail(`,"instance-termination-time":"soon"`)),
+		{"an invalid end is ignored", rawEvent("aws.ec2", reservationType, firstARN, instanceDetail(`,"instance-termination-time":"soon"`)),
 			notice(event.ReservationInterruption, "", eventTime.Add(2*time.Minute))},
 		{"one resource without a list", strings.Replace(rawEvent("aws.ec2", rebalanceType, firstARN, instanceDetail("")), `["`+firstARN+`"]`, `"`+firstARN+`"`, 1),
 			notice(event.RebalanceRecommendation, "", time.Time{})},
@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Reading must be total: a notice that can be acted on, or one of two verdicts.
+// FuzzParse requires a complete notice, or fault.Poison or fault.Foreign.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rawEvent("aws.ec2", spotType, firstARN, instanceDetail(""))))
 	f.Add([]byte(rawEvent("aws.ec2", stateType, firstARN, instanceDetail(`,"state":"stopped"`))))
@@ -124,11 +124,11 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("noticed %s, with the deadline %s", n.Noticed, n.Deadline)
 		}
 		if n.Kind == "" || len(n.Instances) == 0 || n.Noticed.IsZero() {
-			t.Fatalf("a notice of nothing: %+v", n)
+			t.Fatalf("an incomplete notice: %+v", n)
 		}
 		for _, id := range n.Instances {
 			if !isInstance([]byte(id)) {
-				t.Fatalf("instance %q", id)
+				t.Fatalf("invalid instance ID %q", id)
 			}
 		}
 	})
@@ -154,12 +154,12 @@ func TestFromStatus(t *testing.T) {
 		status cloud.Status
 		want   []Notice
 	}{
-		{"well", cloud.Status{InstanceID: firstID}, nil},
+		{"healthy", cloud.Status{InstanceID: firstID}, nil},
 		{"impaired for a moment", impaired(ImpairedAfter - 1), nil},
 		{"impaired for long", impaired(ImpairedAfter), []Notice{{
 			Kind: event.StatusImpaired, Instances: []string{firstID}, Noticed: now.Add(-ImpairedAfter), Deadline: now, Detail: "impaired",
 		}}},
-		{"impaired, and nobody knows since when", cloud.Status{InstanceID: firstID, Undated: true}, []Notice{{
+		{"impaired without a start", cloud.Status{InstanceID: firstID, Undated: true}, []Notice{{
 			Kind: event.StatusImpaired, Instances: []string{firstID}, Noticed: due, Deadline: due, Detail: "impaired",
 		}}},
 		{"maintenance", planned("system-maintenance", "system-maintenance", "instance-stop"), []Notice{change("system-maintenance"), change("instance-stop")}},

@@ -9,48 +9,47 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// replaceText is a good event with a part of its text replaced.
+// replaceText replaces a part of an event.
 func replaceText(t *testing.T, event, old, text string) string {
 	t.Helper()
 	if !strings.Contains(event, old) {
-		t.Fatalf("the test replaces nothing: %s", old)
+		t.Fatalf("the event does not contain %s", old)
 	}
 	return strings.Replace(event, old, text, 1)
 }
 
-// What is of another form than AWS writes, and still says all that is needed to
-// save the pods, is obeyed.
+// Warnings that differ from the form of AWS but have the required fields become notices.
 func TestUnusualWarningsAreRead(t *testing.T) {
 	good := rawEvent("aws.ec2", spotType, firstARN, instanceDetail(`,"instance-action":"terminate"`))
 	list := `["` + firstARN + `"]`
 	for name, text := range map[string]string{
-		"no version":               replaceText(t, good, `"version":"0",`, ``),
-		"a number for a version":   replaceText(t, good, `"version":"0"`, `"version":0`),
-		"null for a version":       replaceText(t, good, `"version":"0"`, `"version":null`),
-		"no id":                    replaceText(t, good, `"id":"e-1",`, ``),
-		"a number for an id":       replaceText(t, good, `"id":"e-1"`, `"id":7`),
-		"no account":               replaceText(t, good, `"account":"123456789012",`, ``),
-		"an account that is none":  replaceText(t, good, `"account":"123456789012"`, `"account":"me"`),
-		"no region":                replaceText(t, good, `"region":"us-east-2",`, ``),
-		"an empty region":          replaceText(t, good, `"region":"us-east-2"`, `"region":""`),
-		"no resources":             replaceText(t, good, `"resources":`+list+`,`, ``),
-		"null for resources":       replaceText(t, good, list, `null`),
-		"an empty list":            replaceText(t, good, list, `[]`),
-		"odd entries":              replaceText(t, good, list, `[1,{},"vol-1","arn","arn:aws","`+firstARN+`",[[]]]`),
-		"a wildcard":               replaceText(t, good, firstID+`"]`, `*"]`),
-		"a bare id":                replaceText(t, good, firstARN, firstID),
-		"a zone in the ARN":        replaceText(t, good, "us-east-2:123456789012:", "us-east-2a:"),
-		"another partition":        replaceText(t, good, "arn:aws:", "arn:aws-cn:"),
-		"a number for an action":   replaceText(t, good, `"terminate"`, `7`),
-		"an end that is a number":  replaceText(t, good, `"terminate"`, `"terminate","instance-termination-time":5`),
-		"names in another case":    replaceText(t, replaceText(t, good, `"instance-id"`, `"Instance-ID"`), `"source"`, `"SOURCE"`),
-		"an escaped name":          replaceText(t, good, `"detail-type"`, `"detail-\u0074ype"`),
-		"an escaped id":            replaceText(t, good, `"instance-id":"i-`, `"instance-id":"\u0069-`),
-		"an unknown field twice":   replaceText(t, good, `"version"`, `"x":1,"x":2,"version"`),
-		"a specversion beside it":  replaceText(t, good, `"version"`, `"specversion":"1.0","version"`),
-		"blanks around it":         " \n" + good + "\n",
-		"a much longer form":       replaceText(t, good, `"detail":{`, `"detail":{"x":"`+strings.Repeat("x", 200<<10)+`",`),
-		"a field of another event": replaceText(t, good, `"instance-action"`, `"state":{},"instance-action"`),
+		"no version":                replaceText(t, good, `"version":"0",`, ``),
+		"a number for a version":    replaceText(t, good, `"version":"0"`, `"version":0`),
+		"null for a version":        replaceText(t, good, `"version":"0"`, `"version":null`),
+		"no id":                     replaceText(t, good, `"id":"e-1",`, ``),
+		"a number for an id":        replaceText(t, good, `"id":"e-1"`, `"id":7`),
+		"no account":                replaceText(t, good, `"account":"123456789012",`, ``),
+		"an invalid account":        replaceText(t, good, `"account":"123456789012"`, `"account":"me"`),
+		"no region":                 replaceText(t, good, `"region":"us-east-2",`, ``),
+		"an empty region":           replaceText(t, good, `"region":"us-east-2"`, `"region":""`),
+		"no resources":              replaceText(t, good, `"resources":`+list+`,`, ``),
+		"null for resources":        replaceText(t, good, list, `null`),
+		"an empty list":             replaceText(t, good, list, `[]`),
+		"invalid entries":           replaceText(t, good, list, `[1,{},"vol-1","arn","arn:aws","`+firstARN+`",[[]]]`),
+		"a wildcard":                replaceText(t, good, firstID+`"]`, `*"]`),
+		"a bare id":                 replaceText(t, good, firstARN, firstID),
+		"a zone in the ARN":         replaceText(t, good, "us-east-2:123456789012:", "us-east-2a:"),
+		"another partition":         replaceText(t, good, "arn:aws:", "arn:aws-cn:"),
+		"a number for an action":    replaceText(t, good, `"terminate"`, `7`),
+		"an end that is a number":   replaceText(t, good, `"terminate"`, `"terminate","instance-termination-time":5`),
+		"names in another case":     replaceText(t, replaceText(t, good, `"instance-id"`, `"Instance-ID"`), `"source"`, `"SOURCE"`),
+		"an escaped name":           replaceText(t, good, `"detail-type"`, `"detail-\u0074ype"`),
+		"an escaped id":             replaceText(t, good, `"instance-id":"i-`, `"instance-id":"\u0069-`),
+		"an unknown field twice":    replaceText(t, good, `"version"`, `"x":1,"x":2,"version"`),
+		"an additional specversion": replaceText(t, good, `"version"`, `"specversion":"1.0","version"`),
+		"blanks around it":          " \n" + good + "\n",
+		"a much longer form":        replaceText(t, good, `"detail":{`, `"detail":{"x":"`+strings.Repeat("x", 200<<10)+`",`),
+		"a field of another event":  replaceText(t, good, `"instance-action"`, `"state":{},"instance-action"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := parseEvent([]byte(text))
@@ -64,7 +63,7 @@ func TestUnusualWarningsAreRead(t *testing.T) {
 	}
 }
 
-// The queue's clock bounds the event's.
+// The SentTimestamp limits the time of the event.
 func TestNoticedIsBoundedBySentTimestamp(t *testing.T) {
 	good := rawEvent("aws.ec2", spotType, firstARN, instanceDetail(""))
 	for text, want := range map[string]time.Time{
@@ -79,7 +78,7 @@ func TestNoticedIsBoundedBySentTimestamp(t *testing.T) {
 	}
 }
 
-// A reservation's end counts if it lies between the warning and its deadline.
+// The termination time of a reservation is used if it is within the warning period.
 func TestReservationDeadline(t *testing.T) {
 	for end, want := range map[string]time.Duration{
 		"2026-11-20T12:01:00Z": time.Minute, "2026-11-20T18:00:00Z": WarningPeriod, "2026-11-20T12:00:00Z": WarningPeriod, "1970-01-01T00:00:00Z": WarningPeriod, "soon": WarningPeriod,
@@ -130,7 +129,7 @@ func TestRejectedEvents(t *testing.T) {
 		{"a zone of another region", replaceText(t, good, "us-east-2:123456789012:", "eu-west-1a:"), fault.Poison},
 		{"another instance than the ARN's", replaceText(t, good, `"instance-id":"`+firstID, `"instance-id":"`+secondID), fault.Poison},
 		{"another instance among the resources", replaceText(t, good, `["`, `["`+secondID+`","`), fault.Poison},
-		{"an instance that is none", replaceText(t, good, `"instance-id":"`+firstID, `"instance-id":"*`), fault.Poison},
+		{"an invalid instance ID", replaceText(t, good, `"instance-id":"`+firstID, `"instance-id":"*`), fault.Poison},
 		{"an instance in capitals", replaceText(t, good, `"instance-id":"`+firstID, `"instance-id":"`+strings.ToUpper(firstID)), fault.Poison},
 		{"too long an instance", replaceText(t, good, `"instance-id":"i-`, `"instance-id":"i-0123456789abcdef0`), fault.Poison},
 		{"no instance", replaceText(t, good, `{"instance-id":"`+firstID+`"}`, `{}`), fault.Poison},
@@ -154,7 +153,7 @@ func TestRejectedEvents(t *testing.T) {
 		{"health of another service", of(strings.Replace(health, "EC2", "RDS", 1)), fault.Foreign},
 		{"health of another category", of(`{"service":"EC2","eventTypeCategory":"issue"}`), fault.Foreign},
 		{"health of a volume", of(plan + `,"affectedEntities":[{"entityValue":"vol-1"}]}`), fault.Foreign},
-		{"health of nobody", of(plan + `,"affectedEntities":[]}`), fault.Foreign},
+		{"health without affected entities", of(plan + `,"affectedEntities":[]}`), fault.Foreign},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := parseEvent([]byte(tt.raw)); fault.KindOf(err) != tt.want {
@@ -164,14 +163,14 @@ func TestRejectedEvents(t *testing.T) {
 	}
 }
 
-// Health's list of entities counts, and its resources where there is none.
+// The affected entities of a Health event are used, and its resources if there are none.
 func TestHealthInstances(t *testing.T) {
 	const plan = `{"service":"EC2","eventTypeCategory":"scheduledChange"`
 	for _, tt := range []struct{ name, resource, detail, want string }{
 		{"another page's resource", secondID, plan + `,"affectedEntities":[{"entityValue":"` + firstID + `"}]}`, firstID},
-		{"entities of an odd type", firstID, plan + `,"affectedEntities":7}`, firstID},
+		{"entities of an invalid type", firstID, plan + `,"affectedEntities":7}`, firstID},
 		{"no entities", firstARN, plan + `}`, firstID},
-		{"some entities of an odd type", secondID, plan + `,"affectedEntities":[7,{"entityValue":[]},null,{"entityValue":"` + firstID + `"},{"entityValue":"` + secondID + `"}]}`, firstID + " " + secondID},
+		{"some entities of an invalid type", secondID, plan + `,"affectedEntities":[7,{"entityValue":[]},null,{"entityValue":"` + firstID + `"},{"entityValue":"` + secondID + `"}]}`, firstID + " " + secondID},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n, err := parseEvent([]byte(rawEvent("aws.health", healthType, tt.resource, tt.detail)))

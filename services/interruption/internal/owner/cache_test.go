@@ -20,11 +20,11 @@ func TestCacheEvictsOldest(t *testing.T) {
 	for id, want := range map[string]Ownership{"0": Unknown, "2": Unknown, "3": Owned, "new0": Foreign, "new2": Foreign, "never": Unknown} {
 		got := []*entry{{}}
 		if b.lookUp([]string{id}, got, noon); want == Unknown && got[0] != nil || want != Unknown && (got[0] == nil || got[0].ownership != want) {
-			t.Errorf("%s: remembered %v", id, got[0])
+			t.Errorf("%s: got %v", id, got[0])
 		}
 	}
 	if len(b.entries) != CacheSize || len(b.order) != CacheSize {
-		t.Fatalf("it holds %d ids in a line of %d", len(b.entries), len(b.order))
+		t.Fatalf("the cache has %d entries and %d ids", len(b.entries), len(b.order))
 	}
 }
 
@@ -34,11 +34,11 @@ func TestHasClusterTags(t *testing.T) {
 		tags map[string]string
 		want bool
 	}{
-		{"ours", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}, true},
-		{"of another cluster", map[string]string{"kubernetes.io/cluster/db": "owned", "karpenter.sh/nodepool": "default"}, false},
-		{"of a managed node group", map[string]string{"kubernetes.io/cluster/web": "owned"}, false},
+		{"owned", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}, true},
+		{"another cluster", map[string]string{"kubernetes.io/cluster/db": "owned", "karpenter.sh/nodepool": "default"}, false},
+		{"a managed node group", map[string]string{"kubernetes.io/cluster/web": "owned"}, false},
 		{"shared", map[string]string{"kubernetes.io/cluster/web": "shared", "karpenter.sh/nodepool": "default"}, false},
-		{"bare", nil, false},
+		{"no tags", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := hasClusterTags(&cloud.Instance{Tags: tt.tags}, "kubernetes.io/cluster/web"); got != tt.want {

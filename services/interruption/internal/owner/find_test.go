@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// fakeEC2 is EC2: ids that begin with "ours", "other" and "bare" are there, and
-// all others are not shown.
+// fakeEC2 returns the instances whose ids begin with "ours", "other", "bare" or "untagged",
+// and with allOwned all instances, as owned ones.
 type fakeEC2 struct {
 	mu      sync.Mutex
 	calls   []int
@@ -26,7 +26,7 @@ type fakeEC2 struct {
 	latency time.Duration
 	state   cloud.State
 	throttled,
-	allOwned bool // everything is ours
+	allOwned bool
 }
 
 func (a *fakeEC2) DescribeInstances(ctx context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
@@ -65,7 +65,7 @@ func (a *fakeEC2) newFinder() *Finder {
 	return &Finder{EC2: a, Cluster: "web", Now: func() time.Time { return a.now }}
 }
 
-// findOwners asks once, of an event of that age.
+// findOwners finds the owners for an event of the age.
 func findOwners(t *testing.T, a *fakeEC2, f *Finder, age time.Duration, fresh bool, ids ...string) Owners {
 	t.Helper()
 	found, err := f.FindOwners(t.Context(), ids, a.now.Add(-age), fresh)
@@ -88,17 +88,17 @@ func TestOwnersAreCached(t *testing.T) {
 		name, id string
 		age      time.Duration
 		fresh    bool
-		calls    int // in three times
+		calls    int // of three lookups
 	}{
-		{"ours", "ours", 0, false, 1},
-		{"an end of ours, of which the state counts", "ours", 0, true, 3},
-		{"a stranger's", "other", 0, false, 1},
-		{"an end of a stranger's", "other", 0, true, 1},
-		{"too young to have tags", "untagged", ConsistencyDelay - 1, false, 3},
-		{"never tagged", "untagged", ConsistencyDelay, true, 1},
-		{"too young to be shown", "unseen", ConsistencyDelay - 1, false, 3},
-		{"never shown", "unseen", ConsistencyDelay, false, 1},
-		{"an end that was never shown", "unseen", ConsistencyDelay, true, 1},
+		{"owned", "ours", 0, false, 1},
+		{"owned, with the current state", "ours", 0, true, 3},
+		{"foreign", "other", 0, false, 1},
+		{"foreign, with the current state", "other", 0, true, 1},
+		{"recently untagged", "untagged", ConsistencyDelay - 1, false, 3},
+		{"untagged", "untagged", ConsistencyDelay, true, 1},
+		{"recently not found", "unseen", ConsistencyDelay - 1, false, 3},
+		{"not found", "unseen", ConsistencyDelay, false, 1},
+		{"not found, with the current state", "unseen", ConsistencyDelay, true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &fakeEC2{state: cloud.Running}
@@ -117,8 +117,8 @@ func TestOwnersAreCached(t *testing.T) {
 	}
 }
 
-// What EC2 did not show is asked for again after a while, for an id that was
-// unseen may have been made up before it was given.
+// An instance that was not found is looked up again after a while: a forged event may have
+// named its ID before it was launched.
 func TestNotFoundExpires(t *testing.T) {
 	a := &fakeEC2{state: cloud.Running}
 	f := a.newFinder()
@@ -134,18 +134,18 @@ func TestNotFoundExpires(t *testing.T) {
 	}
 }
 
-// What EC2 shows without tags once is asked about again: for a young event at once, and
-// somebody else's after a while.
+// An untagged instance is looked up again: at once for a recent event. A foreign one is
+// looked up again after foreignTTL.
 func TestLateTags(t *testing.T) {
 	for _, c := range []struct {
 		name, id string
-		// age is that of the first event, and wait how long after it the second is said.
+		// age is the age of the first event, and wait the time until the second one.
 		age, wait time.Duration
 	}{
 		{"running without tags", "untagged", 0, 0},
-		{"running without tags, when an older event asked", "untagged", ConsistencyDelay, time.Second},
-		{"not shown when an older event asked", "unseen", ConsistencyDelay, time.Second},
-		{"with the tags of somebody else", "other", 0, foreignTTL},
+		{"running without tags, first with an older event", "untagged", ConsistencyDelay, time.Second},
+		{"not found, first with an older event", "unseen", ConsistencyDelay, time.Second},
+		{"foreign tags", "other", 0, foreignTTL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &fakeEC2{state: cloud.Running}
@@ -161,9 +161,7 @@ func TestLateTags(t *testing.T) {
 	}
 }
 
-// messages are handled ten at a time and many tens at once, and EC2 is
-// asked in few calls: 4,000 new instances a second stay below 20 calls a second
-// when the calls are held to that.
+// Handlers share calls: 4,000 new instances a second need at most 20 calls a second.
 func TestHandlersShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 4000
@@ -195,7 +193,7 @@ func TestManyInstancesOfOneEvent(t *testing.T) {
 		ids = append(ids, fmt.Sprint("ours", i))
 	}
 	if found := findOwners(t, a, a.newFinder(), 0, false, ids...); len(found.Owned) != len(ids) || !slices.Equal(a.calls, []int{idsPerCall, idsPerCall, 1}) {
-		t.Fatalf("%d of ours in calls of %v", len(found.Owned), a.calls)
+		t.Fatalf("%d owned instances with calls of %v", len(found.Owned), a.calls)
 	}
 }
 

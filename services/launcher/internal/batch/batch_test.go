@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// callRecorder records what is asked for together; items that begin with bad are refused.
+// callRecorder records the items of each call and refuses items that begin with "bad".
 type callRecorder struct {
 	mu       sync.Mutex
 	made     []string
@@ -47,7 +47,8 @@ func (c *callRecorder) recordCall(_ context.Context, bucket string, items []stri
 	return out, nil
 }
 
-// submitAfter asks for an item after a while and tells how that went.
+// submitAfter submits an item after a delay. The returned function waits for its value or
+// the kind of its error.
 func submitAfter(b *batch.Batcher[string], after time.Duration, bucket, item string) func() string {
 	out := make(chan string, 1)
 	go func() {
@@ -88,8 +89,7 @@ func TestBatching(t *testing.T) {
 	})
 }
 
-// However many join, nobody waits longer than a second, and no call has more ids
-// than EC2 takes.
+// No item waits longer than a second, and no call has more ids than EC2 accepts.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callRecorder{}
@@ -101,7 +101,7 @@ func TestBounds(t *testing.T) {
 		began := time.Now()
 		first()
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("the first waited %s", took)
+			t.Errorf("the first item waited %s", took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// One bad item fails alone; what says nothing about items fails all.
+// A bad item fails alone; an error that concerns no item fails all.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -133,7 +133,7 @@ func TestFailures(t *testing.T) {
 		{"only bad items", nil, []string{"bad1", "bad2"}, []string{"invalid", "invalid"}, 3},
 		{"one rejected item", nil, []string{"a", "bad-rejected"}, []string{"answer of a", "rejected"}, 3},
 		{"throttled", fault.E("x", fault.Throttled, nil), []string{"a", "b"}, []string{"throttled", "throttled"}, 1},
-		{"not answered", fault.E("x", fault.Unknown, nil), []string{"a", "b"}, []string{"unknown", "unknown"}, 1},
+		{"no answer", fault.E("x", fault.Unknown, nil), []string{"a", "b"}, []string{"unknown", "unknown"}, 1},
 		{"denied", fault.E("x", fault.Denied, nil), []string{"a", "b"}, []string{"denied", "denied"}, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// One that gives up leaves the call to the others, and a call that hangs ends.
+// A cancelled caller does not cancel the call of the others, and a call has a timeout.
 func TestCancelledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callRecorder{duration: time.Second}
@@ -171,10 +171,10 @@ func TestCancelledCaller(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if got := other(); got != "answer of b" {
-			t.Errorf("the other got %q", got)
+			t.Errorf("the other caller got %q", got)
 		}
 		if _, err := b.Submit(ctx, "", "a"); !fault.Is(err, fault.Retry) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("with an ended context: got %v", err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// launchInstances launches n instances.
+// launchInstances launches n instances in a model of EC2.
 func launchInstances(t *testing.T, n int) (*memcloud.Cloud, []string) {
 	t.Helper()
 	model := memcloud.New(memcloud.Options{Now: time.Now, RateDivisor: -1})
@@ -30,8 +30,8 @@ func launchInstances(t *testing.T, n int) (*memcloud.Cloud, []string) {
 	return model, result.Instances[0].IDs
 }
 
-// Handlers that describe, tag and end one instance each share a call of each
-// kind, and one that may not be ended keeps no other alive.
+// Handlers that describe, tag and terminate one instance each share calls, and an instance
+// that must not be terminated does not protect the others.
 func TestEC2SharesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, ids := launchInstances(t, 200)
@@ -55,7 +55,7 @@ func TestEC2SharesCalls(t *testing.T) {
 		group.Go(func() {
 			found, err := ec2.DescribeInstances(t.Context(), cloud.InstanceFilter{IDs: []string{"i-0123456789abcdef0"}})
 			if err != nil || len(found) != 0 {
-				t.Errorf("an unknown one: %v %v", found, err)
+				t.Errorf("an unknown instance: %v %v", found, err)
 			}
 		})
 		group.Wait()
@@ -73,7 +73,7 @@ func TestEC2SharesCalls(t *testing.T) {
 	})
 }
 
-// What is asked about several, or by tag, is asked as it is.
+// Calls for several ids or by tag are not batched.
 func TestEC2PassesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, ids := launchInstances(t, 3)
@@ -91,7 +91,7 @@ func TestEC2PassesOn(t *testing.T) {
 			t.Error(err)
 		}
 		if time.Since(began) != 0 {
-			t.Error("it waited for company")
+			t.Error("the calls were batched")
 		}
 	})
 }

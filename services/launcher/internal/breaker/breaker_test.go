@@ -14,44 +14,44 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestAllow(t *testing.T) {
-	type ask struct {
+	type request struct {
 		at     time.Duration
 		intent string
 		count  int
 		want   fault.Kind
 	}
 	for _, test := range []struct {
-		name   string
-		limits breaker.Limits
-		asks   []ask
+		name     string
+		limits   breaker.Limits
+		requests []request
 	}{
-		{"within the limits", breaker.Limits{PerIntent: 5, PerMinute: 10}, []ask{{0, "a", 5, ""}, {0, "b", 5, ""}}},
-		{"too large", breaker.Limits{PerIntent: 5, PerMinute: 10}, []ask{{0, "a", 6, fault.Denied}, {0, "b", 5, ""}}},
-		{"too large for a whole minute", breaker.Limits{PerIntent: 50, PerMinute: 10}, []ask{{0, "a", 11, fault.Denied}}},
-		{"too many", breaker.Limits{PerIntent: 5, PerMinute: 10}, []ask{{0, "a", 5, ""}, {1, "b", 5, ""}, {2, "c", 1, fault.Throttled}}},
-		{"a refused one does not count", breaker.Limits{PerIntent: 5, PerMinute: 6}, []ask{{0, "a", 5, ""}, {1, "b", 2, fault.Throttled}, {2, "c", 1, ""}}},
-		{"asked again counts once", breaker.Limits{PerIntent: 5, PerMinute: 10}, []ask{{0, "a", 5, ""}, {1, "a", 5, ""}, {2, "a", 5, ""}, {3, "b", 5, ""}}},
-		{"a minute later", breaker.Limits{PerIntent: 5, PerMinute: 5}, []ask{
+		{"within the limits", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {0, "b", 5, ""}}},
+		{"too large", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 6, fault.Denied}, {0, "b", 5, ""}}},
+		{"too large for a whole minute", breaker.Limits{PerIntent: 50, PerMinute: 10}, []request{{0, "a", 11, fault.Denied}}},
+		{"too many", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {1, "b", 5, ""}, {2, "c", 1, fault.Throttled}}},
+		{"a refused intent does not count", breaker.Limits{PerIntent: 5, PerMinute: 6}, []request{{0, "a", 5, ""}, {1, "b", 2, fault.Throttled}, {2, "c", 1, ""}}},
+		{"a repeated intent counts once", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {1, "a", 5, ""}, {2, "a", 5, ""}, {3, "b", 5, ""}}},
+		{"a minute later", breaker.Limits{PerIntent: 5, PerMinute: 5}, []request{
 			{0, "a", 5, ""}, {59*time.Second + 999*time.Millisecond, "b", 5, fault.Throttled}, {time.Minute, "b", 5, ""},
 		}},
-		{"by default", breaker.Limits{}, []ask{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
+		{"by default", breaker.Limits{}, []request{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := &breaker.Breaker{Limits: test.limits}
-			for i, a := range test.asks {
+			for i, a := range test.requests {
 				err := b.Allow(noon.Add(a.at), a.intent, a.count)
 				if fault.KindOf(err) != a.want {
-					t.Errorf("ask %d: %v, want kind %q", i, err, a.want)
+					t.Errorf("request %d: got %v, want kind %q", i, err, a.want)
 				}
 				if a.want != "" && fault.HintOf(err) == "" {
-					t.Errorf("ask %d has no hint", i)
+					t.Errorf("request %d has no hint", i)
 				}
 			}
 		})
 	}
 }
 
-// Whatever is asked and when, no minute has more instances than it may.
+// No minute exceeds the limit, for any sequence of requests.
 func TestMinuteLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &breaker.Breaker{Limits: breaker.Limits{PerIntent: rapid.IntRange(1, 20).Draw(t, "per intent"), PerMinute: rapid.IntRange(1, 50).Draw(t, "per minute")}}
@@ -61,7 +61,7 @@ func TestMinuteLimitHolds(t *testing.T) {
 		}
 		var allowed []launch
 		now := noon
-		for i := range rapid.IntRange(1, 100).Draw(t, "asks") {
+		for i := range rapid.IntRange(1, 100).Draw(t, "requests") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20000).Draw(t, "ms")) * time.Millisecond)
 			count := rapid.IntRange(1, 25).Draw(t, "count")
 			if b.Allow(now, strconv.Itoa(i), count) == nil {
@@ -76,7 +76,7 @@ func TestMinuteLimitHolds(t *testing.T) {
 				}
 			}
 			if sum > b.Limits.PerMinute {
-				t.Fatalf("%d instances from %s on", sum, allowed[i].at)
+				t.Fatalf("%d instances within a minute from %s", sum, allowed[i].at)
 			}
 		}
 	})

@@ -26,10 +26,10 @@ func resolvedClass(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeCla
 	return c
 }
 
-// The calls carry what policies look at: the tags of a launch, and what the
-// class names.
+// The calls have the tags of a launch and the resources of the class, which IAM policies
+// check.
 func TestBuildRequests(t *testing.T) {
-	script, err := dryrun.BuildRequests(resolvedClass(), "prod", "")
+	requests, err := dryrun.BuildRequests(resolvedClass(), "prod", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,38 +37,39 @@ func TestBuildRequests(t *testing.T) {
 		"team": "shop", "karpenter.k8s.aws/ec2nodeclass": "web", "karpenter.sh/nodepool": "",
 		"kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod",
 	}
-	for _, got := range []map[string]string{script.Template.Tags, script.Fleet.TagSets[0].Tags, script.Runs[0].TagSets[0].Tags} {
+	for _, got := range []map[string]string{requests.Template.Tags, requests.Fleet.TagSets[0].Tags, requests.Runs[0].TagSets[0].Tags} {
 		if diff := cmp.Diff(tags, got); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if script.Template.ImageID != "ami-1" || script.Template.InstanceProfile != "prod_1" || !cmp.Equal(script.Template.SecurityGroups, []string{"sg-1"}) {
-		t.Errorf("the template is %+v", script.Template)
+	if requests.Template.ImageID != "ami-1" || requests.Template.InstanceProfile != "prod_1" || !cmp.Equal(requests.Template.SecurityGroups, []string{"sg-1"}) {
+		t.Errorf("unexpected template %+v", requests.Template)
 	}
-	name := script.Template.Name
+	name := requests.Template.Name
 	overrides := []cloud.Override{{InstanceType: "m5.large", SubnetID: "subnet-a", Zone: "a"}, {InstanceType: "m5.large", SubnetID: "subnet-b", Zone: "b"}}
-	if diff := cmp.Diff([]cloud.FleetConfig{{Template: name, Overrides: overrides}}, script.Fleet.Configs); diff != "" {
+	if diff := cmp.Diff([]cloud.FleetConfig{{Template: name, Overrides: overrides}}, requests.Fleet.Configs); diff != "" {
 		t.Error(diff)
 	}
-	if len(script.Runs) != 2 || script.Runs[1].SubnetID != "subnet-b" || script.Runs[1].Template != name || script.Fleet.Token != "" {
-		t.Errorf("the runs are %+v", script.Runs)
+	if len(requests.Runs) != 2 || requests.Runs[1].SubnetID != "subnet-b" || requests.Runs[1].Template != name || requests.Fleet.Token != "" {
+		t.Errorf("unexpected runs %+v", requests.Runs)
 	}
 }
 
-// The launches that are tried ask for the tenancy that real ones would have.
+// The dry runs have the tenancy of real launches.
 func TestTenancy(t *testing.T) {
 	for tenancy, want := range map[string]*cloud.Placement{"": nil, "dedicated": {Tenancy: "dedicated"}} {
-		script, err := dryrun.BuildRequests(resolvedClass(), "prod", tenancy)
+		requests, err := dryrun.BuildRequests(resolvedClass(), "prod", tenancy)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, script.Template.Placement); diff != "" {
+		if diff := cmp.Diff(want, requests.Template.Placement); diff != "" {
 			t.Errorf("%q: %s", tenancy, diff)
 		}
 	}
 }
 
-// The class's interfaces and groups are tried, as far as the type can have them.
+// The dry runs have the class's interfaces if the instance type can have them, and its
+// security groups.
 func TestInterfaces(t *testing.T) {
 	ordinary := func(card, device int32) karpenter.NetworkInterface {
 		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: karpenter.InterfaceTypeInterface}
@@ -76,9 +77,9 @@ func TestInterfaces(t *testing.T) {
 	adapter := karpenter.NetworkInterface{DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly}
 	one := []cloud.NetworkInterface{{}}
 	for _, tt := range []struct {
-		name string
-		of   []karpenter.NetworkInterface
-		want []cloud.NetworkInterface
+		name       string
+		interfaces []karpenter.NetworkInterface
+		want       []cloud.NetworkInterface
 	}{
 		{"none", nil, one},
 		{"two", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1)}, []cloud.NetworkInterface{{Kind: "interface"}, {Device: 1, Kind: "interface"}}},
@@ -87,23 +88,23 @@ func TestInterfaces(t *testing.T) {
 		{"four", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1), ordinary(0, 2), ordinary(0, 3)}, one},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			script, err := dryrun.BuildRequests(resolvedClass(func(c *karpenter.EC2NodeClass) {
-				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.of, new(false)
+			requests, err := dryrun.BuildRequests(resolvedClass(func(c *karpenter.EC2NodeClass) {
+				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.interfaces, new(false)
 			}), "prod", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := script.Template.PublicIP; p == nil || *p || len(script.Runs) != 2 {
-				t.Errorf("script %+v", script)
+			if p := requests.Template.PublicIP; p == nil || *p || len(requests.Runs) != 2 {
+				t.Errorf("unexpected requests %+v", requests)
 			}
-			for _, run := range script.Runs {
-				for _, got := range [][]cloud.NetworkInterface{run.Interfaces, script.Template.Interfaces} {
+			for _, run := range requests.Runs {
+				for _, got := range [][]cloud.NetworkInterface{run.Interfaces, requests.Template.Interfaces} {
 					if diff := cmp.Diff(tt.want, got); diff != "" {
 						t.Error(diff)
 					}
 				}
 				if !cmp.Equal(run.SecurityGroups, []string{"sg-1"}) {
-					t.Errorf("groups %v", run.SecurityGroups)
+					t.Errorf("unexpected security groups %v", run.SecurityGroups)
 				}
 			}
 		})
@@ -112,11 +113,11 @@ func TestInterfaces(t *testing.T) {
 
 func TestNamesAndTypes(t *testing.T) {
 	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
-		script, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", "")
+		requests, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return script.Template.Name, script.Runs[0].InstanceType
+		return requests.Template.Name, requests.Runs[0].InstanceType
 	}
 	first, amd := name()
 	again, _ := name()

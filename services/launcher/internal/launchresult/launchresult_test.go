@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// spotIntent asks for n spot instances of two types in two zones.
+// spotIntent returns an intent for n spot instances of two types in two zones.
 func spotIntent(n int) launchspec.Intent {
 	return launchspec.Intent{
 		ID:        "3f2a",
@@ -35,8 +35,8 @@ func spotOffering(instanceType, zone string) event.Offering {
 	return event.Offering{InstanceType: instanceType, Zone: zone, CapacityType: cloud.Spot}
 }
 
-// What each of EC2's codes blames. Blaming too little repeats a
-// refusal; blaming too much stops every plan for minutes.
+// Each error code makes the right offerings unavailable. With too few, the launch fails
+// again; with too many, no pod can be planned for minutes.
 func TestUnavailableOfferings(t *testing.T) {
 	one := []event.Offering{spotOffering("m6g.large", "b")}
 	everywhere := []event.Offering{spotOffering("m6g.large", "a"), spotOffering("m6g.large", "b"), spotOffering("m6i.large", "a")}
@@ -61,30 +61,30 @@ func TestUnavailableOfferings(t *testing.T) {
 		{"throttled", "RequestLimitExceeded", named, nil, ""},
 		{"denied", "UnauthorizedOperation", named, nil, ""},
 		{"invalid", "InvalidParameterValue", named, nil, ""},
-		{"template not seen yet", "InvalidLaunchTemplateName.NotFoundException", named, nil, ""},
-		{"a code of tomorrow", "TooManyCoffees", named, nil, ""},
+		{"template not visible yet", "InvalidLaunchTemplateName.NotFoundException", named, nil, ""},
+		{"an unknown code", "TooManyCoffees", named, nil, ""},
 		{"no code", "", named, nil, ""},
 
-		{"zone known by its subnet", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", SubnetID: "subnet-b"}, one, ""},
-		{"nothing named", "InsufficientInstanceCapacity", cloud.FleetError{}, everywhere, ""},
+		{"zone of the subnet", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", SubnetID: "subnet-b"}, one, ""},
+		{"no offering named", "InsufficientInstanceCapacity", cloud.FleetError{}, everywhere, ""},
 		{"type alone", "Unsupported", cloud.FleetError{InstanceType: "m6g.large"}, everywhere[:2], ""},
 		{"zone alone", "UnfulfillableCapacity", cloud.FleetError{Zone: "b"}, one, ""},
 		{"addresses of an unknown subnet", "InsufficientFreeAddressesInSubnet", cloud.FleetError{SubnetID: "subnet-x"}, nil, "subnet-x"},
 		{"addresses, by subnet alone", "InsufficientFreeAddressesInSubnet", cloud.FleetError{SubnetID: "subnet-a"}, []event.Offering{{Zone: "a"}}, "subnet-a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.from.Code, test.from.Message = test.code, "says EC2"
-			settled, ok := launchresult.FromFleet(spotIntent(1), cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+			test.from.Code, test.from.Message = test.code, "text"
+			result, ok := launchresult.FromFleet(spotIntent(1), cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
 			if !ok {
-				t.Fatal("an answer with an error is no answer")
+				t.Fatal("an answer with an error is empty")
 			}
-			want := []event.Refusal{{Code: test.code, Message: "says EC2", Blamed: test.blamed, Subnet: test.subnet}}
-			if diff := cmp.Diff(want, settled.Refusals); diff != "" {
+			want := []event.Refusal{{Code: test.code, Message: "text", Blamed: test.blamed, Subnet: test.subnet}}
+			if diff := cmp.Diff(want, result.Refusals); diff != "" {
 				t.Error(diff)
 			}
-			for _, o := range settled.Refusals[0].Blamed {
+			for _, o := range result.Refusals[0].Blamed {
 				if o == (event.Offering{}) {
-					t.Error("it blames everything that EC2 sells")
+					t.Error("all offerings are unavailable")
 				}
 			}
 		})
@@ -92,8 +92,8 @@ func TestUnavailableOfferings(t *testing.T) {
 }
 
 func TestFromFleet(t *testing.T) {
-	shortage := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "a"}
-	given := func(ids ...string) cloud.FleetInstances {
+	noCapacity := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "a"}
+	launched := func(ids ...string) cloud.FleetInstances {
 		return cloud.FleetInstances{IDs: ids, InstanceType: "m6g.large", SubnetID: "subnet-b", Template: "t-arm"}
 	}
 	for _, test := range []struct {
@@ -103,37 +103,37 @@ func TestFromFleet(t *testing.T) {
 		instances int
 		codes     []string
 	}{
-		{"all", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1", "i-2")}}, true, 2, nil},
-		{"all, after a shortage", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1"), given("i-2")}, Errors: []cloud.FleetError{shortage}}, true, 2, []string{shortage.Code}},
-		{"some", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1")}, Errors: []cloud.FleetError{shortage}}, true, 1, []string{shortage.Code}},
-		{"some, and no reason", cloud.FleetResult{Instances: []cloud.FleetInstances{given("i-1")}}, true, 1, []string{"Unfulfilled"}},
-		{"none", cloud.FleetResult{Errors: []cloud.FleetError{shortage, shortage}}, true, 0, []string{shortage.Code, shortage.Code}},
+		{"all", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1", "i-2")}}, true, 2, nil},
+		{"all, after an error", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1"), launched("i-2")}, Errors: []cloud.FleetError{noCapacity}}, true, 2, []string{noCapacity.Code}},
+		{"some", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1")}, Errors: []cloud.FleetError{noCapacity}}, true, 1, []string{noCapacity.Code}},
+		{"some, and no reason", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1")}}, true, 1, []string{"Unfulfilled"}},
+		{"none", cloud.FleetResult{Errors: []cloud.FleetError{noCapacity, noCapacity}}, true, 0, []string{noCapacity.Code, noCapacity.Code}},
 		{"neither", cloud.FleetResult{FleetID: "fleet-1"}, false, 0, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			settled, ok := launchresult.FromFleet(spotIntent(2), test.result)
+			result, ok := launchresult.FromFleet(spotIntent(2), test.result)
 			if ok != test.ok {
-				t.Fatalf("it says something: %t, want %t", ok, test.ok)
+				t.Fatalf("ok is %t, want %t", ok, test.ok)
 			}
 			if !ok {
 				return
 			}
-			if err := settled.Validate(); err != nil {
+			if err := result.Validate(); err != nil {
 				t.Error(err)
 			}
 			var codes []string
-			for _, r := range settled.Refusals {
+			for _, r := range result.Refusals {
 				codes = append(codes, r.Code)
 			}
 			if diff := cmp.Diff(test.codes, codes); diff != "" {
 				t.Error(diff)
 			}
-			if !settled.Spent || settled.Wanted != 2 || settled.Intent != "3f2a" || len(settled.Instances) != test.instances {
-				t.Errorf("settled as %+v", settled)
+			if !result.Spent || result.Wanted != 2 || result.Intent != "3f2a" || len(result.Instances) != test.instances {
+				t.Errorf("unexpected result %+v", result)
 			}
-			for _, i := range settled.Instances {
+			for _, i := range result.Instances {
 				if i.ImageID != "ami-arm" || i.Offering != spotOffering("m6g.large", "b") {
-					t.Errorf("the instance is %+v", i)
+					t.Errorf("unexpected instance %+v", i)
 				}
 			}
 		})
@@ -141,9 +141,9 @@ func TestFromFleet(t *testing.T) {
 }
 
 func TestFromError(t *testing.T) {
-	settled := launchresult.FromError(spotIntent(2), fault.F("creating", fault.Denied, "no"))
+	result := launchresult.FromError(spotIntent(2), fault.F("creating", fault.Denied, "no"))
 	want := event.LaunchSettled{Intent: "3f2a", Wanted: 2, Refusals: []event.Refusal{{Code: "denied", Message: "creating: no"}}}
-	if diff := cmp.Diff(want, settled); diff != "" {
+	if diff := cmp.Diff(want, result); diff != "" {
 		t.Error(diff)
 	}
 	for code, blamed := range map[string][]event.Offering{
@@ -156,7 +156,7 @@ func TestFromError(t *testing.T) {
 			t.Errorf("%s: %s %s", code, got.Code, diff)
 		}
 	}
-	if err := settled.Validate(); err != nil {
+	if err := result.Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -167,26 +167,26 @@ func TestFromInstances(t *testing.T) {
 		found  int
 		wanted int
 		spent  bool
-	}{{"all", 2, 2, true}, {"some: others may be late", 1, 2, false}, {"more than wanted", 3, 3, true}} {
+	}{{"all", 2, 2, true}, {"some: EC2 may return others later", 1, 2, false}, {"more than wanted", 3, 3, true}} {
 		var instances []cloud.Instance
 		for range test.found {
 			instances = append(instances, cloud.Instance{ID: "i-1", Type: "m6g.large", Zone: "b", CapacityType: cloud.Spot, ImageID: "ami-arm"})
 		}
-		settled := launchresult.FromInstances(spotIntent(2), instances)
-		if err := settled.Validate(); err != nil {
+		result := launchresult.FromInstances(spotIntent(2), instances)
+		if err := result.Validate(); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		if settled.Spent != test.spent || settled.Wanted != test.wanted || len(settled.Instances) != test.found {
-			t.Errorf("%s: %+v", test.name, settled)
+		if result.Spent != test.spent || result.Wanted != test.wanted || len(result.Instances) != test.found {
+			t.Errorf("%s: %+v", test.name, result)
 		}
-		if got := settled.Instances[0]; got.Offering != spotOffering("m6g.large", "b") || got.ImageID != "ami-arm" {
+		if got := result.Instances[0]; got.Offering != spotOffering("m6g.large", "b") || got.ImageID != "ami-arm" {
 			t.Errorf("%s: %+v", test.name, got)
 		}
 	}
 }
 
-// A shortage in a placement group is nobody's beside it, and one that is
-// full has room for no type.
+// Insufficient capacity in a placement group does not affect launches outside it. A full
+// group accepts no instance type.
 func TestUnavailableInPlacementGroups(t *testing.T) {
 	placed := spotIntent(1)
 	for i := range placed.Templates {
@@ -202,12 +202,12 @@ func TestUnavailableInPlacementGroups(t *testing.T) {
 		blamed event.Offering
 		group  string
 	}{
-		{"short within", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
+		{"no capacity in the group", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
 		{"full", placed, full, event.Offering{Zone: "b"}, "pg-1"},
-		{"such a message without a group", spotIntent(1), full, spotOffering("m6g.large", "b"), ""},
+		{"the message of a full group without a group", spotIntent(1), full, spotOffering("m6g.large", "b"), ""},
 	} {
-		settled, _ := launchresult.FromFleet(test.intent, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
-		if r := settled.Refusals[0]; r.PlacementGroup != test.group || !slices.Equal(r.Blamed, []event.Offering{test.blamed}) {
+		result, _ := launchresult.FromFleet(test.intent, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+		if r := result.Refusals[0]; r.PlacementGroup != test.group || !slices.Equal(r.Blamed, []event.Offering{test.blamed}) {
 			t.Errorf("%s: %+v", test.name, r)
 		}
 	}

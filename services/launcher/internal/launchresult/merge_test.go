@@ -41,12 +41,12 @@ func TestMergeRefusals(t *testing.T) {
 		t.Errorf("in another order: %s", diff)
 	}
 	if got := launchresult.MergeRefusals(nil); len(got) != 0 {
-		t.Errorf("nothing becomes %v", got)
+		t.Errorf("no refusals became %v", got)
 	}
 }
 
-// However many codes EC2 makes up and however much it writes, what lifecycle writes
-// down stays small, and shortages are kept.
+// Many codes and long messages are truncated, and refusals that make an offering
+// unavailable are kept.
 func TestMergeRefusalsIsBounded(t *testing.T) {
 	var in []event.Refusal
 	for i := range 300 {
@@ -65,8 +65,8 @@ func TestMergeRefusalsIsBounded(t *testing.T) {
 	}
 }
 
-// What is short in a reserved fleet is the reservation, and what else is sold of its
-// type in its zone is not.
+// In a reserved fleet, an error makes the reservation unavailable, but no other offering of
+// the type and zone.
 func TestUnavailableReservations(t *testing.T) {
 	reserved := launchspec.Intent{ID: "3f2a", Fleet: cloud.FleetRequest{Token: "3f2a", Count: 1, CapacityType: cloud.Reserved}}
 	for _, id := range []string{"cr-1", "cr-2"} {
@@ -77,7 +77,7 @@ func TestUnavailableReservations(t *testing.T) {
 	}
 	offering := []event.Offering{{InstanceType: "m6g.large", Zone: "a", CapacityType: cloud.Reserved}}
 	named := cloud.FleetError{InstanceType: "m6g.large", Zone: "a", SubnetID: "subnet-a", Template: "t-cr-2"}
-	of := func(code, id string) event.Refusal {
+	refusal := func(code, id string) event.Refusal {
 		return event.Refusal{Code: code, Blamed: offering, Reservation: id}
 	}
 	for _, test := range []struct {
@@ -85,17 +85,17 @@ func TestUnavailableReservations(t *testing.T) {
 		from cloud.FleetError
 		want []event.Refusal
 	}{
-		{"ReservationCapacityExceeded", named, []event.Refusal{of("ReservationCapacityExceeded", "cr-2")}},
-		{"InsufficientInstanceCapacity", cloud.FleetError{}, []event.Refusal{of("InsufficientInstanceCapacity", "cr-1"), of("InsufficientInstanceCapacity", "cr-2")}},
+		{"ReservationCapacityExceeded", named, []event.Refusal{refusal("ReservationCapacityExceeded", "cr-2")}},
+		{"InsufficientInstanceCapacity", cloud.FleetError{}, []event.Refusal{refusal("InsufficientInstanceCapacity", "cr-1"), refusal("InsufficientInstanceCapacity", "cr-2")}},
 		{"InsufficientFreeAddressesInSubnet", named, []event.Refusal{
 			{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{{Zone: "a"}}, Subnet: "subnet-a"},
-			of("InsufficientFreeAddressesInSubnet", "cr-2"),
+			refusal("InsufficientFreeAddressesInSubnet", "cr-2"),
 		}},
 		{"UnauthorizedOperation", named, []event.Refusal{{Code: "UnauthorizedOperation"}}},
 	} {
 		test.from.Code = test.code
-		settled, _ := launchresult.FromFleet(reserved, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
-		if diff := cmp.Diff(test.want, settled.Refusals); diff != "" {
+		result, _ := launchresult.FromFleet(reserved, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+		if diff := cmp.Diff(test.want, result.Refusals); diff != "" {
 			t.Errorf("%s: %s", test.code, diff)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// newAccount is a modelled EC2 with what a fleet needs.
+// newAccount returns a model of EC2 and a request for a fleet.
 func newAccount(t *testing.T, divisor float64) (*memcloud.Cloud, cloud.FleetRequest) {
 	t.Helper()
 	model := memcloud.New(memcloud.Options{Now: time.Now, RateDivisor: divisor})
@@ -28,7 +28,7 @@ func newAccount(t *testing.T, divisor float64) (*memcloud.Cloud, cloud.FleetRequ
 	}}}
 }
 
-// retryThrottled calls until the call was made; it gives how often EC2 throttled it.
+// retryThrottled repeats the call while it is throttled.
 func retryThrottled(t *testing.T, call func() error) {
 	t.Helper()
 	for {
@@ -44,8 +44,7 @@ func retryThrottled(t *testing.T, call func() error) {
 	}
 }
 
-// Calls of each kind go as fast as EC2 documents and no faster, and none is
-// throttled.
+// Calls of each kind reach the documented rate without being throttled.
 func TestRates(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -67,7 +66,7 @@ func TestRates(t *testing.T) {
 			_, err := ec2.CreateFleet(ctx, r)
 			return err
 		}},
-		{"ends", 150, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
+		{"terminations", 150, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
 			return ec2.Terminate(ctx, []string{"i-0"})
 		}},
 		{"templates", 99, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
@@ -77,7 +76,7 @@ func TestRates(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				model, request := newAccount(t, 1)
-				// Furnishing has drawn from the model's buckets.
+				// Wait until the model's buckets are full.
 				time.Sleep(time.Hour)
 				ec2 := ratelimit.New(1).ForCluster("prod", model)
 				began := time.Now()
@@ -88,7 +87,7 @@ func TestRates(t *testing.T) {
 				group.Wait()
 				took := time.Since(began).Seconds()
 				if took < test.seconds*0.95 || took > test.seconds*1.2+1 {
-					t.Errorf("it took %.1f s, and the bucket's bound is %.1f s", took, test.seconds)
+					t.Errorf("it took %.1f s; the bucket's minimum is %.1f s", took, test.seconds)
 				}
 				for action, n := range model.Counts() {
 					if n.Throttled > 0 {
@@ -100,17 +99,16 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// However much one cluster wants, each of three gets every third token, once the
-// one that is being waited for is drawn.
+// Each of three clusters gets every third token, although one makes many more calls.
 func TestFairness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
 		time.Sleep(time.Hour)
-		pacer := ratelimit.New(1)
+		limiter := ratelimit.New(1)
 		var mu sync.Mutex
 		var order []string
 		launch := func(cluster string) {
-			if _, err := pacer.ForCluster(cluster, model).CreateFleet(t.Context(), request); err == nil {
+			if _, err := limiter.ForCluster(cluster, model).CreateFleet(t.Context(), request); err == nil {
 				mu.Lock()
 				order = append(order, cluster)
 				mu.Unlock()
@@ -128,7 +126,7 @@ func TestFairness(t *testing.T) {
 		}
 		group.Wait()
 		if i := slices.Index(order[from:], "modest"); i < 0 || i > 4 {
-			t.Errorf("the modest one waited for %d others: %v", i, order[from:])
+			t.Errorf("the modest cluster waited for %d calls of others: %v", i, order[from:])
 		}
 		served := order[from:min(len(order), from+12)]
 		for _, cluster := range []string{"modest", "shy"} {
@@ -145,7 +143,7 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// Who would wait too long is told at once or soon, and the call is not made.
+// A call that would wait too long returns within MaxWait and is not made.
 func TestMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
@@ -163,27 +161,26 @@ func TestMaxWait(t *testing.T) {
 			})
 		}
 		group.Wait()
-		// Five tokens at once, and two for each second of patience.
+		// The bucket has five tokens and gets two a second during MaxWait.
 		if kinds[""] < 20 || kinds[""] > 26 || kinds[""]+kinds[fault.Throttled] != 100 {
-			t.Errorf("the calls ended so: %v", kinds)
+			t.Errorf("unexpected kinds of errors: %v", kinds)
 		}
 		if took := time.Since(began); took > ratelimit.MaxWait {
-			t.Errorf("somebody waited for %s", took)
+			t.Errorf("a call waited for %s", took)
 		}
 		if calls := model.Counts()[memcloud.CreateFleet].Calls; calls != kinds[""] {
-			t.Errorf("%d calls were made, %d in time", calls, kinds[""])
+			t.Errorf("%d calls reached EC2, %d succeeded", calls, kinds[""])
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := ec2.Terminate(ctx, []string{"i-0"}); err == nil {
-			t.Error("a call was made for somebody who had left")
+			t.Error("a call with a cancelled context was made")
 		}
 	})
 }
 
-// Where EC2 gives a quarter of what it documents, because others draw too, the
-// pacer finds that out: after a minute few calls are throttled, and little of what
-// there is is left unused.
+// If EC2 allows a quarter of the documented rate, because other clients use the rest, the
+// limiter adapts within a minute: few calls are throttled, and most of the rate is used.
 func TestRateAdapts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 4)
@@ -211,12 +208,12 @@ func TestRateAdapts(t *testing.T) {
 		const possible = minutes * 60 * 0.5
 		t.Logf("%d of %.0f possible calls were made in %d minutes, and %d were throttled", made, possible, minutes, throttled)
 		if float64(made) < possible/1.2 || throttled > made/5 {
-			t.Errorf("%d calls made of %.0f, %d throttled", made, possible, throttled)
+			t.Errorf("%d of %.0f possible calls were made, %d throttled", made, possible, throttled)
 		}
 	})
 }
 
-// After a while without throttling the documented rate holds again.
+// Without throttling for a while, the documented rate is restored.
 func TestRateRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, -1)
@@ -242,7 +239,7 @@ func TestRateRecovers(t *testing.T) {
 	})
 }
 
-// throttlingEC2 is an EC2 that answers fleet calls with throttling inside, the first calls.
+// throttlingEC2 answers the first CreateFleet calls with throttling inside the answer.
 type throttlingEC2 struct {
 	ratelimit.EC2
 	calls int
@@ -255,8 +252,8 @@ func (e *throttlingEC2) CreateFleet(ctx context.Context, request cloud.FleetRequ
 	return e.EC2.CreateFleet(ctx, request)
 }
 
-// The documented rate holds again five minutes after the last throttled call, although
-// no call got its tokens meanwhile: a fleet of 50 takes 25 s then.
+// The documented rate is restored five minutes after the last throttled call, although no
+// call got its tokens in that time: a fleet of 50 then takes 25 s.
 func TestRateRecoversWithoutTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, -1)
@@ -275,24 +272,24 @@ func TestRateRecoversWithoutTokens(t *testing.T) {
 	})
 }
 
-// What is told of calls is what a metric shows.
+// OnCall receives the values of the metric.
 func TestOnCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
-		pacer := ratelimit.New(0.2)
-		var told []string
-		pacer.OnCall = func(cluster, bucket string, waited time.Duration, err error) {
-			told = append(told, fmt.Sprintf("%s %s %s %s", cluster, bucket, waited.Round(time.Millisecond), fault.KindOf(err)))
+		limiter := ratelimit.New(0.2)
+		var calls []string
+		limiter.OnCall = func(cluster, bucket string, waited time.Duration, err error) {
+			calls = append(calls, fmt.Sprintf("%s %s %s %s", cluster, bucket, waited.Round(time.Millisecond), fault.KindOf(err)))
 		}
-		ec2 := pacer.ForCluster("prod", model)
+		ec2 := limiter.ForCluster("prod", model)
 		for range 2 {
 			if _, err := ec2.CreateFleet(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
 		}
 		want := []string{"prod instances launched 0s ", "prod RunInstances 0s ", "prod instances launched 0s ", "prod RunInstances 2.5s "}
-		if !slices.Equal(told, want) {
-			t.Errorf("told %q", told)
+		if !slices.Equal(calls, want) {
+			t.Errorf("got %q, want %q", calls, want)
 		}
 	})
 }
