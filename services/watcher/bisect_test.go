@@ -17,14 +17,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// runPlanner lets time pass before a planner that dies of batches with pods of a
-// namespace, and gives how often each namespace's pods were planned.
+// runPlanner advances the clock with a planner that fails on batches with pods of a namespace. It
+// counts how often each namespace's pods were planned.
 func (s *harness) runPlanner(d time.Duration, killer string, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
-		_ = s.svc.Step(s.t.Context()) // A planner that says nothing at all is told.
+		_ = s.svc.Step(s.t.Context()) // A planner that never answers leads to an error.
 		held := s.readOutbox()
 		if held.State != outbox.Sent {
 			continue
@@ -49,8 +49,8 @@ func (s *harness) addPodIn(namespace string) {
 	s.Seed(p)
 }
 
-// Pods without which everything can be planned are found, told and left out, and
-// the rest goes on; a restart in the middle does not begin anew.
+// Pods that make batches fail are found, get Events and are left out, and other pods are planned. A
+// restart does not begin the bisection again.
 func TestPoisonousPods(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		s := newHarness(t)
@@ -58,8 +58,8 @@ func TestPoisonousPods(t *testing.T) {
 			s.addPodIn(fmt.Sprint("team-", i))
 		}
 		planned := map[string]int{}
-		// Two whole batches, three halvings and the class alone, twice at most; and
-		// patience begins anew with each process.
+		// Two whole batches, three splits and the class alone, at most twice; and timeouts begin
+		// again with each process.
 		for range 10 {
 			s.runPlanner(100*time.Second, "team-5", planned)
 			if restarts {
@@ -73,7 +73,7 @@ func TestPoisonousPods(t *testing.T) {
 			}
 		}
 		if held := s.readOutbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || bisect.IsActive(*held.Hunt) {
-			t.Fatalf("restarts %v: the hunt is %+v", restarts, held.Hunt)
+			t.Fatalf("restarts %v: the bisection is %+v", restarts, held.Hunt)
 		}
 		told := map[string]int{}
 		for _, e := range s.Events() {
@@ -82,30 +82,30 @@ func TestPoisonousPods(t *testing.T) {
 			}
 		}
 		if len(told) != 1 || told["team-5"] == 0 {
-			t.Errorf("restarts %v: told were %v", restarts, told)
+			t.Errorf("restarts %v: the pods with Events are %v", restarts, told)
 		}
 
 		s.addPodIn("new")
 		s.runPlanner(3*time.Second, "team-5", planned)
 		if planned["new"] == 0 {
-			t.Errorf("restarts %v: a new pod waits for those that are left out", restarts)
+			t.Errorf("restarts %v: a new pod is delayed by parked pods", restarts)
 		}
 		before := s.readOutbox().Seq
 		s.runPlanner(20*time.Second, "team-5", planned)
 		if after := s.readOutbox().Seq; after > before+1 {
-			t.Errorf("restarts %v: %d batches in 20 s about nothing new", restarts, after-before)
+			t.Errorf("restarts %v: %d batches in 20 s without a change", restarts, after-before)
 		}
 	}
 }
 
-// runLifecycle lets time pass before a planner that answers everything and a lifecycle that
-// cannot create the claims of pods of a namespace: it stays in applying, or drops them.
+// runLifecycle advances the clock with a planner that answers everything and a lifecycle that
+// cannot create the claims of a namespace's pods: it stays in applying, or drops them.
 func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
-		_ = s.svc.Step(s.t.Context()) // When no claim at all is created, that is an error.
+		_ = s.svc.Step(s.t.Context()) // Step returns an error when no claim is created.
 		held := s.readOutbox()
 		if held.State != outbox.Sent {
 			continue
@@ -137,8 +137,8 @@ func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, plann
 	}
 }
 
-// A pod whose claim cannot be created is found like one that gets no plan, whether its
-// plan stays in applying or goes on without it.
+// A pod whose claim cannot be created is found like one that gets no plan, whether its plan stays
+// in applying or is completed without it.
 func TestPodsWithoutClaims(t *testing.T) {
 	for _, drops := range []bool{false, true} {
 		s := newHarness(t)
@@ -155,7 +155,7 @@ func TestPodsWithoutClaims(t *testing.T) {
 		}
 		held := s.readOutbox()
 		if held.Hunt == nil || len(held.Hunt.Parked) != 1 || held.Hunt.Parked[0].Times == 0 {
-			t.Fatalf("drops %v: the hunt is %+v", drops, held.Hunt)
+			t.Fatalf("drops %v: the bisection is %+v", drops, held.Hunt)
 		}
 		told := map[string]bool{}
 		for _, e := range s.Events() {
@@ -164,12 +164,12 @@ func TestPodsWithoutClaims(t *testing.T) {
 			}
 		}
 		if len(told) != 1 || !told["team-5"] {
-			t.Errorf("drops %v: told were %v", drops, told)
+			t.Errorf("drops %v: the pods with Events are %v", drops, told)
 		}
 	}
 }
 
-// While no claim at all can be created no pod is blamed.
+// While no claim can be created, no pod is blamed.
 func TestNoClaimsAreCreated(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
@@ -177,12 +177,11 @@ func TestNoClaimsAreCreated(t *testing.T) {
 	}
 	s.runLifecycle(40*time.Minute, "everything", false, map[string]int{})
 	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the hunt is %+v, told were %v", held.Hunt, s.Events())
+		t.Errorf("the bisection is %+v, and the Events %v", held.Hunt, s.Events())
 	}
 }
 
-// While the planner is down no pod is blamed, and when it is back all are planned
-// at once.
+// While the planner is down no pod is blamed, and when it is back all are planned at once.
 func TestPlannerIsDown(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
@@ -192,15 +191,15 @@ func TestPlannerIsDown(t *testing.T) {
 	s.runPlanner(20*time.Minute, "everything", planned)
 	s.runPlanner(40*time.Second, "", planned)
 	if len(planned) != 3 || len(s.Events()) > 0 {
-		t.Errorf("planned were %v, told %v", planned, s.Events())
+		t.Errorf("planned %v, with the Events %v", planned, s.Events())
 	}
 	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
-		t.Errorf("the hunt is %+v", held.Hunt)
+		t.Errorf("the bisection is %+v", held.Hunt)
 	}
 }
 
-// A pod that only a node that exists can have is told so; one that keeps off our
-// nodes on purpose is not.
+// A pod that requires an existing node gets an Event; one that avoids managed nodes on purpose does
+// not.
 func TestIgnoredPodsGetEvents(t *testing.T) {
 	s := newHarness(t)
 	require := func(name string, term corev1.NodeSelectorTerm) {
@@ -220,6 +219,6 @@ func TestIgnoredPodsGetEvents(t *testing.T) {
 	}
 	slices.Sort(told)
 	if !slices.Equal(told, []string{"Warning FailedScheduling bound", "Warning FailedScheduling picky"}) {
-		t.Errorf("told were %q", told)
+		t.Errorf("the Events are %q", told)
 	}
 }

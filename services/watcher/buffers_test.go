@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A static pool is filled, and filled again within two seconds when it loses a
-// node, though no pod waits.
+// A static NodePool gets its nodes, and again within two seconds when it loses one, although no pod
+// is pending.
 func TestStaticPool(t *testing.T) {
 	s := newHarness(t)
 	s.svc.Settings.Gates.StaticCapacity = true
@@ -25,7 +25,7 @@ func TestStaticPool(t *testing.T) {
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
 	if got := planning.Shortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
-		t.Fatalf("the pool lacks %v", got)
+		t.Fatalf("the NodePool lacks %v", got)
 	}
 	for _, name := range []string{"a", "b"} {
 		c := claim(name, true)
@@ -35,9 +35,9 @@ func TestStaticPool(t *testing.T) {
 	s.applyPlan(outbox.Done, "a", "b")
 	s.advance(5 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatalf("%d batches about a pool that lacks nothing", len(got))
+		t.Fatalf("%d batches for a NodePool that lacks no node", len(got))
 	}
-	for range 2 { // The second time it is a node that was lost before.
+	for range 2 { // The second time the same node is lost again.
 		s.Change(cluster.NodeClaims, cluster.Key{Name: "a"}, func(o cluster.Object) {
 			c := o.(*karpenter.NodeClaim)
 			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
@@ -58,8 +58,8 @@ func TestStaticPool(t *testing.T) {
 	}
 }
 
-// Room that is kept for a buffer and taken by pods is planned again within two
-// seconds, and otherwise looked at every 30 s, though nothing of it is ever new.
+// When pods use a buffer's capacity, the buffer is planned again within two seconds, and otherwise
+// every 30 s.
 func TestBuffer(t *testing.T) {
 	s := newHarness(t)
 	s.svc.Settings.Gates.CapacityBuffer = true
@@ -81,10 +81,10 @@ func TestBuffer(t *testing.T) {
 		return n
 	}
 	if got := answered(2 * time.Second); got != 1 {
-		t.Fatalf("%d batches about a new buffer", got)
+		t.Fatalf("%d batches for a new buffer", got)
 	}
 	if got := answered(2 * time.Minute); got < 3 || got > 4 {
-		t.Errorf("%d batches in two quiet minutes", got)
+		t.Errorf("%d batches in two minutes without a change", got)
 	}
 	answered(10 * time.Second)
 	run := func(name string) {
@@ -94,7 +94,7 @@ func TestBuffer(t *testing.T) {
 	}
 	run("a")
 	if got := answered(2 * time.Second); got != 1 {
-		t.Errorf("%d batches about room that was taken", got)
+		t.Errorf("%d batches after pods used the capacity", got)
 	}
 	busy := 0
 	for i := range 40 {
@@ -102,6 +102,6 @@ func TestBuffer(t *testing.T) {
 		busy += answered(500 * time.Millisecond)
 	}
 	if busy < 2 || busy > 4 {
-		t.Errorf("%d batches in 20 s of pods that come", busy)
+		t.Errorf("%d batches in 20 s with new running pods", busy)
 	}
 }

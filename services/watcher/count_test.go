@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// What waits, what was sent, and how long a pod took are counted.
+// The watcher counts pending pods, messages, and how long pods took.
 func TestWatcherCounts(t *testing.T) {
 	s := newHarness(t)
 	var told []string
@@ -34,7 +34,7 @@ func TestWatcherCounts(t *testing.T) {
 	s.advance(5 * time.Second)
 	for _, want := range []string{"waiting [] 1", "sent [watcher pods.unschedulable.v1] 1", "sent [watcher inventory.wanted.v1] 1"} {
 		if !slices.Contains(told, want) {
-			t.Errorf("it did not count %s, but %v", want, told)
+			t.Errorf("the metric %s is missing in %v", want, told)
 		}
 	}
 	told = nil
@@ -47,15 +47,15 @@ func TestWatcherCounts(t *testing.T) {
 	s.advance(time.Second)
 	for _, want := range []string{"waiting [] 0", "bound [] 5.5", "started [] 5.5"} {
 		if !slices.Contains(told, want) {
-			t.Errorf("it did not count %s, but %v", want, told)
+			t.Errorf("the metric %s is missing in %v", want, told)
 		}
 	}
-	s.catalog.err = errors.New("the queue is away")
+	s.catalog.err = errors.New("the queue is unavailable")
 	told = nil
 	s.now = s.now.Add(time.Minute)
 	s.cache.Flush()
 	_ = s.svc.Step(t.Context())
 	if slices.Contains(told, "sent [watcher inventory.wanted.v1] 1") {
-		t.Error("it counts what it could not send")
+		t.Error("a message that could not be sent was counted")
 	}
 }

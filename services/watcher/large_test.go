@@ -31,8 +31,8 @@ func avoidHosts(p *corev1.Pod, hosts int) *corev1.Pod {
 	return p
 }
 
-// Pods whose specs are too large are left out of batches, and an Event on each says which
-// bound they exceed and what to do; the pods of others are planned.
+// Pods whose specs are too large are left out of batches. An Event on each names the limit and the
+// correction, and other pods are planned.
 func TestLargePodsAreLeftOut(t *testing.T) {
 	s := newHarness(t)
 	for i := range 90 {
@@ -54,11 +54,11 @@ func TestLargePodsAreLeftOut(t *testing.T) {
 		}
 	}
 	if told == 0 {
-		t.Error("no Event names the bound and the remedy")
+		t.Error("no Event names the limit and the correction")
 	}
 }
 
-// sizeLimitedStore is a store for which a batch is too large beyond so many bytes.
+// sizeLimitedStore is a store that rejects batches of more than maxSize bytes.
 type sizeLimitedStore struct {
 	blob.Store
 	maxSize int
@@ -98,11 +98,11 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 		t.Errorf("planned were %v", planned)
 	}
 	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the hunt is %+v, and Events %v", held.Hunt, s.Events())
+		t.Errorf("the bisection is %+v, and the Events %v", held.Hunt, s.Events())
 	}
 }
 
-// If the snapshot alone is too large, no pod is blamed, and the error says so.
+// If the snapshot alone is too large, no pod is blamed, and the error names the cause.
 func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	s := newHarness(t)
 	s.addPodIn("a")

@@ -20,10 +20,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// maxLonePodDelay is within what a lone pod is promised to be sent.
+// maxLonePodDelay is the longest time until the batch of a lone pod is sent.
 const maxLonePodDelay = 100 * time.Millisecond
 
-// liveWatcher is a watcher whose loop runs as its main runs it, on the test's time.
+// liveWatcher is a watcher whose loop runs as in its main, on the test's clock.
 type liveWatcher struct {
 	*harness
 	changed chan struct{}
@@ -57,7 +57,7 @@ func startWatcher(t *testing.T) *liveWatcher {
 	return l
 }
 
-// flushWatches lets the watches tell what has happened.
+// flushWatches delivers the pending watch events.
 func (l *liveWatcher) flushWatches() {
 	l.cache.Flush()
 	select {
@@ -66,7 +66,7 @@ func (l *liveWatcher) flushWatches() {
 	}
 }
 
-// replaceRunningPod puts another running pod in the place of one, as turnover does.
+// replaceRunningPod replaces a running pod by another.
 func (l *liveWatcher) replaceRunningPod(turn int) {
 	name := fmt.Sprint("running-", turn%3)
 	_ = l.DeletePod(l.t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0)
@@ -76,11 +76,10 @@ func (l *liveWatcher) replaceRunningPod(turn int) {
 	l.flushWatches()
 }
 
-// A pod that comes alone is sent in time whatever the watcher does at that moment:
-// nothing, or looking at a cluster whose running pods change all the time, which it
-// does not look at by the instant.
+// The batch of a lone pod is sent in time, whether the cluster is idle or its running pods change
+// all the time.
 func TestLonePodIsSentSoon(t *testing.T) {
-	// The compressor is one for the whole process, and belongs to no test's time.
+	// The compressor belongs to the whole process, not to a test's bubble.
 	if _, _, err := blob.Encode("things", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func checkLonePods(t *testing.T, turnover time.Duration) {
 	l.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	l.flushWatches()
 	turn := 0
-	// idle lets time pass in a cluster where nothing waits.
+	// idle advances the clock in a cluster without pending pods.
 	idle := func(d time.Duration) {
 		for end := time.Now().Add(d); time.Now().Before(end); turn++ {
 			if turnover == 0 {
@@ -109,7 +108,7 @@ func checkLonePods(t *testing.T, turnover time.Duration) {
 	}
 	worst := time.Duration(0)
 	for i := range 40 {
-		// Each comes at another moment between two looks.
+		// Each pod arrives at another time between two steps.
 		idle(11*time.Second + time.Duration(i)*13*time.Millisecond)
 		name := fmt.Sprint("lone-", i)
 		came := time.Now()

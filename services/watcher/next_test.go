@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A pod that comes alone into a quiet cluster is on its way to the planner within
-// a tenth of a second, and pods whose node goes away at the first look.
+// The batch of a lone pod in an idle cluster is sent within a tenth of a second, and that of pods
+// whose node is being removed in the next step.
 func TestLonePodsAreSentEarly(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
@@ -31,7 +31,7 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	s.now = s.svc.NextStep()
 	look()
 	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
-		t.Errorf("after %s it is sent with %+v", s.now.Sub(seen), batch.Pending)
+		t.Errorf("after %s the batch has %+v", s.now.Sub(seen), batch.Pending)
 	}
 	s.applyPlan(outbox.Done)
 
@@ -47,11 +47,11 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	})
 	look()
 	if _, batch := s.takeBatch(); len(batch.Pending[0].Pods) != 3 {
-		t.Errorf("it is sent with %+v", batch.Pending)
+		t.Errorf("the batch has %+v", batch.Pending)
 	}
 }
 
-// What time alone changes is looked at when it does.
+// A step is due when time alone makes a pod pending.
 func TestDeadlineWakesStep(t *testing.T) {
 	s := newHarness(t)
 	c := claim("c", true)
@@ -66,10 +66,10 @@ func TestDeadlineWakesStep(t *testing.T) {
 	s.Seed(c, n, p)
 	s.advance(time.Minute)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatalf("%d batches about a pod that stays for an hour", len(got))
+		t.Fatalf("%d batches for a pod that stays for an hour", len(got))
 	}
 	if s.now = s.svc.NextStep(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
-		t.Errorf("the next look is at %s", s.now)
+		t.Errorf("the next step is at %s", s.now)
 	}
 	if err := s.svc.Step(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// The next batch waits until the cache shows the claims of the last, or it would
-// plan them twice.
+// The next batch waits until the cache shows the claims of the last. Otherwise it would plan them
+// twice.
 func TestNextBatchWaitsForClaims(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -56,11 +56,11 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 	}
 }
 
-// A claim that is broken, however, holds up its own pods alone: the next batch
-// waits for it for 15 seconds once, and not each time.
+// A broken claim delays only its own pods: the next batch waits for it for 15 seconds once, and not
+// each time.
 func TestOneBrokenClaim(t *testing.T) {
 	for name, breaks := range map[string]func(*harness){
-		"nobody admits it": func(s *harness) { s.Seed(claim("broken", false)) },
+		"it is not admitted": func(s *harness) { s.Seed(claim("broken", false)) },
 		"its providerID was edited": func(s *harness) {
 			c := claim("broken", false)
 			c.Status.ProviderID = "i-1, I think"
@@ -84,7 +84,7 @@ func TestOneBrokenClaim(t *testing.T) {
 				for end := s.now.Add(d); s.now.Before(end); {
 					s.now = s.now.Add(watcher.StepInterval)
 					s.cache.Flush()
-					_ = s.svc.Step(t.Context()) // It may well tell of the claim.
+					_ = s.svc.Step(t.Context()) // It may return an error about the claim.
 				}
 			}
 			s.addPending("a")
@@ -98,7 +98,7 @@ func TestOneBrokenClaim(t *testing.T) {
 				if wait > 0 {
 					step(wait - time.Second)
 					if got := s.planner.drain(); len(got) != 0 {
-						t.Fatal("the next batch does not wait for what may come any moment")
+						t.Fatal("the next batch does not wait for the claim")
 					}
 				}
 				step(2500 * time.Millisecond)
@@ -110,8 +110,8 @@ func TestOneBrokenClaim(t *testing.T) {
 	}
 }
 
-// Replacements of nodes take a number of their own between two batches: the next
-// batch waits until the cache shows them, and has the number after theirs.
+// Replacements of nodes take a number of their own between two batches. The next batch waits until
+// the cache shows them, and has the number after theirs.
 func TestNextBatchWaitsForReplacements(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -123,7 +123,7 @@ func TestNextBatchWaitsForReplacements(t *testing.T) {
 	s.addPending("b")
 	s.advance(20 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatal("a batch was built while replacements pass the door")
+		t.Fatal("a batch was built while replacements were being admitted")
 	}
 	s.cache.Lag(cluster.NodeClaims, time.Hour)
 	s.Seed(claim("replacement", true))
@@ -149,7 +149,7 @@ func TestNextBatchWaitsForReplacements(t *testing.T) {
 	}
 }
 
-// Replacements whose lifecycle died are given up as a plan is.
+// Replacements time out like a plan if lifecycle stops.
 func TestReplacementsTimeOut(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -164,8 +164,7 @@ func TestReplacementsTimeOut(t *testing.T) {
 	}
 }
 
-// A claim that comes to nothing means another plan at once, even when batches
-// went on meanwhile.
+// If a claim vanishes, its pods are planned again at once, even when other batches followed.
 func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -185,7 +184,7 @@ func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s.takeBatch()
 }
 
-// A claim that comes to nothing means another plan at once.
+// If a claim vanishes, its pods are planned again at once.
 func TestVanishedClaim(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -195,7 +194,7 @@ func TestVanishedClaim(t *testing.T) {
 	s.applyPlan(outbox.Done, "c")
 	s.advance(5 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatal("a batch about nothing new")
+		t.Fatal("a batch was built although nothing changed")
 	}
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
 		t.Fatal(err)
@@ -204,7 +203,7 @@ func TestVanishedClaim(t *testing.T) {
 	s.takeBatch()
 }
 
-// applyPlan moves the outbox on as lifecycle does, to a plan of the claims.
+// applyPlan updates the outbox as lifecycle does, to a plan with the claims.
 func (s *harness) applyPlan(state outbox.State, claims ...string) {
 	s.t.Helper()
 	held := s.readOutbox()
@@ -244,8 +243,8 @@ func (s *harness) readOutbox() outbox.Held {
 	return held
 }
 
-// An API server that is too busy to say whether a claim is there says nothing about the
-// claim: the next batch waits for the answer, and does not plan for its pods again.
+// If the API server is too busy to return a claim, the next batch waits for the answer and does not
+// plan for its pods again.
 func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -265,7 +264,7 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 		return err
 	}
 	if err := step(4 * inflight.UnconfirmedTimeout); !fault.Is(err, fault.Throttled) {
-		t.Errorf("it is not told that the server is busy: %v", err)
+		t.Errorf("the error is %v, want throttled", err)
 	}
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built without the claim")
@@ -280,8 +279,8 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 	}
 }
 
-// A NodeClaim that a person created is in batches, though no pod waits, until its launch is
-// admitted.
+// Batches contain a NodeClaim that a person created until its launch is admitted, although no pod
+// is pending.
 func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	s := newHarness(t)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}

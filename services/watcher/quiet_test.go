@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// countingStore is a store whose reads are counted.
+// countingStore counts reads.
 type countingStore struct {
 	*memblob.Store
 	reads int
@@ -24,8 +24,8 @@ func (c *countingStore) Get(ctx context.Context, key string) ([]byte, error) {
 	return c.Store.Get(ctx, key)
 }
 
-// In a quiet minute of 120 steps the watcher looks after its leases, and now and
-// then at the outbox and the pointer to the catalogue; else it calls nobody.
+// In an idle minute of 120 steps the watcher renews its Leases and sometimes reads the outbox and
+// the pointer to the catalogue; it makes no other calls.
 func TestIdleStepsMakeFewCalls(t *testing.T) {
 	s := newHarness(t)
 	blobs := &countingStore{Store: s.blobs}
@@ -45,9 +45,9 @@ func TestIdleStepsMakeFewCalls(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"pod-1 get ConfigMap": 4}, called); diff != "" {
-		t.Errorf("the calls of a quiet minute (-want +got):\n%s", diff)
+		t.Errorf("calls in an idle minute (-want +got):\n%s", diff)
 	}
 	if blobs.reads != 4 {
-		t.Errorf("%d reads of blobs in a quiet minute, want 4", blobs.reads)
+		t.Errorf("%d reads of blobs in an idle minute, want 4", blobs.reads)
 	}
 }

@@ -20,7 +20,7 @@ func TestSnapshots(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
 	if got := s.disruption.drain(); len(got) != 0 {
-		t.Fatalf("%d snapshots of a cluster without nodes of ours", len(got))
+		t.Fatalf("%d snapshots of a cluster without managed nodes", len(got))
 	}
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
@@ -39,7 +39,7 @@ func TestSnapshots(t *testing.T) {
 	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) || body.Again {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
-	// While nothing changes the document is the same one, said to hold still.
+	// While nothing changes, the message refers to the same document.
 	again, err := event.As[event.ClusterSnapshot](sent[2])
 	if err != nil || again.Snapshot != body.Snapshot || !again.Again || again.Taken.Sub(body.Taken) < 20*time.Second || sent[1].ID == sent[2].ID {
 		t.Errorf("the third is %+v after %+v, %v", again, body, err)
@@ -80,13 +80,13 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%s: the old snapshot was sent again", name)
 		}
 		if latest, err := blob.Latest(t.Context(), s.blobs, planning.SnapshotKind); err != nil || latest != last.Snapshot {
-			t.Errorf("%s: whoever asks for the latest snapshot finds %v, %v", name, latest, err)
+			t.Errorf("%s: the latest snapshot is %v, %v", name, latest, err)
 		}
 	}
 }
 
-// What waits takes room that a removal must not count on, so that a snapshot has it;
-// a batch carries it once.
+// A snapshot for disruption contains the pending pods, because they need free capacity; a batch
+// contains them once.
 func TestSnapshotsHavePendingPods(t *testing.T) {
 	s := newHarness(t)
 	c := claim("c", true)
@@ -96,7 +96,7 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 	s.addPending("a")
 	s.advance(5 * time.Second)
 	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
-		t.Errorf("a batch has %d classes that wait, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
+		t.Errorf("a batch has %d pending classes, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
 	}
 	sent := s.disruption.drain()
 	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
@@ -105,6 +105,6 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 	}
 	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
 	if err != nil || len(snapshot.Waiting) != 1 || snapshot.Waiting[0].Pods[0].Name != "a" {
-		t.Errorf("a snapshot says that there wait: %+v, %v", snapshot.Waiting, err)
+		t.Errorf("the pending pods of the snapshot are %+v, %v", snapshot.Waiting, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// A cache that does not fill is told of after half a minute, and every ten
-// seconds from then on.
+// A cache that does not sync leads to an error after half a minute, and every ten seconds from then
+// on.
 func TestUnsynced(t *testing.T) {
 	s := newHarness(t)
 	var told []time.Duration
@@ -18,17 +18,17 @@ func TestUnsynced(t *testing.T) {
 	for s.now.Sub(begun) < time.Minute {
 		if err := s.svc.Step(t.Context()); err != nil {
 			if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), s.now.Sub(begun).String()) {
-				t.Errorf("after %s it says %v", s.now.Sub(begun), err)
+				t.Errorf("after %s the error is %v", s.now.Sub(begun), err)
 			}
 			told = append(told, s.now.Sub(begun))
 		}
 		if s.svc.Reconciled() {
-			t.Fatal("it looks at what is not there yet")
+			t.Fatal("it reconciled before the cache synced")
 		}
 		s.now = s.now.Add(watcher.StepInterval)
 	}
 	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {
-		t.Errorf("it tells after %v", told)
+		t.Errorf("errors after %v", told)
 	}
 	s.advance(time.Minute)
 }

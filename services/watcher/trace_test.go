@@ -17,14 +17,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// addPendingSince adds a pod that the scheduler found no place for at a time.
+// addPendingSince adds an unschedulable pod with that creation time.
 func (s *harness) addPendingSince(name string, made time.Time) {
 	pod := unschedulable("default", name)
 	pod.CreationTimestamp = metav1.NewTime(made)
 	s.Seed(pod)
 }
 
-// takeTracedBatch takes the one message to the planner, and demands one span that begins its story.
+// takeTracedBatch returns the only message to the planner and the span that begins its trace.
 func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	s.t.Helper()
 	sent, _ := s.takeBatch()
@@ -39,8 +39,8 @@ func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	return sent, told
 }
 
-// The story of a batch begins with the first of its pods, once: it is the same span when
-// another process asks again. A batch that has pods anew is linked to the one before.
+// The trace of a batch begins with its oldest pod, once: it is the same span when another process
+// sends the batch again.
 func TestPendingSpan(t *testing.T) {
 	s := newHarness(t)
 	made := s.now.Add(-time.Minute)
@@ -49,21 +49,21 @@ func TestPendingSpan(t *testing.T) {
 	s.advance(3 * time.Second)
 	first, told := s.takeTracedBatch()
 	if !told.From.Equal(made) || !told.To.After(told.From) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
-		t.Errorf("the first batch is told as %+v", told)
+		t.Errorf("the span of the first batch is %+v", told)
 	}
 	s.advance(40 * time.Second)
 	if len(s.planner.drain()) == 0 || len(s.spans) > 0 {
-		t.Errorf("asked again, it is told again: %+v", s.spans)
+		t.Errorf("sent again, the batch was reported again: %+v", s.spans)
 	}
 	s.restart("pod-1")
 	s.advance(40 * time.Second)
 	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Of.Root() != first.Traceparent {
-		t.Errorf("another process asks with %v and tells %+v", again, s.spans)
+		t.Errorf("another process sent %v and reported %+v", again, s.spans)
 	}
 }
 
-// A batch comes from the batches before that had its pods, and from what takes the nodes
-// that its pods are on.
+// A batch is linked to earlier batches with its pods, and to the removals of nodes that its pods
+// run on.
 func TestPendingSpanLinks(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -95,23 +95,23 @@ func (s *harness) addJoinedClaim(name string, change func(*karpenter.NodeClaim))
 	s.Seed(claim, node)
 }
 
-// It ends with pods that run on a node that was started since they were made; others did
+// The trace ends with pods that run on a node that was started after they were created; others did
 // not wait for it.
 func TestRunningSpan(t *testing.T) {
 	story := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	for name, c := range map[string]struct {
-		// waited is how long before the node was there its pod was made.
+		// waited is how long before the node was initialized its pod was created.
 		waited time.Duration
 		goes   bool
 		daemon bool
 		story  string
 		told   bool
 	}{
-		"it waited":                {waited: time.Second, story: story, told: true},
-		"it came later":            {waited: -time.Second, story: story},
-		"the node goes":            {waited: time.Second, story: story, goes: true},
-		"the node's own daemon":    {waited: time.Second, story: story, daemon: true},
-		"nobody knows whose it is": {waited: time.Second},
+		"it waited":              {waited: time.Second, story: story, told: true},
+		"it came later":          {waited: -time.Second, story: story},
+		"the node goes":          {waited: time.Second, story: story, goes: true},
+		"the node's own daemon":  {waited: time.Second, story: story, daemon: true},
+		"the claim has no trace": {waited: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newHarness(t)
@@ -145,7 +145,7 @@ func TestRunningSpan(t *testing.T) {
 				}
 			}
 			if c.told != (len(told) == 1) {
-				t.Fatalf("told: %+v", s.spans)
+				t.Fatalf("the spans are %+v", s.spans)
 			}
 			if c.told && (told[0].Of.Traceparent != story || !told[0].From.Equal(made) || told[0].Begins) {
 				t.Errorf("%+v", told[0])

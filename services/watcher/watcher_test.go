@@ -28,7 +28,7 @@ import (
 
 const namespace = "kube-system"
 
-// fakeQueue is a queue that remembers what it took, or fails; seen is told before.
+// fakeQueue records the messages that it receives, or fails. It calls onSend first.
 type fakeQueue struct {
 	t      *testing.T
 	sent   []event.Envelope
@@ -60,7 +60,7 @@ func (l *fakeQueue) drain() []event.Envelope {
 	return out
 }
 
-// harness is a watcher in a modelled cluster. Its own calls are the test's hand.
+// harness is a watcher in a simulated cluster. Its embedded server makes the test's own calls.
 type harness struct {
 	*memcluster.Server
 	t                            *testing.T
@@ -69,7 +69,7 @@ type harness struct {
 	blobs                        *memblob.Store
 	planner, disruption, catalog fakeQueue
 	now                          time.Time
-	// spans are those that were told.
+	// spans are the reported spans.
 	spans []host.Span
 }
 
@@ -98,7 +98,7 @@ func (s *harness) publishCatalogue(asOf time.Time) {
 	}
 }
 
-// restart is a new process: it remembers nothing.
+// restart starts a new process without memory.
 func (s *harness) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
@@ -107,7 +107,7 @@ func (s *harness) restart(holder string) {
 	})
 }
 
-// advance lets that much time pass in steps of the watcher's pace.
+// advance advances the clock in steps of the watcher's interval and runs each step.
 func (s *harness) advance(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
@@ -119,7 +119,7 @@ func (s *harness) advance(d time.Duration) {
 	}
 }
 
-// addPending adds a pod that the scheduler found no place for.
+// addPending adds an unschedulable pod.
 func (s *harness) addPending(name string) {
 	s.t.Helper()
 	s.Seed(unschedulable("default", name))
@@ -132,7 +132,7 @@ func unschedulable(namespace, name string) *corev1.Pod {
 	return p
 }
 
-// takeBatch takes the one message to the planner and reads its batch.
+// takeBatch returns the only message to the planner, and its batch.
 func (s *harness) takeBatch() (event.Envelope, planning.Batch) {
 	s.t.Helper()
 	sent := s.planner.drain()
@@ -148,12 +148,12 @@ func (s *harness) takeBatch() (event.Envelope, planning.Batch) {
 		s.t.Fatal(err)
 	}
 	if held := s.readOutbox(); body.Outbox != held.UID() || batch.Outbox != body.Outbox || batch.Seq != body.Seq {
-		s.t.Fatalf("the message says %+v, the batch %s %d", body, batch.Outbox, batch.Seq)
+		s.t.Fatalf("the message has %+v, and the batch %s %d", body, batch.Outbox, batch.Seq)
 	}
 	return sent[0], batch
 }
 
-// Pods are gathered, and the outbox says so before anybody is told.
+// Pods are collected into one batch, and the outbox is updated before the message is sent.
 func TestFirstBatch(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -165,7 +165,7 @@ func TestFirstBatch(t *testing.T) {
 	}
 	s.planner.onSend = func() {
 		if held := s.readOutbox(); held.State != outbox.Sent || held.Seq != 1 {
-			t.Errorf("the planner is told while the outbox is %s %d", held.State, held.Seq)
+			t.Errorf("the message was sent while the outbox was %s %d", held.State, held.Seq)
 		}
 	}
 	s.advance(500 * time.Millisecond)
@@ -178,8 +178,7 @@ func TestFirstBatch(t *testing.T) {
 	}
 }
 
-// What is in flight is sent again unchanged, by whoever leads, until it is
-// answered.
+// The batch in flight is sent again unchanged, by any leader, until it is answered.
 func TestResend(t *testing.T) {
 	s := newHarness(t)
 	s.planner.err = fault.E("sending", fault.Unknown, nil)
@@ -203,7 +202,7 @@ func TestResend(t *testing.T) {
 	s.advance(2 * time.Second)
 	again, _ := s.takeBatch()
 	if again.ID != first.ID || string(again.Data) != string(first.Data) {
-		t.Error("the same batch is another event")
+		t.Error("the same batch was sent as another event")
 	}
 	s.restart("pod-2")
 	s.now = s.now.Add(lease.Duration)
@@ -213,8 +212,8 @@ func TestResend(t *testing.T) {
 	}
 }
 
-// A batch without a plan is given up after 90 s; the next has every pod, and a
-// late plan of the first no longer fits.
+// A batch without a plan times out after 90 s. The next one contains every pod, and a late plan of
+// the first no longer fits.
 func TestGiveUp(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -246,7 +245,7 @@ func TestGiveUpWithoutPendingPods(t *testing.T) {
 	s.planner.drain()
 	s.advance(time.Minute)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Errorf("%d messages about nobody", len(got))
+		t.Errorf("%d messages without a pending pod", len(got))
 	}
 }
 
@@ -258,8 +257,7 @@ func claim(name string, admitted bool) *karpenter.NodeClaim {
 	return c
 }
 
-// While pods wait, batches go on; and at once when there is something new to
-// choose from.
+// While pods are pending, batches continue, and at once when the supply changes.
 func TestLevelTriggered(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -273,7 +271,7 @@ func TestLevelTriggered(t *testing.T) {
 	s.advance(5 * time.Second)
 	s.takeBatch()
 	s.applyPlan(outbox.Done)
-	// Another catalogue is news within seconds.
+	// A new catalogue starts a batch within seconds.
 	s.publishCatalogue(s.now)
 	s.advance(7 * time.Second)
 	s.takeBatch()
@@ -299,7 +297,7 @@ func TestNoCatalogueYet(t *testing.T) {
 	s.takeBatch()
 }
 
-// Somebody else moved the outbox: look again, say nothing.
+// Another process updated the outbox: the watcher reads it again and sends nothing.
 func TestOutboxConflict(t *testing.T) {
 	s := newHarness(t)
 	s.advance(watcher.StepInterval)
@@ -345,12 +343,12 @@ func TestRequests(t *testing.T) {
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "other" })
 	s.advance(watcher.StepInterval)
 	if got := s.catalog.drain(); len(got) != 1 || got[0].Type != event.NodeClassChangedType {
-		t.Errorf("after a change %d questions", len(got))
+		t.Errorf("%d requests after a change", len(got))
 	}
 }
 
-// A question that could not be sent is asked again at the next look, and a class
-// that cannot be asked for holds up nobody else.
+// A request that could not be sent is sent at the next step, and a class that cannot be encoded
+// does not delay others.
 func TestFailedRequests(t *testing.T) {
 	s := newHarness(t)
 	huge := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "a-huge-one"}}
@@ -360,7 +358,7 @@ func TestFailedRequests(t *testing.T) {
 	s.cache.Flush()
 	s.catalog.err = fault.E("sending", fault.Retry, nil)
 	if err := s.svc.Step(t.Context()); err == nil {
-		t.Fatal("nobody hears of it")
+		t.Fatal("Step returned no error")
 	}
 	s.catalog.err = nil
 	s.now = s.now.Add(watcher.StepInterval)
@@ -374,7 +372,7 @@ func TestFailedRequests(t *testing.T) {
 	}
 }
 
-// A replica that stops leaves its place to the next at once.
+// A replica that stops lets another lead at once.
 func TestRelease(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
@@ -385,11 +383,11 @@ func TestRelease(t *testing.T) {
 	s.restart("pod-2")
 	s.advance(watcher.StepInterval)
 	if got := s.catalog.drain(); len(got) == 0 {
-		t.Error("the next replica waits")
+		t.Error("the next replica does not lead at once")
 	}
 }
 
-// Beside Karpenter, or another replica, the watcher says nothing at all.
+// While Karpenter or another replica leads, the watcher sends nothing.
 func TestOnlyTheLeaderActs(t *testing.T) {
 	s := newHarness(t)
 	karpenters := lease.Lease{Key: cluster.Key{Namespace: namespace, Name: lease.KarpenterName}, Holder: "karpenter-1"}
@@ -401,14 +399,14 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 		s.advance(2 * time.Second)
 	}
 	if len(s.planner.drain())+len(s.catalog.drain())+len(s.disruption.drain()) != 0 {
-		t.Fatal("the watcher acts beside Karpenter")
+		t.Fatal("the watcher acted while Karpenter led")
 	}
 	if s.svc.Reconciled() {
-		t.Error("the steps of who does not lead count as looks")
+		t.Error("a standby replica reports that it reconciled")
 	}
 	s.advance(lease.Duration + 5*time.Second)
 	s.takeBatch()
 	if !s.svc.Reconciled() {
-		t.Error("the leader's steps are no looks")
+		t.Error("the leader does not report that it reconciled")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// simulation plays batches before a planner that answers those that it survives.
+// simulation sends batches to a planner that answers those for which succeeds returns true.
 type simulation struct {
 	hunt     outbox.Hunt
 	classes  []uint64
@@ -23,10 +23,10 @@ type simulation struct {
 	now      time.Time
 	// planned is how often each class got a plan.
 	planned map[uint64]int
-	// whole and dead count the batches that had every class that is not parked, and
-	// those without a plan; lost counts the hunts without any answer.
+	// whole counts the batches with every class that is not parked, failed those that failed, and
+	// allFailed the reports that every batch fails.
 	whole, failed, allFailed int
-	// uncreated says that what fails is the creation of NodeClaims.
+	// uncreated reports that batches fail because NodeClaims are not created.
 	uncreated bool
 }
 
@@ -37,7 +37,7 @@ func (c *simulation) failure() bisect.Failure {
 	return bisect.Unanswered
 }
 
-// sendBatch sends one batch, and reports whether it was part of a hunt.
+// sendBatch sends one batch, and reports whether it was part of a bisection.
 func (c *simulation) sendBatch() bool {
 	c.hunt = bisect.PrepareNext(c.hunt, c.classes, c.now)
 	part := bisect.IsActive(c.hunt)
@@ -82,22 +82,22 @@ func newSimulation(t *rapid.T, least int) *simulation {
 	return &simulation{classes: classes, now: noon, planned: map[uint64]int{}}
 }
 
-// without is a planner that dies of any of the classes.
+// without is a planner that fails on any of the classes.
 func without(killers ...uint64) func([]uint64) bool {
 	return func(batch []uint64) bool {
 		return !slices.ContainsFunc(batch, func(class uint64) bool { return slices.Contains(killers, class) })
 	}
 }
 
-// A single killer is found in as many sequences as its hash has halves, and
-// nobody else is parked.
+// A single poisonous class is found in a number of batches logarithmic in the classes, and no other
+// class is parked.
 func TestOnePoisonousClass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		killer := rapid.SampledFrom(c.classes).Draw(t, "killer")
 		c.succeeds = without(killer)
-		// Two whole batches; at each halving an innocent half may come first; at the
-		// end a probe, and the killer alone once more.
+		// Two whole batches; at each split an innocent half may come first; at the end a batch
+		// without pods, and the class alone once more.
 		limit := 2 + 2*bits.Len(uint(len(c.classes)-1)) + 3
 		for step := 0; len(c.parked()) == 0; step++ {
 			if step > limit {
@@ -122,7 +122,7 @@ func TestOnePoisonousClass(t *testing.T) {
 	})
 }
 
-// Any number of killers are parked in the end, and no innocent is.
+// Any number of poisonous classes are parked in the end, and no others.
 func TestPoisonousClasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
@@ -161,7 +161,8 @@ func TestClassesWithoutClaims(t *testing.T) {
 	})
 }
 
-// While no NodeClaim can be created no class is parked, whole batches go on, and it is told.
+// While no NodeClaim can be created, no class is parked, whole batches continue, and an error is
+// reported.
 func TestNoClaimsAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
@@ -174,13 +175,13 @@ func TestNoClaimsAtAll(t *testing.T) {
 			}
 		}
 		if c.allFailed == 0 || c.whole < 4 {
-			t.Errorf("%d batches failed, %d of them whole, and it is told %d times", c.failed, c.whole, c.allFailed)
+			t.Errorf("%d batches failed, %d of them whole, and %d errors were reported", c.failed, c.whole, c.allFailed)
 		}
 	})
 }
 
-// While nothing is answered nobody is blamed, whole batches go on, and it is
-// told. When the planner is back, all is as it was.
+// While the planner does not answer, no class is parked, whole batches continue, and an error is
+// reported. When the planner is back, all classes are planned.
 func TestPlannerDoesNotAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
@@ -193,21 +194,21 @@ func TestPlannerDoesNotAnswer(t *testing.T) {
 			}
 		}
 		if c.failed > 20 && (c.allFailed == 0 || c.whole < 4) {
-			t.Errorf("%d sequences without an answer, %d of them whole, and it is told %d times", c.failed, c.whole, c.allFailed)
+			t.Errorf("%d batches without an answer, %d of them whole, and %d errors were reported", c.failed, c.whole, c.allFailed)
 		}
 		for range 20 {
 			c.sendBatch()
 		}
 		for c.sendBatch() {
 			if c.whole > 1000 {
-				t.Fatal("the hunt never ends")
+				t.Fatal("the bisection never ends")
 			}
 		}
 	})
 }
 
-// Two classes that only kill together are planned apart, again and again, and
-// neither is parked.
+// Two classes that fail only together are planned separately, again and again, and neither is
+// parked.
 func TestClassesThatFailTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 2)
@@ -227,8 +228,8 @@ func TestClassesThatFailTogether(t *testing.T) {
 	})
 }
 
-// A class whose time is over is tried alone: one short sequence if it still
-// kills, and a plan if it does not.
+// When its time is over, a class is tried alone: one short sequence if it still fails, and a plan
+// if it does not.
 func TestParkedClassReturns(t *testing.T) {
 	for _, mended := range []bool{false, true} {
 		c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
@@ -253,8 +254,8 @@ func TestParkedClassReturns(t *testing.T) {
 	}
 }
 
-// A class that kills again and again is left out for longer each time, up to an hour,
-// and is forgiven at once when it does not.
+// A class that fails again and again is left out for longer each time, up to an hour, and is
+// released at once when it does not fail.
 func TestParkedForLongerEachTime(t *testing.T) {
 	c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
 	var minutes []float64
@@ -272,7 +273,7 @@ func TestParkedForLongerEachTime(t *testing.T) {
 	}
 }
 
-// Pods that go away take their span with them; a hunt for nobody is over.
+// Spans without a pending class are dropped; a bisection without spans is over.
 func TestDeletedClasses(t *testing.T) {
 	h := outbox.Hunt{Parts: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
 	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Parts) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
@@ -280,14 +281,14 @@ func TestDeletedClasses(t *testing.T) {
 	}
 	h.Probe = true
 	if got := bisect.PrepareNext(h, []uint64{30}, noon); bisect.IsActive(got) || !bisect.IncludesClass(got, 30) {
-		t.Errorf("nobody is left to be hunted, and the hunt is %+v", got)
+		t.Errorf("no class is left, and the bisection is %+v", got)
 	}
 	if bisect.IncludesClass(h, 12) {
 		t.Error("a probe has a pod")
 	}
 }
 
-// At most so many are parked; the first goes free.
+// At most 64 classes are parked; the first one is released.
 func TestParkedAreBounded(t *testing.T) {
 	h := outbox.Hunt{}
 	for class := range uint64(65) {

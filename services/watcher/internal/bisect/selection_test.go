@@ -22,8 +22,8 @@ func class(namespace, cpu string, pods ...string) planning.PodClass {
 	return out
 }
 
-// Each class is in the batch, held or parked; the batch says why of each pod that
-// exists, and the room that was made for one is not given away.
+// Each class is in the batch, deferred or parked. The batch has a reason for each pod that it
+// leaves out, and the capacity that was launched for such a pod stays reserved.
 func TestSelectClasses(t *testing.T) {
 	tried, waits, kills := class("tried", "1", "t"), class("waits", "1500m", "w", "v"), class("kills", "2", "k")
 	kills.Pods = append(kills.Pods, planning.PodRef{Name: "room", UID: "room", Buffer: "spare"})
@@ -57,12 +57,12 @@ func TestSelectClasses(t *testing.T) {
 	before[0].Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	after := cut.ReserveCapacity(before)
 	if got := after[0].Used.Cpu().MilliValue(); got != 250+1500+2000 || after[1].Used != nil {
-		t.Errorf("%dm are kept, and %v elsewhere", got, after[1].Used)
+		t.Errorf("%dm are reserved, and %v elsewhere", got, after[1].Used)
 	}
 	if before[0].Used.Cpu().MilliValue() != 250 {
 		t.Error("the view was changed")
 	}
 	if all := bisect.SelectClasses(outbox.Hunt{Dead: 1, Alive: true}, []planning.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
-		t.Errorf("without a hunt, the batch is %+v", all)
+		t.Errorf("without a bisection, the batch is %+v", all)
 	}
 }

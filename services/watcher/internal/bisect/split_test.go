@@ -9,8 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
-// Halving ends with batches of one class each, every class has its turn, and none is
-// parked.
+// Splitting ends with batches of one class each, every class has its turn, and none is parked.
 func TestSplitReachesEveryClass(t *testing.T) {
 	classes := []uint64{3, 5, 7, 11, 13}
 	var h outbox.Hunt
@@ -33,11 +32,11 @@ func TestSplitReachesEveryClass(t *testing.T) {
 		}
 	}
 	if !slices.Equal(turns, classes) || bisect.IsActive(h) || len(h.Parked) > 0 {
-		t.Errorf("the turns are %v, and the hunt ends as %+v", turns, h)
+		t.Errorf("the turns are %v, and the bisection ends as %+v", turns, h)
 	}
 }
 
-// A batch of one class or of none is not halved.
+// A batch of one class or none is not split.
 func TestSplitStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		hunt    outbox.Hunt
@@ -48,7 +47,7 @@ func TestSplitStops(t *testing.T) {
 		"a probe":   {outbox.Hunt{Probe: true, Parts: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
 	} {
 		if h, halved := bisect.SplitTooLarge(c.hunt, c.classes); halved {
-			t.Errorf("%s was halved into %+v", name, h)
+			t.Errorf("%s was split into %+v", name, h)
 		}
 	}
 }

@@ -15,12 +15,12 @@ func TestDecide(t *testing.T) {
 		view inflight.BatchState
 		want inflight.Action
 	}{
-		{"idle, nobody waits", inflight.BatchState{SinceBatch: never}, inflight.Wait},
+		{"idle, no pod is pending", inflight.BatchState{SinceBatch: never}, inflight.Wait},
 		{"idle, a window is open", inflight.BatchState{SinceBatch: never, HasPending: true}, inflight.Wait},
 		{"idle, a window is over", inflight.BatchState{SinceBatch: never, HasPending: true, WindowOver: true}, inflight.Build},
-		{"a window is over, and everybody went away", inflight.BatchState{SinceBatch: never, WindowOver: true}, inflight.Wait},
+		{"a window is over, and all pods are deleted", inflight.BatchState{SinceBatch: never, WindowOver: true}, inflight.Wait},
 
-		{"sent by another, who died", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: never}, inflight.SendAgain},
+		{"sent by a process that stopped", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: never}, inflight.SendAgain},
 		{"just sent", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: 0}, inflight.Wait},
 		{"sent a while ago", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval - 1}, inflight.Wait},
 		{"sent too long ago", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval}, inflight.SendAgain},
@@ -48,8 +48,8 @@ func TestDecide(t *testing.T) {
 		{"a part is done and seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, Bisecting: true}, inflight.Build},
 		{"a part is done and not seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, Bisecting: true}, inflight.Wait},
 		{"done and seen, nothing new", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval - 1}, inflight.Wait},
-		{"done and seen, and they still wait", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval}, inflight.Build},
-		{"done and seen, nobody waits", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, WindowOver: true, SinceBatch: time.Hour}, inflight.Wait},
+		{"done and seen, and pods are still pending", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval}, inflight.Build},
+		{"done and seen, no pod is pending", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, WindowOver: true, SinceBatch: time.Hour}, inflight.Wait},
 	} {
 		if got := inflight.Decide(test.view); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -59,11 +59,10 @@ func TestDecide(t *testing.T) {
 
 func is(state outbox.State) outbox.Outbox { return outbox.Outbox{State: state} }
 
-// The planner must have had its time before a batch is given up: its budget, and
-// a message that was lost and sent again.
+// A batch times out only after the planner's limit and a message that was lost and sent again.
 func TestTimeouts(t *testing.T) {
 	const solve = 60 * time.Second
 	if inflight.SentTimeout < solve+inflight.ResendInterval {
-		t.Errorf("a batch is given up after %s", inflight.SentTimeout)
+		t.Errorf("a batch times out after %s", inflight.SentTimeout)
 	}
 }

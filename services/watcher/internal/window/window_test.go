@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// observation is what waits at a time, in tenths of a second from noon.
+// observation has the pending keys at a time, in tenths of a second from noon.
 type observation struct {
 	at   int
 	keys []string
@@ -23,8 +23,7 @@ func at(tenths int) time.Time { return noon.Add(time.Duration(tenths) * 100 * ti
 
 func fresh() *window.Window { return &window.Window{Idle: window.DefaultIdle, Max: window.DefaultMax} }
 
-// When a batch is due: a second after the last new pod, ten after the
-// first.
+// A batch is due a second after the last new pod, and ten after the first.
 func TestIsOver(t *testing.T) {
 	// stream is a new pod each half second from the beginning.
 	stream := func(until int) []observation {
@@ -99,9 +98,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A key that went away and comes back is news, as is a place in a static pool that
-// was filled and is empty again; and a window that was opened for keys that
-// went away is no longer open, though others wait as they did.
+// A key that was gone and returns is new, such as a node that a static NodePool lacks again. A
+// window that was opened for keys that are gone closes, although other keys are still pending.
 func TestDeletedKeys(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"static/p/0", "room"})
@@ -128,8 +126,7 @@ func TestDeletedKeys(t *testing.T) {
 	}
 }
 
-// A pod alone waits for hardly anything, and is no longer alone once there is
-// another, or when pods come all the time.
+// A lone pod waits 50 ms. It is not alone once there is another, or when pods arrive all the time.
 func TestLonePod(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -185,8 +182,7 @@ func TestEndNow(t *testing.T) {
 	}
 }
 
-// No batch is later than by the idle and maximum durations alone, none is of a
-// part of a burst, and none is later than the maximum.
+// No batch is later than the idle and maximum durations allow, and no burst is split.
 func TestLoneRuleIsNeverLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
@@ -222,7 +218,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Next is the first moment at which the window is due if nothing comes.
+// EndsAt is the first time at which the window is over if no key arrives.
 func TestEndsAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
