@@ -78,7 +78,7 @@ const secondOwnedID = "i-0000000000000000d"
 var tick = []byte(`{"specversion":"1.0","type":"tick.v1"}`)
 
 func TestBatch(t *testing.T) {
-	ours, others, poison := warningBody(ownedID, start), warningBody(foreignID, start), warningBody("i-*", start)
+	owned, foreign, poison := warningBody(ownedID, start), warningBody(foreignID, start), warningBody("i-*", start)
 	hidden, second := warningBody(missingID, start), warningBody(secondOwnedID, start)
 	invalid, away := fault.F("calling", fault.Invalid, "no"), fault.F("calling", fault.Retry, "away")
 	for _, c := range []struct {
@@ -91,20 +91,20 @@ func TestBatch(t *testing.T) {
 		calls  []string
 		facts  int
 	}{
-		{"one describe and one publish call", nil, [][]byte{ours, others, poison, second, hidden}, nil,
+		{"one describe and one publish call", nil, [][]byte{owned, foreign, poison, second, hidden}, nil,
 			[]string{"", "foreign", "poison", "", "retry"}, []string{"describe 4", "publish 2"}, 2},
-		{"cached owners are published before the describe call", [][]byte{ours}, [][]byte{second, ours}, nil,
+		{"cached owners are published before the describe call", [][]byte{owned}, [][]byte{second, owned}, nil,
 			[]string{"", ""}, []string{"publish 1", "describe 1", "publish 1"}, 2},
-		{"cached owners need no describe call", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"describe 1": away},
+		{"cached owners need no describe call", [][]byte{owned, foreign}, [][]byte{second, owned, foreign}, map[string]error{"describe 1": away},
 			[]string{"retry", "", "foreign"}, []string{"publish 1", "describe 1"}, 1},
-		{"one instance twice", nil, [][]byte{ours, ours}, nil, []string{"", ""}, []string{"describe 1", "publish 2"}, 2},
-		{"an envelope is left to Handle", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"describe 1", "publish 1"}, 1},
-		{"an unavailable bus", nil, [][]byte{ours, others, second}, map[string]error{"publish 2": away},
+		{"one instance twice", nil, [][]byte{owned, owned}, nil, []string{"", ""}, []string{"describe 1", "publish 2"}, 2},
+		{"an envelope is left to Handle", nil, [][]byte{tick, owned}, nil, []string{"alone", ""}, []string{"describe 1", "publish 1"}, 1},
+		{"an unavailable bus", nil, [][]byte{owned, foreign, second}, map[string]error{"publish 2": away},
 			[]string{"retry", "foreign", "retry"}, []string{"describe 3", "publish 2"}, 0},
-		{"an invalid batch of facts", nil, [][]byte{ours, second}, map[string]error{"publish 2": invalid},
+		{"an invalid batch of facts", nil, [][]byte{owned, second}, map[string]error{"publish 2": invalid},
 			[]string{"alone", "alone"}, []string{"describe 2", "publish 2"}, 0},
-		{"an invalid fact", nil, [][]byte{ours}, map[string]error{"publish 1": invalid}, []string{"invalid"}, []string{"describe 1", "publish 1"}, 0},
-		{"an invalid describe call", nil, [][]byte{ours, others}, map[string]error{"describe 2": invalid},
+		{"an invalid fact", nil, [][]byte{owned}, map[string]error{"publish 1": invalid}, []string{"invalid"}, []string{"describe 1", "publish 1"}, 0},
+		{"an invalid describe call", nil, [][]byte{owned, foreign}, map[string]error{"describe 2": invalid},
 			[]string{"alone", "alone"}, []string{"describe 2"}, 0},
 		{"nothing", nil, nil, nil, nil, nil, 0},
 	} {

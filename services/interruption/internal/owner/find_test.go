@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// fakeEC2 returns the instances whose ids begin with "ours", "other", "bare" or "untagged",
+// fakeEC2 returns the instances whose ids begin with "owned", "other", "bare" or "untagged",
 // and with allOwned all instances, as owned ones.
 type fakeEC2 struct {
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ func (a *fakeEC2) DescribeInstances(ctx context.Context, f cloud.InstanceFilter)
 	for _, id := range f.IDs {
 		i := cloud.Instance{ID: id, Type: "m6i.large", Zone: "us-west-2a", CapacityType: "spot", State: a.state}
 		switch {
-		case a.allOwned || strings.HasPrefix(id, "ours"):
+		case a.allOwned || strings.HasPrefix(id, "owned"):
 			i.Tags = map[string]string{karpenter.ClusterTagPrefix + "web": "owned", karpenter.NodePoolTagKey: "default"}
 		case strings.HasPrefix(id, "other"):
 			i.Tags = map[string]string{"Name": "db"}
@@ -77,8 +77,8 @@ func findOwners(t *testing.T, a *fakeEC2, f *Finder, age time.Duration, fresh bo
 
 func TestFindOwners(t *testing.T) {
 	a := &fakeEC2{state: cloud.Running}
-	found := findOwners(t, a, a.newFinder(), 0, false, "ours1", "other1", "young1", "bare1", "ours2")
-	if len(found.Owned) != 2 || found.Owned[1].ID != "ours2" || found.Owned[1].Offering.InstanceType != "m6i.large" || !slices.Equal(found.NotFound, []string{"young1", "bare1"}) {
+	found := findOwners(t, a, a.newFinder(), 0, false, "owned1", "other1", "young1", "bare1", "owned2")
+	if len(found.Owned) != 2 || found.Owned[1].ID != "owned2" || found.Owned[1].Offering.InstanceType != "m6i.large" || !slices.Equal(found.NotFound, []string{"young1", "bare1"}) {
 		t.Fatalf("%+v", found)
 	}
 }
@@ -90,8 +90,8 @@ func TestOwnersAreCached(t *testing.T) {
 		fresh    bool
 		calls    int // of three lookups
 	}{
-		{"owned", "ours", 0, false, 1},
-		{"owned, with the current state", "ours", 0, true, 3},
+		{"owned", "owned-1", 0, false, 1},
+		{"owned, with the current state", "owned-1", 0, true, 3},
 		{"foreign", "other", 0, false, 1},
 		{"foreign, with the current state", "other", 0, true, 1},
 		{"recently untagged", "untagged", ConsistencyDelay - 1, false, 3},
@@ -171,7 +171,7 @@ func TestHandlersShareCalls(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range n {
 			all.Go(func() {
-				found, err := f.FindOwners(t.Context(), []string{fmt.Sprint("ours", i)}, noon, false)
+				found, err := f.FindOwners(t.Context(), []string{fmt.Sprint("owned", i)}, noon, false)
 				if err != nil || len(found.Owned) != 1 {
 					t.Errorf("%+v: %v", found, err)
 				}
@@ -190,7 +190,7 @@ func TestManyInstancesOfOneEvent(t *testing.T) {
 	a := &fakeEC2{state: cloud.Running}
 	var ids []string
 	for i := range 2*idsPerCall + 1 {
-		ids = append(ids, fmt.Sprint("ours", i))
+		ids = append(ids, fmt.Sprint("owned", i))
 	}
 	if found := findOwners(t, a, a.newFinder(), 0, false, ids...); len(found.Owned) != len(ids) || !slices.Equal(a.calls, []int{idsPerCall, idsPerCall, 1}) {
 		t.Fatalf("%d owned instances with calls of %v", len(found.Owned), a.calls)
@@ -200,11 +200,11 @@ func TestManyInstancesOfOneEvent(t *testing.T) {
 func TestFailuresAreNotCached(t *testing.T) {
 	a := &fakeEC2{state: cloud.Running, throttled: true}
 	f := a.newFinder()
-	if _, err := f.FindOwners(t.Context(), []string{"ours"}, noon, false); !fault.Is(err, fault.Throttled) {
+	if _, err := f.FindOwners(t.Context(), []string{"owned"}, noon, false); !fault.Is(err, fault.Throttled) {
 		t.Fatal(err)
 	}
 	a.throttled = false
-	if found := findOwners(t, a, f, ConsistencyDelay, false, "ours"); len(found.Owned) != 1 {
+	if found := findOwners(t, a, f, ConsistencyDelay, false, "owned"); len(found.Owned) != 1 {
 		t.Fatalf("%+v", found)
 	}
 }
@@ -215,7 +215,7 @@ func TestCallTimeout(t *testing.T) {
 		f := a.newFinder()
 		f.Limit = 2 * time.Second
 		began := time.Now()
-		if _, err := f.FindOwners(t.Context(), []string{"ours"}, noon, false); !fault.Is(err, fault.Retry) || time.Since(began) != f.Limit {
+		if _, err := f.FindOwners(t.Context(), []string{"owned"}, noon, false); !fault.Is(err, fault.Retry) || time.Since(began) != f.Limit {
 			t.Fatalf("%v after %s", err, time.Since(began))
 		}
 	})
