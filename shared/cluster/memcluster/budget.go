@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// updateBudgets brings the status of budgets up to date, as the disruption controller
-// does. It runs before anybody looks, so that writes of many pods cost nothing.
+// updateBudgets computes the status of budgets, as the disruption controller does. It runs
+// before reads and evictions, not after each write.
 func (s *Server) updateBudgets() {
 	if len(s.staleBudgets) == 0 {
 		return
@@ -34,7 +34,7 @@ func (s *Server) updateBudgets() {
 		}
 	}
 	s.acting = acting
-	// What was just written made the namespaces stale again.
+	// The writes above marked the namespaces again.
 	s.staleBudgets = map[string]bool{}
 }
 
@@ -75,7 +75,7 @@ func (s *Server) budgetStatus(budget *policyv1.PodDisruptionBudget) policyv1.Pod
 	return status
 }
 
-// desiredHealthy is how many pods should exist, and how many have to be healthy.
+// desiredHealthy returns how many pods should exist and how many must be healthy.
 func (s *Server) desiredHealthy(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, healthy int32, err error) {
 	atLeast, atMost := budget.Spec.MinAvailable, budget.Spec.MaxUnavailable
 	if atMost == nil && (atLeast == nil || atLeast.Type == intstr.Int) {
@@ -97,9 +97,9 @@ func (s *Server) desiredHealthy(budget *policyv1.PodDisruptionBudget, pods []*co
 	return expected, int32(up), err
 }
 
-// sumReplicas adds up how many pods the controllers of these pods want. Pods without
-// a controller count for nothing, and a controller that cannot scale is an
-// error: both as in Kubernetes.
+// sumReplicas returns how many pods the controllers of these pods want in all. As in
+// Kubernetes, pods without a controller do not count, and a controller that cannot scale is
+// an error.
 func (s *Server) sumReplicas(pods []*corev1.Pod) (int32, error) {
 	wanted := map[types.UID]int32{}
 	for _, pod := range pods {
@@ -112,7 +112,7 @@ func (s *Server) sumReplicas(pods []*corev1.Pod) (int32, error) {
 		}
 		replicas, known := s.replicasOf(pod.Namespace, owner)
 		if !known {
-			// Nothing is known of the controller: what it has is what it wants.
+			// The controller is not stored: assume that it wants the pods that exist.
 			replicas = wanted[owner.UID] + 1
 		}
 		wanted[owner.UID] = replicas
@@ -124,8 +124,8 @@ func (s *Server) sumReplicas(pods []*corev1.Pod) (int32, error) {
 	return total, nil
 }
 
-// replicasOf asks the Deployment behind a ReplicaSet. The model has no
-// ReplicaSets: the name leads to the Deployment.
+// replicasOf returns the replicas of the Deployment that owns a ReplicaSet. The model has
+// no ReplicaSets, so the Deployment's name is derived from the ReplicaSet's.
 func (s *Server) replicasOf(namespace string, owner *metav1.OwnerReference) (int32, bool) {
 	i := strings.LastIndexByte(owner.Name, '-')
 	if owner.Kind != "ReplicaSet" || i < 0 {

@@ -10,22 +10,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// CacheOptions shape a Cache.
+// CacheOptions configure a Cache.
 type CacheOptions struct {
-	// Delay is how long a change of each kind takes to arrive; absent is at once.
+	// Delay is how long a change of each kind takes to arrive; 0 by default.
 	Delay map[cluster.Kind]time.Duration
-	// Jitter is added to each change's delay, from nothing to this much. A
-	// stream keeps its order all the same.
+	// Jitter is the largest random addition to a change's delay. The changes of a kind
+	// keep their order.
 	Jitter time.Duration
-	// Kinds are what the cache watches; nil is all of them.
+	// Kinds are the watched kinds; nil means all.
 	Kinds []cluster.Kind
-	// Trim takes off objects what the process never reads. A service's cache needs the
-	// Trim that the service has in production.
+	// Trim clears fields that the process never reads. Use the Trim that the service has
+	// in production.
 	Trim cluster.Trims
 }
 
-// Cache is what one process has learned by watching. It implements
-// cluster.Feed, and learns only in Advance.
+// Cache is the cache of one process. It implements cluster.Feed, and receives changes only
+// in Advance.
 type Cache struct {
 	server *Server
 
@@ -38,7 +38,7 @@ type Cache struct {
 
 var _ cluster.Feed = (*Cache)(nil)
 
-// NewCache opens a cache. Each kind's first list is on its way from now on.
+// NewCache returns a cache. The first list of each kind arrives after its delay.
 func (s *Server) NewCache(o CacheOptions) *Cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Server) NewCache(o CacheOptions) *Cache {
 	return c
 }
 
-// Close stops the watches: nothing new arrives from now on.
+// Close stops the watches. No more changes arrive.
 func (c *Cache) Close() {
 	s := c.server
 	s.mu.Lock()
@@ -68,8 +68,8 @@ func (c *Cache) Close() {
 	s.caches = slices.DeleteFunc(s.caches, func(other *Cache) bool { return other == c })
 }
 
-// Break ends a kind's watch. What was on its way is lost; a new list is on its
-// way instead, so what happened in between is seen as one step or not at all.
+// Break ends the watch of a kind. Changes in transit are lost, and a new list arrives
+// instead, so that several changes of an object are seen as one.
 func (c *Cache) Break(kind cluster.Kind) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *Cache) Break(kind cluster.Kind) {
 	}
 }
 
-// Lag sets how long a kind's changes take, those on their way included.
+// Lag sets how long changes of a kind take to arrive, also of changes in transit.
 func (c *Cache) Lag(kind cluster.Kind, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *Cache) Lag(kind cluster.Kind, delay time.Duration) {
 	}
 }
 
-// Advance delivers what is due and reports how many changes that were.
+// Advance delivers the changes that are due and returns their number.
 func (c *Cache) Advance(now time.Time) int {
 	c.updateBudgets()
 	c.mu.Lock()
@@ -102,8 +102,7 @@ func (c *Cache) Advance(now time.Time) int {
 	return done
 }
 
-// Flush delivers everything, however late it is, and reports how many changes
-// that were.
+// Flush delivers all changes in transit and returns their number.
 func (c *Cache) Flush() int {
 	c.updateBudgets()
 	c.mu.Lock()
@@ -115,7 +114,7 @@ func (c *Cache) Flush() int {
 	return done
 }
 
-// Next is when the next change is due; zero when nothing is on its way.
+// Next is when the next change is due; zero if no change is in transit.
 func (c *Cache) Next() time.Time {
 	c.updateBudgets()
 	c.mu.Lock()
@@ -159,7 +158,7 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	return nil, false
 }
 
-// Drain implements cluster.Feed. Of a kind that is not watched nothing changes.
+// Drain implements cluster.Feed. A kind that is not watched has no changes.
 func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +180,8 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Mutated lists what a caller changed in the cache's own objects, which is a
-// defect of the caller.
+// Mutated lists the cached objects that callers have changed. Callers must copy objects
+// before they change them.
 func (c *Cache) Mutated() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,14 +194,14 @@ func (c *Cache) Mutated() []string {
 	return out
 }
 
-// updateBudgets lets the budgets' controller speak before anybody listens.
+// updateBudgets computes the status of budgets before changes are delivered.
 func (c *Cache) updateBudgets() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.server.updateBudgets()
 }
 
-// enqueue puts a change on its way. The server's lock is held.
+// enqueue puts a change in transit. The caller holds the server's lock.
 func (c *Cache) enqueue(kind cluster.Kind, n change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +217,7 @@ func (c *Cache) drawJitter() time.Duration {
 	return time.Duration(c.random.Int64N(int64(c.jitter) + 1))
 }
 
-// newListing is a list of a kind as a watch begins with one.
+// newListing returns the list of a kind with which a watch begins.
 func (s *Server) newListing(kind cluster.Kind) change {
 	return change{at: s.now(), list: maps.Clone(s.objects[kind])}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Client is one actor's way to the server. It implements cluster.Client.
+// Client is the client of one actor. It implements cluster.Client.
 type Client struct {
 	server *Server
 	actor  string
@@ -19,7 +19,7 @@ type Client struct {
 
 var _ cluster.Client = (*Client)(nil)
 
-// call names one request, for faults and errors.
+// call is one request, for faults and errors.
 type call struct {
 	verb Verb
 	kind cluster.Kind
@@ -33,12 +33,12 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %s %s", c.verb, c.kind.Kind, c.key)
 }
 
-// newError is an error of this call.
+// newError returns an error of this call.
 func (c call) newError(kind fault.Kind, format string, args ...any) *fault.Error {
 	return fault.F(c.String(), kind, format, args...)
 }
 
-// runCall runs one request under the server's lock, with whatever fault strikes it.
+// runCall runs a request under the server's lock, with the fault that matches it, if any.
 func runCall[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -59,7 +59,7 @@ func runCall[T any](ctx context.Context, c *Client, what call, run func(*Server)
 	out, err := run(s)
 	s.acting = caller{}
 	if struck != nil {
-		// The answer is lost, whatever it was.
+		// The request took effect, and its answer is lost.
 		return none, struck.newError(what)
 	}
 	return out, err
@@ -72,7 +72,7 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 		s.updateBudgets()
 		object, ok := s.objects[kind][key]
 		if !ok {
-			return nil, what.newError(fault.Missing, "there is none")
+			return nil, what.newError(fault.Missing, "it does not exist")
 		}
 		return copyObject(object), nil
 	})
@@ -120,7 +120,7 @@ func (c *Client) UpdateStatus(ctx context.Context, object cluster.Object) (clust
 	return c.writeObject(ctx, VerbUpdateStatus, object, (*Server).updateStatus)
 }
 
-// writeFunc is how one verb writes an object that is nobody else's.
+// writeFunc writes an object for one verb. The function owns the object.
 type writeFunc func(s *Server, what call, object cluster.Object) (cluster.Object, error)
 
 func (c *Client) writeObject(ctx context.Context, verb Verb, object cluster.Object, run writeFunc) (cluster.Object, error) {
@@ -174,16 +174,16 @@ func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) erro
 	return err
 }
 
-// Bind assigns a pod to a node, as the scheduler does through the API's
-// binding subresource; it is no part of cluster.Client.
+// Bind assigns a pod to a node, as the scheduler does through the binding subresource. It
+// is not a method of cluster.Client.
 func (c *Client) Bind(ctx context.Context, pod cluster.Key, uid types.UID, node string) error {
 	what := call{VerbBind, cluster.Pods, pod}
 	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.bindPod(what, uid, node) })
 	return err
 }
 
-// noResult is the answer of a call that has none.
+// noResult is the result of a call without one.
 type noResult struct{}
 
-// copyObject copies an object whole.
+// copyObject returns a deep copy.
 func copyObject(o cluster.Object) cluster.Object { return o.DeepCopyObject().(cluster.Object) }

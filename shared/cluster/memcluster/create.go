@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// createObject stores a new object: the server gives it its identity, and a status
-// that the writer sent does not count.
+// createObject stores a new object. The server sets its UID, timestamps and generation, and
+// drops the status that was sent.
 func (s *Server) createObject(what call, object cluster.Object) (cluster.Object, error) {
 	if err := s.admitObject(what, object); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Server) createObject(what call, object cluster.Object) (cluster.Object,
 	if hasGeneration(what.kind) {
 		object.SetGeneration(1)
 	}
-	// Nodes alone may be born with a status: a kubelet registers itself whole.
+	// Only Nodes keep the status of the request, because a kubelet registers with one.
 	if what.kind.Status && what.kind != cluster.Nodes {
 		clearField(object, "Status")
 	}
@@ -40,11 +40,11 @@ func (s *Server) createObject(what call, object cluster.Object) (cluster.Object,
 	return s.storeObject(what.kind, object), nil
 }
 
-// admitObject checks what no object may lack.
+// admitObject checks the fields that every object needs.
 func (s *Server) admitObject(what call, object cluster.Object) error {
 	switch {
 	case object.GetGenerateName() != "" && object.GetName() == "":
-		return what.newError(fault.Invalid, "generateName is refused").WithHint("derive the name from what the object stands for")
+		return what.newError(fault.Invalid, "generateName is not supported").WithHint("set the name")
 	case object.GetName() == "":
 		return what.newError(fault.Invalid, "the object has no name")
 	case what.kind.Namespaced && object.GetNamespace() == "":
@@ -57,7 +57,7 @@ func (s *Server) admitObject(what call, object cluster.Object) error {
 	return nil
 }
 
-// fillDefaults sets the defaults that the rest of the system relies on.
+// fillDefaults sets the API server's defaults.
 func (s *Server) fillDefaults(what call, object cluster.Object) error {
 	switch object := object.(type) {
 	case *corev1.Pod:
@@ -76,10 +76,9 @@ func (s *Server) fillDefaults(what call, object cluster.Object) error {
 	return nil
 }
 
-// Seed puts objects in place as though they had always been there, status,
-// UID, timestamps and all; what is left empty is filled as Create would. Metadata
-// and requirements are not validated: an older server may have accepted them. It
-// panics on an object that could not exist, because a test wrote it.
+// Seed stores objects with their status, UID and timestamps. Empty fields are filled as by
+// Create. Metadata and requirements are not validated, because an older server may have
+// accepted them. It panics on an object that cannot exist.
 func (s *Server) Seed(objects ...cluster.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Verb names a request of the port.
+// Verb is a request of cluster.Client.
 type Verb string
 
 // The verbs, as faults and effects name them.
@@ -24,16 +24,16 @@ const (
 	VerbEvict        Verb = "evict"
 	VerbBind         Verb = "bind"
 	VerbReport       Verb = "report on"
-	// VerbCollect is the garbage collector's, VerbSettle the disruption
-	// controller's; no actor sends them.
+	// VerbCollect is used by the garbage collector and VerbSettle by the disruption
+	// controller. No actor sends them.
 	VerbCollect Verb = "collect"
 	VerbSettle  Verb = "settle"
 
 	verbSeed Verb = "seed"
 )
 
-// Effect is one change of the store, for checkers. Before is nil for a new
-// object, After for one that is gone. Both are the store's own: only read.
+// Effect is one change of the store. Before is nil for a new object, and After for a
+// removed one. Both belong to the store and must not be changed.
 type Effect struct {
 	At      time.Time
 	Version int64
@@ -46,14 +46,14 @@ type Effect struct {
 	After   cluster.Object
 }
 
-// Effects is every change so far, in order.
+// Effects returns all changes so far, in order.
 func (s *Server) Effects() []Effect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.effects)
 }
 
-// Forget empties the effect log, for long runs that use Options.Observe.
+// Forget clears the effect log, for long runs that use Options.Observe.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

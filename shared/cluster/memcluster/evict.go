@@ -35,14 +35,15 @@ func (s *Server) evictPod(what call, uid types.UID) error {
 	return nil
 }
 
-// isProtectedByBudgets reports whether budgets have a say: not over a pod that has ended,
-// has not started or is going already.
+// isProtectedByBudgets reports whether budgets apply to the pod. They do not apply to a pod
+// that is pending, has ended or is being deleted.
 func isProtectedByBudgets(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodPending && !hasEnded(pod) && pod.DeletionTimestamp == nil
 }
 
-// allowsEviction reports whether the budget lets this pod go now. An unhealthy pod
-// counts for nothing, so it may go while the others suffice, or always.
+// allowsEviction reports whether the budget allows the eviction of this pod now. An
+// unhealthy pod may be evicted while enough others are healthy, or always, by the budget's
+// policy.
 func allowsEviction(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	if !isReady(pod) {
 		policy := budget.Spec.UnhealthyPodEvictionPolicy

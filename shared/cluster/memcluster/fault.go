@@ -9,26 +9,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Fault is something that goes wrong with some calls of some actors. Empty
-// fields match everything.
+// Fault is an error that is injected into calls. Empty fields match all calls.
 type Fault struct {
 	Actor string
 	Verb  Verb
 	Kind  cluster.Kind
-	// Name is the name of the one object that the call is about.
+	// Name is the name of the call's object.
 	Name string
-	// As is what the caller is told: fault.Conflict for a storm of conflicts,
-	// fault.Throttled for a 429, fault.Unknown for an answer that is lost.
+	// As is the kind of error that the caller gets, such as fault.Conflict,
+	// fault.Throttled for a 429, or fault.Unknown (the default) for a lost answer.
 	As fault.Kind
-	// Done says that the call takes effect all the same.
+	// Done is true if the call takes effect although it returns an error.
 	Done bool
-	// Chance is how likely it strikes, from 0 to 1; 0 is always.
+	// Chance is the probability of the fault for each call, from 0 to 1; 0 means always.
 	Chance float64
-	// Times is how often it strikes at most; 0 is until Heal.
+	// Times is how often the fault occurs at most; 0 means until Heal.
 	Times int
 }
 
-// Inject adds faults. Of several that match a call the first that strikes counts.
+// Inject adds faults. If several match a call, the first one that occurs is used.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,21 +36,21 @@ func (s *Server) Inject(faults ...Fault) {
 	}
 }
 
-// Heal removes all faults. Watches that lag are healed at their caches.
+// Heal removes all faults. It does not change the delays of caches.
 func (s *Server) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// Struck counts the faults that happened so far by "verb kind: what was told".
+// Struck returns the number of injected faults so far by "verb kind: error".
 func (s *Server) Struck() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.injected)
 }
 
-// pickFault picks the fault that hits a call, if any, and uses it up.
+// pickFault returns the fault of a call, if any, and counts it.
 func (s *Server) pickFault(c *Client, what call) *Fault {
 	if c.exempt {
 		return nil
@@ -94,5 +93,5 @@ func (f *Fault) faultKind() fault.Kind {
 	return f.As
 }
 
-// newError is what the caller is told.
+// newError returns the error that the caller gets.
 func (f *Fault) newError(what call) error { return what.newError(f.faultKind(), "injected fault") }

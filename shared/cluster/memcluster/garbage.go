@@ -7,10 +7,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Collect is one round of background garbage collection: objects none of whose
-// owners exist any more are deleted, and namespaces that are being deleted are
-// emptied. It reports how many objects it touched; 0 means that nothing is left
-// to do. Owners of kinds that the model does not have count as alive.
+// Collect runs one round of background garbage collection. It deletes objects whose owners
+// are all gone and the objects of deleted namespaces, and returns their number; 0 means
+// that nothing is left to do. Owners of kinds that the model does not have count as
+// existing.
 func (s *Server) Collect() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,19 +24,19 @@ func (s *Server) Collect() int {
 		for _, key := range s.sortKeysOf(kind) {
 			object := s.objects[kind][key]
 			if object.GetDeletionTimestamp() == nil && (s.isOrphaned(object) || s.isInDeletedNamespace(object)) {
-				// It exists under this very UID, so removal cannot fail.
+				// The object exists with this UID, so deletion cannot fail.
 				_ = s.deleteObject(call{VerbCollect, kind, key}, object.GetUID(), nil)
 				done++
 			}
 		}
 	}
 	done += s.finishNamespaces()
-	// A round that found nothing leaves nothing for the next.
+	// If this round found nothing, the next one finds nothing either.
 	s.garbage = done > 0
 	return done
 }
 
-// isOrphaned reports whether the object has owners and none of them is left.
+// isOrphaned reports whether the object has owners and all of them are gone.
 func (s *Server) isOrphaned(object cluster.Object) bool {
 	owners := object.GetOwnerReferences()
 	for _, owner := range owners {
@@ -60,9 +60,8 @@ func (s *Server) ownerExists(namespace string, owner metav1.OwnerReference) bool
 	return ok && found.GetUID() == owner.UID
 }
 
-// findKind finds the kind of an owner. Of ReplicaSets the model of a cluster's
-// workloads has but the names, so pods of one that is not stored are not
-// orphans.
+// findKind returns the kind of an owner. ReplicaSets are not found, because memworkload
+// uses their names without storing them, and their pods are not orphans.
 func findKind(apiVersion, name string) (cluster.Kind, bool) {
 	for _, kind := range cluster.Kinds {
 		if kind != cluster.ReplicaSets && kind.Kind == name && kind.APIVersion() == apiVersion {
@@ -72,7 +71,7 @@ func findKind(apiVersion, name string) (cluster.Kind, bool) {
 	return cluster.Kind{}, false
 }
 
-// isInDeletedNamespace reports whether the object's namespace is being deleted or gone.
+// isInDeletedNamespace reports whether the object's namespace is deleted.
 func (s *Server) isInDeletedNamespace(object cluster.Object) bool {
 	if object.GetNamespace() == "" {
 		return false
@@ -81,7 +80,7 @@ func (s *Server) isInDeletedNamespace(object cluster.Object) bool {
 	return !ok || home.GetDeletionTimestamp() != nil
 }
 
-// finishNamespaces removes the namespaces that are being deleted and empty.
+// finishNamespaces removes deleted namespaces that are empty.
 func (s *Server) finishNamespaces() int {
 	inhabited := map[string]bool{}
 	for _, kind := range cluster.Kinds {
@@ -100,14 +99,14 @@ func (s *Server) finishNamespaces() int {
 	return done
 }
 
-// Owner makes an owner reference to a stored object, as a controller.
+// Owner returns a controlling owner reference to a stored object.
 func Owner(object cluster.Object) metav1.OwnerReference {
 	kind, _ := cluster.KindOf(object)
 	return OwnerNamed(kind.APIVersion(), kind.Kind, object.GetName(), object.GetUID())
 }
 
-// OwnerNamed makes a controlling owner reference to what may not be stored, such
-// as a ReplicaSet.
+// OwnerNamed returns a controlling owner reference to an object that need not be stored,
+// such as a ReplicaSet.
 func OwnerNamed(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true), BlockOwnerDeletion: new(true),

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// What the API server fills in where a pod says nothing.
+// The defaults of the API server.
 const (
 	graceSeconds      int64 = 30
 	tolerationSeconds int64 = 300
@@ -44,7 +44,7 @@ func (s *Server) fillPod(what call, pod *corev1.Pod) error {
 	return s.setPriority(what, pod)
 }
 
-// defaultRequests makes a limit without a request the request.
+// defaultRequests sets the request of each resource that only has a limit.
 func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; ok {
@@ -57,7 +57,7 @@ func defaultRequests(r *corev1.ResourceRequirements) {
 	}
 }
 
-// addDefaultToleration keeps a pod for five minutes on a node that went silent.
+// addDefaultToleration lets a pod stay for five minutes on a node with the taint.
 func addDefaultToleration(pod *corev1.Pod, taint string) {
 	for _, t := range pod.Spec.Tolerations {
 		covers := t.Key == taint || t.Key == "" && t.Operator == corev1.TolerationOpExists
@@ -101,7 +101,7 @@ func (s *Server) findPriorityClass(what call, name string) (*schedulingv1.Priori
 		return class.(*schedulingv1.PriorityClass), nil
 	}
 	none := &schedulingv1.PriorityClass{}
-	// Of several default classes the API takes the lowest.
+	// Of several default classes the API server takes the lowest.
 	for _, key := range slices.SortedFunc(maps.Keys(classes), compareKeys) {
 		class := classes[key].(*schedulingv1.PriorityClass)
 		if class.GlobalDefault && (none.Name == "" || class.Value < none.Value) {
@@ -111,7 +111,7 @@ func (s *Server) findPriorityClass(what call, name string) (*schedulingv1.Priori
 	return none, nil
 }
 
-// systemPriorityClasses are the two classes that every API server makes.
+// systemPriorityClasses returns the two classes that every API server creates.
 func systemPriorityClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{
 		{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2_000_000_000},
@@ -119,7 +119,7 @@ func systemPriorityClasses() []*schedulingv1.PriorityClass {
 	}
 }
 
-// bindPod assigns a pod to a node once and for all.
+// bindPod assigns a pod to a node.
 func (s *Server) bindPod(what call, uid types.UID, node string) error {
 	stored, err := s.findObject(what, uid)
 	if err != nil {

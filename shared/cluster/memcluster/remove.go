@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// findObject is the object that a removal is about, if its UID is the one meant.
+// findObject returns the stored object if it has the UID, or any object if uid is empty.
 func (s *Server) findObject(what call, uid types.UID) (cluster.Object, error) {
 	object, ok := s.objects[what.kind][what.key]
 	if !ok {
-		return nil, what.newError(fault.Missing, "there is none")
+		return nil, what.newError(fault.Missing, "it does not exist")
 	}
 	if uid != "" && uid != object.GetUID() {
 		return nil, what.newError(fault.Conflict, "the UID is %s, not %s", object.GetUID(), uid)
@@ -23,7 +23,7 @@ func (s *Server) findObject(what call, uid types.UID) (cluster.Object, error) {
 	return object, nil
 }
 
-// deleteObject asks for an object's end. A nil grace is the object's own.
+// deleteObject deletes an object. A nil grace period means the object's own.
 func (s *Server) deleteObject(what call, uid types.UID, grace *int64) error {
 	object, err := s.findObject(what, uid)
 	if err != nil {
@@ -43,8 +43,7 @@ func (s *Server) deleteObject(what call, uid types.UID, grace *int64) error {
 	return nil
 }
 
-// markDeleted is the object with a deletion timestamp. The generation counts it,
-// because what controllers do with the object changes from here on.
+// markDeleted returns a copy with a deletion timestamp and the next generation.
 func (s *Server) markDeleted(object cluster.Object, at metav1.Time, grace int64) cluster.Object {
 	next := copyObject(object)
 	if next.GetDeletionTimestamp() == nil && next.GetGeneration() > 0 {
@@ -58,8 +57,8 @@ func (s *Server) markDeleted(object cluster.Object, at metav1.Time, grace int64)
 	return next
 }
 
-// deletePod starts a pod's grace period, or shortens one that runs. The
-// deletion timestamp is when the period ends, not when it began.
+// deletePod starts a pod's grace period, or shortens it. The deletion timestamp is the end
+// of the grace period.
 func (s *Server) deletePod(pod *corev1.Pod, asked *int64) {
 	grace := effectiveGrace(pod, asked)
 	from := s.apiTime().Time
@@ -79,8 +78,8 @@ func (s *Server) deletePod(pod *corev1.Pod, asked *int64) {
 	s.storeObject(cluster.Pods, next)
 }
 
-// effectiveGrace is the grace period that a pod really gets, in seconds: none when no
-// kubelet has it or its containers have ended.
+// effectiveGrace is the grace period of a pod in seconds. It is 0 for a pod that is not
+// bound or whose containers have ended.
 func effectiveGrace(pod *corev1.Pod, asked *int64) int64 {
 	grace := graceSeconds
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -98,7 +97,7 @@ func effectiveGrace(pod *corev1.Pod, asked *int64) int64 {
 	return grace
 }
 
-// hasEnded reports whether the pod's containers have run to their end.
+// hasEnded reports whether the pod's containers have ended.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

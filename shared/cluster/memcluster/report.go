@@ -12,7 +12,7 @@ import (
 // than its Dedupe ago is dropped.
 func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 	if event.About == nil {
-		return fault.F("reporting", fault.Bug, "the event %s is about nothing", event.Reason)
+		return fault.F("reporting", fault.Bug, "the event %s has no object", event.Reason)
 	}
 	what := call{VerbReport, event.Kind, cluster.KeyOf(event.About)}
 	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) {
@@ -25,7 +25,7 @@ func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 	return err
 }
 
-// isRepeated reports whether an event repeats another, and remembers it if it does not.
+// isRepeated reports whether an event repeats another, and records it if it does not.
 func (s *Server) isRepeated(event cluster.Event) bool {
 	id := event.Identity()
 	if last, ok := s.lastReported[id]; ok && event.Now.Before(last.Add(event.Dedupe)) {
@@ -35,7 +35,7 @@ func (s *Server) isRepeated(event cluster.Event) bool {
 	return false
 }
 
-// Events is what was reported, in order.
+// Events returns the reported events, in order.
 func (s *Server) Events() []cluster.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

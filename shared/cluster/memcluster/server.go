@@ -16,18 +16,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Options shape a Server.
+// Options configure a Server.
 type Options struct {
-	// Now is the server's clock; nil is a clock that stands still.
+	// Now is the server's clock; nil means that the time is always Epoch.
 	Now func() time.Time
 	// Seed makes UIDs, jitter and faults repeatable.
 	Seed int64
-	// Observe is told every effect as it happens, before any later call. It
-	// must not call the server.
+	// Observe is called with every effect, before any later call. It must not call the
+	// server.
 	Observe func(Effect)
 }
 
-// Server is the model. It implements cluster.Client as the test's own hand.
+// Server is the model. It implements cluster.Client for tests, without faults.
 type Server struct {
 	*Client
 
@@ -56,17 +56,16 @@ type Server struct {
 	garbage      bool            // something may have to be collected
 }
 
-// caller is who acts on the store at the moment, for the effect log.
+// caller is the actor of the current call, for the effect log.
 type caller struct {
 	actor string
 	verb  Verb
 }
 
-// Epoch is where a clock stands that nobody gave.
+// Epoch is the time of a server without a clock.
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// New makes a server that holds what every cluster holds: the system's
-// namespaces and priority classes.
+// New returns a server with the namespaces and priority classes of every cluster.
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = func() time.Time { return Epoch }
@@ -96,16 +95,16 @@ func New(o Options) *Server {
 	return s
 }
 
-// As gives the client of a named actor, such as "lifecycle". Faults strike it.
+// As returns the client of an actor, such as "lifecycle". Faults affect it.
 func (s *Server) As(actor string) *Client { return &Client{server: s, actor: actor} }
 
-// World gives the client of a part of Kubernetes itself, such as "scheduler".
-// Faults do not strike it.
+// World returns the client of a part of Kubernetes, such as "scheduler". Faults do not
+// affect it.
 func (s *Server) World(actor string) *Client {
 	return &Client{server: s, actor: actor, exempt: true}
 }
 
-// UID is the cluster's UID: that of the kube-system namespace.
+// UID is the UID of the kube-system namespace, which stands for the cluster.
 func (s *Server) UID() types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *Server) Calls() map[string]int {
 	return maps.Clone(s.calls)
 }
 
-// apiTime is the time as the API writes it: in whole seconds.
+// apiTime is the current time in whole seconds, as the API writes it.
 func (s *Server) apiTime() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
 
 // nextUID derives the next UID from the seed and a counter, in the shape of a

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// storeObject stores an object under the next version and tells everybody. From here
-// on the object must not change.
+// storeObject stores an object with the next version and publishes the change. The object
+// must not be changed afterwards.
 func (s *Server) storeObject(kind cluster.Kind, object cluster.Object) cluster.Object {
 	s.revision++
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
@@ -26,7 +26,7 @@ func (s *Server) storeObject(kind cluster.Kind, object cluster.Object) cluster.O
 	return object
 }
 
-// removeObject removes an object. The removal is a version of its own, as in etcd.
+// removeObject removes an object. The removal has its own version, as in etcd.
 func (s *Server) removeObject(kind cluster.Kind, key cluster.Key) {
 	before := s.objects[kind][key]
 	s.revision++
@@ -34,7 +34,8 @@ func (s *Server) removeObject(kind cluster.Kind, key cluster.Key) {
 	s.publishChange(kind, key, before, nil)
 }
 
-// publishChange spreads one change: to the effect log, the watches and the budgets.
+// publishChange adds a change to the effect log and the watches, and marks budgets and
+// garbage that it concerns.
 func (s *Server) publishChange(kind cluster.Kind, key cluster.Key, before, after cluster.Object) {
 	s.recordEffect(kind, key, before, after)
 	for _, cache := range s.caches {
@@ -67,33 +68,34 @@ func compareKeys(a, b cluster.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// fieldOf is a field of an object's struct; invalid when the type has none.
+// fieldOf returns a field of the object's struct; it is invalid if the type has no such
+// field.
 func fieldOf(o cluster.Object, name string) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByName(name)
 }
 
-// copyField makes dst's field the same as src's. Stored parts may be shared between
-// versions, because nobody changes them.
+// copyField sets a field of dst to that of src. Versions may share it, because stored
+// objects do not change.
 func copyField(dst, src cluster.Object, name string) {
 	if field := fieldOf(dst, name); field.IsValid() {
 		field.Set(fieldOf(src, name))
 	}
 }
 
-// clear empties a field.
+// clearField sets a field to its zero value.
 func clearField(o cluster.Object, name string) {
 	if field := fieldOf(o, name); field.IsValid() {
 		field.SetZero()
 	}
 }
 
-// hasSameSpec compares what a generation counts.
+// hasSameSpec reports whether two objects have the same spec.
 func hasSameSpec(a, b cluster.Object) bool {
 	spec := fieldOf(a, "Spec")
 	return !spec.IsValid() || equality.Semantic.DeepEqual(spec.Interface(), fieldOf(b, "Spec").Interface())
 }
 
-// hasGeneration reports whether the API counts generations of the kind.
+// hasGeneration reports whether the API sets a generation for the kind.
 func hasGeneration(kind cluster.Kind) bool {
 	switch kind {
 	case cluster.Pods, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets, cluster.DaemonSets, cluster.DisruptionBudgets,

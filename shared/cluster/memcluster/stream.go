@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// change is one message of a watch: a list when list is set, else a change of
-// one object, which is gone when object is nil.
+// change is one message of a watch: a list if list is set, otherwise a change of one
+// object, which is removed if object is nil.
 type change struct {
 	at     time.Time
 	key    cluster.Key
@@ -17,15 +17,15 @@ type change struct {
 	list   map[cluster.Key]cluster.Object
 }
 
-// stream is one kind's watch: first in, first out, however late.
+// stream is the watch of one kind. It delivers changes in order.
 type stream struct {
 	delay time.Duration
 	queue []change
-	// store is what callers see, and the adapter's too.
+	// store has the delivered objects. The adapter uses the same type.
 	store *cluster.Store
-	// trims says that the store trims the kind.
+	// trims is true if the store trims the kind.
 	trims bool
-	// asGiven is each object of the store as it was when the store got it, to find what
+	// asGiven has a copy of each object as the store received it, to find objects that
 	// callers changed.
 	asGiven map[cluster.Key]cluster.Object
 }
@@ -83,7 +83,7 @@ func (s *stream) take(n change) {
 	}
 }
 
-// relist replaces everything, but leaves alone what is the same.
+// relist replaces the content of the store by a list. Unchanged objects are kept.
 func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	objects := make([]cluster.Object, 0, len(list))
 	for _, key := range sortedKeys(list) {
@@ -101,8 +101,8 @@ func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	}
 }
 
-// keep notes an object as it was given, unless the store kept the one that it had.
-// The stored object of the server serves for one that was not trimmed.
+// keep records an object as the store received it, unless the store kept the old one. An
+// object that is not trimmed equals the server's object and needs no copy.
 func (s *stream) keep(key cluster.Key, object, stored cluster.Object) {
 	if held, _ := s.store.Get(key); held != object {
 		return

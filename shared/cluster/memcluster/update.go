@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// updateObject swaps everything but the status and what the server alone may set.
+// updateObject replaces an object except its status and the fields that only the server
+// sets.
 func (s *Server) updateObject(what call, next cluster.Object) (cluster.Object, error) {
 	old, err := s.findForUpdate(what, next)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *Server) updateObject(what call, next cluster.Object) (cluster.Object, e
 	return s.storeUpdate(what.kind, old, next), nil
 }
 
-// updateStatus swaps the status alone.
+// updateStatus replaces the status.
 func (s *Server) updateStatus(what call, next cluster.Object) (cluster.Object, error) {
 	if !what.kind.Status {
 		return nil, what.newError(fault.Missing, "the kind has no status subresource")
@@ -48,12 +49,12 @@ func (s *Server) updateStatus(what call, next cluster.Object) (cluster.Object, e
 	return s.storeUpdate(what.kind, old, swapped), nil
 }
 
-// findForUpdate finds the object that a swap is about, if the swap is not lost.
+// findForUpdate returns the stored object if the update has its version and UID.
 func (s *Server) findForUpdate(what call, next cluster.Object) (cluster.Object, error) {
 	old, ok := s.objects[what.kind][what.key]
 	switch {
 	case !ok:
-		return nil, what.newError(fault.Missing, "there is none")
+		return nil, what.newError(fault.Missing, "it does not exist")
 	case next.GetResourceVersion() == "":
 		return nil, what.newError(fault.Invalid, "the object has no resourceVersion").WithHint("read the object and change that copy")
 	case next.GetUID() != "" && next.GetUID() != old.GetUID():
@@ -64,8 +65,8 @@ func (s *Server) findForUpdate(what call, next cluster.Object) (cluster.Object, 
 	return old, nil
 }
 
-// storeUpdate stores a swap: not at all when nothing changed, and as a removal
-// when the last finalizer of a dying object went.
+// storeUpdate stores an updated object. It stores nothing if nothing changed, and removes
+// a deleted object that has lost its last finalizer.
 func (s *Server) storeUpdate(kind cluster.Kind, old, next cluster.Object) cluster.Object {
 	if equality.Semantic.DeepEqual(old, next) {
 		return old
@@ -77,13 +78,13 @@ func (s *Server) storeUpdate(kind cluster.Kind, old, next cluster.Object) cluste
 	return s.storeObject(kind, next)
 }
 
-// canBeRemoved reports whether nothing holds a dying object back any more.
+// canBeRemoved reports whether a deleted object has neither finalizers nor a grace period.
 func canBeRemoved(o cluster.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// keepIdentity undoes changes to what only the server may change.
+// keepIdentity restores the fields that only the server sets.
 func keepIdentity(next, old cluster.Object) {
 	next.SetUID(old.GetUID())
 	next.SetCreationTimestamp(old.GetCreationTimestamp())
@@ -102,8 +103,8 @@ func isSubset(small, large []string) bool {
 	return true
 }
 
-// Change changes an object past every rule, as only the world can: a node's
-// conditions, a pod's phase. It reports whether there is such an object.
+// Change changes an object without any checks, such as a node's conditions or a pod's
+// phase. It reports whether the object exists.
 func (s *Server) Change(kind cluster.Kind, key cluster.Key, how func(cluster.Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

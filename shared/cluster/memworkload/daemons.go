@@ -62,8 +62,8 @@ func (k *Kubernetes) syncDaemonSet(ctx context.Context, set *appsv1.DaemonSet) e
 	return k.updateDaemonSetStatus(ctx, set, wanted, current, ready)
 }
 
-// daemonFits says whether a pod of the set would start on the node, and
-// whether one that runs there stays. Resources do not matter to either.
+// daemonFits reports whether a pod of the set would start on the node, and whether a
+// running one stays there. Resources are not considered.
 func daemonFits(set *appsv1.DaemonSet, node *corev1.Node) (start, stay bool) {
 	pod := podFromTemplate(set.Spec.Template)
 	addDaemonTolerations(&pod.Spec)
@@ -83,7 +83,7 @@ func tolerates(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect
 	return !found
 }
 
-// addDaemonTolerations adds what every daemon tolerates.
+// addDaemonTolerations adds the tolerations of every DaemonSet's pod.
 func addDaemonTolerations(spec *corev1.PodSpec) {
 	add := func(key string, effect corev1.TaintEffect) {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
@@ -99,8 +99,8 @@ func addDaemonTolerations(spec *corev1.PodSpec) {
 	}
 }
 
-// newDaemonPod makes the set's pod for one node. It is for the scheduler to bind,
-// and the affinity leaves it no choice.
+// newDaemonPod returns the set's pod for one node. Its node affinity allows only that node,
+// and the scheduler binds it.
 func (k *Kubernetes) newDaemonPod(set *appsv1.DaemonSet, node *corev1.Node) *corev1.Pod {
 	pod := podFromTemplate(set.Spec.Template)
 	pod.Namespace, pod.Name = set.Namespace, k.attempt(set.Name, string(set.UID), string(node.UID))
@@ -120,7 +120,7 @@ func (k *Kubernetes) newDaemonPod(set *appsv1.DaemonSet, node *corev1.Node) *cor
 	return pod
 }
 
-// targetOf is the node that a daemon's pod is for.
+// targetOf is the name of the node for which a DaemonSet's pod was created.
 func targetOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

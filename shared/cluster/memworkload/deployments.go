@@ -18,8 +18,8 @@ import (
 
 const replicaSetController = "replicaset-controller"
 
-// replicaSet stands between a Deployment and its pods. It exists in owner
-// references alone.
+// replicaSet is the ReplicaSet of a Deployment's template. It exists only in owner
+// references.
 type replicaSet struct {
 	name       string
 	uid        types.UID
@@ -74,7 +74,7 @@ func (k *Kubernetes) syncDeployment(ctx context.Context, d *appsv1.Deployment, b
 			return err
 		}
 	}
-	// Old pods go one by one as new ones become ready in their place.
+	// One old pod is deleted for each new pod that becomes ready.
 	surplus := pickPodsToDelete(current, len(current)-want)
 	surplus = append(surplus, pickPodsToDelete(old, len(old)-(want-countReady(current)))...)
 	for _, pod := range surplus {
@@ -85,7 +85,7 @@ func (k *Kubernetes) syncDeployment(ctx context.Context, d *appsv1.Deployment, b
 	return k.updateDeploymentStatus(ctx, d, current, old)
 }
 
-// currentReplicaSet is the ReplicaSet of the Deployment's template as it is now.
+// currentReplicaSet returns the ReplicaSet of the Deployment's current template.
 func (k *Kubernetes) currentReplicaSet(d *appsv1.Deployment) (replicaSet, error) {
 	hash, err := hashOf(d.Spec.Template)
 	if err != nil {
@@ -96,7 +96,7 @@ func (k *Kubernetes) currentReplicaSet(d *appsv1.Deployment) (replicaSet, error)
 	return set, nil
 }
 
-// podsOfOldSets lists the pods of the Deployment's earlier templates.
+// podsOfOldSets returns the pods of the Deployment's earlier templates.
 func (k *Kubernetes) podsOfOldSets(d *appsv1.Deployment, now replicaSet, bySet map[types.UID][]*corev1.Pod) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, id := range slices.Sorted(maps.Keys(k.sets)) {
@@ -107,7 +107,7 @@ func (k *Kubernetes) podsOfOldSets(d *appsv1.Deployment, now replicaSet, bySet m
 	return pods
 }
 
-// newReplica makes one more pod of a ReplicaSet.
+// newReplica returns a new pod of a ReplicaSet.
 func (k *Kubernetes) newReplica(d *appsv1.Deployment, set replicaSet) *corev1.Pod {
 	pod := podFromTemplate(d.Spec.Template)
 	pod.Namespace, pod.Name = d.Namespace, k.attempt(set.name, string(set.uid))
@@ -139,7 +139,7 @@ func (k *Kubernetes) updateDeploymentStatus(ctx context.Context, d *appsv1.Deplo
 	return k.setStatus(ctx, "deployment-controller", next)
 }
 
-// pickPodsToDelete picks n pods to remove: first those that matter least.
+// pickPodsToDelete returns n pods in the order in which a ReplicaSet deletes them.
 func pickPodsToDelete(pods []*corev1.Pod, n int) []*corev1.Pod {
 	if n <= 0 {
 		return nil
@@ -157,7 +157,7 @@ func pickPodsToDelete(pods []*corev1.Pod, n int) []*corev1.Pod {
 	return pods[:min(n, len(pods))]
 }
 
-// compareBools puts false first.
+// compareBools orders false before true.
 func compareBools(a, b bool) int {
 	switch {
 	case a == b:

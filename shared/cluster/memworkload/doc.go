@@ -1,14 +1,14 @@
-// Package memworkload is a model of the parts of Kubernetes that act: the
-// controllers of Deployments and DaemonSets, the scheduler, the kubelets, the
-// node lifecycle and the collectors of garbage, in small steps over memcluster.
+// Package memworkload models the controllers of Kubernetes over memcluster: those of
+// Deployments and DaemonSets, the scheduler, kubelets, the node lifecycle controller and
+// the garbage collectors.
 //
-// Kubernetes.Step makes one pass of them all, in a fixed order; Next says when
-// time alone will give the next pass something to do. The invariants:
+// Kubernetes.Step runs one pass of all of them in a fixed order. Next is when a pass has
+// something to do although nothing changes. The invariants:
 //
-//   - Same server, same steps: same names, same bindings. Names and UIDs are
-//     derived, nothing is drawn.
-//   - The scheduler judges with Kubernetes' own libraries and not with ours, so
-//     it is an independent judge of what Joist plans. It knows resources,
-//     selectors, node affinity, taints and host ports, not topology or volumes.
-//   - A machine becomes a Node only through its user data, as a real one.
+//   - The same server and steps give the same names and bindings. Names and UIDs are
+//     derived, not random.
+//   - The scheduler uses Kubernetes' libraries and none of Joist's, so it checks Joist's
+//     plans independently. It knows resources, selectors, node affinity, taints and host
+//     ports, and neither topology nor volumes.
+//   - An instance becomes a Node only through its user data.
 package memworkload

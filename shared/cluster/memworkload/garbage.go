@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collectGarbage is the garbage collector, and the removal of pods whose node is gone.
+// collectGarbage runs the garbage collector, and removes pods whose Node is gone.
 func (k *Kubernetes) collectGarbage(ctx context.Context) error {
 	k.changes += k.server.Collect()
 	nodes := map[string]bool{}

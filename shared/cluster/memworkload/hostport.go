@@ -7,7 +7,7 @@ import (
 
 var one = apiresource.MustParse("1")
 
-// hostPort is a port of the node that a container takes.
+// hostPort is a port of the node that a container uses.
 type hostPort struct {
 	protocol corev1.Protocol
 	ip       string
@@ -36,7 +36,7 @@ func hostPorts(pod *corev1.Pod) []hostPort {
 	return ports
 }
 
-// conflictsWith reports whether two containers cannot have these ports on one node.
+// conflictsWith reports whether two containers cannot use these ports on one node.
 func (p hostPort) conflictsWith(q hostPort) bool {
 	return p.number == q.number && p.protocol == q.protocol && (p.ip == q.ip || p.ip == anyIP || q.ip == anyIP)
 }

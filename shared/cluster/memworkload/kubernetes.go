@@ -14,17 +14,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Options shape the model. Durations of zero mean at once, unless said otherwise.
+// Options configure the model. A duration of 0 means at once unless noted otherwise.
 type Options struct {
-	// ClusterName is the name that user data must give; empty accepts any.
+	// ClusterName is the cluster's name that user data must have; empty accepts any.
 	ClusterName string
-	// Machine says what an instance type gives a node. Nil knows no type.
+	// Machine returns the resources of an instance type. Nil knows no type.
 	Machine func(instanceType string) (Machine, bool)
 	// JoinAfter is from Boot to the Node, ReadyAfter from the Node to Ready.
 	JoinAfter, ReadyAfter time.Duration
-	// StartAfter is from binding a pod to its Ready. StopAfter is from asking
-	// for its end to its end, and never more than its grace period; zero is the
-	// whole grace period.
+	// StartAfter is from the binding of a pod to Ready. StopAfter is from the deletion of
+	// a pod to the end of its containers, at most its grace period; 0 means the whole
+	// grace period.
 	StartAfter, StopAfter time.Duration
 	// SilentAfter is from the end of an instance to its Node's Ready=Unknown.
 	SilentAfter time.Duration
@@ -35,7 +35,7 @@ type Options struct {
 	OrphanAfter time.Duration
 }
 
-// Typical is how long things take on EC2, roughly.
+// Typical returns typical durations on EC2.
 func Typical(clusterName string, machine func(string) (Machine, bool)) Options {
 	return Options{
 		ClusterName: clusterName, Machine: machine,
@@ -45,7 +45,7 @@ func Typical(clusterName string, machine func(string) (Machine, bool)) Options {
 	}
 }
 
-// Kubernetes is all the parts together.
+// Kubernetes runs the controllers.
 type Kubernetes struct {
 	server  *memcluster.Server
 	options Options
@@ -60,12 +60,12 @@ type Kubernetes struct {
 	next    time.Time // when time alone gives something to do
 	quiet   bool      // the last pass saw nothing new once it had begun
 	changes int
-	// What a pass works on, read anew after every part that changed something.
+	// The pods and nodes of a pass, read again after each controller that wrote.
 	pods  []*corev1.Pod
 	nodes []*corev1.Node
 }
 
-// New makes the parts act on a server.
+// New returns the controllers of a server.
 func New(server *memcluster.Server, options Options) *Kubernetes {
 	return &Kubernetes{
 		server: server, options: options,
@@ -114,7 +114,7 @@ func (k *Kubernetes) Step(ctx context.Context, now time.Time) (int, error) {
 	return k.changes, nil
 }
 
-// Settle steps until nothing changes any more at this moment.
+// Settle calls Step until nothing changes.
 func (k *Kubernetes) Settle(ctx context.Context, now time.Time) error {
 	const limit = 100
 	for range limit {
@@ -129,8 +129,8 @@ func (k *Kubernetes) Settle(ctx context.Context, now time.Time) error {
 	return fault.F("settling", fault.Bug, "something changes still after %d steps at one moment", limit)
 }
 
-// Next is when the next Step has something to do: at once after a change, else
-// at the first thing that is due, else never (zero).
+// Next is when the next Step has something to do: now after a change, or when the first
+// delay ends, or never (the zero time).
 func (k *Kubernetes) Next() time.Time {
 	if !k.quiet {
 		return k.now
@@ -142,13 +142,13 @@ func (k *Kubernetes) Next() time.Time {
 	return k.next
 }
 
-// read takes what a part works on from the view.
+// read reads pods and nodes from the cache.
 func (k *Kubernetes) read() {
 	k.pods = cluster.Cached[*corev1.Pod](k.view, cluster.Pods)
 	k.nodes = cluster.Cached[*corev1.Node](k.view, cluster.Nodes)
 }
 
-// isDue reports whether a moment has come; if not, it is remembered for Next.
+// isDue reports whether a time has come. If not, Next considers it.
 func (k *Kubernetes) isDue(at time.Time) bool {
 	if !at.After(k.now) {
 		return true
@@ -159,8 +159,8 @@ func (k *Kubernetes) isDue(at time.Time) bool {
 	return false
 }
 
-// countWrite counts a write. That the object changed or went meanwhile is no error:
-// the next pass sees it.
+// countWrite counts a write. It ignores errors because the object has changed or is gone:
+// the next pass sees that.
 func (k *Kubernetes) countWrite(err error) error {
 	if fault.Is(err, fault.Missing, fault.Conflict) {
 		return nil
@@ -171,7 +171,7 @@ func (k *Kubernetes) countWrite(err error) error {
 	return err
 }
 
-// createPod, setStatus and remove are the writes of one part.
+// createPod creates a pod as the actor.
 func (k *Kubernetes) createPod(ctx context.Context, actor string, object cluster.Object) error {
 	_, err := k.server.World(actor).Create(ctx, object)
 	return k.countWrite(err)

@@ -17,13 +17,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
-// Machine is what an instance type gives a node.
+// Machine has the resources of an instance type.
 type Machine struct {
 	Arch                  string // as Kubernetes spells it: amd64, arm64
 	Capacity, Allocatable corev1.ResourceList
 }
 
-// Boot is an instance that starts.
+// Boot describes an instance that starts.
 type Boot struct {
 	InstanceID, ProviderID string
 	Type                   string
@@ -33,7 +33,7 @@ type Boot struct {
 	UserData               string // not in base64
 }
 
-// machine is an instance, from its boot to after its end.
+// machine is an instance, also after its end.
 type machine struct {
 	boot    Boot
 	spec    Machine
@@ -45,7 +45,7 @@ type machine struct {
 	gone   time.Time
 }
 
-// Boot starts an instance. It joins when its user data says so, or never.
+// Boot starts an instance. It joins the cluster of its user data.
 func (k *Kubernetes) Boot(now time.Time, boot Boot) {
 	m := &machine{boot: boot, booted: now}
 	m.refusal = k.prepare(m)
@@ -53,7 +53,7 @@ func (k *Kubernetes) Boot(now time.Time, boot Boot) {
 	k.wake(now)
 }
 
-// Gone ends an instance: its kubelet falls silent.
+// Gone ends an instance and with it the heartbeats of its kubelet.
 func (k *Kubernetes) Gone(now time.Time, instanceID string) {
 	if m, ok := k.machines[instanceID]; ok && m.gone.IsZero() {
 		m.gone = now
@@ -61,20 +61,20 @@ func (k *Kubernetes) Gone(now time.Time, instanceID string) {
 	}
 }
 
-// wake makes the next Step look.
+// wake makes the next Step run a pass.
 func (k *Kubernetes) wake(now time.Time) {
 	if k.next.IsZero() || now.Before(k.next) {
 		k.next = now
 	}
 }
 
-// Refusal is an instance that never joins, and why.
+// Refusal is an instance that cannot join, with the reason.
 type Refusal struct {
 	InstanceID string
 	Err        error
 }
 
-// Refusals lists them by instance id.
+// Refusals returns the instances that cannot join, by instance id.
 func (k *Kubernetes) Refusals() []Refusal {
 	var out []Refusal
 	for _, id := range slices.Sorted(maps.Keys(k.machines)) {
@@ -85,7 +85,7 @@ func (k *Kubernetes) Refusals() []Refusal {
 	return out
 }
 
-// prepare reads what the machine is told to join.
+// prepare reads the cluster to join from the user data.
 func (k *Kubernetes) prepare(m *machine) (err error) {
 	op := "booting instance " + m.boot.InstanceID
 	if m.joining, err = userdata.Parse(m.boot.UserData); err != nil {
@@ -107,7 +107,7 @@ func (k *Kubernetes) prepare(m *machine) (err error) {
 	return nil
 }
 
-// joinMachines registers the nodes whose time has come.
+// joinMachines registers the Nodes of instances that are due.
 func (k *Kubernetes) joinMachines(ctx context.Context) error {
 	names := map[string]bool{}
 	for _, node := range k.nodes {
@@ -127,8 +127,8 @@ func (k *Kubernetes) joinMachines(ctx context.Context) error {
 	return nil
 }
 
-// node is how the machine registers itself: with everything its user data and
-// its cloud say, and not ready.
+// node returns the Node that the machine's kubelet registers, by its user data and
+// instance. It is not Ready.
 func (m *machine) node(now metav1.Time) *corev1.Node {
 	region := m.boot.Region
 	if region == "" && m.boot.Zone != "" {

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// alphabet has no vowels, so that no name spells a word, as in Kubernetes.
+// alphabet is that of generated names in Kubernetes. It has no vowels, so that names
+// contain no words.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// suffix derives n characters for a name from what it stands for.
+// suffix derives n characters of a name from its parts.
 func suffix(n int, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	out := make([]byte, n)
@@ -24,7 +25,7 @@ func suffix(n int, parts ...string) string {
 	return string(out)
 }
 
-// uid derives a UID from what it stands for.
+// uid derives a UID from its parts.
 func uid(parts ...string) types.UID {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	sum[6] = sum[6]&0x0f | 0x40
@@ -32,7 +33,7 @@ func uid(parts ...string) types.UID {
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
-// hashOf tells pod templates apart.
+// hashOf is a hash of a pod template.
 func hashOf(template corev1.PodTemplateSpec) (string, error) {
 	text, err := json.Marshal(template)
 	if err != nil {
@@ -41,7 +42,7 @@ func hashOf(template corev1.PodTemplateSpec) (string, error) {
 	return suffix(9, string(text)), nil
 }
 
-// attempt names the next pod for a purpose.
+// attempt returns the name of the next pod with this prefix and these parts.
 func (k *Kubernetes) attempt(prefix string, purpose ...string) string {
 	whole := strings.Join(purpose, "/")
 	k.attempts[whole]++

@@ -6,7 +6,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// podDemand is what a pod asks of a node.
+// podDemand has the requests, node affinity and host ports of a pod.
 type podDemand struct {
 	pod      *corev1.Pod
 	requests corev1.ResourceList
@@ -20,15 +20,15 @@ func demandOf(pod *corev1.Pod) podDemand {
 	return podDemand{pod, requests, nodeaffinity.GetRequiredNodeAffinity(pod), hostPorts(pod)}
 }
 
-// nodeCapacity is a node and what is left of it.
+// nodeCapacity is a node with its free resources and host ports.
 type nodeCapacity struct {
 	node  *corev1.Node
 	free  corev1.ResourceList
 	ports map[hostPort]bool
 }
 
-// freeCapacities computes what the pods on each node leave. A pod counts until it has
-// ended, even while it terminates.
+// freeCapacities computes the free capacity of each node. A pod counts until it has ended,
+// also while it terminates.
 func freeCapacities(nodes []*corev1.Node, pods []*corev1.Pod) []*nodeCapacity {
 	rooms := make([]*nodeCapacity, 0, len(nodes))
 	named := map[string]*nodeCapacity{}
@@ -59,7 +59,7 @@ func (r *nodeCapacity) addPod(c podDemand) {
 	}
 }
 
-// rejectionReason is why the node does not take the pod, or "".
+// rejectionReason returns why the pod does not fit on the node, or "".
 func (r *nodeCapacity) rejectionReason(c podDemand) string {
 	if r.node.Spec.Unschedulable && !toleratesUnschedulable(c.pod) {
 		return "node(s) were unschedulable"
@@ -87,7 +87,7 @@ func (r *nodeCapacity) missingResource(c podDemand) string {
 		if amount.IsZero() || left.Cmp(amount) >= 0 {
 			continue
 		}
-		// Of several the first by name is told, so that it is always the same.
+		// Of several resources the first by name is returned.
 		if reason := "Insufficient " + string(name); short == "" || reason < short {
 			short = reason
 		}
@@ -100,8 +100,8 @@ func toleratesUnschedulable(pod *corev1.Pod) bool {
 	return tolerates(pod, node, corev1.TaintEffectNoSchedule)
 }
 
-// score ranks nodes that fit: one that would rather not take the pod comes
-// last, and of the others the emptiest first.
+// score ranks nodes on which a pod fits: nodes without an untolerated PreferNoSchedule
+// taint first, and of those the node with most free capacity.
 type score struct {
 	unwilling bool
 	free      float64

@@ -15,11 +15,11 @@ import (
 
 const nodeLifecycleController = "node-controller"
 
-// apiTime is the moment as the API writes it, in whole seconds.
+// apiTime is the current time in whole seconds, as the API writes it.
 func (k *Kubernetes) apiTime() metav1.Time { return metav1.NewTime(k.now.Truncate(time.Second)) }
 
-// syncNodes moves nodes from joining to ready to silent to removed, and keeps
-// their taints as their condition is.
+// syncNodes sets the Ready condition of nodes and the taints that follow from it, and
+// removes nodes as the cloud controller does.
 func (k *Kubernetes) syncNodes(ctx context.Context) error {
 	machines := k.machinesByNode()
 	for _, node := range k.nodes {
@@ -70,7 +70,7 @@ func (k *Kubernetes) syncNode(ctx context.Context, node *corev1.Node, m *machine
 	return k.countWrite(err)
 }
 
-// updateReadyCondition sets the condition of a node whose machine is known.
+// updateReadyCondition sets the Ready condition of a machine's node.
 func (k *Kubernetes) updateReadyCondition(node *corev1.Node, m *machine) {
 	switch {
 	case !m.gone.IsZero():
@@ -82,8 +82,8 @@ func (k *Kubernetes) updateReadyCondition(node *corev1.Node, m *machine) {
 	}
 }
 
-// taintByCondition taints a node that is not ready or silent, and takes such
-// taints from one that is ready. A node without a condition is left alone.
+// taintByCondition adds or removes the taints not-ready and unreachable by the Ready
+// condition. It does not change a node without that condition.
 func (k *Kubernetes) taintByCondition(node *corev1.Node) {
 	wanted := ""
 	switch readyStatus(node) {
@@ -135,8 +135,7 @@ func setReadyCondition(node *corev1.Node, status corev1.ConditionStatus, reason 
 	})
 }
 
-// evictTainted deletes pods that do not tolerate a NoExecute taint of their
-// node, or no longer.
+// evictTainted deletes pods that do not tolerate a NoExecute taint of their node any more.
 func (k *Kubernetes) evictTainted(ctx context.Context) error {
 	nodes := map[string]*corev1.Node{}
 	for _, node := range k.nodes {
@@ -170,8 +169,8 @@ func (k *Kubernetes) isEvictedByTaint(pod *corev1.Pod, node *corev1.Node) bool {
 	return out
 }
 
-// toleratesUntil is until when the pod tolerates the taint: from the taint's time
-// on, the longest that any of its tolerations says.
+// toleratesUntil is when the pod stops tolerating a taint that was added at since. The
+// longest of its tolerations counts.
 func toleratesUntil(pod *corev1.Pod, t corev1.Taint, since time.Time) (end time.Time, forever bool) {
 	end = since
 	for _, toleration := range pod.Spec.Tolerations {

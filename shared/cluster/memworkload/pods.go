@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-// nodesWithKubelet lists the nodes whose kubelet works. A node without a machine of ours
-// has one while it is ready.
+// nodesWithKubelet returns the nodes whose kubelet works. A node that no instance of this
+// model backs has one while it is Ready.
 func (k *Kubernetes) nodesWithKubelet() map[string]bool {
 	machines := k.machinesByNode()
 	out := map[string]bool{}
@@ -24,7 +24,7 @@ func (k *Kubernetes) nodesWithKubelet() map[string]bool {
 	return out
 }
 
-// startPods makes the pods that were bound long enough ago run.
+// startPods starts pods that were bound StartAfter ago.
 func (k *Kubernetes) startPods(ctx context.Context) error {
 	alive := k.nodesWithKubelet()
 	for _, pod := range k.pods {
@@ -57,7 +57,7 @@ func boundSince(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// stopPods removes the pods whose containers have stopped.
+// stopPods removes deleted pods whose containers have stopped.
 func (k *Kubernetes) stopPods(ctx context.Context) error {
 	alive := k.nodesWithKubelet()
 	for _, pod := range k.pods {
@@ -74,8 +74,7 @@ func (k *Kubernetes) stopPods(ctx context.Context) error {
 	return nil
 }
 
-// stopsAt is when the pod's containers have stopped: at the end of its grace
-// period, or before.
+// stopsAt is when the pod's containers stop, at most at the end of its grace period.
 func (k *Kubernetes) stopsAt(pod *corev1.Pod) time.Time {
 	end := pod.DeletionTimestamp.Time
 	if k.options.StopAfter <= 0 {

@@ -19,16 +19,16 @@ import (
 
 const scheduler = "default-scheduler"
 
-// schedulePods binds what fits, in order of priority and age, and says of the rest
-// why it does not.
+// schedulePods binds pods that fit, in order of priority and age, and writes to the others
+// why they do not.
 func (k *Kubernetes) schedulePods(ctx context.Context) error {
 	pending := k.pendingPods()
 	if len(pending) == 0 {
 		return nil
 	}
 	rooms := freeCapacities(k.nodes, k.pods)
-	// Replicas are alike, and room only shrinks within a pass: where one does
-	// not fit, none of the same set does.
+	// Free capacity only shrinks within a pass. If one replica does not fit, no other of
+	// the same ReplicaSet does.
 	refused := map[types.UID]string{}
 	for _, pod := range pending {
 		if err := k.schedulePod(ctx, pod, rooms, refused); err != nil {
@@ -60,7 +60,7 @@ func (k *Kubernetes) schedulePod(ctx context.Context, pod *corev1.Pod, rooms []*
 	return k.countWrite(k.server.World(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
 }
 
-// pendingPods lists the pods that wait, first those that matter most.
+// pendingPods returns the pending pods by priority and age.
 func (k *Kubernetes) pendingPods() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range k.pods {
@@ -77,7 +77,7 @@ func (k *Kubernetes) pendingPods() []*corev1.Pod {
 	return out
 }
 
-// pickNode chooses the emptiest of the nodes that fit, or counts why none does.
+// pickNode returns the best node on which the pod fits, or counts the reasons of all nodes.
 func pickNode(c podDemand, rooms []*nodeCapacity) (*nodeCapacity, map[string]int) {
 	var best *nodeCapacity
 	var bestScore score
@@ -94,7 +94,7 @@ func pickNode(c podDemand, rooms []*nodeCapacity) (*nodeCapacity, map[string]int
 	return best, why
 }
 
-// explainUnschedulable says why no node takes a pod, in the scheduler's own form.
+// explainUnschedulable formats the reasons as kube-scheduler does.
 func explainUnschedulable(why map[string]int, nodes int) string {
 	reasons := make([]string, 0, len(why))
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
