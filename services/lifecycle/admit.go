@@ -80,11 +80,11 @@ func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox
 func (s *Service) admitBatch(ctx context.Context, held outbox.Held, plan planning.Plan, b event.PlanMade) (outbox.Held, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
-		return held, fmt.Errorf("listing NodePools at the door: %w", err)
+		return held, fmt.Errorf("listing NodePools to admit a plan: %w", err)
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	if err != nil {
-		return held, fmt.Errorf("listing NodeClaims at the door: %w", err)
+		return held, fmt.Errorf("listing NodeClaims to admit a plan: %w", err)
 	}
 	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit}, plan, pools, claims)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox
 // reportRefused publishes an Event on a NodePool whose claim the API server rejected.
 func (s *Service) reportRefused(ctx context.Context, pool string, refusal error) {
 	if object, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: pool}); known {
-		_ = s.executor.ExecuteOne(ctx, events.NodeClaimRefused.About(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
+		_ = s.executor.ExecuteOne(ctx, events.NodeClaimRefused.About(cluster.NodePools, object, s.Now(), "the API server rejected a planned NodeClaim: %v", refusal))
 	}
 }
 

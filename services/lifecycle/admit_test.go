@@ -89,8 +89,8 @@ func TestLimitsAreCheckedLive(t *testing.T) {
 	}
 }
 
-// A crash at any write of an admission, before or after it took effect, is
-// healed by the message that comes again, and launches the intent once.
+// After a crash at any write of an admission, before or after the write takes effect, the
+// redelivered message launches the intent once.
 func TestCrashesWhileAdmitting(t *testing.T) {
 	const writes = 8 // two swaps, three claims, three marks
 	for n := range writes + 1 {
@@ -123,8 +123,8 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 	}
 }
 
-// What was created for a plan that was given up is removed once a later plan is
-// done without it, and never launched.
+// Claims of an abandoned plan are deleted once a later plan is executed without them, and are
+// never launched.
 func TestAbandonedPlan(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -151,8 +151,8 @@ func TestAbandonedPlan(t *testing.T) {
 	}
 }
 
-// What an abandoned plan left is carried along by the next plan, and launched, if all
-// claims of its intent exist.
+// The next plan keeps and launches the claims of an abandoned plan if all claims of their intent
+// exist.
 func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -170,8 +170,8 @@ func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
 	}
 }
 
-// A part of an intent is never launched, because its request is for all of its claims:
-// it is deleted once another plan is done.
+// A part of an intent is never launched, because its request is for all of its claims. It is
+// deleted once another plan is executed.
 func TestPartLeftBehindIsDeleted(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -194,7 +194,7 @@ func TestPartLeftBehindIsDeleted(t *testing.T) {
 	}
 }
 
-// An intent is asked for only when all of its claims are admitted.
+// The launch of an intent is requested only when all of its claims are admitted.
 func TestRequestWaitsForAllClaims(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -211,7 +211,7 @@ func TestRequestWaitsForAllClaims(t *testing.T) {
 	}
 }
 
-// A claim that is deleted before it is admitted takes the rest of its intent along.
+// If a claim is deleted before it is admitted, the other claims of its intent are deleted too.
 func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -232,8 +232,8 @@ func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 	}
 }
 
-// A claim that the API server refuses as invalid takes its own intent out of the plan.
-// The others are launched, the NodePool says why, and the outbox says what is missing.
+// A claim that the API server rejects as invalid removes its own intent from the plan. The others
+// are launched, the NodePool has an Event, and the outbox lists the dropped claims.
 func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -265,8 +265,7 @@ func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	}
 }
 
-// The request is said again, unchanged, until the claim is too old; then the
-// claim goes.
+// The request is repeated unchanged until the claim is too old. Then the claim is deleted.
 func TestRequestIsSentAgain(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -296,8 +295,8 @@ func TestRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-// A claim that is deleted while it is let in is not launched: it carries no mark,
-// so nobody would wait for its instance.
+// A claim that is deleted during its admission is not launched, because it has no mark and
+// nothing would wait for its instance.
 func TestLostSwapLaunchesNothing(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -313,7 +312,7 @@ func TestLostSwapLaunchesNothing(t *testing.T) {
 	}
 }
 
-// A claim whose annotations somebody broke holds up nothing but itself.
+// A claim with invalid annotations does not stop other claims.
 func TestBrokenClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)

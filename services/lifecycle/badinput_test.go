@@ -26,7 +26,7 @@ func (s *testCluster) editClaim(how func(*karpenter.NodeClaim)) {
 	s.cache.Flush()
 }
 
-// editClaimStatus does so with its status.
+// editClaimStatus changes the claim's status in the same way.
 func (s *testCluster) editClaimStatus(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
 	c := s.getClaim("one-0").DeepCopy()
@@ -37,12 +37,12 @@ func (s *testCluster) editClaimStatus(how func(*karpenter.NodeClaim)) {
 	s.cache.Flush()
 }
 
-// A node whose name or address an earlier one had is another node: a notice of
-// the earlier one's instance leaves it alone.
+// A node with the name or address of a former node is another node: a notice about the former
+// node's instance does not affect it.
 func TestReusedNodeName(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	// The machine has gone, and another of the same name and address has come.
+	// The instance was terminated, and a new one has the same name and address.
 	s.updateNode(func(n *corev1.Node) {
 		n.Spec.ProviderID = karpenter.ProviderID{Zone: "eu-west-1a", InstanceID: "i-2"}.String()
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalDNS, Address: "node-1"}}
@@ -58,14 +58,14 @@ func TestReusedNodeName(t *testing.T) {
 	s.handleMessage(s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now.Add(-3 * time.Minute), Deadline: s.now}), fault.Foreign)
 }
 
-// What a person did to the claim neither loses the notice nor moves its deadline.
+// A person's edits of the claim neither lose the notice nor move its deadline.
 func TestClaimEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {
 		name string
 		edit func(s *testCluster)
-		// want is what the first notice is answered with, and ends says that the claim
-		// goes by the warning's deadline.
+		// want is the result of the first notice. ends says that the claim is deleted by the
+		// deadline.
 		want fault.Kind
 		ends bool
 	}{
@@ -112,11 +112,11 @@ func annotateAs(c *karpenter.NodeClaim, key, value string) {
 	c.Annotations[key] = value
 }
 
-// errLost are the answers that delete a message or park it.
+// errLost are the results after which a message is deleted or parked.
 var errLost = []fault.Kind{fault.Foreign, fault.Stale, fault.Poison}
 
-// A notice that meets an error of the API server comes again, and then has the
-// effect that it would have had.
+// A notice that fails with an error of the API server is redelivered and then has its normal
+// effect.
 func TestNoticeMeetsErrors(t *testing.T) {
 	for status, kind := range map[int]fault.Kind{409: fault.Conflict, 429: fault.Throttled, 500: fault.Unknown, 403: fault.Denied} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbGet, memcluster.VerbUpdate, memcluster.VerbDelete} {
@@ -145,8 +145,8 @@ func TestNoticeMeetsErrors(t *testing.T) {
 	}
 }
 
-// An API server that does not answer for a minute costs that minute and nothing
-// else: the deadline is what it was, and the node is drained as soon as it answers.
+// If the API server does not answer for a minute, the deadline is unchanged and the node is
+// drained as soon as it answers.
 func TestNoticeMeetsAMinuteOfSilence(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// BenchmarkIdleReconcile is what a look at 5,000 nodes and 50,000 pods costs when
-// nothing is to be done: at everything, and at what has changed.
+// BenchmarkIdleReconcile measures a reconcile of 5,000 nodes and 50,000 pods without changes: of
+// all objects, and of changed objects only.
 func BenchmarkIdleReconcile(b *testing.B) {
 	b.Run("everything", func(b *testing.B) { benchmarkReconcile(b, 0) })
 	b.Run("changes", func(b *testing.B) { benchmarkReconcile(b, time.Hour) })

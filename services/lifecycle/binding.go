@@ -56,8 +56,8 @@ func findUnbound(instances []event.Launched, claims []*karpenter.NodeClaim) ([]e
 	if len(held) == 0 {
 		return free, nil
 	}
-	return free, fault.F("taking instances of a launch", fault.Poison, "other claims have them: %s", strings.Join(held, ", ")).
-		WithHint("find out who sent this message; these instances were not touched")
+	return free, fault.F("binding the instances of a launch", fault.Poison, "other NodeClaims already have these instances: %s", strings.Join(held, ", ")).
+		WithHint("these instances were not changed; find the sender of this message")
 }
 
 // terminateOrphans requests the termination of instances that no live claim has, as far as the
@@ -70,7 +70,7 @@ func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	if err != nil {
-		return fmt.Errorf("listing NodeClaims for instances of intent %s that no claim of it has: %w", intent, err)
+		return fmt.Errorf("listing NodeClaims to find orphans of intent %s: %w", intent, err)
 	}
 	orphans, held := findUnbound(orphans, claims)
 	ids := make([]string, len(orphans))
@@ -83,7 +83,7 @@ func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent
 	}
 	failures := s.executor.ForEach(len(ids), func(i int) error {
 		return s.executor.Execute(ctx, &e, effect.Send{Body: event.TerminateRequested{
-			InstanceID: ids[i], Intent: intent, Reason: "no claim of intent " + intent + " stands for it",
+			InstanceID: ids[i], Intent: intent, Reason: "no NodeClaim of intent " + intent + " exists for it",
 		}})
 	})
 	return errors.Join(append(failures, held)...)

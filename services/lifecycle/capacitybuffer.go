@@ -67,7 +67,7 @@ func (s *Service) recordBufferPlacements(ctx context.Context, plan planning.Plan
 			err = s.updateBufferStatus(ctx, b, capacitybuffer.WithPlan(b, rooms[key], s.Now()))
 		}
 		if err != nil && !fault.Is(err, fault.Missing) {
-			failures = append(failures, fmt.Errorf("telling CapacityBuffer %s of a plan: %w", key, err))
+			failures = append(failures, fmt.Errorf("writing the result of a plan on CapacityBuffer %s: %w", key, err))
 		}
 	}
 	return errors.Join(failures...)

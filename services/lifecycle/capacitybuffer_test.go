@@ -26,8 +26,8 @@ func (s *testCluster) bufferStatus() karpenter.CapacityBufferStatus {
 	return b.Status
 }
 
-// A buffer says what it keeps room for as soon as it is read, and whether there is
-// room when a plan has looked; another that cannot be read holds it up in nothing.
+// A buffer's status is resolved as soon as it is read, and its provisioning after a plan. Another
+// buffer that cannot be read does not delay it.
 func TestBuffers(t *testing.T) {
 	s := newTestCluster(t)
 	s.Seed(

@@ -122,7 +122,7 @@ func selectNode(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
 	return last
 }
 
-// findClaim returns the claim of that name, nil if there is none.
+// findClaim returns the claim of that name, or nil.
 func (w clusterState) findClaim(name string) *karpenter.NodeClaim {
 	if i := slices.IndexFunc(w.claims, func(c *karpenter.NodeClaim) bool { return c.Name == name }); i >= 0 {
 		return w.claims[i]
@@ -130,7 +130,7 @@ func (w clusterState) findClaim(name string) *karpenter.NodeClaim {
 	return nil
 }
 
-// findNode returns the claim's node, nil if there is none.
+// findNode returns the claim's node, or nil.
 func (w clusterState) findNode(c *karpenter.NodeClaim) *corev1.Node {
 	if c.Status.ProviderID == "" {
 		return nil

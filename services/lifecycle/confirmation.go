@@ -41,7 +41,7 @@ func (s *Service) prepareConfirmation(ctx context.Context, f *proposalMessage) e
 	}
 	names := replacementNames(plan)
 	if disruption.HasOtherReplacements(claims, names) {
-		return staleProposal(f.body, "it acts with other replacements already")
+		return staleProposal(f.body, "it already acts with other replacements")
 	}
 	f.isActing = disruption.HasBegun(claims, names)
 	f.isConfirmed, f.claims, f.plan = !f.isActing || len(plan.Intents) > 0, claims, plan
@@ -176,7 +176,7 @@ func (s *Service) readCandidates(ctx context.Context, claims []*karpenter.NodeCl
 	})...)
 }
 
-// readNode reads the claim's node from the API server, nil if there is none.
+// readNode reads the claim's node from the API server, or nil.
 func (s *Service) readNode(ctx context.Context, c *karpenter.NodeClaim) (*corev1.Node, error) {
 	if c.Status.NodeName == "" {
 		return nil, nil
@@ -202,7 +202,7 @@ func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, hel
 	}
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
-		return next, disruption.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true, nil
+		return next, disruption.Objection{Pool: refused.NodePool, Why: "a replacement was not admitted: " + refused.Reason}, true, nil
 	}
 	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, f.body.Plan.Digest, s.Now()
 	next.Claims = addUninitialized(admission.Claims, held, l.claims)
@@ -283,11 +283,11 @@ func (s *Service) resumeReplacement(ctx context.Context, f *proposalMessage) err
 		_, err := s.Client.Get(ctx, cluster.NodeClaims, cluster.Key{Name: name})
 		if fault.Is(err, fault.Missing) {
 			return errors.Join(s.executor.ForEach(len(f.claims), func(i int) error {
-				return s.rollBackClaim(ctx, f.claims[i], fmt.Sprintf("replacement NodeClaim %s did not come", name))
+				return s.rollBackClaim(ctx, f.claims[i], fmt.Sprintf("replacement NodeClaim %s was not created", name))
 			})...)
 		}
 		if err != nil {
-			return fmt.Errorf("looking for replacement NodeClaim %s: %w", name, err)
+			return fmt.Errorf("reading replacement NodeClaim %s: %w", name, err)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func (s *Service) reconcileDeletionApprovals(ctx context.Context, w clusterState
 		}
 		d := deletionapproval.Decide(deletionapproval.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.DeletionApproval})
 		if err := s.executor.Execute(ctx, nil, append(d.Effects, s.deletionStatus(np, d)...)...); err != nil {
-			failures = append(failures, fmt.Errorf("the deletion of NodePool %s: %w", np.Name, err))
+			failures = append(failures, fmt.Errorf("handling the deletion of NodePool %s: %w", np.Name, err))
 		}
 	}
 	return errors.Join(failures...)

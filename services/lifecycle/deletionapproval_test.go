@@ -15,7 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// withDeletionApproval is a site with a pool of so many nodes, behind the gate or not.
+// withDeletionApproval returns a cluster with a pool of that many nodes and this deletion
+// approval.
 func withDeletionApproval(t *testing.T, nodes int, gate lifecycle.DeletionApproval) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
@@ -33,7 +34,7 @@ func withDeletionApproval(t *testing.T, nodes int, gate lifecycle.DeletionApprov
 	return s
 }
 
-// ownedByPool makes all claims the pool's own, as the planner does.
+// ownedByPool sets the pool as the owner of all claims, as the planner does.
 func (s *testCluster) ownedByPool(pool *karpenter.NodePool) {
 	s.t.Helper()
 	for _, c := range s.listClaims() {
@@ -51,7 +52,7 @@ func (s *testCluster) deletePool() {
 	s.collectGarbage()
 }
 
-// collectGarbage lets the garbage collector and lifecycle work for a while.
+// collectGarbage runs Kubernetes' garbage collector and lifecycle for a while.
 func (s *testCluster) collectGarbage() {
 	s.t.Helper()
 	for range 5 {
@@ -80,8 +81,7 @@ func (s *testCluster) approveDeletion(text string) {
 
 var fiveClaims = lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20}
 
-// Deleting a pool with many nodes takes none of them until somebody has answered,
-// whoever restarts meanwhile.
+// Deleting a large pool removes no node until a person approves it, also after restarts.
 func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	s := withDeletionApproval(t, 12, fiveClaims)
 	s.deletePool()
@@ -125,7 +125,7 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	}
 }
 
-// To keep the nodes is an answer as well, and the next pool of the name has them.
+// The approval "keep" keeps the nodes, and the next pool of that name adopts them.
 func TestKeepAnswerKeepsNodes(t *testing.T) {
 	s := withDeletionApproval(t, 6, fiveClaims)
 	s.deletePool()
@@ -145,7 +145,8 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 	}
 }
 
-// Small pools, and all with the gate off, go as Karpenter's do: at once and whole.
+// Small pools, and all pools with the feature off, are deleted as in Karpenter: at once and
+// completely.
 func TestPoolDeletion(t *testing.T) {
 	for name, s := range map[string]*testCluster{
 		"small": withDeletionApproval(t, 2, fiveClaims),

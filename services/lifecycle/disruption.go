@@ -107,7 +107,7 @@ func (s *Service) assessReplacements(ctx context.Context, p planning.Proposal, a
 			continue
 		}
 		if !fault.Is(err, fault.Missing) {
-			return "", "", fmt.Errorf("looking for replacement NodeClaim %s: %w", name, err)
+			return "", "", fmt.Errorf("reading replacement NodeClaim %s: %w", name, err)
 		}
 		if coming[name], err = s.mayBeCreated(ctx, p, name); err != nil {
 			return "", "", err
@@ -142,7 +142,7 @@ func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karp
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading NodeClaim %s before its end: %w", c.Name, err)
+		return fmt.Errorf("reading NodeClaim %s before its deletion: %w", c.Name, err)
 	}
 	if still := disruption.ActingProposal(now); still == nil || still.ID != p.ID || now.UID != c.UID {
 		return nil
@@ -180,7 +180,7 @@ func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, nod
 		return true
 	})
 	if err != nil {
-		return c, fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
+		return c, fmt.Errorf("setting the condition DisruptionReason of NodeClaim %s: %w", c.Name, err)
 	}
 	if node == nil || !disruption.IsUntainted(node) {
 		return said, nil
@@ -248,7 +248,7 @@ func (s *Service) rollBackClaim(ctx context.Context, c *karpenter.NodeClaim, why
 		return found
 	})
 	if err != nil {
-		return fmt.Errorf("taking back that a NodeClaim is disrupted: %w", err)
+		return fmt.Errorf("removing the condition DisruptionReason of a NodeClaim: %w", err)
 	}
 	if disruption.ActingProposal(c) == nil {
 		return nil
@@ -256,7 +256,7 @@ func (s *Service) rollBackClaim(ctx context.Context, c *karpenter.NodeClaim, why
 	if _, err := s.writeProposal(ctx, c, nil, nil); err != nil {
 		return err
 	}
-	text := "Disruption is rolled back: " + why
+	text := "Disruption was rolled back: " + why
 	s.publishOnBoth(ctx, events.DisruptionBlocked, c, node, text, text)
 	return nil
 }

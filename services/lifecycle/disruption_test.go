@@ -26,8 +26,8 @@ import (
 
 func cpuQuantity(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
 
-// Two nodes are replaced by one: they take no more pods, the replacement comes, and
-// only then they go.
+// Two nodes are replaced by one. They are tainted first, and are deleted only when the
+// replacement is initialized.
 func TestReplacementComesFirst(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	s.setBudgetAndLimit("2", 2)
@@ -82,8 +82,8 @@ func TestReplacementComesFirst(t *testing.T) {
 	}
 }
 
-// While its pods have not come a replacement is empty, and is kept; afterwards it is
-// a node as any.
+// A replacement without its pods is empty and is nominated. Afterwards it is treated like any
+// node.
 func TestReplacementIsKept(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -105,7 +105,7 @@ func TestReplacementIsKept(t *testing.T) {
 	}
 }
 
-// A removal without replacements is done at once.
+// A removal without replacements is executed at once.
 func TestRemovalAlone(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	s.setBudgetAndLimit("2", 3)
@@ -121,7 +121,7 @@ func TestRemovalAlone(t *testing.T) {
 	s.checkInvariants(2, 3)
 }
 
-// What does not come lets the old nodes be as they were, and nothing is deleted.
+// If the replacement fails, the old nodes are restored and nothing is deleted.
 func TestRolledBack(t *testing.T) {
 	refused := func(s *testCluster) { s.handleMessage(s.newMessage(launchSettled("new", 1)), "") }
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestRolledBack(t *testing.T) {
 			s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
 			s.checkInvariants(2, 4)
 			told := s.eventsWithReason("DisruptionBlocked")
-			if len(told) != 4 || !strings.Contains(told[0], "Disruption is rolled back: ") || !strings.Contains(told[0], c.why) {
+			if len(told) != 4 || !strings.Contains(told[0], "Disruption was rolled back: ") || !strings.Contains(told[0], c.why) {
 				t.Errorf("it is told: %q", told)
 			}
 			m.deliver(event.Confirmed, fault.Stale)
@@ -168,7 +168,7 @@ func TestRolledBack(t *testing.T) {
 	}
 }
 
-// An old claim that goes by itself does not hold up the other.
+// An old claim that is deleted by another client does not delay the other.
 func TestOneOfTheOldGoesByItself(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0", "old-1")
@@ -182,8 +182,8 @@ func TestOneOfTheOldGoesByItself(t *testing.T) {
 	s.expectStates("going", "old-1")
 }
 
-// Replacements wait until no batch is in flight, and take the number after it: a plan
-// of an earlier number is late, and the watcher goes on behind them.
+// Replacements wait until no batch is in flight and use the next sequence number. A plan with an
+// earlier number is then stale, and the watcher continues with the following number.
 func TestReplacementsPassTheFence(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0")
@@ -194,7 +194,7 @@ func TestReplacementsPassTheFence(t *testing.T) {
 	s.handleMessage(made, "")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
-	// The watcher may have seen none of the plan before either.
+	// The watcher may not have seen the previous plan's claims either.
 	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
 		t.Fatalf("the outbox says %+v", got.Outbox)
 	}
@@ -212,7 +212,7 @@ func TestReplacementsPassTheFence(t *testing.T) {
 	}
 }
 
-// What is live objects to what was decided a moment ago.
+// The live state may object to a proposal that the snapshot allowed.
 func TestLiveObjections(t *testing.T) {
 	node := func(name string, change func(*corev1.Node)) func(*testCluster) {
 		return func(s *testCluster) {
@@ -222,14 +222,14 @@ func TestLiveObjections(t *testing.T) {
 	protected := func(p *corev1.Pod) { p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"} }
 	for _, c := range []struct {
 		name string
-		// changes is what happens between the snapshot and the confirmation.
+		// changes happen between the snapshot and the confirmation.
 		changes func(*testCluster)
 		reason  karpenter.DisruptionReason
 		method  string
 		blocked string
 	}{
 		{name: "nothing", changes: func(*testCluster) {}},
-		{name: "a pod came", changes: func(s *testCluster) { s.addPod("old-1", "late") }, blocked: "NodeClaim old-1: a pod came"},
+		{name: "new pods were scheduled", changes: func(s *testCluster) { s.addPod("old-1", "late") }, blocked: "NodeClaim old-1: new pods were scheduled"},
 		{name: "a daemon came", changes: func(s *testCluster) {
 			s.addPod("old-1", "agent", func(p *corev1.Pod) {
 				yes := true
@@ -268,18 +268,18 @@ func TestLiveObjections(t *testing.T) {
 			other.deliver(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
 		{name: "the limit is reached", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 3) }},
-		{name: "the limit is reached by what stays", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 1) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=2 would be exceeded: 4"},
+		{name: "the limit is reached by what stays", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 1) }, blocked: "NodePool default: a replacement was not admitted: limit cpu=2 would be exceeded: 4"},
 		{name: "the limit is reached and counts all", changes: func(s *testCluster) {
 			s.setBudgetAndLimit("2", 3)
 			s.setStrictLimits()
-		}, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded: 8"},
-		{name: "the money is spent", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
+		}, blocked: "NodePool default: a replacement was not admitted: limit cpu=6 would be exceeded: 8"},
+		{name: "the money is spent", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement was not admitted: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
 		{name: "the pool is going", changes: func(s *testCluster) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
 			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
-		}, blocked: `NodePool default: NodePool "default" is gone or going`},
+		}, blocked: `NodePool default: NodePool "default" does not exist or is being deleted`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInitializedCluster(t, 3)
@@ -320,7 +320,7 @@ func blockByBudget(s *testCluster) {
 	s.Seed(pdb)
 }
 
-// blockByBudgetWithGrace also gives the drains of the claims an end.
+// blockByBudgetWithGrace also sets a terminationGracePeriod on the claims.
 func blockByBudgetWithGrace(s *testCluster) {
 	blockByBudget(s)
 	for _, name := range []string{"old-0", "old-1"} {
@@ -330,8 +330,7 @@ func blockByBudgetWithGrace(s *testCluster) {
 	}
 }
 
-// A node that is being replaced has its end nevertheless: what does not come in time
-// is not waited for.
+// A node expires even while it is being replaced: a late replacement is not waited for.
 func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.setBudgetAndLimit("1", 5)
@@ -356,7 +355,7 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	}
 }
 
-// A claim that is gone, or carries something else, makes the whole proposal stale.
+// A claim that is gone, or carries another proposal, makes the whole proposal stale.
 func TestClaimsOfAProposalGoTogether(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	s.newProposal("p", "old-0", "nobody").deliver(event.Proposed, fault.Stale)
@@ -384,7 +383,7 @@ func TestClaimsOfAProposalGoTogether(t *testing.T) {
 	wrong.deliver(event.Proposed, fault.Poison)
 }
 
-// A second confirmation with other replacements does nothing: the first acts.
+// A second confirmation with other replacements does nothing, because the first one acts.
 func TestOtherReplacements(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -397,8 +396,8 @@ func TestOtherReplacements(t *testing.T) {
 	}
 }
 
-// What says that a node is disrupted goes where nothing is proposed: a person took
-// the proposal off, or Karpenter began it and has gone.
+// The marks of a disruption are removed if there is no proposal: a person removed it, or
+// Karpenter began the disruption.
 func TestLeftOverDisruption(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -408,8 +407,7 @@ func TestLeftOverDisruption(t *testing.T) {
 	s.expectStates(stateUntouched, "old-0")
 }
 
-// A taint alone goes as well, unless the claim is being deleted: then it is what keeps
-// pods away.
+// A taint alone is removed too, unless the claim is being deleted.
 func TestLeftOverTaint(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	for _, name := range []string{"old-0", "old-1"} {
@@ -427,7 +425,7 @@ func TestLeftOverTaint(t *testing.T) {
 	}
 }
 
-// A taint or a condition that somebody takes off comes back while the proposal acts.
+// A taint or a condition that a person removes is restored while the proposal acts.
 func TestDisruptionIsKeptUp(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -441,7 +439,7 @@ func TestDisruptionIsKeptUp(t *testing.T) {
 	s.expectStates(stateActing, "old-0")
 }
 
-// Kubelets and people write nodes and claims as well: a lost swap is tried again.
+// A lost swap is tried again, because kubelets and people write nodes and claims too.
 func TestLostSwapsAreTriedAgain(t *testing.T) {
 	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
@@ -454,8 +452,8 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A claim that somebody deletes while its proposal begins is not held, and the
-// proposal does not go on without it.
+// If a claim is deleted while its proposal begins, it is not tainted, and the proposal does not
+// continue without it.
 func TestNoticedWhileItBegins(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0", "old-1")
@@ -470,7 +468,7 @@ func TestNoticedWhileItBegins(t *testing.T) {
 	}
 }
 
-// deletingClient is a client that loses the first swap of a claim to somebody who deletes it.
+// deletingClient loses the first swap of a claim, because another client deletes the claim.
 type deletingClient struct {
 	cluster.Client
 	site *testCluster

@@ -13,14 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// crashScenario tells the story of two nodes and their replacement with a lifecycle that dies
-// once, at its nth write, before it takes effect or after it. It says whether anybody
-// died.
+// crashScenario replaces two nodes while lifecycle crashes once, at its nth write, before or
+// after the write takes effect.
 type crashScenario struct {
 	testProposal
 	client *crashingClient
-	// redelivers says that the confirmation comes again after the death, and comes that the
-	// replacement's launch succeeds.
+	// redelivers says that the confirmation is redelivered after the crash. launchSucceeds says
+	// that the replacement is launched.
 	redelivers, launchSucceeds bool
 	limit                      int
 
@@ -31,7 +30,7 @@ type crashScenario struct {
 
 func (p *crashScenario) hasCrashed() bool { return p.client.writesLeft < 0 }
 
-// restartIfCrashed starts another process where the first has just died.
+// restartIfCrashed starts a new process once after a crash.
 func (p *crashScenario) restartIfCrashed() bool {
 	if !p.hasCrashed() || p.restarted {
 		return false
@@ -41,7 +40,7 @@ func (p *crashScenario) restartIfCrashed() bool {
 	return true
 }
 
-// deliverConfirmation hands the confirmation to whoever lives, and to a new process when it dies.
+// deliverConfirmation delivers the confirmation, and again to a new process after a crash.
 func (p *crashScenario) deliverConfirmation() {
 	err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed))
 	if !p.hasCrashed() && err != nil {
@@ -60,8 +59,8 @@ func (p *crashScenario) deliverConfirmation() {
 	}
 }
 
-// advanceWithPeers lets that much time pass, after which the launcher, the machine, the catalog
-// and the watcher do their parts.
+// advanceWithPeers advances the time and then runs the launcher, the instance, the catalog and
+// the watcher.
 func (p *crashScenario) advanceWithPeers(d time.Duration) {
 	p.restartIfCrashed()
 	p.now = p.now.Add(d)
@@ -74,8 +73,7 @@ func (p *crashScenario) advanceWithPeers(d time.Duration) {
 	p.abandonPlan()
 }
 
-// deliverInventory is the catalog, which shows what runs: a binding that was half written is
-// made whole by it.
+// deliverInventory delivers the catalog's inventory, which completes an interrupted binding.
 func (p *crashScenario) deliverInventory() {
 	if !p.launched || !p.launchSucceeds {
 		return
@@ -112,7 +110,7 @@ func (p *crashScenario) settleLaunch() {
 	}
 }
 
-// abandonPlan is the watcher, which waits for a plan that is applied for two minutes.
+// abandonPlan acts as the watcher, which abandons a plan that is applying for two minutes.
 func (p *crashScenario) abandonPlan() {
 	held := p.readOutbox()
 	if held.State != outbox.Applying {
@@ -126,7 +124,7 @@ func (p *crashScenario) abandonPlan() {
 	}
 }
 
-// checkEnd checks that everything came to an end, whichever it is.
+// checkEnd checks that the scenario ended, in either way.
 func (p *crashScenario) checkEnd(name string) (moved bool) {
 	p.t.Helper()
 	p.checkInvariants(2, p.limit)
@@ -136,7 +134,7 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 		}
 	}
 	one, other := p.disruptionState("old-0"), p.disruptionState("old-1")
-	// What is only proposed is disruption's to confirm again, or to drop.
+	// Disruption confirms or drops what is only proposed.
 	proposed := func(text string) bool { return text == stateUntouched || text == "proposed " && !p.redelivers }
 	if one != other && (!proposed(one) || !proposed(other)) || !proposed(one) && one != "going" {
 		p.t.Errorf("%s: the old nodes are %q and %q", name, one, other)
@@ -147,9 +145,9 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 	return one == "going"
 }
 
-// A lifecycle that dies at any write of the saga is followed by one that finishes it
-// or takes it back, whether the message comes again or is lost; at every instant the
-// budget and the limit hold, and no node is deleted before its replacement is there.
+// After a crash at any write of a disruption, a new process completes it or rolls it back,
+// whether the message is redelivered or lost. The budget and the limit hold at every instant, and
+// no node is deleted before its replacement is initialized.
 func TestCrashAnywhere(t *testing.T) {
 	for _, c := range []struct{ again, comes bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		t.Run(fmt.Sprintf("again %v, comes %v", c.again, c.comes), func(t *testing.T) {

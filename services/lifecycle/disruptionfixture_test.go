@@ -20,8 +20,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// newInitializedCluster is a site with so many claims old-0, old-1, … on nodes of the same names,
-// on which nobody is expected any more.
+// newInitializedCluster returns a cluster with n claims old-0, old-1, … on initialized nodes of
+// the same names, without nominations.
 func newInitializedCluster(t *testing.T, n int) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
@@ -49,14 +49,14 @@ func newInitializedCluster(t *testing.T, n int) *testCluster {
 	return s
 }
 
-// testProposal is a proposal about claims of an estate.
+// testProposal is a proposal about claims of the cluster.
 type testProposal struct {
 	*testCluster
 	event.DisruptionProposed
 }
 
-// startProposal proposes the claims, each with one pod on it, and lets the proposal be old
-// enough. Replacements are so many claims new-0, new-1, ….
+// startProposal proposes the claims, each with one pod, and waits until the proposal can be
+// confirmed. Its replacements are claims new-0, new-1, ….
 func (s *testCluster) startProposal(replacements int, claims ...string) testProposal {
 	s.t.Helper()
 	m := s.newProposal("p", claims...)
@@ -70,7 +70,7 @@ func (s *testCluster) startProposal(replacements int, claims ...string) testProp
 	return m
 }
 
-// advanceOnce lets that much time pass in one step.
+// advanceOnce advances the time in one step.
 func (s *testCluster) advanceOnce(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
@@ -83,7 +83,7 @@ func (s *testCluster) newProposal(id string, claims ...string) testProposal {
 	}}
 }
 
-// envelope is the proposal in a phase, from a snapshot of now.
+// envelope returns the proposal's message in a phase, from a snapshot of now.
 func (m testProposal) envelope(phase event.Phase) event.Envelope {
 	b := m.DisruptionProposed
 	b.Phase = phase
@@ -99,7 +99,7 @@ func (m testProposal) deliver(phase event.Phase, want fault.Kind) {
 	m.handleMessage(m.envelope(phase), want)
 }
 
-// storeReplacementPlan stores a plan of so many replacements, as disruption does: for no batch.
+// storeReplacementPlan stores a plan of n replacements, as disruption does, without a batch.
 func (s *testCluster) storeReplacementPlan(intent string, n int) event.Ref {
 	s.t.Helper()
 	if n == 0 {
@@ -128,7 +128,7 @@ func (s *testCluster) addPod(node, name string, changes ...func(*corev1.Pod)) {
 	s.Seed(pod)
 }
 
-// launchReplacement lets the replacement new-0 have an instance and a node that is ready.
+// launchReplacement binds an instance to the replacement new-0 and registers its node.
 func (s *testCluster) launchReplacement() {
 	s.t.Helper()
 	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
@@ -144,7 +144,7 @@ func (s *testCluster) getNode(name string) *corev1.Node {
 	return node
 }
 
-// disruptionState says what of a disruption is on the claim and its node.
+// disruptionState describes the disruption marks of the claim and its node.
 func (s *testCluster) disruptionState(name string) string {
 	s.t.Helper()
 	c, out := s.getClaim(name), ""
@@ -174,7 +174,7 @@ const (
 	stateActing    = "proposed confirmed condition taint "
 )
 
-// expectStates expects the same of every claim.
+// expectStates expects the same state of every claim.
 func (s *testCluster) expectStates(want string, claims ...string) {
 	s.t.Helper()
 	for _, name := range claims {
@@ -195,7 +195,7 @@ func (s *testCluster) eventsWithReason(reason string) []string {
 	return out
 }
 
-// checkInvariants fails the test for what wrongs finds.
+// checkInvariants fails the test if findViolation finds one.
 func (s *testCluster) checkInvariants(budget, limit int) {
 	s.t.Helper()
 	if wrong := s.findViolation(budget, limit); wrong != "" {
@@ -203,9 +203,9 @@ func (s *testCluster) checkInvariants(budget, limit int) {
 	}
 }
 
-// findViolation reads the log of all writes, and gives the first instant at which a proposal
-// began beyond the budget, a limit was exceeded, or a proposal deleted a node whose
-// replacements were not there.
+// findViolation reads the log of all writes and returns the first instant at which a proposal
+// began beyond the budget, a limit was exceeded, or a proposal deleted a node before its
+// replacements were initialized.
 func (s *testCluster) findViolation(budget, limit int) string {
 	claims := map[string]*karpenter.NodeClaim{}
 	back := map[string]time.Time{}
@@ -227,7 +227,7 @@ func (s *testCluster) findViolation(budget, limit int) string {
 			back[e.Key.Name] = e.At
 		}
 		created := before == nil && limited
-		// Notices keep to no budget, so that it is looked at when something begins.
+		// Notices ignore budgets, so that the budget is checked when a disruption begins.
 		begins := disruption.ActingProposal(claims[e.Key.Name]) != nil && (before == nil || disruption.ActingProposal(before) == nil)
 		switch missing := missingReplacement(claims, claims[e.Key.Name]); {
 		case begins && countLeaving(claims) > budget:
@@ -253,8 +253,8 @@ func (s *testCluster) countsAllClaims() bool {
 	return annotations[policy.Limits] == "strict" || annotations[policy.PriceLimit] != ""
 }
 
-// countStaying counts the claims that are neither being deleted nor replaced. A replacement
-// that was rolled back lately may have been counted as one before.
+// countStaying counts the claims that are neither being deleted nor replaced. A replacement that
+// was rolled back recently may have been counted as one before.
 func countStaying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, now time.Time) int {
 	n := 0
 	for name, c := range claims {
@@ -266,7 +266,7 @@ func countStaying(claims map[string]*karpenter.NodeClaim, back map[string]time.T
 	return n
 }
 
-// countLeaving counts the nodes that are going, or are to go.
+// countLeaving counts the nodes that are being removed or replaced.
 func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	going := 0
 	for _, c := range claims {
@@ -278,8 +278,8 @@ func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	return going
 }
 
-// missingReplacement names a replacement that is not there for a claim; "" for none, and for a
-// claim that AWS takes away.
+// missingReplacement returns a missing replacement of a claim; "" if there is no such
+// replacement, or the claim is interrupted by AWS.
 func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
 	p := disruption.ActingProposal(c)
 	if p == nil || c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" {
@@ -293,7 +293,7 @@ func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.Nod
 	return ""
 }
 
-// setBudgetAndLimit gives the pool one budget, and a limit of so many claims.
+// setBudgetAndLimit sets one budget and a limit of that many claims on the pool.
 func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
@@ -303,7 +303,7 @@ func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 	})
 }
 
-// setStrictLimits counts nodes against the limit until they are gone.
+// setStrictLimits sets strict limits: nodes count until they are gone.
 func (s *testCluster) setStrictLimits() {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
@@ -311,7 +311,7 @@ func (s *testCluster) setStrictLimits() {
 	})
 }
 
-// setBudgetAndPriceLimit is bounded by what so many claims cost.
+// setBudgetAndPriceLimit sets one budget and a price limit of that many claims on the pool.
 func (s *testCluster) setBudgetAndPriceLimit(budget string, limit int) {
 	s.t.Helper()
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {

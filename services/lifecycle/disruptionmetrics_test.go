@@ -16,15 +16,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// disruptionMetrics is what these tests look at; tally_test.go looks at the rest.
+// disruptionMetrics are the metrics of these tests. metrics_test.go tests the others.
 var disruptionMetrics = []lifecycle.MetricName{lifecycle.Decisions, lifecycle.PoolDecisions, lifecycle.FailedValidations, lifecycle.QueueFailures}
 
-// countMetrics lets the site's process go on as one that counts disruptions.
+// countMetrics restarts the service so that it records disruption metrics.
 func (s *testCluster) countMetrics() *[]string {
 	return s.countMetricsOf(func(what lifecycle.MetricName) bool { return slices.Contains(disruptionMetrics, what) })
 }
 
-// countMetricsOf lets it go on as one that counts some.
+// countMetricsOf restarts the service so that it records these metrics.
 func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]string {
 	told := &[]string{}
 	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
@@ -38,8 +38,8 @@ func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]st
 	return told
 }
 
-// startProposalBy proposes the claims of an estate, each with one pod on it, for so many
-// replacements, and lets the proposal be old enough.
+// startProposalBy proposes the claims, each with one pod, with that many replacements, and waits
+// until the proposal can be confirmed.
 func (s *testCluster) startProposalBy(method string, reason karpenter.DisruptionReason, replacements int, claims ...string) testProposal {
 	s.t.Helper()
 	m := s.newProposal("p", claims...)
@@ -53,7 +53,7 @@ func (s *testCluster) startProposalBy(method string, reason karpenter.Disruption
 	return m
 }
 
-// expectCounts is what was counted since the last time.
+// expectCounts compares the metrics recorded since the last call.
 func expectCounts(t *testing.T, what string, told *[]string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(append([]string{}, want...), append([]string{}, *told...)); diff != "" {
@@ -62,7 +62,7 @@ func expectCounts(t *testing.T, what string, told *[]string, want ...string) {
 	*told = nil
 }
 
-// A disruption counts once, when it begins to act, and its end counts only if it fails.
+// A disruption counts once, when it begins to act. Its end counts only if it fails.
 func TestDecisions(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	told := s.countMetrics()
@@ -87,8 +87,8 @@ func TestDecisions(t *testing.T) {
 	expectCounts(t, "a removal that began", told)
 }
 
-// A claim counts whose disruption is taken back before it acts: by disruption, or by
-// what is live.
+// A claim counts if its disruption is dropped before it acts, by disruption or because of the
+// live state.
 func TestFailedValidations(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	told := s.countMetrics()
@@ -109,7 +109,7 @@ func TestFailedValidations(t *testing.T) {
 	expectCounts(t, "a pod came", told, "invalid [empty] 1", "invalid [empty] 1")
 }
 
-// The replacements count for which a disruption is rolled back, once for all claims.
+// The replacements of a rolled back disruption count once for all of its claims.
 func TestQueueFailures(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	told := s.countMetrics()

@@ -17,20 +17,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// randomScenario is a fleet to which anything happens in any order: proposals that overlap,
-// are confirmed twice or dropped late, replacements that come or do not, batches
-// between them, notices, lost swaps and processes that die.
+// randomScenario is a cluster with random events in random order: overlapping proposals,
+// duplicate confirmations and late drops, replacements that succeed or fail, batches, notices,
+// lost swaps and crashes.
 type randomScenario struct {
 	*testCluster
 	draw      *rapid.T
 	proposals []testProposal
-	// answeredIntents are the replacements whose launch is asked for and not answered.
+	// answeredIntents are the intents whose launch was answered.
 	answeredIntents []string
 	client          *crashingClient
 }
 
-// deliver is what becomes of a fact: whoever dies is followed by another process, and
-// refusals are the ordinary course of things.
+// deliver delivers a message. After a crash a new process starts. Rejections are expected.
 func (u *randomScenario) deliver(e event.Envelope) {
 	u.cache.Flush()
 	err := u.svc.Handle(u.t.Context(), e)
@@ -65,7 +64,7 @@ func (u *randomScenario) sendPhase(phase event.Phase) {
 	}
 }
 
-// settleLaunches settles the launch of a replacement, for better or worse.
+// settleLaunches answers the launches of replacements, with or without success.
 func (u *randomScenario) settleLaunches() {
 	for _, e := range u.takeSent() {
 		if ask, err := event.As[event.LaunchRequested](e); err == nil && e.Type == event.LaunchRequestedType && !slices.Contains(u.answeredIntents, ask.Intent) {
@@ -118,7 +117,7 @@ func (u *randomScenario) runRandomAction() {
 	}
 }
 
-// insertBatch is a batch of the watcher, which finds the outbox free or gives it up.
+// insertBatch inserts a batch of the watcher, which finds the outbox idle or abandons its plan.
 func (u *randomScenario) insertBatch() {
 	if held := u.readOutbox(); held.State == outbox.Sent {
 		if _, err := held.Swap(u.t.Context(), u.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
@@ -129,9 +128,9 @@ func (u *randomScenario) insertBatch() {
 	u.startBatch()
 }
 
-// Whatever happens in whatever order, no proposal begins beyond the budget, no claim
-// is made beyond the limit, no node is deleted before its replacement is there, and
-// when all is quiet nothing is left half done.
+// In any order of events, no proposal begins beyond the budget, no claim is created beyond the
+// limit, no node is deleted before its replacement is initialized, and in the end nothing remains
+// incomplete.
 func TestTumultKeepsToBudgets(t *testing.T) {
 	rapid.Check(t, func(draw *rapid.T) {
 		u := &randomScenario{testCluster: newInitializedCluster(t, 5), draw: draw}
@@ -151,8 +150,7 @@ func TestTumultKeepsToBudgets(t *testing.T) {
 		}
 		u.restartService()
 		u.Heal()
-		// The watcher gives up a plan that nobody carries out: whoever died over it is not
-		// told of it again here.
+		// The watcher abandons a plan that is not executed. Its message is not redelivered here.
 		for u.now = u.now.Add(2 * time.Minute); u.readOutbox().State != outbox.Done; {
 			u.insertBatch()
 		}

@@ -29,7 +29,7 @@ func (s *Service) spendRate(ctx context.Context, proposal string, candidates []d
 		}
 		why, err := s.spendRateOf(ctx, pool, l.countNodes(pool), proposal, wanted[pool])
 		if err != nil {
-			return disruption.Objection{}, fmt.Errorf("writing on NodePool %s that nodes of it go: %w", pool, err)
+			return disruption.Objection{}, fmt.Errorf("recording disruptions on NodePool %s: %w", pool, err)
 		}
 		if why != "" {
 			return disruption.Objection{Pool: pool, Why: why}, nil

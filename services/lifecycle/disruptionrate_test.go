@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// setRate lets so many nodes of the pool begin to go in an hour; its budgets let all.
+// setRate limits the disruptions of the pool per hour; its budgets allow all.
 func (s *testCluster) setRate(perHour string) {
 	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
@@ -40,8 +40,8 @@ func (s *testCluster) proposeSingle(claim string) testProposal {
 	return m
 }
 
-// Of nodes that may go two begin to within an hour, and the third when the first does
-// not count any more.
+// Two of the nodes may be disrupted within an hour, and the third when the first no longer
+// counts.
 func TestHourlyBudget(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	s.setRate("2")
@@ -64,8 +64,8 @@ func TestHourlyBudget(t *testing.T) {
 	s.expectStates("going", "old-2")
 }
 
-// A rate that cannot be read, or what has gone that cannot, lets no node go; and who
-// asks for none writes nothing.
+// A rate or a record that cannot be read allows no disruption. A pool without a rate is not
+// written.
 func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	for name, change := range map[string]func(*karpenter.NodePool){
 		"the rate":      func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
@@ -88,7 +88,7 @@ func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	}
 }
 
-// Wherever a process dies, the same message goes on with it, and counts once.
+// After a crash at any write, the redelivered message continues and counts once.
 func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for n := range 5 {
@@ -111,7 +111,7 @@ func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// Whatever is confirmed when, and whoever dies, no hour sees more nodes begin to go.
+// Irrespective of confirmations and crashes, no hour has more disruptions than the limit.
 func TestNoHourExceedsBudget(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const nodes = 6

@@ -11,14 +11,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// driftReason is why the claim has drifted, "" for not at all.
+// driftReason returns the claim's drift reason, "" if it has not drifted, and since when.
 func (s *testCluster) driftReason() (reason string, since time.Time) {
 	s.t.Helper()
 	condition, _ := s.getClaim("one-0").Status.Conditions.Get(karpenter.ConditionTypeDrifted)
 	return condition.Reason, condition.LastTransitionTime.Time
 }
 
-// deliverInventory is an inventory of the claim's instance, in a subnet.
+// deliverInventory delivers an inventory of the claim's instance in a subnet.
 func (s *testCluster) deliverInventory(subnet string) {
 	s.t.Helper()
 	s.handleMessage(s.inventoryMessage(s.now, event.Listed{
@@ -27,7 +27,7 @@ func (s *testCluster) deliverInventory(subnet string) {
 	}), "")
 }
 
-// withClassHash is a running node whose pool has a class with a subnet and a security group.
+// withClassHash returns a running node whose pool has a class with a subnet and a security group.
 func withClassHash(t *testing.T) *testCluster {
 	s := newTestCluster(t)
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -41,8 +41,7 @@ func withClassHash(t *testing.T) *testCluster {
 	return s
 }
 
-// The condition follows what inventories and the class tell, and a process that knows
-// of no inventory yet takes nothing back.
+// The condition follows inventories and the class. A process without an inventory clears nothing.
 func TestDrifted(t *testing.T) {
 	s := withClassHash(t)
 	s.deliverInventory("subnet-1")
@@ -87,7 +86,7 @@ func TestDrifted(t *testing.T) {
 	}
 }
 
-// What the pool says is looked at without any inventory, at once.
+// Drift from the NodePool is detected at once, without an inventory.
 func TestPoolDrifted(t *testing.T) {
 	s := withClassHash(t)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -110,7 +109,7 @@ func TestPoolDrifted(t *testing.T) {
 	}
 }
 
-// A condition that says what is found again is not written again.
+// An unchanged condition is not written again.
 func TestSettles(t *testing.T) {
 	s := withClassHash(t)
 	s.deliverInventory("subnet-9")

@@ -19,9 +19,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// emptyCluster is a cluster of which every node is empty, with lifecycle as it is deployed
-// and disruption at its pace: each of its passes says of each proposal what it is to
-// become, whether or not the pass before has been heard.
+// emptyCluster is a cluster of empty nodes with lifecycle as deployed, and disruption at its
+// interval. Disruption sends every proposal again with each snapshot.
 type emptyCluster struct {
 	*remoteClient
 	t      *testing.T
@@ -34,10 +33,10 @@ type emptyCluster struct {
 	slots   chan struct{}
 }
 
-// snapshotEvery is the watcher's pace, and so disruption's.
+// snapshotEvery is the interval of the watcher's snapshots.
 const snapshotEvery = 10 * time.Second
 
-// countRemaining counts the nodes that are not going yet.
+// countRemaining counts the nodes that are not being deleted yet.
 func (x *emptyCluster) countRemaining() (n int) {
 	for _, c := range x.listClaims() {
 		if c.DeletionTimestamp == nil {
@@ -55,14 +54,14 @@ func (x *emptyCluster) listClaims() []*karpenter.NodeClaim {
 	return claims
 }
 
-// resetCalls begins to count anew.
+// resetCalls resets the counted calls.
 func (x *emptyCluster) resetCalls() {
 	x.remoteClient.mu.Lock()
 	defer x.remoteClient.mu.Unlock()
 	x.callCounts = nil
 }
 
-// sendProposals says what disruption would say of a snapshot of now.
+// sendProposals sends disruption's messages for a snapshot of now.
 func (x *emptyCluster) sendProposals() {
 	for _, c := range x.listClaims() {
 		if c.DeletionTimestamp != nil {
@@ -87,7 +86,7 @@ func (x *emptyCluster) send(body event.Body) {
 	x.queue = append(x.queue, newEnvelope(x.t, body))
 }
 
-// receiveMessages takes ten messages off the queue as the host does, in their order.
+// receiveMessages receives ten messages at a time in order, as the host does.
 func (x *emptyCluster) receiveMessages(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -141,9 +140,9 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 	return x
 }
 
-// Five hundred empty nodes go as fast as the client's rate lets them, whatever is said
-// of them how often: what is read is little for each, and no list of the cluster is
-// made for one. A notice waits behind none of it.
+// Five hundred empty nodes are removed as fast as the client's rate limit allows, even if the
+// messages are repeated. Each removal reads little, and the cluster is not listed for each. A
+// notice does not wait.
 func TestEmptiesGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 500
@@ -170,9 +169,9 @@ func TestEmptiesGoTogether(t *testing.T) {
 		}
 		for call, most := range map[string]int{
 			"list NodePool": nodes / 25, "list NodeClaim": nodes / 25, "list PodDisruptionBudget": nodes / 25, "list Node": 0, "list Pod": 0,
-			// One before its node goes, and one before its instance ends.
+			// One read before the node is deleted, and one before its instance is terminated.
 			"list some Pod": 2*nodes + 10, "get Node": nodes + 10,
-			// One to confirm it, and one more where a fact came too late.
+			// One read for the confirmation, and one more for a late message.
 			"get NodeClaim": 2 * nodes,
 		} {
 			if got := x.callCounts[call]; got > most {

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// runNode brings a claim of one instance to a node that is initialized.
+// runNode launches one claim and initializes its node.
 func (s *testCluster) runNode() {
 	s.t.Helper()
 	s.launchIntent("one", 1)
@@ -57,7 +57,7 @@ func (s *testCluster) terminationDeadline() string {
 	return s.getClaim("one-0").Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]
 }
 
-// A claim from its birth to its end.
+// A claim from creation to termination.
 func TestLife(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -117,8 +117,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// An instance that EC2 shows terminated takes its claim and node along, though
-// nobody asked for it.
+// An instance that EC2 shows terminated removes its claim and node, although its termination was
+// not requested.
 func TestInstanceGoneByItself(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -164,8 +164,7 @@ func TestNotice(t *testing.T) {
 		t.Errorf("the deadline is write %d, and the deletion %d", marked, deleted)
 	}
 
-	// Said again later the deadline stays where it is; it is never put off, but
-	// an earlier one holds.
+	// A repeated notice does not move the deadline later; only an earlier deadline replaces it.
 	s.now = s.now.Add(30 * time.Second)
 	s.handleMessage(notice(event.SpotInterruption, 2*time.Minute), "")
 	s.handleMessage(notice(event.StateChange, 0), "")
@@ -178,8 +177,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// A notice whose swap is lost comes again: a spot instance has two minutes, and
-// nothing else will say it.
+// A notice whose swap is lost is redelivered, because a spot instance has two minutes and no
+// other message follows.
 func TestNoticeIsNotLost(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -192,7 +191,7 @@ func TestNoticeIsNotLost(t *testing.T) {
 	}
 }
 
-// When the deadline comes the instance ends, whatever still runs.
+// At the deadline the instance is terminated, even if pods still run.
 func TestDeadlineEndsTheDrain(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

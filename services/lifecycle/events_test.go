@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// what only the whole request shows is said where a person looks, on the
-// class, and once in ten minutes; it holds up nothing else of the plan.
+// A warning about the whole launch request is published on the node class, once in ten minutes.
+// It does not affect the rest of the plan.
 func TestPlansAreToldOnTheClass(t *testing.T) {
 	s := newTestCluster(t)
 	s.addNodeClass("")

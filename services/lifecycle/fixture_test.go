@@ -34,7 +34,7 @@ const namespace = "kube-system"
 
 var clusterIdentity = event.Cluster{Name: "prod", UID: "uid"}
 
-// testCluster is lifecycle in a modelled cluster. Its own calls are the test's hand.
+// testCluster is lifecycle in a simulated cluster. Its methods act for other clients.
 type testCluster struct {
 	*memcluster.Server
 	t        *testing.T
@@ -59,11 +59,11 @@ func newTestCluster(t *testing.T) *testCluster {
 	return s
 }
 
-// restartService is a new process: it remembers nothing.
+// restartService starts a new process without any state in memory.
 func (s *testCluster) restartService() { s.startService(s.As("lifecycle")) }
 
-// crashAtWrite is a new process that dies at its nth write from now on: nothing that
-// it does afterwards arrives. done says that the nth itself still does.
+// crashAtWrite starts a process that crashes at its nth write; later writes have no effect. done
+// says that the nth write still takes effect.
 func (s *testCluster) crashAtWrite(n int, done bool) {
 	s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: done})
 }
@@ -80,7 +80,7 @@ func (s *testCluster) startService(client cluster.Client, changes ...func(*lifec
 	s.svc = lifecycle.New(config)
 }
 
-// crashingClient is a client that stops to work after some writes. Leases do not count.
+// crashingClient fails after some writes. Leases do not count.
 type crashingClient struct {
 	cluster.Client
 	writesLeft    int
@@ -124,7 +124,7 @@ func (m *crashingClient) write(o cluster.Object, write func() (cluster.Object, e
 	return nil, errCrashed
 }
 
-// reconcile lets the watches arrive and lifecycle look once.
+// reconcile delivers the watch events and runs one Step.
 func (s *testCluster) reconcile() {
 	s.t.Helper()
 	s.cache.Flush()
@@ -136,7 +136,7 @@ func (s *testCluster) reconcile() {
 	}
 }
 
-// advance lets that much time pass in steps of a second.
+// advance advances the time in steps of a second.
 func (s *testCluster) advance(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
@@ -145,7 +145,7 @@ func (s *testCluster) advance(d time.Duration) {
 	}
 }
 
-// newMessage makes a fact as its producer would, now.
+// newMessage returns a message as its producer would send it now.
 func (s *testCluster) newMessage(body event.Body) event.Envelope {
 	s.t.Helper()
 	e, err := event.Maker{Service: "test", Cluster: clusterIdentity}.New(s.now, body, nil)
@@ -155,7 +155,7 @@ func (s *testCluster) newMessage(body event.Body) event.Envelope {
 	return e
 }
 
-// handleMessage takes a fact and expects an error of the kind, "" for none.
+// handleMessage handles a message and expects an error of this kind, "" for none.
 func (s *testCluster) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
 	s.cache.Flush()
@@ -164,7 +164,7 @@ func (s *testCluster) handleMessage(e event.Envelope, want fault.Kind) {
 	}
 }
 
-// takeSent takes all messages to the launcher.
+// takeSent receives all messages to the launcher.
 func (s *testCluster) takeSent() []event.Envelope {
 	s.t.Helper()
 	var out []event.Envelope
@@ -189,7 +189,7 @@ func (s *testCluster) takeSent() []event.Envelope {
 	}
 }
 
-// typesAndSubjects are the bodies of what was sent, as "type subject".
+// typesAndSubjects returns the messages as "type subject".
 func typesAndSubjects(envelopes []event.Envelope) []string {
 	var out []string
 	for _, e := range envelopes {
@@ -207,7 +207,7 @@ func (s *testCluster) readOutbox() outbox.Held {
 	return held
 }
 
-// startBatch moves the outbox on to the next batch, as the watcher does.
+// startBatch starts the next batch in the outbox, as the watcher does.
 func (s *testCluster) startBatch() outbox.Held {
 	s.t.Helper()
 	held := s.readOutbox()
@@ -223,7 +223,7 @@ func (s *testCluster) startBatch() outbox.Held {
 
 func cpu(n string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(n)} }
 
-// planIntent writes an intent for n claims of the default pool, as a planner does.
+// planIntent stores an intent for n claims of the default pool, as a planner does.
 func (s *testCluster) planIntent(held outbox.Held, id string, n int) planning.PlannedIntent {
 	s.t.Helper()
 	intent := launchspec.Intent{
@@ -259,7 +259,7 @@ func (s *testCluster) planIntent(held outbox.Held, id string, n int) planning.Pl
 	return out
 }
 
-// planMessage stores a plan of the batch and makes the fact about it.
+// planMessage stores a plan of the batch and returns its message.
 func (s *testCluster) planMessage(held outbox.Held, intents ...planning.PlannedIntent) event.Envelope {
 	s.t.Helper()
 	return s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
@@ -274,7 +274,7 @@ func (s *testCluster) planMadeMessage(held outbox.Held, plan planning.Plan) even
 	return s.newMessage(event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Plan: ref})
 }
 
-// launchIntent admits one intent of n claims, and forgets what was sent.
+// launchIntent admits one intent of n claims and drops the sent messages.
 func (s *testCluster) launchIntent(id string, n int) {
 	s.t.Helper()
 	held := s.startBatch()
@@ -282,7 +282,7 @@ func (s *testCluster) launchIntent(id string, n int) {
 	s.takeSent()
 }
 
-// launchSettled is how an intent ended: with these instances, of those wanted.
+// launchSettled returns the result of an intent with these instances, of those wanted.
 func launchSettled(id string, wanted int, instances ...string) event.LaunchSettled {
 	out := event.LaunchSettled{Intent: id, Wanted: wanted, Spent: true}
 	for _, i := range instances {
@@ -305,7 +305,7 @@ func (s *testCluster) listClaims() []*karpenter.NodeClaim {
 	return claims
 }
 
-// getClaim reads one claim; nil when it is gone.
+// getClaim returns one claim, or nil.
 func (s *testCluster) getClaim(name string) *karpenter.NodeClaim {
 	s.t.Helper()
 	for _, c := range s.listClaims() {
@@ -316,7 +316,7 @@ func (s *testCluster) getClaim(name string) *karpenter.NodeClaim {
 	return nil
 }
 
-// boundInstances tells each claim's instance, "" for none.
+// boundInstances returns each claim's instance, "" if it has no instance.
 func (s *testCluster) boundInstances() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
@@ -329,7 +329,7 @@ func (s *testCluster) boundInstances() map[string]string {
 	return out
 }
 
-// joinNode lets the instance's kubelet register a node that is ready.
+// joinNode registers a ready node of the instance, as its kubelet does.
 func (s *testCluster) joinNode(name, instance string) {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -339,7 +339,7 @@ func (s *testCluster) joinNode(name, instance string) {
 	s.Seed(node)
 }
 
-// inventoryMessage stores what EC2 shows and makes the fact about it.
+// inventoryMessage stores an inventory of these instances and returns its message.
 func (s *testCluster) inventoryMessage(started time.Time, instances ...event.Listed) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, event.InventoryKind, event.Inventory{Started: started, Instances: instances})

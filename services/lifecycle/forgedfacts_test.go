@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// forgedSettled is what a service that was broken into says of instances that others have.
+// forgedSettled is the message of a compromised service about instances of other claims.
 func forgedSettled(intent string, n int) event.LaunchSettled {
 	var ids []string
 	for i := range n {
@@ -23,9 +23,8 @@ func forgedSettled(intent string, n int) event.LaunchSettled {
 	return launchSettled(intent, n, ids...)
 }
 
-// An outcome that names the instances of other claims ends none of them, and gives
-// none of them to another claim: neither one of an unknown intent nor one of an
-// intent that waits for its instances.
+// A launch result that names instances of other claims terminates none of them and binds none to
+// another claim, neither for an unknown intent nor for one that waits for instances.
 func TestForgedSettledEndsNothing(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	s.launchIntent("waits", 2)
@@ -46,7 +45,7 @@ func TestForgedSettledEndsNothing(t *testing.T) {
 	}
 }
 
-// Nor does the cache have to show the claims: they are read live.
+// The cache need not contain the claims, because they are read live.
 func TestForgedSettledIsComparedLive(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -59,8 +58,8 @@ func TestForgedSettledIsComparedLive(t *testing.T) {
 	}
 }
 
-// Of the instances without a claim that messages name, three are ended, or a tenth of
-// the cluster, over all messages. What is left is ended by an inventory.
+// Of the instances without a claim that messages name, at most three or a tenth of the cluster
+// are terminated, over all messages. An inventory terminates the others.
 func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
@@ -90,15 +89,15 @@ func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	}
 }
 
-// A request to end an instance for which no claim stands says what the instance was
-// launched for, and what it is tagged with: the launcher compares both.
+// A termination request for an instance without a claim contains the instance's intent and tags.
+// The launcher compares both.
 func TestOrphansAreEndedByTheirTags(t *testing.T) {
 	s := newTestCluster(t)
 	s.handleMessage(s.newMessage(launchSettled("lost", 1, "i-1")), "")
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-2", "other", "other-0")), "")
 	want := []event.TerminateRequested{
-		{InstanceID: "i-1", Intent: "lost", Reason: "no claim of intent lost stands for it"},
-		{InstanceID: "i-2", Claim: "other-0", Intent: "other", Reason: "no NodeClaim stands for it"},
+		{InstanceID: "i-1", Intent: "lost", Reason: "no NodeClaim of intent lost exists for it"},
+		{InstanceID: "i-2", Claim: "other-0", Intent: "other", Reason: "no NodeClaim exists for it"},
 	}
 	var got []event.TerminateRequested
 	for _, e := range s.takeSent() {
@@ -113,14 +112,14 @@ func TestOrphansAreEndedByTheirTags(t *testing.T) {
 	}
 }
 
-// instanceGone is the fact that an instance is terminated.
+// instanceGone returns the message that an instance is terminated.
 func (s *testCluster) instanceGone(instance string) event.Envelope {
 	return s.newMessage(event.InstanceGone{InstanceID: instance, Shown: s.now})
 }
 
-// A fact that an instance is gone, of which nothing in the cluster can be seen, removes
-// three claims at most, or a tenth: their nodes are ready, and nothing has ended
-// their instances. A node that is not ready goes at once.
+// Messages that instances are terminated, which nothing in the cluster confirms, remove at most
+// three claims or a tenth: their nodes are ready and no termination was requested. A node that is
+// not ready is removed at once.
 func TestForgedGoneStops(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
@@ -142,8 +141,7 @@ func TestForgedGoneStops(t *testing.T) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
 	})
 	s.handleMessage(s.instanceGone("i-7"), "")
-	// An inventory ends an orphan all the same: the breaker of instances that are called
-	// gone is another.
+	// An inventory still terminates an orphan, because the breaker for messages is separate.
 	s.takeSent()
 	alive := []event.Listed{listedInstance("i-stray", "lost", "")}
 	for i := 3; i < 8; i++ {
@@ -153,12 +151,12 @@ func TestForgedGoneStops(t *testing.T) {
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-stray"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	// What AWS announced is over at its deadline, whether its kubelet answers still or not.
+	// At the announced deadline the instance is gone, whether or not its kubelet still answers.
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-6", "terminate"), "")
 	s.handleMessage(s.instanceGone("i-6"), fault.Retry)
 	s.now = s.now.Add(2 * time.Minute)
 	s.handleMessage(s.instanceGone("i-6"), "")
-	// EC2's own answer needs no other evidence.
+	// EC2's own answer needs no confirmation.
 	dead := listedInstance("i-5", "old", "old-5")
 	dead.State = "terminated"
 	s.handleMessage(s.inventoryMessage(s.now, dead, listedInstance("i-3", "old", ""), listedInstance("i-4", "old", "")), "")
@@ -168,7 +166,7 @@ func TestForgedGoneStops(t *testing.T) {
 	}
 }
 
-// What lifecycle has ended itself is let go at once, however much it is.
+// Instances that lifecycle terminated are removed at once, in any number.
 func TestGoneOfWhatWasEndedIsNoSurprise(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	for _, c := range s.listClaims() {

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// isTerminationRequested reports whether the end of the instance was asked for.
+// isTerminationRequested reports whether the termination of the instance was requested.
 func (s *testCluster) isTerminationRequested(instance string) bool {
 	s.t.Helper()
 	for _, e := range s.takeSent() {
@@ -23,7 +23,7 @@ func (s *testCluster) isTerminationRequested(instance string) bool {
 	return false
 }
 
-// addProtectedPod puts a pod on the node that only the node's time removes.
+// addProtectedPod adds a pod that is removed only at the deadline.
 func (s *testCluster) addProtectedPod(name string) {
 	s.t.Helper()
 	grace := int64(20)
@@ -33,8 +33,8 @@ func (s *testCluster) addProtectedPod(name string) {
 	s.Seed(pod)
 }
 
-// What a person does to a claim whose node drains neither ends the instance under a
-// pod before its time nor keeps it for ever.
+// A person's edits of a draining claim neither terminate the instance before its pods' time nor
+// keep it forever.
 func TestDrainEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestDrainEditedByHand(t *testing.T) {
 			if s.isTerminationRequested("i-1") {
 				t.Fatal("the instance was to end while its pod ran, before its time")
 			}
-			// The queue delivers the notice again, as it may at any time.
+			// The queue redelivers the notice, as it may at any time.
 			s.handleMessage(e, "")
 			s.advance(over.Sub(s.now) + 15*time.Second)
 			if !s.isTerminationRequested("i-1") {
@@ -76,8 +76,8 @@ func TestDrainEditedByHand(t *testing.T) {
 	}
 }
 
-// A fact that comes ten times, hours late, or with the cluster's name alone has the
-// effect of one, or none.
+// A message that is delivered ten times, hours late, or with only the cluster's name, has the
+// effect of one message or none.
 func TestDuplicatedAndOldFacts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

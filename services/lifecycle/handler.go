@@ -43,7 +43,7 @@ func (s *Service) ConcurrentHandler(gate host.Gate) func(ctx context.Context, e 
 		return turn(ctx, func(ctx context.Context) error {
 			host.Say(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
 			if inventories.isSuperseded(taken) {
-				return fault.F("comparing an inventory", fault.Stale, "a newer one came while it waited for its turn")
+				return fault.F("comparing an inventory", fault.Stale, "a newer inventory arrived while this one waited")
 			}
 			return s.handleWithTimeout(ctx, e)
 		})

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// A notice waits neither for a look nor for the facts that wait for one, and a look
-// waits for one fact however many there are.
+// A notice waits neither for a reconcile nor for queued messages, and a reconcile waits for at
+// most one message.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
@@ -72,8 +72,8 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// Of inventories that wait only the newest is compared: it says all that the others
-// do, and in a storm they are what everything else would wait for.
+// Only the newest of the waiting inventories is compared. It contains the information of the
+// others, and comparing each would delay all other messages.
 func TestLanesPassOverOldInventories(t *testing.T) {
 	s := newTestCluster(t)
 	var facts []event.Envelope
@@ -86,8 +86,8 @@ func TestLanesPassOverOldInventories(t *testing.T) {
 	}
 }
 
-// An inventory from the future is parked, and makes no other one old: neither those
-// that wait beside it nor those that come later.
+// An inventory from the future is parked and makes no other inventory old, neither waiting nor
+// later ones.
 func TestInventoryFromTheFuture(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -17,8 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// interleavedList is the client of a replica that is overtaken once, right after it has
-// listed the NodeClaims.
+// interleavedList runs a function once, right after it has listed the NodeClaims.
 type interleavedList struct {
 	cluster.Client
 	meanwhile func()
@@ -34,9 +33,9 @@ func (o *interleavedList) List(ctx context.Context, kind cluster.Kind, namespace
 	return listed, err
 }
 
-// Two plans of one batch that are admitted at the same time rest on the same count:
-// only one of them may pass. The swap is at the version of the outbox that was read
-// before the claims were counted.
+// Two plans of one batch that are admitted at the same time use the same count, so that only one
+// of them may be admitted. The swap is at the version of the outbox that was read before
+// counting.
 func TestPassSwapsTheOutboxThatItCounted(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -56,7 +55,7 @@ func TestPassSwapsTheOutboxThatItCounted(t *testing.T) {
 	}
 }
 
-// A node stays whose replacement is going by now, although the cache still shows the
+// A node is not deleted if its replacement is being deleted, although the cache still shows the
 // replacement initialized.
 func TestReplacementThatGoesKeepsTheOldNode(t *testing.T) {
 	s := newInitializedCluster(t, 3)
@@ -65,8 +64,8 @@ func TestReplacementThatGoesKeepsTheOldNode(t *testing.T) {
 	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
 	s.joinNode("new-0", "i-new")
 	deleted := false
-	// The look that decides is the first that the cache shows the replacement to; it
-	// goes between that and the second check.
+	// The cache first shows the replacement initialized in the deciding reconcile. The
+	// replacement is deleted before the second check.
 	s.startService(&interleavedGet{Client: s.As("lifecycle"), before: func() {
 		if !deleted {
 			deleted = true
@@ -87,8 +86,8 @@ func TestReplacementThatGoesKeepsTheOldNode(t *testing.T) {
 	s.expectStates(stateUntouched, "old-0")
 }
 
-// interleavedGet is a client that does something before the claim old-0 is read while the
-// claim new-0 is initialized.
+// interleavedGet runs a function before the claim old-0 is read while the claim new-0 is
+// initialized.
 type interleavedGet struct {
 	cluster.Client
 	before func()
@@ -103,8 +102,8 @@ func (c *interleavedGet) Get(ctx context.Context, kind cluster.Kind, key cluster
 	return c.Client.Get(ctx, kind, key)
 }
 
-// A claim of a plan that was given up stays if another replica admits it between the
-// look and the deletion.
+// A claim of an abandoned plan is kept if another replica admits it between the reconcile and the
+// deletion.
 func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -125,8 +124,8 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 	}
 }
 
-// No claim is refused before the shortage is written down: otherwise the next plan
-// would ask for the same again.
+// No claim is deleted as refused before the unavailable offering is recorded, because the next
+// plan would request it again.
 func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -143,8 +142,8 @@ func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
 	}
 }
 
-// An answer that names some instances and is not spent refuses no claim: further
-// instances may be late to be seen, and the inventory binds those.
+// A launch result with some instances and an unspent token deletes no claim: further instances
+// may appear later, and the inventory binds them.
 func TestPartlyUnspentRefusesNobody(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -161,7 +160,7 @@ func TestPartlyUnspentRefusesNobody(t *testing.T) {
 	}
 }
 
-// interleavedUpdate is a client that does something once before it writes a claim.
+// interleavedUpdate runs a function once before it writes a claim.
 type interleavedUpdate struct {
 	cluster.Client
 	name string
@@ -177,8 +176,8 @@ func (p *interleavedUpdate) Update(ctx context.Context, o cluster.Object) (clust
 	return p.Client.Update(ctx, o)
 }
 
-// No node of a proposal is tainted before all of its claims say that it acts: a person
-// deletes one of them at that moment.
+// No node of a proposal is tainted before all of its claims are marked: a person deletes one of
+// them at that moment.
 func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(0, "old-0", "old-1")

@@ -35,7 +35,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 		return fmt.Errorf("reading the inventory: %w", err)
 	}
 	if !inventory.Started.Equal(b.Started) {
-		return fault.F("taking an inventory", fault.Poison, "the message says that it began at %s, and the document at %s",
+		return fault.F("reading an inventory", fault.Poison, "the message gives the start time %s, and the document %s",
 			b.Started.Format(time.RFC3339Nano), inventory.Started.Format(time.RFC3339Nano))
 	}
 	s.drift.setInventory(inventory)
@@ -88,7 +88,7 @@ func (s *Service) bindListed(ctx context.Context, e event.Envelope, found []even
 func (s *Service) applyFindings(ctx context.Context, e event.Envelope, f garbagecollection.Findings) error {
 	failures := s.executor.ForEach(len(f.Orphans), func(i int) error {
 		o := f.Orphans[i]
-		body := event.TerminateRequested{InstanceID: o.InstanceID, Claim: o.Claim, Intent: o.Intent, Reason: "no NodeClaim stands for it"}
+		body := event.TerminateRequested{InstanceID: o.InstanceID, Claim: o.Claim, Intent: o.Intent, Reason: "no NodeClaim exists for it"}
 		return s.executor.Execute(ctx, &e, effect.Send{Body: body})
 	})
 	failures = append(failures, updateEach(ctx, s.executor, &e, f.Absent, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {

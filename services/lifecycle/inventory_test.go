@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// A launch that nobody answered is learned from the inventory.
+// An inventory binds the instances of a launch whose result was lost.
 func TestInventoryBinds(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -35,14 +35,15 @@ func TestInventoryBinds(t *testing.T) {
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-3"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	// The answer that comes after all changes nothing.
+	// The late result changes nothing.
 	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-2", "i-1")), "")
 	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Absence is not death: it takes two inventories, and a node that is not ready.
+// A missing instance is treated as terminated only after two inventories, and if its node is not
+// ready.
 func TestAbsence(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -96,9 +97,8 @@ func TestShownTerminated(t *testing.T) {
 	}
 }
 
-// Other instances of the cluster, as those of a managed node group, are left
-// alone, and however many an inventory shows, they neither stop a sweep nor let it
-// take more.
+// Other instances of the cluster, as those of a managed node group, are not touched and do not
+// count for the breaker.
 func TestSweepLeavesOthersAlone(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -117,7 +117,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	s.handleMessage(s.inventoryMessage(s.now, shown...), fault.Denied)
 }
 
-// A sweep that would take too much stops, takes nothing, and is counted.
+// Garbage collection that would remove too much is stopped, removes nothing and is counted.
 func TestSweepStops(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -137,8 +137,8 @@ func TestSweepStops(t *testing.T) {
 	}
 }
 
-// What EC2 shows terminated takes nothing away, and goes while the breaker stands:
-// in a spot storm both occur at once.
+// Instances that EC2 shows terminated are removed even when the breaker stops other removals.
+// During many interruptions both occur at once.
 func TestSweepStopsNobodyElse(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -155,9 +155,8 @@ func TestSweepStopsNobodyElse(t *testing.T) {
 	}
 }
 
-// A claim that cannot be bound, written or labelled does not stop the rest of an
-// inventory, nor the other claims of its intent; its error comes back, so that the
-// message is retried.
+// A claim that cannot be bound, written or labelled stops neither the rest of an inventory nor
+// the other claims of its intent. Its error is returned, so that the message is retried.
 func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 	for _, broken := range []string{"bad-0", "bad-1"} {
 		t.Run(broken, func(t *testing.T) {
@@ -189,8 +188,8 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 	}
 }
 
-// The same holds for each kind of write that an inventory leads to: the API server
-// refuses those to one claim, and the others are written.
+// The same applies to each kind of write of an inventory: the API server rejects those to one
+// claim, and the others are written.
 func TestInventoryWritesEachClaimByItself(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// failingClient is an API server that cannot write one claim.
+// failingClient fails to write one claim.
 type failingClient struct {
 	cluster.Client
 	name string
@@ -40,7 +40,7 @@ func (p failingClient) UpdateStatus(ctx context.Context, o cluster.Object) (clus
 	return p.Client.UpdateStatus(ctx, o)
 }
 
-// A claim that cannot be written holds up no other claim's launch.
+// A claim that cannot be written does not stop the launch of others.
 func TestAdmittingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -54,7 +54,7 @@ func TestAdmittingOneFails(t *testing.T) {
 	}
 }
 
-// A request that nobody could obey holds up no other.
+// An invalid request does not stop others.
 func TestAskingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -71,8 +71,8 @@ func TestAskingOneFails(t *testing.T) {
 	}
 }
 
-// Nor does a claim that cannot be bound keep the fleet's other instances from
-// theirs, and none is refused before all that came are bound.
+// A claim that cannot be bound does not stop the binding of other instances, and no claim is
+// deleted before all instances are bound.
 func TestBindingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
@@ -92,7 +92,7 @@ func TestBindingOneFails(t *testing.T) {
 	}
 }
 
-// unreadableClient is an API server that cannot read one claim.
+// unreadableClient fails to read one claim.
 type unreadableClient struct {
 	cluster.Client
 	name string
@@ -105,8 +105,8 @@ func (u unreadableClient) Get(ctx context.Context, kind cluster.Kind, key cluste
 	return u.Client.Get(ctx, kind, key)
 }
 
-// Nor does a claim that cannot be read by itself keep any claim of a plan from being
-// admitted and launched in a look: they are listed together.
+// A claim that cannot be read by itself does not stop the admission and launch of a plan's claims
+// in a reconcile, because they are listed together.
 func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -140,8 +140,8 @@ func TestRefusingOneFails(t *testing.T) {
 	}
 }
 
-// Only a shortage is called one: whoever looks for InsufficientCapacityError
-// looks for another type or zone, which helps against nothing else.
+// InsufficientCapacityError is reported only for insufficient capacity, because another type or
+// zone helps against no other error.
 func TestReasons(t *testing.T) {
 	short := event.Refusal{Code: "InsufficientInstanceCapacity", Message: "no m6i.large", Blamed: []event.Offering{offering}}
 	full := event.Refusal{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1"}
@@ -175,8 +175,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A claim that waits until its request has died says meanwhile what was wrong
-// with it.
+// A claim that waits until its request has expired reports the launch error meanwhile.
 func TestLaunchFailed(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -192,8 +191,8 @@ func TestLaunchFailed(t *testing.T) {
 	}
 }
 
-// What was planned for a node class that is not ready by now is let go before
-// anything is launched for it, so that its pods are planned anew.
+// Claims whose node class is no longer ready are deleted before the launch, so that their pods
+// are planned again.
 func TestNodeClassNotReady(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -231,7 +230,7 @@ func TestNodeClassNotReady(t *testing.T) {
 	}
 }
 
-// launchTexts are the launches that were asked for.
+// launchTexts returns the launch requests.
 func launchTexts(sent []event.Envelope) []string {
 	return slices.DeleteFunc(typesAndSubjects(sent), func(w string) bool { return !strings.HasPrefix(w, "launch.") })
 }
@@ -243,8 +242,7 @@ func (missingQueue) Send(context.Context, ...queue.Outgoing) error {
 	return fault.E("sending to the launcher", fault.Missing, nil)
 }
 
-// A launcher's queue that is missing is reported by whatever sends to it: nothing is
-// taken for gone.
+// A missing launcher queue is reported by each sender. It is not mistaken for a missing object.
 func TestMissingQueueIsReported(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

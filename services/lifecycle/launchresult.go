@@ -138,7 +138,7 @@ func (s *Service) readOfferingFacts(ctx context.Context, claim *karpenter.NodeCl
 	}
 	known, ok := intent.Types[o.InstanceType]
 	if !ok {
-		return offeringFacts{}, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not name the type %s", intent.ID, o.InstanceType)
+		return offeringFacts{}, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not contain the instance type %s", intent.ID, o.InstanceType)
 	}
 	out := offeringFacts{TypeFacts: known}
 	out.perHour, out.priced = intent.Price(o.InstanceType, o.Zone)

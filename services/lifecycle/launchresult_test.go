@@ -50,7 +50,7 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	}
 }
 
-// What the pool's template says wins over what is known of the type.
+// Labels of the pool's template take precedence over those of the instance type.
 func TestTemplateLabelsWin(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -64,9 +64,8 @@ func TestTemplateLabelsWin(t *testing.T) {
 	}
 }
 
-// A pool that fixes the type has its label on its claims from the start. The
-// other labels come all the same when the process died before it wrote them, and
-// no node is registered without them.
+// A pool that requires one instance type sets its label on new claims. The other labels are added
+// even after a crash, and no node is registered without them.
 func TestLabelsOfAFixedType(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -92,8 +91,7 @@ func TestLabelsOfAFixedType(t *testing.T) {
 	}
 }
 
-// A crash between any two writes of a settlement heals without binding an
-// instance twice or moving it.
+// After a crash between any two writes of a launch result, no instance is bound twice or moved.
 func TestCrashesWhileSettling(t *testing.T) {
 	const writes = 4 // two bindings, each with its labels
 	for n := range writes + 1 {
@@ -111,7 +109,7 @@ func TestCrashesWhileSettling(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
 				t.Fatalf("write %d, done %t:\n%s", n, done, diff)
 			}
-			// Labels that the crash has cost come with the next inventory.
+			// The next inventory adds labels that the crash has lost.
 			s.now = s.now.Add(time.Minute)
 			s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
 			for _, c := range s.listClaims() {
@@ -142,8 +140,8 @@ func TestLostSwapIsARetry(t *testing.T) {
 	}
 }
 
-// EC2 gave some: those are bound, and the claims of the rest go, after what was
-// short is written down.
+// EC2 launched some instances: they are bound, and the other claims are deleted after the
+// unavailable offering is recorded.
 func TestPartlyFulfilled(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
@@ -184,8 +182,8 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// A refusal that has not spent the token keeps its claims until no copy of the
-// request can launch any more.
+// After a refusal with an unspent token the claims are kept until no copy of the request can
+// launch any more.
 func TestRefusedForNow(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -215,7 +213,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
-	// Before that time no inventory proves anything: the first that does begins after it.
+	// Inventories that began before that time prove nothing.
 	for last := s.now.Add(garbagecollection.LaunchHorizon + garbagecollection.SettleTime); !s.now.After(last); {
 		s.now = s.now.Add(time.Minute)
 		s.handleMessage(s.inventoryMessage(s.now), "")
@@ -235,8 +233,8 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	}
 }
 
-// A crash between the mark and the deletion is healed by the next look, and any
-// by the message.
+// After a crash between the mark and the deletion, the next reconcile or the redelivered message
+// deletes the claim.
 func TestCrashWhileRefusing(t *testing.T) {
 	const writes = 3 // the shortage, the mark, the deletion
 	for n := range writes {
@@ -265,7 +263,7 @@ func TestCrashWhileRefusing(t *testing.T) {
 	}
 }
 
-// An instance for which no claim stands is terminated at once.
+// An instance without a claim is terminated at once.
 func TestOrphanInSettled(t *testing.T) {
 	s := newTestCluster(t)
 	s.handleMessage(s.newMessage(launchSettled("unknown", 1, "i-9")), "")
@@ -277,13 +275,13 @@ func TestOrphanInSettled(t *testing.T) {
 		t.Fatal(diff)
 	}
 	order, err := event.As[event.TerminateRequested](sent[0])
-	if err != nil || order.Claim != "" || order.Reason != "no claim of intent one stands for it" {
+	if err != nil || order.Claim != "" || order.Reason != "no NodeClaim of intent one exists for it" {
 		t.Errorf("%+v, %v", order, err)
 	}
 }
 
-// A late instance is bound to a claim that goes already, so that its end is
-// cared for like any other's.
+// A late instance is bound to a claim that is being deleted, so that it is terminated like any
+// other.
 func TestLateInstanceOfAGoingClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -304,8 +302,8 @@ func TestLateInstanceOfAGoingClaim(t *testing.T) {
 	}
 }
 
-// A claim that is being deleted and whose intent cannot be read gets its instance all
-// the same, which ends with it.
+// A claim that is being deleted and whose intent cannot be read is still bound to its instance,
+// which is then terminated.
 func TestUnreadableClaimEndsItsInstance(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)

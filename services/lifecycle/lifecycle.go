@@ -222,7 +222,7 @@ func (s *Service) handleAsLeader(ctx context.Context, e event.Envelope) error {
 	case event.NodesKeptType:
 		return host.Body(ctx, s.handleNodesKept, e)
 	default:
-		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not know the type")
+		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not handle this message type")
 	}
 }
 

@@ -18,8 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A claim's whole life, each step counted once, under a notice that comes too late for
-// its pod.
+// Each transition of a claim counts once, including a drain that exceeds the notice's deadline.
 func TestALifeIsCounted(t *testing.T) {
 	s := newTestCluster(t)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool {
@@ -51,8 +50,8 @@ func TestALifeIsCounted(t *testing.T) {
 	}
 }
 
-// A new process counts nothing of what was there before it, and one that leads no more
-// shows no gauges and, when it leads again, does not count what another saw.
+// A new process does not count what exists at its start. A replica that no longer leads shows no
+// gauges, and does not count what another leader counted.
 func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -92,7 +91,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	expectCounts(t, "it leads again", told)
 }
 
-// NodePools tell what they have, may have and cost; what they lose is not shown on.
+// NodePools report usage, limits and cost. Series that end are removed.
 func TestPoolsAreGauged(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -26,7 +26,7 @@ func (s *Service) handleNodeClassResolved(ctx context.Context, e event.Envelope,
 		return err
 	}
 	if class.Generation != b.Generation {
-		return fault.F("resolving EC2NodeClass "+b.Name, fault.Stale, "generation %d was asked, and it is at %d", b.Generation, class.Generation)
+		return fault.F("resolving EC2NodeClass "+b.Name, fault.Stale, "the result is for generation %d, and the current one is %d", b.Generation, class.Generation)
 	}
 	if hashed := nodeclass.WithHash(class, b.Hash); hashed != nil {
 		// The status is written at the version of this update, so that the class is read again.
@@ -55,7 +55,7 @@ func (s *Service) handleNodeClassEnsured(ctx context.Context, e event.Envelope, 
 		return s.removeClassFinalizer(ctx, class)
 	}
 	if role := managedRole(class); role != b.Role {
-		return fault.F("ensuring the profile of EC2NodeClass "+b.Name, fault.Stale, "its role is %q now", role)
+		return fault.F("ensuring the profile of EC2NodeClass "+b.Name, fault.Stale, "its role is now %q", role)
 	}
 	if b.Retired && formerProfile(class) != "" {
 		// The status is written at the version of this update, so that the class is read again.

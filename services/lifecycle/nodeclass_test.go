@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// withDryRuns is a site whose lifecycle waits for dry runs.
+// withDryRuns returns a cluster whose lifecycle waits for dry runs.
 func withDryRuns(t *testing.T) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
@@ -27,7 +27,7 @@ func withDryRuns(t *testing.T) *testCluster {
 	return s
 }
 
-// lastEnsureRequest is the last question about a node class.
+// lastEnsureRequest returns the last request for a node class.
 func (s *testCluster) lastEnsureRequest() event.NodeClassEnsure {
 	s.t.Helper()
 	sent := s.takeSent()
@@ -50,8 +50,8 @@ func (s *testCluster) classStatus(kind string) metav1.Condition {
 	return c
 }
 
-// A class with a role: the profile first, then dry runs of what is resolved, then
-// it is ready; and both are looked at again at their times.
+// A class with a role needs its profile first, then dry runs; then it is ready. Both are checked
+// again at their intervals.
 func TestDryRuns(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("node")
@@ -99,7 +99,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// Dry runs ask for dedicated instances if a NodePool of the class allows them.
+// Dry runs request dedicated instances if a NodePool of the class allows them.
 func TestDryRunsOfDedicatedInstances(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("node")
@@ -125,7 +125,7 @@ func TestDryRunsOfDedicatedInstances(t *testing.T) {
 	}
 }
 
-// requestsWithin lets time pass and counts the questions about node classes.
+// requestsWithin advances the time and counts the requests for node classes.
 func (s *testCluster) requestsWithin(d time.Duration) int {
 	s.t.Helper()
 	s.advance(d)
@@ -138,7 +138,7 @@ func (s *testCluster) requestsWithin(d time.Duration) int {
 	return count
 }
 
-// a profile of the user's own is tried with, and never touched.
+// A profile of the user's own is used in dry runs and never changed.
 func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("")
@@ -155,9 +155,8 @@ func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	}
 }
 
-// a class that switches from a role to a profile of its own asks for the end
-// of the one that was made for it, until that is said to be over; one that never
-// had a role asks for nothing.
+// A class that switches from a role to its own profile requests the deletion of the managed
+// profile until that is confirmed. A class that never had a role requests nothing.
 func TestFromRoleToProfile(t *testing.T) {
 	s := newTestCluster(t)
 	class := s.addNodeClass("node")
@@ -194,8 +193,8 @@ func TestFromRoleToProfile(t *testing.T) {
 	}
 }
 
-// the hash is written with what is resolved, and claims whose hash is of
-// another version take it over, unless they have drifted.
+// The hash is written with the resolved resources. Claims with a hash of another version adopt
+// it, unless they have drifted.
 func TestHash(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -236,7 +235,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// what keeps a class from going is said on it.
+// An Event on the class reports why it is not deleted.
 func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	s := newTestCluster(t)
 	s.addNodeClass("")

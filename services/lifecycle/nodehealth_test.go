@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// withNodeRepair is a site whose lifecycle repairs nodes as Karpenter does with its gate.
+// withNodeRepair returns a cluster whose lifecycle repairs nodes with Karpenter's policies.
 func withNodeRepair(t *testing.T) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
@@ -39,8 +39,8 @@ func (s *testCluster) makeNotReady(node string) {
 	})
 }
 
-// A node whose kubelet is silent for half an hour goes by force: what protects its
-// pods does not protect them from a machine that does not answer.
+// A node whose kubelet has been silent for half an hour is removed forcefully: do-not-disrupt
+// does not apply to a node that does not answer.
 func TestRepair(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
@@ -65,7 +65,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// Repair is a gate, off unless asked for, as Karpenter's is.
+// Node repair is a feature gate and off by default, as in Karpenter.
 func TestGate(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -77,8 +77,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A drain that is under way has no time left either once its node is sick, and one
-// that has none keeps it.
+// A drain in progress has no time left once its node is unhealthy.
 func TestHastensADrain(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
@@ -102,9 +101,8 @@ func TestHastensADrain(t *testing.T) {
 	}
 }
 
-// The breaker tells node, claim and pool, leaves the node alone for five minutes, and
-// lets it go to repair once fewer are sick (an outage is no reason to
-// replace what it spares).
+// The breaker reports on node, claim and pool, pauses the node for five minutes, and allows the
+// repair once fewer nodes are unhealthy.
 func TestRepairBlocked(t *testing.T) {
 	s := withNodeRepair(t)
 	s.launchIntent("one", 3)

@@ -21,7 +21,7 @@ func (s *Service) updateOverlayStatuses(ctx context.Context, plan planning.Plan)
 	for _, verdict := range plan.Overlays {
 		err := s.updateOverlayStatus(ctx, verdict)
 		if err != nil && !fault.Is(err, fault.Missing) {
-			failures = append(failures, fmt.Errorf("telling NodeOverlay %s of a plan: %w", verdict.Name, err))
+			failures = append(failures, fmt.Errorf("writing the result of a plan on NodeOverlay %s: %w", verdict.Name, err))
 		}
 	}
 	return errors.Join(failures...)

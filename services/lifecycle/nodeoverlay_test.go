@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// What a plan says of overlays is said on them; one that is gone, or that nobody
-// may write, keeps it from no other, and nothing of it from launching.
+// The plan's results are written on NodeOverlays. One that is gone or cannot be written stops
+// neither the others nor the launches.
 func TestOverlays(t *testing.T) {
 	s := newTestCluster(t)
 	for _, name := range []string{"bad", "fine"} {

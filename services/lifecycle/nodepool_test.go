@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// getPool reads the default pool; nil when it is gone.
+// getPool returns the default pool, or nil.
 func (s *testCluster) getPool() *karpenter.NodePool {
 	s.t.Helper()
 	pool, err := cluster.Get[*karpenter.NodePool](s.t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
@@ -78,7 +78,7 @@ func TestNodePoolStatus(t *testing.T) {
 	}
 }
 
-// A pool whose nodes something else makes is nobody's business of ours.
+// A pool with the node class of another provider is not written.
 func TestForeignNodePool(t *testing.T) {
 	s := newTestCluster(t)
 	s.updatePool(func(p *karpenter.NodePool) {
@@ -91,7 +91,7 @@ func TestForeignNodePool(t *testing.T) {
 	}
 }
 
-// A hash of an older version is made anew on the claims, then on the pool.
+// A hash of an older version is replaced on the claims first, then on the pool.
 func TestNodePoolHashVersion(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -112,8 +112,8 @@ func TestNodePoolHashVersion(t *testing.T) {
 	}
 }
 
-// Two launches that end in a timeout make the pool unhealthy, whoever restarts
-// between, and a change of the pool gives it another chance.
+// Two launches that time out make the pool unhealthy, also across restarts. A change of the pool
+// resets the history.
 func TestNodeRegistrationHealthy(t *testing.T) {
 	s := newTestCluster(t)
 	s.updatePool(func(p *karpenter.NodePool) {
@@ -153,7 +153,7 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 	}
 }
 
-// failingPoolClient is a client whose writes to one pool fail.
+// failingPoolClient fails to write one pool.
 type failingPoolClient struct {
 	cluster.Client
 	pool string
@@ -166,7 +166,7 @@ func (u *failingPoolClient) Update(ctx context.Context, o cluster.Object) (clust
 	return u.Client.Update(ctx, o)
 }
 
-// A pool that cannot be written keeps no other from its counters.
+// A pool that cannot be written does not stop the status of others.
 func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 	s := newTestCluster(t)
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
@@ -182,8 +182,8 @@ func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 	}
 }
 
-// A claim that cannot be rehashed does not keep the other claims of its class and pool
-// from it, nor the class from being asked about; the pool is written last.
+// A claim that cannot be written stops neither the other claims of its class and pool nor the
+// requests for the class. The pool is written last.
 func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 	s := newTestCluster(t)
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey

@@ -60,7 +60,7 @@ func (s *Service) reportClosedBudget(name string, reason karpenter.DisruptionRea
 		"No allowed disruptions for disruption reason %s due to blocking budget", reason)}
 }
 
-// cachedNodeByName returns the claim's node from the cache by its name, nil if there is none.
+// cachedNodeByName returns the claim's node from the cache by its name, or nil.
 func (s *Service) cachedNodeByName(c *karpenter.NodeClaim) *corev1.Node {
 	object, known := s.Cache.Get(cluster.Nodes, cluster.Key{Name: c.Status.NodeName})
 	if !known || object.(*corev1.Node).Spec.ProviderID != c.Status.ProviderID {

@@ -16,13 +16,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// deliverKept is a report as of now.
+// deliverKept returns a report of now.
 func (s *testCluster) deliverKept(kept ...event.Kept) event.Envelope {
 	snapshot := event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(s.now.String())), Size: 1}
 	return s.newMessage(event.NodesKept{Kept: kept, Snapshot: snapshot, Decided: s.now})
 }
 
-// A person who describes a node or its claim sees why it stays.
+// Events on a node and its claim say why it is not disrupted.
 func TestNodesThatStayHaveEvents(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.handleMessage(s.deliverKept(
@@ -43,8 +43,8 @@ func TestNodesThatStayHaveEvents(t *testing.T) {
 	}
 }
 
-// A NodePool whose budget is closed has Karpenter's Event, once a minute at most, and one
-// whose budget is merely used has none.
+// A NodePool whose budget allows nothing has Karpenter's Event, once a minute at most. One whose
+// budget is partly used has none.
 func TestClosedBudgetsHaveEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, nodes, reason string
@@ -71,7 +71,7 @@ func TestClosedBudgetsHaveEvents(t *testing.T) {
 	}
 }
 
-// Whatever a report says, nothing but Events comes of it, and few of them.
+// A forged report causes only Events, and few of them.
 func TestForgedReportsChangeNothing(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	state := func() (out []string) {
@@ -107,8 +107,8 @@ func TestForgedReportsChangeNothing(t *testing.T) {
 	}
 }
 
-// A fleet at rest that cannot be consolidated has no more Events than Karpenter would
-// publish, and no other call to the API: each report says the same again.
+// A stable cluster that cannot be consolidated has no more Events than with Karpenter, and no
+// other API calls, although each report repeats the same.
 func TestFleetAtRestHasFewEvents(t *testing.T) {
 	const nodes = 1000
 	s := newTestCluster(t)
@@ -123,7 +123,7 @@ func TestFleetAtRestHasFewEvents(t *testing.T) {
 		claims = append(claims, name)
 	}
 	s.cache.Flush()
-	// calls counts those to the API, but for the Leases.
+	// calls counts the API calls except those for Leases.
 	calls := func() (n int) {
 		for what, count := range s.Calls() {
 			if !strings.HasSuffix(what, " Lease") && strings.HasPrefix(what, "lifecycle ") {

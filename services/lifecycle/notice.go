@@ -37,9 +37,9 @@ func (s *Service) handleNodeNoticed(ctx context.Context, e event.Envelope, b eve
 		return s.handleNotice(ctx, e, found, b)
 	case b.Kind != event.StateChange && s.Now().Sub(b.Noticed) < bindTimeout:
 		// A terminated instance is also found by inventories.
-		return fault.F("obeying a notice about "+b.InstanceID, fault.Retry, "no NodeClaim has the instance yet")
+		return fault.F("handling a notice about "+b.InstanceID, fault.Retry, "no NodeClaim is bound to the instance yet")
 	default:
-		return fault.F("obeying a notice about "+b.InstanceID, fault.Foreign, "no NodeClaim has the instance")
+		return fault.F("handling a notice about "+b.InstanceID, fault.Foreign, "no NodeClaim is bound to the instance")
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *Service) handleNodeNoticed(ctx context.Context, e event.Envelope, b eve
 func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
 	found, err := s.findClaimOfInstance(ctx, b.InstanceID)
 	if err != nil {
-		return fmt.Errorf("finding the NodeClaim of a gone instance: %w", err)
+		return fmt.Errorf("finding the NodeClaim of a terminated instance: %w", err)
 	}
 	if found == nil {
 		return nil
@@ -58,7 +58,7 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 		size := len(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
 			s.emitMetric(GarbageCollectionStopped, 1)
-			return fault.E("letting NodeClaim "+found.Name+" go, whose node is ready", fault.Retry, err)
+			return fault.E("marking NodeClaim "+found.Name+" as gone while its node is ready", fault.Retry, err)
 		}
 	}
 	return s.markInstanceGone(ctx, e, found)
@@ -77,7 +77,7 @@ func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 	return node != nil && !conditions.NodeReady(node)
 }
 
-// findClaimOfInstance reads the claim of the instance, nil if there is none. If the cache does
+// findClaimOfInstance reads the claim of the instance, or nil. If the cache does
 // not contain it, all claims are listed, once for all concurrent searches.
 func (s *Service) findClaimOfInstance(ctx context.Context, instanceID string) (*karpenter.NodeClaim, error) {
 	has := func(c *karpenter.NodeClaim) bool {

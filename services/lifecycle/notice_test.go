@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// noticeMessage is a notice of now about the instance.
+// noticeMessage returns a notice of now about the instance.
 func (s *testCluster) noticeMessage(kind event.NoticeKind, instance, detail string) event.Envelope {
 	b := event.NodeNoticed{Kind: kind, InstanceID: instance, Noticed: s.now, Detail: detail}
 	if kind == event.SpotInterruption || kind == event.ReservationInterruption {
@@ -28,7 +28,7 @@ func (s *testCluster) noticeMessage(kind event.NoticeKind, instance, detail stri
 	return s.newMessage(b)
 }
 
-// eventTexts are the Events since the nth, as "type reason on kind: message".
+// eventTexts returns the Events since the nth, as "type reason on kind: message".
 func (s *testCluster) eventTexts(from int) []string {
 	var out []string
 	for _, e := range s.Events()[from:] {
@@ -73,7 +73,7 @@ func TestNoticesAreTold(t *testing.T) {
 	}
 }
 
-// The same notice says the same only after two minutes.
+// The same notice is reported again only after two minutes.
 func TestNoticesAreToldOnce(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -87,7 +87,7 @@ func TestNoticesAreToldOnce(t *testing.T) {
 	}
 }
 
-// no budget of a NodePool keeps what AWS takes away.
+// Budgets do not delay interruptions.
 func TestBudgetsDoNotHoldNotices(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -100,8 +100,8 @@ func TestBudgetsDoNotHoldNotices(t *testing.T) {
 	}
 }
 
-// A notice may overtake the news of the launch: it is for the claim that is bound
-// within two minutes.
+// A notice may arrive before the launch result. It applies to a claim that is bound within two
+// minutes.
 func TestNoticeBeforeTheBinding(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -120,7 +120,7 @@ func TestNoticeBeforeTheBinding(t *testing.T) {
 	s.handleMessage(late, fault.Foreign)
 }
 
-// readCounter counts what is read of claims.
+// readCounter counts the reads of claims.
 type readCounter struct {
 	cluster.Client
 	gets, lists int
@@ -140,7 +140,7 @@ func (r *readCounter) List(ctx context.Context, kind cluster.Kind, namespace str
 	return r.Client.List(ctx, kind, namespace)
 }
 
-// A storm of notices must not be a storm of lists.
+// Many notices must not cause many lists.
 func TestANoticeReadsOneClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -153,8 +153,8 @@ func TestANoticeReadsOneClaim(t *testing.T) {
 	}
 }
 
-// the taint and the label are there when the notice has been handled, and do
-// not wait for the next look; losing that swap loses nothing.
+// The taint and the label are written with the notice and do not wait for the next reconcile.
+// Losing that swap is harmless.
 func TestNoticeTaintsAtOnce(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -176,8 +176,7 @@ func TestNoticeTaintsAtOnce(t *testing.T) {
 	}
 }
 
-// what is left alone is the spot offering, or the reservation and
-// nothing beside it.
+// Only the interrupted spot offering or reservation is recorded as unavailable.
 func TestReservationIsLeftAlone(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -203,7 +202,7 @@ func TestReservationIsLeftAlone(t *testing.T) {
 	}
 }
 
-// In a storm the same offering is written down once, and again while it lasts.
+// Many notices about one offering write it once per interval.
 func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -250,7 +249,7 @@ func TestRebalancePolicies(t *testing.T) {
 			if !slices.ContainsFunc(s.eventTexts(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
 				t.Error("nobody is told")
 			}
-			// The warning comes all the same, and has a deadline.
+			// The interruption warning still follows and has a deadline.
 			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 			if s.getClaim("one-0").DeletionTimestamp == nil || s.terminationDeadline() == "" {
 				t.Error("the warning is not obeyed")

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A plan that puts pods on an existing claim keeps disruption away from it.
+// A plan that places pods on an existing claim nominates it.
 func TestNominations(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -35,7 +35,7 @@ func TestNominations(t *testing.T) {
 	}
 }
 
-// addNodeClass puts a node class with a role into the cluster and gives its UID.
+// addNodeClass creates a node class with a role.
 func (s *testCluster) addNodeClass(role string) *karpenter.EC2NodeClass {
 	s.t.Helper()
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -70,8 +70,8 @@ func (s *testCluster) resolvedMessage(class *karpenter.EC2NodeClass, problems ..
 	})
 }
 
-// A node class with a role: a profile is asked for, and what it resolves to is
-// written; when it goes, its profile goes first.
+// A node class with a role requests a profile, and the resolved resources are written. When the
+// class is deleted, its profile is deleted first.
 func TestNodeClassWithRole(t *testing.T) {
 	s := newTestCluster(t)
 	class := s.addNodeClass("node")

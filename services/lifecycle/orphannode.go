@@ -33,7 +33,7 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]eff
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	if err != nil {
-		return nil, fmt.Errorf("listing NodeClaims for nodes that have none: %w", err)
+		return nil, fmt.Errorf("listing NodeClaims to find orphan nodes: %w", err)
 	}
 	var urgent, drains []effect.Job
 	for _, node := range garbagecollection.FindOrphanNodes(found, claims) {

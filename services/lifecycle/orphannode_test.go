@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Somebody takes the finalizer off a claim and deletes it. Kubernetes then deletes
-// the Node that it owns, and nobody but us can let that go (F10).
+// A person removes the finalizer of a claim and deletes it. Kubernetes then deletes its Node,
+// which only Joist can release.
 func TestOrphanNodeIsReleased(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 )
 
-// A NodePool's overdue drains begin at nought before there is one, so that the alarm sees
-// the first as a rise.
+// The overdue counter of a NodePool starts at zero before the first overdue drain, so that the
+// alarm detects the increase.
 func TestOverdueBeginsAtNought(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

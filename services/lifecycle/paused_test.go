@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// pausedClient is the client of a replica that stands still before it first writes a claim in
-// one way, for as long as others need to do something.
+// pausedClient is the client of a replica that is paused before its first write of a claim, while
+// other clients act.
 type pausedClient struct {
 	cluster.Client
 	before    memcluster.Verb
@@ -51,7 +51,7 @@ func (p *pausedClient) pauseBefore(before memcluster.Verb) {
 	}
 }
 
-// claimRewritten lets another replica write the proposal on old-0 anew; nil takes it off.
+// claimRewritten writes the proposal on old-0 as another replica; nil removes it.
 func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 	return func() {
 		*stood = true
@@ -70,9 +70,8 @@ func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 	}
 }
 
-// A replica that was paused before the end of a disruption, and leads no more, does not
-// end what another has rolled back by then: neither where nodes go at once, nor where they
-// went once their replacement was there.
+// A replica that was paused before the end of a disruption, and no longer leads, does not delete
+// what another leader rolled back: neither a removal nor a replacement.
 func TestPausedBeforeTheEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s, stood := newInitializedCluster(t, 3), false
@@ -95,8 +94,8 @@ func TestPausedBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// Nor does it go on from a claim that was rolled back, or that is another proposal's,
-// since it wrote there that its own acts: nothing is deleted, and no replacement comes.
+// It does not continue from a claim that was rolled back, or that carries another proposal, since
+// it was marked: nothing is deleted or launched.
 func TestPausedAfterTheBeginning(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -133,7 +132,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 	}
 }
 
-// endLease demands that the disruption of old-0 is over, and that it stays.
+// endLease checks that the disruption of old-0 has ended and stays ended.
 func (s *testCluster) endLease(stood bool) {
 	s.t.Helper()
 	s.restartService()

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// A policy that cannot be read is told of on the pool and by an Event, until it is mended.
+// A policy that cannot be read is reported on the pool and by an Event until it is corrected.
 func TestPolicyUnreadable(t *testing.T) {
 	s := newTestCluster(t)
 	annotate := func(value string) {
@@ -52,7 +52,7 @@ func TestPolicyUnreadable(t *testing.T) {
 	}
 }
 
-// A schedule that the CRD's pattern lets through, and no calendar has, is told of too.
+// A schedule that the CRD's pattern accepts but that does not exist is reported too.
 func TestBudgetsUnreadable(t *testing.T) {
 	s := newTestCluster(t)
 	schedule := "0 25 * * *"

@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 )
 
-// configureService is a new process of another configuration.
+// configureService starts a new process with another configuration.
 func (s *testCluster) configureService(change func(*lifecycle.Config)) {
 	s.t.Helper()
 	config := lifecycle.Config{

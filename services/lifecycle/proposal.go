@@ -22,7 +22,7 @@ func (s *Service) recordProposal(ctx context.Context, b event.DisruptionProposed
 	}
 	for _, c := range claims {
 		if p := planning.ProposalOf(c); p != nil && p.ID != b.Proposal {
-			return staleProposal(b, "NodeClaim %s carries another, %s", c.Name, p.ID)
+			return staleProposal(b, "NodeClaim %s carries another proposal, %s", c.Name, p.ID)
 		}
 	}
 	return errors.Join(s.executor.ForEach(len(claims), func(i int) error {
@@ -93,7 +93,7 @@ func (s *Service) readProposedClaims(ctx context.Context, b event.DisruptionProp
 func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
 	for _, c := range claims {
 		if s.Now().Sub(planning.ProposalOf(c).Proposed) < planning.ConfirmAfter {
-			return staleProposal(b, "on NodeClaim %s it is younger than %s", c.Name, planning.ConfirmAfter)
+			return staleProposal(b, "NodeClaim %s has carried it for less than %s", c.Name, planning.ConfirmAfter)
 		}
 	}
 	return nil
@@ -183,9 +183,9 @@ func checkConfirmed(c *karpenter.NodeClaim, id string, replacements []string) er
 	if c.DeletionTimestamp == nil && proposalID(c) == id && disruption.HasBegun([]*karpenter.NodeClaim{c}, replacements) {
 		return nil
 	}
-	return fault.F("beginning proposal "+id, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)
+	return fault.F("starting proposal "+id, fault.Retry, "NodeClaim %s is being deleted, or carries another proposal", c.Name)
 }
 
 func staleProposal(b event.DisruptionProposed, format string, args ...any) error {
-	return fault.F(fmt.Sprintf("taking proposal %s as %s", b.Proposal, b.Phase), fault.Stale, format, args...)
+	return fault.F(fmt.Sprintf("handling proposal %s in phase %s", b.Proposal, b.Phase), fault.Stale, format, args...)
 }

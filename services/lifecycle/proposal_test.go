@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A proposal is written, confirmed no sooner than 15 s later, and only then acts.
+// A proposal is written, confirmed 15 s later at the earliest, and acts only then.
 func TestProposals(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	p, other := s.newProposal("p", "old-0"), s.newProposal("q", "old-0")
@@ -36,7 +36,7 @@ func TestProposals(t *testing.T) {
 	s.expectStates("going", "old-0")
 }
 
-// What is live counts more than the snapshot that confirmed.
+// The live state takes precedence over the snapshot.
 func TestEmptyNoMore(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	p := s.newProposal("p", "old-0")

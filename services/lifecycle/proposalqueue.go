@@ -99,9 +99,9 @@ func (l *proposalQueue) add(b event.DisruptionProposed) error {
 	defer l.mu.Unlock()
 	switch {
 	case l.pending[proposalKey(b)]:
-		return staleProposal(b, "the same waits already for its turn")
+		return staleProposal(b, "the same message is already waiting")
 	case len(l.pending) >= maxProposals:
-		return staleProposal(b, "%d others are here, and the next snapshot says it again", maxProposals)
+		return staleProposal(b, "%d other messages are waiting, and the next snapshot repeats this one", maxProposals)
 	}
 	l.pending[proposalKey(b)] = true
 	return nil
@@ -178,7 +178,7 @@ func (s *Service) processPhase(ctx context.Context, f *proposalMessage) error {
 	case b.Phase == event.Dropped:
 		return s.dropProposal(ctx, b)
 	case !disruption.BudgetedReason(b.Reason):
-		return fault.F("taking proposal "+b.Proposal, fault.Poison, "there is no reason %q by which budgets could be counted", b.Reason)
+		return fault.F("handling proposal "+b.Proposal, fault.Poison, "budgets do not apply to the reason %q", b.Reason)
 	case b.Phase == event.Proposed:
 		return s.recordProposal(ctx, b)
 	default:
@@ -216,7 +216,7 @@ func latestMessages(facts []*proposalMessage) []*proposalMessage {
 	}
 	for _, f := range facts {
 		if last[f.body.Proposal] != f {
-			f.err = staleProposal(f.body, "another fact about it came at the same time")
+			f.err = staleProposal(f.body, "a newer message about it arrived at the same time")
 		}
 	}
 	return filterMessages(facts, func(f *proposalMessage) bool { return last[f.body.Proposal] == f })

@@ -18,10 +18,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// deliverTogether lets facts wait for their turn behind each other, and gives what each came
-// to. Of those about proposals the first has a turn of its own, and the others share
-// the next.
-// Early is how many came to something before any turn.
+// deliverTogether delivers messages concurrently and returns their results. Of those about
+// proposals the first has its own turn, and the others share the next. early is how many were
+// handled before any turn.
 func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Kind, early int) {
 	s.t.Helper()
 	s.cache.Flush()
@@ -42,7 +41,7 @@ func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Ki
 	return kinds, early
 }
 
-// proposeEmpty are proposals of one empty node each, old enough to be confirmed.
+// proposeEmpty returns proposals of one empty node each, old enough to be confirmed.
 func (s *testCluster) proposeEmpty(n int) []testProposal {
 	s.t.Helper()
 	var out []testProposal
@@ -64,8 +63,7 @@ func confirmedMessages(moves []testProposal) []event.Envelope {
 	return out
 }
 
-// Proposals that share a turn, and what is listed for it, share the room of the
-// budgets as well, however many of them are dealt with at a time.
+// Proposals of one turn share the remaining budgets, irrespective of concurrency.
 func TestProposalsOfOneTurnShareTheRoom(t *testing.T) {
 	for _, parallel := range []int{1, 32} {
 		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
@@ -95,7 +93,7 @@ func TestProposalsOfOneTurnShareTheRoom(t *testing.T) {
 	}
 }
 
-// countingClient counts the lists of claims, and trips over one of them.
+// countingClient counts the lists of claims, and panics on reads of one of them.
 type countingClient struct {
 	cluster.Client
 	lists  int
@@ -116,7 +114,7 @@ func (l *countingClient) Get(ctx context.Context, kind cluster.Kind, key cluster
 	return l.Client.Get(ctx, kind, key)
 }
 
-// However many nodes a turn removes, their cluster is listed once.
+// The cluster is listed once per turn of removals.
 func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 	s := newInitializedCluster(t, 40)
 	moves := s.proposeEmpty(40)
@@ -134,7 +132,7 @@ func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 	}
 }
 
-// A proposal that trips a bug is alone with it.
+// A panic affects only its own proposal.
 func TestProposalsOfOneTurnTripAlone(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	moves := s.proposeEmpty(4)
@@ -146,8 +144,7 @@ func TestProposalsOfOneTurnTripAlone(t *testing.T) {
 	s.expectStates("going", "old-0", "old-1", "old-3")
 }
 
-// Of what is said of one proposal at the same time the newest counts, and nothing acts
-// that one of the facts takes back.
+// Of several messages about one proposal the newest wins, and a dropped proposal never acts.
 func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	moves := s.proposeEmpty(3)
@@ -166,8 +163,8 @@ func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
 	s.expectStates("proposed ", "old-2")
 }
 
-// What finds too many others in the lane goes at once, and so does what waits there
-// already: the queue behind them is for notices.
+// Excess and duplicate messages are dropped at once, so that notices do not wait in the queue
+// behind them.
 func TestProposalsNeverFillTheInbox(t *testing.T) {
 	s := newTestCluster(t)
 	var facts []event.Envelope
@@ -186,8 +183,8 @@ func TestProposalsNeverFillTheInbox(t *testing.T) {
 	}
 }
 
-// However many proposals of one turn need other nodes, the cluster is listed once to
-// count by, as long as nobody else lets claims pass; and each counts those before it.
+// The cluster is listed once for all replacements of a turn, unless another client admits claims
+// meanwhile. Each replacement counts those before it.
 func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 	const nodes = 5
 	s := newInitializedCluster(t, nodes)
@@ -216,16 +213,16 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 	if acts != 3 {
 		t.Errorf("%d of %d proposals act, and there is room for 3 more nodes", acts, nodes)
 	}
-	// The first has a turn of its own; the fourth is refused, and the fifth counts anew.
-	// Each that acts looks once more for what is to be launched.
+	// The first has a turn of its own. The fourth is rejected, so that the fifth lists again.
+	// Each that acts lists once more to launch its claims.
 	if client.lists != 3+acts {
 		t.Errorf("%d replacements in two turns listed the claims %d times", nodes, client.lists)
 	}
 	s.checkInvariants(nodes, nodes+3)
 }
 
-// Replacements of one turn count those before them in place of what these replace: a
-// pool at its limit can replace all of its nodes.
+// Replacements of one turn count those before them instead of the replaced claims: a pool at its
+// limit can replace all of its nodes.
 func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
 	const nodes = 3
 	s := newInitializedCluster(t, nodes)

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// countLeaving reports whether the pod was asked to go.
+// countLeaving reports whether the pod is being removed.
 func (s *testCluster) countLeaving(name string) bool {
 	s.t.Helper()
 	pod, err := s.Get(s.t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: name})
@@ -21,9 +21,8 @@ func (s *testCluster) countLeaving(name string) bool {
 	return pod.GetDeletionTimestamp() != nil
 }
 
-// A recommendation, with the policy replace: the node is closed at once, a place is
-// planned, and when that is ready the pods go there. If the
-// warning comes first, it counts.
+// With the policy replace, a recommendation taints the node at once and plans capacity. The pods
+// move when that is ready. An interruption warning takes precedence.
 func TestReplacement(t *testing.T) {
 	begin := func(t *testing.T) *testCluster {
 		s := newTestCluster(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// conditionStates are the conditions of a claim in words.
+// conditionStates returns the conditions of a claim as text.
 func (s *testCluster) conditionStates(name string) []string {
 	s.t.Helper()
 	var out []string
@@ -25,7 +25,7 @@ func (s *testCluster) conditionStates(name string) []string {
 	return out
 }
 
-// A claim says at every moment how far it is, and why no further.
+// The conditions always show the claim's phase and what it waits for.
 func TestClaimConditions(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -57,14 +57,13 @@ func TestClaimConditions(t *testing.T) {
 	says("going", all...)
 }
 
-// updateNode edits the node as its kubelet would.
+// updateNode changes the node as its kubelet would.
 func (s *testCluster) updateNode(change func(*corev1.Node)) {
 	s.t.Helper()
 	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 }
 
-// A claim that never gets a node is marked, deleted and let go, whoever dies
-// between the mark and the deletion.
+// A claim without a node is marked and deleted, also after a crash in between.
 func TestRegistrationTimeout(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		s := newTestCluster(t)
@@ -96,8 +95,7 @@ func TestRegistrationTimeout(t *testing.T) {
 	}
 }
 
-// lastPodEvent is when the claim says that pods last came or went, since the epoch of
-// the site.
+// lastPodEvent returns the claim's last pod event as the time since the start.
 func (s *testCluster) lastPodEvent(start time.Time) time.Duration {
 	s.t.Helper()
 	at := s.getClaim("one-0").Status.LastPodEventTime
@@ -107,8 +105,8 @@ func (s *testCluster) lastPodEvent(start time.Time) time.Duration {
 	return at.Sub(start)
 }
 
-// Pods that come and go are written on the claim within a second, at most every
-// ten seconds, and neither a lost swap nor a restart loses or invents any.
+// Pod events are written on the claim within a second, at most every ten seconds. Lost swaps and
+// restarts neither lose nor add any.
 func TestTraffic(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -154,7 +152,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// One instance with two nodes registers neither; the one that stays is.
+// An instance with two nodes registers neither until one is deleted.
 func TestTwoNodes(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -177,8 +175,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// A reservation that ended under an instance is taken off its claim and its
-// node, and the tags that were seen are noted in Karpenter's words.
+// After a reservation has ended, its labels are removed from claim and node, and tags are
+// recorded in Karpenter's words.
 func TestDemotion(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -209,8 +207,8 @@ func TestDemotion(t *testing.T) {
 	}
 }
 
-// A node in a placement group with partitions takes no pods before an inventory
-// tells which partition it is in.
+// A node in a partition placement group is not registered before an inventory reports its
+// partition.
 func TestPartition(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// slowListClient is a client that takes a second for each list of claims.
+// slowListClient takes a second for each list of claims.
 type slowListClient struct {
 	cluster.Client
 	lists atomic.Int64
@@ -28,9 +28,8 @@ func (l *slowListClient) List(ctx context.Context, kind cluster.Kind, namespace 
 	return l.Client.List(ctx, kind, namespace)
 }
 
-// In a storm of notices about instances that the cache does not know, claims are listed
-// once for those who came meanwhile. Each gets its own answer, and none that is older than
-// its question.
+// Concurrent notices about unknown instances share one list of claims. Each gets its own result,
+// which is never older than the notice.
 func TestSearchesShareAList(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	s.takeSent()

@@ -24,7 +24,7 @@ func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) 
 			continue
 		}
 		if err := s.removeSurplus(ctx, np, w); err != nil {
-			failures = append(failures, fmt.Errorf("removing what NodePool %s has too many of: %w", np.Name, err))
+			failures = append(failures, fmt.Errorf("removing surplus nodes of NodePool %s: %w", np.Name, err))
 		}
 	}
 	return errors.Join(failures...)
@@ -62,7 +62,7 @@ func (s *Service) removeSurplus(ctx context.Context, np *karpenter.NodePool, w c
 	}
 	var failures []error
 	for _, m := range staticdeprovisioning.SelectSurplus(s.staticView(now, claims, w)) {
-		why := fmt.Sprintf("NodePool %s asks for no more than %d nodes", np.Name, *now.Spec.Replicas)
+		why := fmt.Sprintf("NodePool %s has replicas=%d", np.Name, *now.Spec.Replicas)
 		s.publishOnBoth(ctx, events.DisruptionTerminating, m.Claim, m.Node, "Disrupting Node: "+why, "Disrupting NodeClaim: "+why)
 		failures = append(failures, s.executor.Execute(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(m.Claim), UID: m.Claim.UID, Why: why}))
 	}

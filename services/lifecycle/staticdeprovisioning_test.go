@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// setReplicas makes the pool a static one of so many nodes.
+// setReplicas makes the pool static with n replicas.
 func (s *testCluster) setReplicas(n int64) {
 	s.t.Helper()
 	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Replicas = &n })
@@ -17,7 +17,7 @@ func (s *testCluster) setReplicas(n int64) {
 
 func withStaticCapacity(c *lifecycle.Config) { c.StaticCapacity = true }
 
-// Who asks for fewer nodes gets as many, empty ones first, once and for all.
+// Fewer replicas remove exactly the surplus, empty nodes first.
 func TestSurplusGoes(t *testing.T) {
 	s := newInitializedCluster(t, 5)
 	s.addPod("old-0", "web")
@@ -41,8 +41,8 @@ func TestSurplusGoes(t *testing.T) {
 	}
 }
 
-// What the cache does not show yet is gone all the same: with other pods on the nodes,
-// others would be chosen.
+// Deletions that the cache does not show yet count: with other pods on the nodes, other claims
+// would be selected.
 func TestSurplusOnAStaleCache(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	s.configureService(withStaticCapacity)
@@ -65,7 +65,7 @@ func TestSurplusOnAStaleCache(t *testing.T) {
 	}
 }
 
-// Whoever dies between two removals is followed by somebody who removes the rest.
+// After a crash between two removals, the next process removes the rest.
 func TestSurplusCrash(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		s := newInitializedCluster(t, 5)

@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A claim that waits at the door while the outbox cannot be read holds up no
-// drain.
+// A claim that waits for admission while the outbox cannot be read does not delay drains.
 func TestUnreadableOutbox(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -33,8 +32,8 @@ func TestUnreadableOutbox(t *testing.T) {
 	}
 }
 
-// Within a rest only what something happened to is looked at: a node that changed
-// at once, and a claim whose time alone has come at its end.
+// Between full reconciles only changed objects are reconciled: a changed node at once, and an
+// expired claim at the next full one.
 func TestRest(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
@@ -51,7 +50,7 @@ func TestRest(t *testing.T) {
 	}
 	s.joinNode("node-2", "i-2")
 	s.advance(30 * time.Second)
-	// The other expires, and nobody touches it.
+	// The other claim expires without any change.
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-1"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
 	})

@@ -25,8 +25,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// remoteClient is an API server at the end of a wire, and a client that keeps to its
-// rate, as kubecluster's does: evictions and Events apart from everything else.
+// remoteClient adds latency and the rate limits of kubecluster's client: evictions and Events
+// have their own.
 type remoteClient struct {
 	cluster.Client
 	latency time.Duration
@@ -37,15 +37,15 @@ type remoteClient struct {
 	writes  chan struct{}
 
 	mu sync.Mutex
-	// callCounts counts the calls, but for evictions and Events, as "verb Kind".
+	// callCounts counts the calls except evictions and Events, as "verb Kind".
 	callCounts map[string]int
 	tainted    map[string]time.Time
 	evicted    map[string]bool
-	// reportedStuck are the nodes of which it was said that they do not drain.
+	// reportedStuck are the nodes that were reported as failing to drain.
 	reportedStuck map[string]time.Time
 }
 
-// rateLimiter lets 200 calls a second pass, and 300 at once after a rest.
+// rateLimiter allows 200 calls a second with a burst of 300.
 type rateLimiter struct {
 	mu   sync.Mutex
 	next time.Time
@@ -74,7 +74,7 @@ func (d *remoteClient) call(what string) {
 	time.Sleep(d.latency)
 }
 
-// delayList is what a list takes beyond a call: what it gives has to be written and read.
+// delayList adds the time for encoding and decoding a list.
 func (d *remoteClient) delayList(objects []cluster.Object, err error) ([]cluster.Object, error) {
 	const each = 100 * time.Microsecond
 	time.Sleep(time.Duration(len(objects)) * each)
@@ -172,7 +172,7 @@ func (d *remoteClient) Report(ctx context.Context, e cluster.Event) error {
 	return d.Client.Report(ctx, e)
 }
 
-// newFleet is a cluster of running claims, each with a node and so many pods.
+// newFleet creates running claims, each with a node and that many pods.
 func newFleet(server *memcluster.Server, n, pods int) {
 	for i := range n {
 		name := fmt.Sprintf("c%03d", i)
@@ -201,7 +201,7 @@ func newFleet(server *memcluster.Server, n, pods int) {
 	}
 }
 
-// measureStorm notices n nodes at once and tells how long each waited for its taint.
+// measureStorm interrupts n nodes at once and returns how long each waited for its taint.
 func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	t.Helper()
 	server := memcluster.New(memcluster.Options{Now: time.Now})
@@ -266,9 +266,8 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	return waits
 }
 
-// A storm of notices: p99 from the notice to the taint is below 5 s, whatever
-// becomes of the evictions, which are ten times as many (F13). A drain that does
-// not go on is said to be stuck within 30 s of the taint.
+// With many notices at once, p99 from the notice to the taint is below 5 s, irrespective of ten
+// times as many evictions. A blocked drain is reported within 30 s of the taint.
 func TestStorm(t *testing.T) {
 	answers := func(takes time.Duration) func(context.Context) error {
 		return func(context.Context) error { time.Sleep(takes); return nil }

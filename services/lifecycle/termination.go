@@ -32,7 +32,7 @@ func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Te
 func (s *Service) readPods(node string, w clusterState) ([]*corev1.Pod, bool) {
 	pods, err := w.livePods(node)
 	if err != nil {
-		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its end: %w", node, err))
+		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its termination: %w", node, err))
 	}
 	return pods, err == nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// What a look sends belongs to the story that it goes on with: tags to the launch's, the
-// end to the notice's; and a node's coming and going are told in them, though no message
-// says so. Each claim says whose story it is in, so that the next leader goes on with it.
+// Messages of a reconcile belong to the trace of their cause: tags to the launch's, terminations
+// to the notice's. Node registrations and terminations are spans in them. Claims are annotated
+// with the trace, so that the next leader continues it.
 func TestALookGoesOnWithItsStory(t *testing.T) {
 	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestALookGoesOnWithItsStory(t *testing.T) {
 	}
 }
 
-// expectSent demands that messages of the type were sent, all in the story of the cause.
+// expectSent checks that messages of the type were sent, all in the trace of the cause.
 func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
 	s.t.Helper()
 	found := 0
@@ -95,8 +95,7 @@ func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
 	}
 }
 
-// A launch that is asked for again is in the story that asked for it first, whether the
-// process that did still lives or not.
+// A repeated launch request belongs to the trace of the first one, also after a restart.
 func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +113,8 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 	}
 }
 
-// A plan asks for what waits, and leaves each launch in its story: that of the plan which
-// made it, or none where it cannot be read.
+// A plan that repeats other launch requests leaves each in its own trace: that of its plan, or
+// none if it cannot be read.
 func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
 	for name, broken := range map[string]bool{"written": false, "unreadable": true} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +138,7 @@ func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
 	}
 }
 
-// sameTrace demands the same launch in the same story.
+// sameTrace checks that both requested the same launch in the same trace.
 func sameTrace(t *testing.T, first, again []event.Envelope) {
 	t.Helper()
 	if len(first) != 1 || len(again) == 0 {
@@ -151,13 +150,12 @@ func sameTrace(t *testing.T, first, again []event.Envelope) {
 	}
 }
 
-// filterLaunches gives those of the messages that ask for a launch.
+// filterLaunches returns the launch requests.
 func filterLaunches(sent []event.Envelope) []event.Envelope {
 	return slices.DeleteFunc(sent, func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
 }
 
-// A notice that comes again because its claim could not be written is written with its story
-// all the same.
+// A redelivered notice, whose first write was lost, still writes its trace on the claim.
 func TestAStoryOutlivesALostWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -172,7 +170,7 @@ func TestAStoryOutlivesALostWrite(t *testing.T) {
 	}
 }
 
-// A claim whose story cannot be read, for somebody wrote on it, is in none.
+// A claim with an invalid trace annotation belongs to no trace.
 func TestAStoryThatCannotBeRead(t *testing.T) {
 	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
 		s := newTestCluster(t)
@@ -186,7 +184,7 @@ func TestAStoryThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// launchAndTakeSent admits an intent of one claim, and gives what was sent.
+// launchAndTakeSent admits an intent of one claim and returns the sent messages.
 func (s *testCluster) launchAndTakeSent(id string) []event.Envelope {
 	s.t.Helper()
 	held := s.startBatch()

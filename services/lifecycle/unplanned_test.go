@@ -40,7 +40,7 @@ func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.
 	return out
 }
 
-// createClaim has a person create NodeClaims.
+// createClaim creates NodeClaims as a person.
 func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	s.t.Helper()
 	for _, c := range claims {
@@ -50,7 +50,7 @@ func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	}
 }
 
-// planUnplanned plans what a person created, as the planner does, and lifecycle takes it.
+// planUnplanned plans what a person created, as the planner does, and lifecycle handles the plan.
 func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	s.t.Helper()
 	held := s.startBatch()
@@ -67,7 +67,7 @@ func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	return s.storeBuilt(held, built)
 }
 
-// readIntent reads the intent that a claim names.
+// readIntent reads the intent of a claim.
 func (s *testCluster) readIntent(name string) launchspec.Intent {
 	s.t.Helper()
 	ref, err := launchspec.ParseRef(s.getClaim(name).Annotations[launchspec.IntentRefAnnotation])
@@ -81,8 +81,8 @@ func (s *testCluster) readIntent(name string) launchspec.Intent {
 	return intent
 }
 
-// A NodeClaim that a person creates is launched as it asks for, and keeps what the person
-// wrote on it.
+// A NodeClaim that a person creates is launched as specified, and keeps its labels and
+// annotations.
 func TestUnplannedClaimIsLaunched(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -134,7 +134,7 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 	}
 }
 
-// A NodeClaim for which nothing can be launched says why, and goes when its time is up.
+// A NodeClaim that cannot be launched reports why, and is deleted after its timeout.
 func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -151,7 +151,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 		{"no node class", func(c *karpenter.NodeClaim) {
 			c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "none"}
 		}, `there is no EC2NodeClass "none"`},
-		{"no NodePool", func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "none" }, "the NodePool is gone"},
+		{"no NodePool", func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "none" }, "the NodePool does not exist"},
 		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -189,8 +189,7 @@ func TestUnplannedClaimsShareLimits(t *testing.T) {
 	}
 }
 
-// Wherever lifecycle dies, the claim is launched, once, by the plan that comes again or by
-// the next one.
+// After a crash at any write, the redelivered or the next plan launches the claim once.
 func TestUnplannedClaimAfterACrash(t *testing.T) {
 	for n := range 8 {
 		for _, again := range []bool{false, true} {
@@ -224,7 +223,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 	}
 }
 
-// Who breaks into the planner launches nothing for a person's NodeClaim but what it asks for.
+// A compromised planner can launch for a person's NodeClaim only what the claim specifies.
 func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

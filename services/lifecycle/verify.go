@@ -36,7 +36,7 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan plan
 	for _, r := range forged {
 		host.Say(ctx, "reason", r.Reason)
 		if pool, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: r.NodePool}); known {
-			_ = s.executor.ExecuteOne(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
+			_ = s.executor.ExecuteOne(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch was rejected: %s", r.Reason))
 		}
 	}
 	return admission, nil

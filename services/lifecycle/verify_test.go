@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// withCatalogue is a site that has the catalogue and the node class of the batch, and lifecycle's
-// configuration there.
+// withCatalogue returns a cluster with the catalogue and the node class of the batch, and a
+// matching configuration.
 func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*lifecycle.Config)) {
 	t.Helper()
 	s, cat := newTestCluster(t), planningtest.Catalogue()
@@ -42,7 +42,7 @@ func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*life
 	return s, configure
 }
 
-// newVerifyingCluster is a stocked site, and what a planner made of a batch there.
+// newVerifyingCluster returns such a cluster, and the planner's result for a batch.
 func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Built) {
 	t.Helper()
 	cat, batch := planningtest.Catalogue(), planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
@@ -60,7 +60,7 @@ func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Bu
 	return s, held, built
 }
 
-// storeBuilt puts the documents of a plan away as they are, and makes the fact about it.
+// storeBuilt stores the documents of a plan and returns its message.
 func (s *testCluster) storeBuilt(held outbox.Held, built launchspec.Built) event.Envelope {
 	s.t.Helper()
 	for i, intent := range built.Intents {
@@ -76,8 +76,8 @@ func (s *testCluster) storeBuilt(held outbox.Held, built launchspec.Built) event
 	return s.planMadeMessage(held, built.Plan)
 }
 
-// What a planner makes of a batch passes; what it makes of a machine by itself does not,
-// and the NodePool says why. Limits count what the catalogue says.
+// The planner's result is admitted. A forged intent is rejected, and the NodePool reports why.
+// Limits count what the catalogue states.
 func TestForgedLaunchesAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

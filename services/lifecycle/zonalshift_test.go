@@ -14,11 +14,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// zone is that of every instance of these tests, by its id.
+// zone is the id of the zone of every instance in these tests.
 const zone = "euw1-az1"
 
-// inventoryWithShifts makes an inventory that shows the instances and tells of shifts away from
-// the zones.
+// inventoryWithShifts returns an inventory of these instances and zonal shifts.
 func (s *testCluster) inventoryWithShifts(zones []event.ShiftedZone, instances ...event.Listed) event.Envelope {
 	s.t.Helper()
 	body, err := event.As[event.InstancesListed](s.inventoryMessage(s.now, instances...))
@@ -29,7 +28,7 @@ func (s *testCluster) inventoryWithShifts(zones []event.ShiftedZone, instances .
 	return s.newMessage(body)
 }
 
-// setZone makes the default pool's class, which has a subnet in the zone.
+// setZone creates the default pool's class with a subnet in the zone.
 func (s *testCluster) setZone() {
 	s.t.Helper()
 	s.updatePool(func(p *karpenter.NodePool) {
@@ -48,9 +47,8 @@ func (s *testCluster) deleteClaim(claim string) {
 	}
 }
 
-// What is asked of an instance in a zone that is shifted away from waits: its tags,
-// its end, and the end of one without a claim. It goes on when the shift is over,
-// or nobody has heard of it for long.
+// Requests about an instance in a shifted zone wait: tags, termination, and termination of
+// orphans. They continue after the shift, or when it has not been reported for long.
 func TestRequestsWait(t *testing.T) {
 	const ended = "terminate.requested.v1 instance/i-1"
 	away := []event.ShiftedZone{{ZoneID: zone}}
@@ -100,7 +98,7 @@ func TestRequestsWait(t *testing.T) {
 	}
 }
 
-// An instance without a claim that a settlement tells of waits as well.
+// An orphan of a launch result waits too.
 func TestSettledOrphansWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones []event.ShiftedZone
@@ -120,8 +118,7 @@ func TestSettledOrphansWait(t *testing.T) {
 	}
 }
 
-// One that has just begun to lead waits for its first word, and no longer than
-// that lasts.
+// A new leader waits for the first report for a limited time.
 func TestFirstWord(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()
@@ -138,8 +135,7 @@ func TestFirstWord(t *testing.T) {
 	}
 }
 
-// Shifts are told on the NodePools that they concern, once each, and so is their
-// end.
+// The beginning and the end of a shift are each published once, on the affected NodePools.
 func TestEvents(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()

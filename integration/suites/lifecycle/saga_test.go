@@ -220,7 +220,7 @@ func rolledBack(s *site) {
 			return !karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ProposalOf(m.claim()) == nil &&
 				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
 		})
-		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption is rolled back: replacement NodeClaim new-back is being deleted")
+		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption was rolled back: replacement NodeClaim new-back is being deleted")
 		if gone, _ := m.leaving(m.name); gone || m.claim().DeletionTimestamp != nil {
 			s.Errorf("%s was touched", m.name)
 		}

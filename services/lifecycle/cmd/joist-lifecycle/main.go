@@ -21,7 +21,7 @@ import (
 func main() {
 	startup.Main(startup.Service{
 		Name:     "lifecycle",
-		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
+		Purpose:  "joist-lifecycle writes Kubernetes, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
 		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,

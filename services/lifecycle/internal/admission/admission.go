@@ -103,7 +103,7 @@ func isLaunchedBy(plan planning.Plan, c *karpenter.NodeClaim) bool {
 func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, ledger *ledger, exists map[string]bool) string {
 	for _, c := range intent.Claims {
 		if c.Object.UID != "" && exists[c.Object.Name] {
-			return "NodeClaim " + c.Object.Name + " is launched already, or going"
+			return "NodeClaim " + c.Object.Name + " is already launched or being deleted"
 		}
 	}
 	pool := findPool(pools, intent.NodePool)
@@ -111,7 +111,7 @@ func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, u
 		pool = &karpenter.NodePool{} // A NodePool is optional here; only the cluster's limit applies.
 	}
 	if pool == nil || pool.DeletionTimestamp != nil {
-		return "the NodePool is gone or going"
+		return "the NodePool does not exist or is being deleted"
 	}
 	wanted := corev1.ResourceList{}
 	for _, c := range intent.Claims {

@@ -29,8 +29,7 @@ func pool(name string, limits ...string) *karpenter.NodePool {
 	return p
 }
 
-// launched is a claim whose capacity is known; planned one that only has a
-// ceiling.
+// launched returns a claim whose capacity is known, planned one with only a ceiling.
 func launched(name, pool, cpu string) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: pool}}}
 	c.Status.Capacity = resources("cpu", cpu)
@@ -55,7 +54,7 @@ func of(c *karpenter.NodeClaim, batch string, admitted bool) *karpenter.NodeClai
 	return c
 }
 
-// sharing is a claim of an intent of so many.
+// sharing returns a claim of an intent of that many claims.
 func sharing(c *karpenter.NodeClaim, intent, claims string) *karpenter.NodeClaim {
 	c.Annotations[launchspec.IntentTag], c.Annotations[launchspec.ClaimsAnnotation] = intent, claims
 	return c
@@ -87,7 +86,7 @@ func strict(p *karpenter.NodePool) *karpenter.NodePool {
 	return p
 }
 
-// intent is one fleet call for claims of that many CPUs each.
+// intent returns an intent for claims with that many CPUs each.
 func intent(id, pool, cpu string, claims ...string) planning.PlannedIntent {
 	out := planning.PlannedIntent{ID: id, NodePool: pool}
 	for _, name := range claims {
@@ -194,7 +193,7 @@ func TestAdmit(t *testing.T) {
 		}, {
 			name: "no such pool", pools: []*karpenter.NodePool{pool("q")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
-			reason:  "gone or going",
+			reason:  "does not exist or is being deleted",
 		}, {
 			name: "a pool that goes",
 			pools: []*karpenter.NodePool{func() *karpenter.NodePool {
@@ -203,7 +202,7 @@ func TestAdmit(t *testing.T) {
 				return p
 			}()},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
-			reason:  "gone or going",
+			reason:  "does not exist or is being deleted",
 		}, {
 			name: "left behind by an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
 			exist: []*karpenter.NodeClaim{

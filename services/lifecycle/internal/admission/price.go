@@ -87,9 +87,9 @@ func (l *ledger) refusalReason(intent planning.PlannedIntent, pool *karpenter.No
 	}
 	switch {
 	case !known:
-		return "what nodes cost is limited, and the plan does not say what these may"
+		return "a price limit applies, and the plan does not state the price of these nodes"
 	case unknown != "":
-		return fmt.Sprintf("what nodes cost is limited, and the price of NodeClaim %s is not known: write it there as %s", unknown, planning.PriceAnnotation)
+		return fmt.Sprintf("a price limit applies, and the price of NodeClaim %s is unknown: write it as its annotation %s", unknown, planning.PriceAnnotation)
 	case limit != nil && price > 0 && l.pools[pool.Name]+price > planning.PriceLimit(*limit):
 		return describeExcess(policy.PriceLimit, *limit, l.pools[pool.Name]+price)
 	case l.limit != nil && price > 0 && l.all+price > planning.PriceLimit(*l.limit):

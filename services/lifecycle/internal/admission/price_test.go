@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// costing is an intent for claims of up to so many millionths of a dollar each.
+// costing returns an intent for claims with these highest prices, in millionths of a dollar.
 func costing(id, pool string, micro int64, claims ...string) planning.PlannedIntent {
 	out := intent(id, pool, "1", claims...)
 	for i := range out.Claims {
@@ -29,14 +29,14 @@ func costing(id, pool string, micro int64, claims ...string) planning.PlannedInt
 	return out
 }
 
-// dearAs is a claim that is not launched and may cost that much.
+// dearAs returns a claim that is not launched and has this highest price.
 func dearAs(name, pool string, micro int64) *karpenter.NodeClaim {
 	c := planned(name, pool, "1")
 	c.Annotations[launchspec.CeilingAnnotation] = fmt.Sprintf(`{"cpu":"1","%s":"%d"}`, planning.PriceResource, micro)
 	return c
 }
 
-// bought says what a claim cost.
+// bought sets the price of a claim.
 func bought(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
@@ -79,16 +79,16 @@ func TestAdmitWithinPrices(t *testing.T) {
 		}()}, intents: two, passed: "2", reason: "$0.1400"},
 		{name: "another pool's do not count", pools: []*karpenter.NodePool{thrifty("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
 		{name: "a claim that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
-			reason: "the price of NodeClaim x is not known: write it there as joist.sh/price-per-hour"},
+			reason: "the price of NodeClaim x is unknown: write it as its annotation joist.sh/price-per-hour"},
 		{name: "of which the plan knows", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
 		{name: "a limit that cannot be read", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
-		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not say"},
+		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not state the price"},
 		{name: "a limit of nothing", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
 		{name: "names that exist are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
 		{name: "of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
 			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
 		{name: "of the cluster, by two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
-		{name: "of the cluster, and a claim that says nothing", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is not known"},
+		{name: "of the cluster, and a claim that says nothing", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plan := planning.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents, Prices: test.prices}
@@ -106,20 +106,20 @@ func TestAdmitWithinPrices(t *testing.T) {
 	}
 }
 
-// spender is a cluster in which batches are admitted, whatever they were planned from,
-// and whose instances cost anything up to what their launches may.
-type spender struct {
+// pricedCluster is a cluster that admits random batches, and whose instances cost up to the planned
+// price.
+type pricedCluster struct {
 	door   admission.Admitter
 	pools  []*karpenter.NodePool
 	limits map[string]int64
 	claims []*karpenter.NodeClaim
 	made   int
-	// passed and turned count intents that were let in and that were not.
+	// passed and turned count the admitted and the rejected intents.
 	passed, turned int
 }
 
-// check takes each claim for the most that it may still cost.
-func (s *spender) check(t *rapid.T) {
+// check counts each claim with its highest price.
+func (s *pricedCluster) check(t *rapid.T) {
 	sums := map[string]int64{}
 	for _, c := range s.claims {
 		price, known := admission.ClaimPrice(c, planning.Plan{})
@@ -136,7 +136,7 @@ func (s *spender) check(t *rapid.T) {
 	}
 }
 
-func (s *spender) admit(t *rapid.T) {
+func (s *pricedCluster) admit(t *rapid.T) {
 	plan := planning.Plan{Outbox: "outbox", Seq: uint64(s.made)}
 	for i := range rapid.IntRange(1, 3).Draw(t, "intents") {
 		var names []string
@@ -158,20 +158,19 @@ func (s *spender) admit(t *rapid.T) {
 	}
 }
 
-func (s *spender) one(t *rapid.T) int {
+func (s *pricedCluster) one(t *rapid.T) int {
 	if len(s.claims) == 0 {
 		t.Skip("nothing there")
 	}
 	return rapid.IntRange(0, len(s.claims)-1).Draw(t, "claim")
 }
 
-// Whatever is planned, in any order, and from whatever was seen: nothing passes that
-// could cost more than the limits.
+// In any order of plans and snapshots, nothing is admitted that could exceed the price limits.
 func TestNothingPassesBeyondPrices(t *testing.T) {
 	passed, turned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")
-		s := &spender{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.PriceLimit(limit)}}
+		s := &pricedCluster{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.PriceLimit(limit)}}
 		for _, name := range []string{"p", "q"} {
 			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
 			s.pools, s.limits[name] = append(s.pools, thrifty(name, planning.FormatPrice(own))), planning.PriceLimit(own)
@@ -197,8 +196,7 @@ func TestNothingPassesBeyondPrices(t *testing.T) {
 	}
 }
 
-// Two batches of the same moment do not know of each other: each is planned inside of
-// the limit, and the door lets only one of them have it.
+// Two concurrent batches are each planned within the limit, and only one of them is admitted.
 func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
 	cat := planningtest.Catalogue()
 	var plans []planning.Plan

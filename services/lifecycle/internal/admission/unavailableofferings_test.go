@@ -45,8 +45,8 @@ func stored(t *testing.T, server *memcluster.Server) []planning.Unavailable {
 	return planning.ReadUnavailable(object)
 }
 
-// What is blamed keeps how far it reaches: a subnet is not its zone, and a
-// placement group is not everybody's.
+// A subnet is recorded without its zone's other subnets, and a placement group without other
+// launches.
 func TestRecordKeepsTheReach(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	end := noon.Add(admission.UnavailableTTL)
@@ -139,7 +139,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// A ConfigMap that somebody broke must not stop what has to be written.
+// An invalid ConfigMap does not stop the write.
 func TestBrokenByHand(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(&corev1.ConfigMap{
@@ -172,7 +172,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// However much is blamed, the ConfigMap stays small: what ends first is dropped.
+// The size of the ConfigMap is limited: entries that expire first are dropped.
 func TestAddIsBounded(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	add := func(minutes int, fresh ...planning.Unavailable) {

@@ -15,7 +15,7 @@ import (
 // Candidate is one claim of a proposal with its live node and pods.
 type Candidate struct {
 	Claim *karpenter.NodeClaim
-	// Node is nil if there is none.
+	// Node may be nil.
 	Node *corev1.Node
 	Pods []*corev1.Pod
 	// Nominated is until when pods are expected on the node.
@@ -50,7 +50,7 @@ func (l LiveProposal) FindObjection() (Objection, bool) {
 			return Objection{Claim: c.Claim.Name, Why: why}, true
 		}
 		if pods += c.countMoving(l.Now); pods > l.Moved {
-			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("a pod came that the decision did not know: at least %d have to move, %d were planned for", pods, l.Moved)}, true
+			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("new pods were scheduled since the decision: at least %d must move, %d were planned", pods, l.Moved)}, true
 		}
 	}
 	return Objection{}, false

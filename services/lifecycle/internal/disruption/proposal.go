@@ -54,7 +54,7 @@ func WithinTimeout(p planning.Proposal, now time.Time) bool {
 // ProposalView is the input of AssessProgress.
 type ProposalView struct {
 	Proposal planning.Proposal
-	// Replacement returns a claim, nil if there is none.
+	// Replacement returns a claim, or nil.
 	Replacement func(name string) *karpenter.NodeClaim
 	// MayBeCreated reports whether a missing claim may still be created.
 	MayBeCreated func(name string) bool

@@ -82,9 +82,8 @@ func TestAssessProgress(t *testing.T) {
 	}
 }
 
-// Whatever begins leaves no more nodes of any pool going or not ready than the pool's
-// budget says, however many proposals share one look; and what the budgets have room
-// for is let through.
+// In any combination of proposals, no pool has more nodes being removed or not ready than its
+// budget allows, and a proposal within the budgets is admitted.
 func TestRoomIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pools []*karpenter.NodePool
@@ -111,7 +110,7 @@ func TestRoomIsNeverExceeded(t *testing.T) {
 				proposals[which-1] = append(proposals[which-1], disruption.Candidate{Claim: c})
 			}
 		}
-		// within counts anew what goes of each pool of the candidates, them included.
+		// within counts the nodes being removed from each pool of the candidates, including them.
 		within := func(candidates []disruption.Candidate) bool {
 			count, touched := map[string]int{}, map[string]bool{}
 			for _, c := range claims {

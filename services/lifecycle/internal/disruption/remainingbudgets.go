@@ -78,7 +78,7 @@ func (r RemainingBudgets) TakeBudget(reason karpenter.DisruptionReason, candidat
 func (r RemainingBudgets) findExcess(pool string, names []string, reason karpenter.DisruptionReason, now time.Time) string {
 	of := r.pools[pool]
 	if of == nil {
-		return fmt.Sprintf("NodePool %q is gone or going", pool)
+		return fmt.Sprintf("NodePool %q does not exist or is being deleted", pool)
 	}
 	going := of.leaving
 	for _, name := range names {

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// deaf takes a while to hear an Event, or does not hear it at all.
-type deaf struct {
+// slowClient takes a while to hear an Event, or does not hear it at all.
+type slowClient struct {
 	cluster.Client
 	takes         time.Duration
 	begun, heard  atomic.Int64
@@ -20,7 +20,7 @@ type deaf struct {
 	most          atomic.Int64
 }
 
-func (d *deaf) Report(ctx context.Context, _ cluster.Event) error {
+func (d *slowClient) Report(ctx context.Context, _ cluster.Event) error {
 	d.begun.Add(1)
 	d.most.Store(max(d.most.Load(), d.under.Add(1)))
 	defer d.under.Add(-1)
@@ -34,8 +34,8 @@ func (d *deaf) Report(ctx context.Context, _ cluster.Event) error {
 	}
 }
 
-// Nobody waits for an Event, not even while the API server takes none, and not
-// all of them are kept.
+// Callers never wait for an Event, even if the API server accepts none. Excess Events are
+// dropped.
 func TestTeller(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes         time.Duration
@@ -48,7 +48,7 @@ func TestTeller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := &deaf{takes: test.takes}
+				client := &slowClient{takes: test.takes}
 				doer := effect.Executor{Client: client, Events: effect.NewEventQueue(client)}
 				look, end := context.WithCancel(t.Context())
 				began := time.Now()

@@ -21,7 +21,7 @@ type Executor struct {
 	Now      func() time.Time
 	// Parallel is the number of concurrent jobs of ExecuteJobs; zero is one.
 	Parallel int
-	// CauseOf returns the cause of a message that a reconcile sends; nil if there is none.
+	// CauseOf returns the cause of a message that a reconcile sends, or nil.
 	CauseOf func(body event.Body) *event.Envelope
 	// OnClaimDeleted is called for each deleted NodeClaim with the reason; nil is not called.
 	OnClaimDeleted func(uid types.UID, why string)
@@ -88,7 +88,7 @@ func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effec
 		}
 		return nil
 	default:
-		return fault.F("carrying out an effect", fault.Bug, "%T is no effect", e)
+		return fault.F("executing an effect", fault.Bug, "unknown effect type %T", e)
 	}
 }
 

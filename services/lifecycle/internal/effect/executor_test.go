@@ -19,7 +19,7 @@ import (
 
 func epoch() time.Time { return memcluster.Epoch }
 
-// recorder takes messages, or fails.
+// recorder records messages, or fails.
 type recorder struct {
 	types []string
 	err   error

@@ -61,7 +61,7 @@ func (d Executor) ForEach(n int, do func(i int) error) []error {
 func callSafely(i int, do func(i int) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fault.F("doing one of several things", fault.Bug, "panic: %v\n%s", r, debug.Stack())
+			err = fault.F("executing one of several tasks", fault.Bug, "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
 	return do(i)

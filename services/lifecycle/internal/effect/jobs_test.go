@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// slow answers each eviction after a while, or when the caller gives up.
+// slow answers each eviction after a delay, or when the caller gives up.
 type slow struct {
 	cluster.Client
 	takes time.Duration

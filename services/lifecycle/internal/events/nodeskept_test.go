@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// kept is a node of the NodePool "default" and its claim.
+// kept returns a node of the NodePool "default" and its claim.
 func kept(name, rule, subject, detail string) events.Kept {
 	labels := map[string]string{
 		karpenter.NodePoolLabelKey: "default", karpenter.CapacityTypeLabelKey: "spot",
@@ -34,7 +34,7 @@ func kept(name, rule, subject, detail string) events.Kept {
 	}
 }
 
-// Karpenter's words are those of pkg/controllers/disruption and pkg/controllers/state.
+// Karpenter's texts are those of pkg/controllers/disruption and pkg/controllers/state.
 func TestWordsOfNodesThatStay(t *testing.T) {
 	const hostile = "no\x1b[31m place\n\u202enow"
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestWordsOfNodesThatStay(t *testing.T) {
 				want = []string{"Normal " + reason + " Node node-a: " + text, "Normal " + reason + " NodeClaim a: " + text}
 			}
 			var memory events.Publisher
-			if diff := cmp.Diff(want, said(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
+			if diff := cmp.Diff(want, eventMessages(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -93,14 +93,14 @@ func TestWordsOfNodesThatStay(t *testing.T) {
 		k := kept("a", "not-initialized", "", "")
 		k.Node = nil
 		var memory events.Publisher
-		if diff := cmp.Diff([]string{"Normal DisruptionBlocked NodeClaim a: Nodeclaim does not have an associated node"}, said(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
+		if diff := cmp.Diff([]string{"Normal DisruptionBlocked NodeClaim a: Nodeclaim does not have an associated node"}, eventMessages(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// Each rule of disruption has words, or is one of those that mean nothing to a person who
-// asks why a node is not consolidated.
+// Each rule of disruption has a text, or is one that does not explain to a person why a node is
+// not consolidated.
 func TestEachRuleHasWords(t *testing.T) {
 	silent := map[string]bool{
 		"confirmed": true, "static": true, "not-quiet": true, "budget": true, "in-use": true, "not-drifted": true, "not-expiring": true,
@@ -138,7 +138,7 @@ func TestDetailsAreCut(t *testing.T) {
 	}
 }
 
-// An Event about a node that stays comes no sooner than Karpenter's recorder allows.
+// An Event about a node is not repeated sooner than Karpenter's recorder allows.
 func TestRepetitionAboutNodesThatStay(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -156,19 +156,19 @@ func TestRepetitionAboutNodesThatStay(t *testing.T) {
 			var memory events.Publisher
 			memory.ReportKept([]events.Kept{c.first}, noon)
 			if c.after > 0 {
-				if got := said(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after-1))); len(got) != 0 {
+				if got := eventMessages(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after-1))); len(got) != 0 {
 					t.Errorf("before that it says %q", got)
 				}
 			}
-			if got := said(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after))); len(got) != 2 {
+			if got := eventMessages(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after))); len(got) != 2 {
 				t.Errorf("it says %q", got)
 			}
 		})
 	}
 }
 
-// Of many nodes a report has Events about some, the next about others, and a forged
-// report none more.
+// A report about many nodes publishes Events about some, the next report about others, and a
+// forged report no more.
 func TestManyNodesThatStay(t *testing.T) {
 	var memory events.Publisher
 	var report []events.Kept
@@ -193,7 +193,7 @@ func TestManyNodesThatStay(t *testing.T) {
 	for i := range 2500 {
 		forged = append(forged, kept("a", "balanced", "", fmt.Sprint("forged ", i)))
 	}
-	if got := said(memory.ReportKept(forged, noon)); len(got) != 2 {
+	if got := eventMessages(memory.ReportKept(forged, noon)); len(got) != 2 {
 		t.Errorf("a forged report leads to %d Events", len(got))
 	}
 }

@@ -26,7 +26,7 @@ func pods(prefix string, n int) []planning.PodRef {
 	return out
 }
 
-func said(effects []effect.Effect) (out []string) {
+func eventMessages(effects []effect.Effect) (out []string) {
 	for _, e := range effects {
 		event := e.(effect.Report).Event
 		out = append(out, fmt.Sprintf("%s %s %s %s: %s", event.Type, event.Reason, event.Kind.Kind, cluster.KeyOf(event.About), event.Message))
@@ -53,19 +53,18 @@ func TestFailedScheduling(t *testing.T) {
 		"Warning FailedScheduling Pod shop/half-000: Failed to schedule pod, b: tainted",
 		"Warning FailedScheduling Pod shop/web-000: Failed to schedule pod, a: too small; b: tainted",
 	}
-	if diff := cmp.Diff(want, said(memory.ReportPods(plan, everywhere, noon))); diff != "" {
+	if diff := cmp.Diff(want, eventMessages(memory.ReportPods(plan, everywhere, noon))); diff != "" {
 		t.Error(diff)
 	}
-	if got := said(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute-1))); len(got) != 0 {
+	if got := eventMessages(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute-1))); len(got) != 0 {
 		t.Errorf("within five minutes it says %q", got)
 	}
-	if diff := cmp.Diff(want, said(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute)))); diff != "" {
+	if diff := cmp.Diff(want, eventMessages(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute)))); diff != "" {
 		t.Errorf("after five minutes:\n%s", diff)
 	}
 }
 
-// Ten thousand pods are told a hundred at a time, small classes with the first,
-// and none twice.
+// Ten thousand pods have Events, a hundred at a time, small classes first, and none twice.
 func TestManyAreToldInTheEnd(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
 	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
@@ -109,14 +108,14 @@ func TestNominated(t *testing.T) {
 		"Normal Nominated Pod shop/foreign: Pod should schedule on: node/m",
 	}
 	exists := func(claim string) bool { return claim != "x" }
-	if diff := cmp.Diff(want, said(memory.ReportPods(plan, exists, noon))); diff != "" {
+	if diff := cmp.Diff(want, eventMessages(memory.ReportPods(plan, exists, noon))); diff != "" {
 		t.Error(diff)
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(2*time.Minute-1)); len(got) != 0 {
-		t.Errorf("within two minutes it says %q", said(got))
+		t.Errorf("within two minutes it says %q", eventMessages(got))
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(2*time.Minute)); len(got) != 3 {
-		t.Errorf("after two minutes it says %q", said(got))
+		t.Errorf("after two minutes it says %q", eventMessages(got))
 	}
 	for i := range 25 {
 		plan.Nominations = append(plan.Nominations, one(fmt.Sprint("more-", i), "c", ""))
@@ -126,7 +125,7 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// A long story is cut, and not within a letter.
+// A long text is truncated, but not within a character.
 func TestLongReasons(t *testing.T) {
 	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("p", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
 	var memory events.Publisher

@@ -33,9 +33,9 @@ func (b *Breaker) TakeRemoval(ids []string, size int, now time.Time) error {
 	slices.Sort(fresh)
 	fresh = slices.Compact(fresh)
 	if n := len(b.taken) + len(fresh); len(fresh) > 0 && n > MaxRemovals(size) {
-		return fault.F("ending instances on the word of a message", fault.Denied, "%d of %d within %s are more than %d: %s",
+		return fault.F("terminating instances because of a message", fault.Denied, "%d of %d within %s are more than %d: %s",
 			n, size, BreakerWindow, MaxRemovals(size), strings.Join(fresh, " ")).
-			WithHint("find out who sent this message; EC2's own inventories go on")
+			WithHint("find the sender of this message; inventories of EC2 are still handled")
 	}
 	for _, id := range fresh {
 		b.taken[id] = now

@@ -55,8 +55,8 @@ var LaunchHorizon = nodeclaim.LaunchTimeout + event.LaunchRequestedType.Life() +
 // included. It would make every later inventory look old.
 func CheckStart(started, now time.Time) error {
 	if ahead := started.Sub(now); ahead > MaxClockSkew {
-		return fault.F("taking an inventory", fault.Poison, "it began %s from now", ahead.Round(time.Second)).
-			WithHint("compare the clocks of catalog and lifecycle; find out who sent this message")
+		return fault.F("reading an inventory", fault.Poison, "its start time is %s in the future", ahead.Round(time.Second)).
+			WithHint("compare the clocks of catalog and lifecycle, and find the sender of this message")
 	}
 	return nil
 }
@@ -234,9 +234,9 @@ func (f Findings) LimitRemovals() (Findings, error) {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	err := fault.F("sweeping", fault.Denied, "it would touch %d of %d, and %d is the most at once: %s",
+	err := fault.F("collecting garbage", fault.Denied, "%d of %d nodes would be removed, and at most %d may be at once: %s",
 		touched, f.size, allowed, strings.Join(names, " ")).
-		WithHint("look at these before anything else; delete the claims or instances by hand if they are really gone")
+		WithHint("check these first; delete the NodeClaims or instances by hand if they no longer exist")
 	f.Gone = slices.DeleteFunc(slices.Clone(f.Gone), func(c *karpenter.NodeClaim) bool { return slices.Contains(f.lost, c) })
 	f.Orphans, f.lost = nil, nil
 	return f, err

@@ -20,8 +20,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// born is when the claims of these tests were created, and bound when their
-// instances were.
+// born is when the claims of these tests were created, bound when their instances were.
 var (
 	born  = noon.Add(-time.Hour)
 	bound = born.Add(time.Minute)
@@ -29,32 +28,31 @@ var (
 
 type change func(*karpenter.NodeClaim)
 
-// parted is a claim in a partition of a placement group, "" for one that is not
-// known.
+// parted returns a claim in a partition of a placement group, "" for an unknown one.
 func parted(partition string) change {
 	return func(c *karpenter.NodeClaim) {
 		c.Labels[karpenter.LabelPlacementGroupID], c.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", partition
 	}
 }
 
-// in is a running instance in a partition.
+// in returns a running instance in a partition.
 func in(name string, partition int32) event.Listed {
 	i := instance(name, "running")
 	i.Partition = partition
 	return i
 }
 
-// reserved is a claim that was launched into a reservation.
+// reserved returns a claim in a capacity reservation.
 func reserved(c *karpenter.NodeClaim) { c.Labels["karpenter.sh/capacity-type"] = "reserved" }
 
-// as is a running instance that is billed so.
+// as returns a running instance of this capacity type.
 func as(name, capacityType string) event.Listed {
 	i := instance(name, "running")
 	i.CapacityType = capacityType
 	return i
 }
 
-// claim is one that was launched, labelled and tagged as i-<name>.
+// claim returns a claim that is launched, labelled and tagged as i-<name>.
 func claim(name string, changes ...change) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: name, CreationTimestamp: metav1.NewTime(born),
@@ -88,16 +86,16 @@ func created(at time.Time) change {
 	return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(at) }
 }
 
-// instance is what EC2 shows for a claim of that name.
+// instance returns the instance of a claim of that name.
 func instance(name, state string) event.Listed {
 	return event.Listed{InstanceID: "i-" + name, State: state, Intent: "intent-" + name, Claim: name}
 }
 
-// found is the findings by name.
-type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Parted, Tagged, Demoted, Returned []string }
+// findingNames contains the names of the findings.
+type findingNames struct{ Bind, Orphans, Absent, Gone, Unlabelled, Parted, Tagged, Demoted, Returned []string }
 
-func names(f garbagecollection.Findings) found {
-	var out found
+func names(f garbagecollection.Findings) findingNames {
+	var out findingNames
 	for _, i := range f.Unbound {
 		out.Bind = append(out.Bind, i.InstanceID)
 	}
@@ -129,60 +127,60 @@ func TestCompare(t *testing.T) {
 		claim *karpenter.NodeClaim
 		shown []event.Listed
 		ready bool
-		want  found
+		want  findingNames
 	}{
-		{"running", claim("a"), []event.Listed{instance("a", "running")}, false, found{}},
-		{"stopped is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, found{}},
-		{"shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, found{}},
-		{"shown terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, found{Gone: one}},
+		{"running", claim("a"), []event.Listed{instance("a", "running")}, false, findingNames{}},
+		{"stopped is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, findingNames{}},
+		{"shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
+		{"shown terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, findingNames{Gone: one}},
 
-		{"absent for the first time", claim("a"), nil, false, found{Absent: one}},
-		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
-		{"absent twice within one lag of EC2's", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap+1))), nil, false, found{}},
-		{"absent twice, just far enough apart", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap))), nil, false, found{Gone: one}},
-		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, found{}},
-		{"absent, by a mark that cannot be read", claim("a", annotated(garbagecollection.AbsentAnnotation, "x")), nil, false, found{Absent: one}},
-		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, found{}},
-		{"absent, and known to be gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(garbagecollection.GoneAnnotation, "x")), nil, false, found{}},
+		{"absent for the first time", claim("a"), nil, false, findingNames{Absent: one}},
+		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
+		{"absent twice within one lag of EC2's", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap+1))), nil, false, findingNames{}},
+		{"absent twice, just far enough apart", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap))), nil, false, findingNames{Gone: one}},
+		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, findingNames{}},
+		{"absent, by a mark that cannot be read", claim("a", annotated(garbagecollection.AbsentAnnotation, "x")), nil, false, findingNames{Absent: one}},
+		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, findingNames{}},
+		{"absent, and known to be gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(garbagecollection.GoneAnnotation, "x")), nil, false, findingNames{}},
 		{"absent, too soon after its launch", claim("a", func(c *karpenter.NodeClaim) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime + 1))
-		}), nil, false, found{}},
+		}), nil, false, findingNames{}},
 		{"absent, just long enough after it", claim("a", func(c *karpenter.NodeClaim) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime))
-		}), nil, false, found{Absent: one}},
-		{"absent, launched nobody knows when", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, found{}},
-		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Returned: one}},
+		}), nil, false, findingNames{Absent: one}},
+		{"absent, launched nobody knows when", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, findingNames{}},
+		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Returned: one}},
 
-		{"not launched yet", claim("a", unlaunched), nil, false, found{}},
-		{"not launched in hours", claim("a", unlaunched, created(noon.Add(-9*time.Hour))), nil, false, found{}},
-		{"going, and may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, found{}},
-		{"going, and cannot be launched any more", claim("a", unlaunched, going, created(horizon)), nil, false, found{Absent: one}},
-		{"going, and twice not there", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
-		{"going, and launched after all", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Bind: []string{"i-a"}}},
+		{"not launched yet", claim("a", unlaunched), nil, false, findingNames{}},
+		{"not launched in hours", claim("a", unlaunched, created(noon.Add(-9*time.Hour))), nil, false, findingNames{}},
+		{"going, and may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, findingNames{}},
+		{"going, and cannot be launched any more", claim("a", unlaunched, going, created(horizon)), nil, false, findingNames{Absent: one}},
+		{"going, and twice not there", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
+		{"going, and launched after all", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Bind: []string{"i-a"}}},
 
-		{"launched without an answer", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, found{Bind: []string{"i-a"}}},
-		{"launched and lost already", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, found{}},
-		{"launched and shutting down", claim("a", unlaunched), []event.Listed{instance("a", "shutting-down")}, false, found{}},
-		{"more instances than claims", claim("a", unlaunched), []event.Listed{instance("a", "running"), {InstanceID: "i-b", State: "running", Intent: "intent-a"}}, false, found{Bind: []string{"i-a"}, Orphans: []string{"i-b"}}},
+		{"launched without an answer", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, findingNames{Bind: []string{"i-a"}}},
+		{"launched and lost already", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, findingNames{}},
+		{"launched and shutting down", claim("a", unlaunched), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
+		{"more instances than claims", claim("a", unlaunched), []event.Listed{instance("a", "running"), {InstanceID: "i-b", State: "running", Intent: "intent-a"}}, false, findingNames{Bind: []string{"i-a"}, Orphans: []string{"i-b"}}},
 
-		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
-		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
-		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, found{}},
-		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, found{Orphans: []string{"i-x"}}},
-		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, found{}},
+		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, findingNames{Orphans: []string{"i-a"}}},
+		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, findingNames{Orphans: []string{"i-a"}}},
+		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, findingNames{}},
+		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, findingNames{Orphans: []string{"i-x"}}},
+		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, findingNames{}},
 
-		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
-		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
-		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, found{Tagged: one}},
-		{"in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, found{Parted: one}},
-		{"in a partition that nobody knows", claim("a", parted("")), []event.Listed{in("a", 0)}, false, found{}},
-		{"in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, found{}},
-		{"in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, found{}},
-		{"its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, found{Demoted: one}},
-		{"its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, found{}},
-		{"on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, found{}},
-		{"its reservation ended while it goes", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, found{}},
-		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, found{}},
+		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, findingNames{Unlabelled: one}},
+		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
+		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, findingNames{Tagged: one}},
+		{"in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, findingNames{Parted: one}},
+		{"in a partition that nobody knows", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
+		{"in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, findingNames{}},
+		{"in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, findingNames{}},
+		{"its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, findingNames{Demoted: one}},
+		{"its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, findingNames{}},
+		{"on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
+		{"its reservation ended while it goes", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
+		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, findingNames{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inventory := event.Inventory{Started: noon, Instances: test.shown}
@@ -197,16 +195,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An inventory that begins in our future comes from a clock that disagrees: it
-// proves nothing by leaving something out.
+// An inventory that begins in the future comes from a different clock and proves no absence.
 func TestInventoryOfTheFuture(t *testing.T) {
 	f := garbagecollection.CompareInventory(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
-	if diff := cmp.Diff(found{}, names(f)); diff != "" {
+	if diff := cmp.Diff(findingNames{}, names(f)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Claims of one intent share its instances: each gets at most one.
+// Claims of one intent get at most one of its instances each.
 func TestClaimsOfOneIntent(t *testing.T) {
 	same := annotated(launchspec.IntentTag, "intent")
 	claims := []*karpenter.NodeClaim{claim("a", same), claim("b", same, unlaunched), claim("c", same, unlaunched)}
@@ -215,7 +212,7 @@ func TestClaimsOfOneIntent(t *testing.T) {
 		{InstanceID: "i-2", State: "running", Intent: "intent"}, {InstanceID: "i-3", State: "running", Intent: "intent"},
 	}
 	f := garbagecollection.CompareInventory(event.Inventory{Started: noon, Instances: shown}, claims, nil, noon)
-	if diff := cmp.Diff(found{Bind: []string{"i-1", "i-2"}, Orphans: []string{"i-3"}}, names(f)); diff != "" {
+	if diff := cmp.Diff(findingNames{Bind: []string{"i-1", "i-2"}, Orphans: []string{"i-3"}}, names(f)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -279,9 +276,9 @@ func TestLimitRemovals(t *testing.T) {
 	}
 }
 
-// A claim that goes is let go only when its last request can launch nothing any more:
-// the request is sent at the end of the time for launches, the launcher begins with it
-// just before it expires, and takes all the time that it has.
+// A claim is removed only when its last request can no longer launch anything: the request is
+// sent at the end of the launch timeout, the launcher starts just before its expiry and uses all
+// of its time.
 func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
 	sent := lifeclaim.LaunchTimeout
 	expires := sent + event.LaunchRequestedType.Life()

@@ -55,10 +55,10 @@ func CheckOrphanNodes(orphans []*corev1.Node, nodes []*corev1.Node) error {
 		}
 	}
 	if allowed := MaxRemovals(managed); len(orphans) > allowed {
-		return fault.F("letting nodes without a NodeClaim go", fault.Denied,
-			"%d of %d nodes of NodePools are being deleted and have no NodeClaim, the first of them %s; at most %d are taken for true at once",
+		return fault.F("releasing nodes without a NodeClaim", fault.Denied,
+			"%d of %d nodes of NodePools are being deleted and have no NodeClaim, the first is %s; at most %d are released at once",
 			len(orphans), managed, orphans[0].Name, allowed).
-			WithHint("find out what removed the NodeClaims; to let a Node go, take the finalizer %s off it", karpenter.TerminationFinalizer)
+			WithHint("find out what removed the NodeClaims; to release a Node, remove its finalizer %s", karpenter.TerminationFinalizer)
 	}
 	return nil
 }

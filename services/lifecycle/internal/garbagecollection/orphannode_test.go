@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// node is an orphan node, as changed.
+// node returns an orphan node with these changes.
 func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	deleted := metav1.NewTime(noon.Add(-time.Minute))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{

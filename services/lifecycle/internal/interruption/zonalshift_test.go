@@ -75,8 +75,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// Whatever comes in which order, nothing waits longer than the newest inventory
-// allows: to the end of the shift, and Fresh at most.
+// In any order of inventories, the wait is limited by the newest one: the end of the shift, and
+// MaxInventoryAge at most.
 func TestNothingWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		minute := func(name string) time.Duration {

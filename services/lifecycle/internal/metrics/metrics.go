@@ -55,7 +55,7 @@ type Count struct {
 	Claim types.UID
 }
 
-// ClaimAndNode is a claim and its node in one reconcile. The node is nil if there is none.
+// ClaimAndNode is a claim and its node in one reconcile. The node may be nil.
 type ClaimAndNode struct {
 	Claim *karpenter.NodeClaim
 	Node  *corev1.Node

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// claim is one of pool default in zone a, made at noon.
+// claim returns a claim of pool default in zone a, created at noon.
 func claim(edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{},
@@ -114,7 +114,7 @@ func TestHappened(t *testing.T) {
 	}
 }
 
-// Whatever a reason says, its word is one of few.
+// Every reason has one of few labels.
 func TestReason(t *testing.T) {
 	for why, want := range map[string]string{
 		"Empty": "empty", "spot-interruption": "spot_interrupted", metrics.Unhealthy + "Ready is False": "unhealthy", "expired": "expired",

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A deadline only ever comes nearer, whoever sets it.
+// A deadline only ever becomes earlier.
 func TestSooner(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	hour := noon.Add(time.Hour)

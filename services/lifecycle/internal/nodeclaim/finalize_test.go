@@ -15,12 +15,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// object is the one object that a view has written.
+// object returns the only written object.
 func object[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 	t.Helper()
 	effects := nodeclaim.Next(v)
 	if len(effects) != 1 {
-		t.Fatalf("the effects are %v", told(effects))
+		t.Fatalf("the effects are %v", formatEffects(effects))
 	}
 	var out cluster.Object
 	switch e := effects[0].(type) {
@@ -31,14 +31,14 @@ func object[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 	}
 	typed, ok := out.(T)
 	if !ok {
-		t.Fatalf("the effects are %v", told(effects))
+		t.Fatalf("the effects are %v", formatEffects(effects))
 	}
 	return typed
 }
 
-// Without an instance a claim may go when none can come any more.
+// A claim without an instance is removed when no launch is possible any more.
 func TestGoingUnlaunched(t *testing.T) {
-	leaves := going(time.Hour)
+	leaves := beingDeleted(time.Hour)
 	run(t, []row{
 		{"never launched", view(leaves, unadmitted), []string{"update c"}},
 		{"refused for good", view(leaves, refused(nodeclaim.SpentMark)), []string{"update c"}},
@@ -55,9 +55,9 @@ func TestGoingUnlaunched(t *testing.T) {
 	}
 }
 
-// Once EC2 shows the instance terminated, the node goes, and the claim last.
+// Once EC2 shows the instance terminated, the node is removed, and then the claim.
 func TestGone(t *testing.T) {
-	leaves := change(initialized).and(going(time.Minute), gone)
+	leaves := change(initialized).and(beingDeleted(time.Minute), gone)
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
 	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
 	run(t, []row{

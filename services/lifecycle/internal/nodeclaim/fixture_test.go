@@ -29,11 +29,10 @@ const (
 	outboxUID  = "outbox-uid"
 )
 
-// change spoils or advances what a decision looks at.
+// change modifies the input of a decision.
 type change func(*nodeclaim.View)
 
-// view is a claim that was admitted a minute ago and is not launched, as
-// changed.
+// view returns a claim that was admitted a minute ago and is not launched, with these changes.
 func view(changes ...change) nodeclaim.View {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "claim-uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-time.Minute)),
@@ -54,7 +53,7 @@ func view(changes ...change) nodeclaim.View {
 			VolumeClaim:    func(cluster.Key) *corev1.PersistentVolumeClaim { return nil },
 		},
 	}
-	said(&v)
+	withConditions(&v)
 	for _, change := range changes {
 		change(&v)
 	}
@@ -73,15 +72,14 @@ func (v change) and(more ...change) change {
 	}
 }
 
-// The phases of a claim, each on top of the one before, with the conditions
-// that the claim has said by then.
+// The phases of a claim, each on top of the previous one, with the claim's conditions.
 func launched(v *nodeclaim.View) {
 	v.Claim.Status.ProviderID = providerID
 	v.Claim.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
 	v.Claim.Labels[corev1.LabelTopologyZone] = "eu-west-1a"
 	v.Claim.Labels[corev1.LabelTopologyRegion] = "eu-west-1"
 	v.Claim.Labels[karpenter.CapacityTypeLabelKey] = "spot"
-	said(v)
+	withConditions(v)
 }
 
 func joined(v *nodeclaim.View) {
@@ -100,24 +98,24 @@ func registered(v *nodeclaim.View) {
 	v.Node.Spec.Taints = nil
 	v.Claim.Status.NodeName = "n"
 	v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
-	said(v)
-	said(v)
+	withConditions(v)
+	withConditions(v)
 }
 
 func initialized(v *nodeclaim.View) {
 	registered(v)
 	nodeReady(corev1.ConditionTrue)(v)
 	v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true"
-	said(v)
+	withConditions(v)
 	condition(karpenter.ConditionTypeConsistentStateFound)(v)
 }
 
-// said lets the claim say how far it is, as of a minute ago.
-func said(v *nodeclaim.View) {
+// withConditions sets the claim's conditions as of a minute ago.
+func withConditions(v *nodeclaim.View) {
 	v.Claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Now: noon.Add(-time.Minute)})
 }
 
-// nodes are all nodes of the claim, the one that is looked at first.
+// nodes sets the nodes of the claim, the main one first.
 func nodes(v *nodeclaim.View, all ...*corev1.Node) {
 	v.Node, v.Nodes = nil, all
 	if len(all) > 0 {
@@ -139,13 +137,13 @@ func nodeReady(status corev1.ConditionStatus) change {
 	}
 }
 
-// aged is a claim of that age.
-func aged(d time.Duration) change {
+// withAge sets the claim's age.
+func withAge(d time.Duration) change {
 	return func(v *nodeclaim.View) { v.Claim.CreationTimestamp = metav1.NewTime(noon.Add(-d)) }
 }
 
-// going is a claim that was deleted a while ago.
-func going(since time.Duration) change {
+// beingDeleted sets that the claim was deleted a while ago.
+func beingDeleted(since time.Duration) change {
 	return func(v *nodeclaim.View) { at := metav1.NewTime(noon.Add(-since)); v.Claim.DeletionTimestamp = &at }
 }
 
@@ -161,8 +159,8 @@ func unadmitted(v *nodeclaim.View) { delete(v.Claim.Annotations, admission.Admit
 
 func planless(v *nodeclaim.View) { delete(v.Claim.Annotations, launchspec.BatchAnnotation) }
 
-// away keeps the cluster away from the instance's zone.
-func away(v *nodeclaim.View) { v.ZoneShifted = true }
+// withZonalShift sets a zonal shift of the instance's zone.
+func withZonalShift(v *nodeclaim.View) { v.ZoneShifted = true }
 
 func asked(v *nodeclaim.View) { v.MayRepeat = func(string) bool { return false } }
 
@@ -186,7 +184,7 @@ func allocatable(name, amount string) change {
 	}
 }
 
-// pods puts running pods on the node.
+// pods adds running pods to the node.
 func pods(names ...string) change {
 	return func(v *nodeclaim.View) {
 		for _, name := range names {
@@ -197,9 +195,8 @@ func pods(names ...string) change {
 	}
 }
 
-// held is an outbox at a sequence and state with the listed claims, made by the
-// steps that lead there.
-func held(t *testing.T, seq uint64, state outbox.State, claims ...string) change {
+// outboxAt returns an outbox with this sequence number and state, and the listed claims.
+func outboxAt(t *testing.T, seq uint64, state outbox.State, claims ...string) change {
 	t.Helper()
 	server := memcluster.New(memcluster.Options{})
 	h, err := outbox.Read(t.Context(), server, "kube-system")
@@ -232,8 +229,8 @@ func held(t *testing.T, seq uint64, state outbox.State, claims ...string) change
 	}
 }
 
-// told lists effects in words.
-func told(effects []effect.Effect) []string {
+// formatEffects formats effects.
+func formatEffects(effects []effect.Effect) []string {
 	var out []string
 	for _, e := range effects {
 		out = append(out, word(e))

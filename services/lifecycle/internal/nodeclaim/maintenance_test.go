@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// after is a pool that wants nodes to be quiet for that long.
+// after sets the pool's consolidateAfter.
 func after(d karpenter.NillableDuration) change {
 	return func(v *nodeclaim.View) {
 		v.Pool = &karpenter.NodePool{}
@@ -20,7 +20,7 @@ func after(d karpenter.NillableDuration) change {
 	}
 }
 
-// moved is when pods came or went; last is when the claim says that they did.
+// moved is the last pod event; last is the one in the claim's status.
 func moved(ago time.Duration) change { return func(v *nodeclaim.View) { v.PodEvent = noon.Add(-ago) } }
 
 func last(ago time.Duration) change {
@@ -37,7 +37,7 @@ func TestTagged(t *testing.T) {
 		{"not tagged, and not registered", view(launched, untagged), nil},
 		{"not tagged, and asked lately", view(initialized, untagged, asked), nil},
 		{"not tagged, and its node is not there", view(initialized, untagged, nodeless), send},
-		{"not tagged, where its zone is shifted away from", view(initialized, untagged, away), nil},
+		{"not tagged, where its zone is shifted away from", view(initialized, untagged, withZonalShift), nil},
 		{"not tagged and pods came", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
 	})
 }
@@ -51,7 +51,7 @@ func TestPodEvents(t *testing.T) {
 		{"and ten seconds later", view(initialized, moved(0), last(10*time.Second)), []string{"status c"}},
 		{"before it is initialized", view(registered, moved(0)), []string{"status c"}},
 		{"before it is registered", view(joined, moved(0)), []string{"update n", "status c"}},
-		{"while it goes", view(initialized, moved(0), going(time.Second), gone), []string{"delete n node-uid: instance gone"}},
+		{"while it goes", view(initialized, moved(0), beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, moved(3*time.Second)))
 	if got := c.Status.LastPodEventTime.Time; !got.Equal(noon.Add(-3 * time.Second)) {
@@ -59,8 +59,8 @@ func TestPodEvents(t *testing.T) {
 	}
 }
 
-// Consolidatable comes when the node has been quiet for long enough, and goes
-// when that is not so any more, whatever changed.
+// Consolidatable is set after consolidateAfter without pod events, and removed when that no
+// longer holds.
 func TestConsolidatable(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -87,7 +87,7 @@ func TestConsolidatable(t *testing.T) {
 			}
 			v := view(at.and(test.changes...))
 			if test.isSilent {
-				if got := told(nodeclaim.Next(v)); got != nil {
+				if got := formatEffects(nodeclaim.Next(v)); got != nil {
 					t.Errorf("the effects are %v", got)
 				}
 				return
@@ -107,7 +107,7 @@ func TestConsolidatable(t *testing.T) {
 	}
 }
 
-// A node that is smaller than promised is told of, every ten minutes.
+// A node that is smaller than expected is reported every ten minutes.
 func TestScan(t *testing.T) {
 	due := func(v *nodeclaim.View) { v.MayCheckConsistency = func() bool { return true } }
 	unknown := func(v *nodeclaim.View) {
@@ -132,7 +132,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// written is the one object of the type that a view has written.
+// written returns the only written object of the type.
 func written[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 	t.Helper()
 	for _, e := range nodeclaim.Next(v) {
@@ -147,6 +147,6 @@ func written[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 			return typed
 		}
 	}
-	t.Fatalf("none was written: %v", told(nodeclaim.Next(v)))
+	t.Fatalf("none was written: %v", formatEffects(nodeclaim.Next(v)))
 	panic("unreachable")
 }

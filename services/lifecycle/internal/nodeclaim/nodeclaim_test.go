@@ -24,7 +24,7 @@ func run(t *testing.T, rows []row) {
 	for _, test := range rows {
 		t.Run(test.name, func(t *testing.T) {
 			before := test.view.Claim.DeepCopy()
-			got := told(nodeclaim.Next(test.view))
+			got := formatEffects(nodeclaim.Next(test.view))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -40,35 +40,35 @@ func TestUnadmitted(t *testing.T) {
 	gone := []string{"delete c claim-uid: its plan was given up"}
 	run(t, []row{
 		{"nobody has looked", view(waits), nil},
-		{"a person's", view(waits, held(t, 9, outbox.Done), planless), nil},
+		{"a person's", view(waits, outboxAt(t, 9, outbox.Done), planless), nil},
 		{"a person's that cannot be launched, which it says", view(waits, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), []string{"status c"}},
-		{"a person's nearly too long", view(waits, planless, aged(nodeclaim.LaunchTimeout-1)), nil},
-		{"a person's for too long", view(waits, planless, aged(nodeclaim.LaunchTimeout)), []string{"update c"}},
-		{"a person's that the next plan leaves", view(waits, annotated(launchspec.UnplannedAnnotation, "true"), held(t, 8, outbox.Done, "d")), nil},
-		{"its plan is being applied", view(waits, held(t, 7, outbox.Applying, "c")), nil},
-		{"its plan is done", view(waits, held(t, 7, outbox.Done, "c")), nil},
-		{"the next batch is under way", view(waits, held(t, 8, outbox.Sent)), nil},
-		{"the next plan is being applied", view(waits, held(t, 8, outbox.Applying, "d")), nil},
-		{"the next plan carries it along", view(waits, held(t, 8, outbox.Done, "c", "d")), nil},
-		{"the next plan leaves it", view(waits, held(t, 8, outbox.Done, "d")), gone},
-		{"another outbox is done", view(waits, annotated(launchspec.BatchAnnotation, "old/7"), held(t, 1, outbox.Done)), gone},
-		{"another outbox is under way", view(waits, annotated(launchspec.BatchAnnotation, "old/7"), held(t, 1, outbox.Sent)), nil},
-		{"of a batch to come", view(waits, held(t, 6, outbox.Done)), nil},
+		{"a person's nearly too long", view(waits, planless, withAge(nodeclaim.LaunchTimeout-1)), nil},
+		{"a person's for too long", view(waits, planless, withAge(nodeclaim.LaunchTimeout)), []string{"update c"}},
+		{"a person's that the next plan leaves", view(waits, annotated(launchspec.UnplannedAnnotation, "true"), outboxAt(t, 8, outbox.Done, "d")), nil},
+		{"its plan is being applied", view(waits, outboxAt(t, 7, outbox.Applying, "c")), nil},
+		{"its plan is done", view(waits, outboxAt(t, 7, outbox.Done, "c")), nil},
+		{"the next batch is under way", view(waits, outboxAt(t, 8, outbox.Sent)), nil},
+		{"the next plan is being applied", view(waits, outboxAt(t, 8, outbox.Applying, "d")), nil},
+		{"the next plan carries it along", view(waits, outboxAt(t, 8, outbox.Done, "c", "d")), nil},
+		{"the next plan leaves it", view(waits, outboxAt(t, 8, outbox.Done, "d")), gone},
+		{"another outbox is done", view(waits, annotated(launchspec.BatchAnnotation, "old/7"), outboxAt(t, 1, outbox.Done)), gone},
+		{"another outbox is under way", view(waits, annotated(launchspec.BatchAnnotation, "old/7"), outboxAt(t, 1, outbox.Sent)), nil},
+		{"of a batch to come", view(waits, outboxAt(t, 6, outbox.Done)), nil},
 	})
 }
 
 func TestUnlaunched(t *testing.T) {
 	run(t, []row{
 		{"young", view(), nil},
-		{"nearly too old", view(aged(nodeclaim.LaunchTimeout - 1)), nil},
-		{"too old", view(aged(nodeclaim.LaunchTimeout)), []string{"update c"}},
+		{"nearly too old", view(withAge(nodeclaim.LaunchTimeout - 1)), nil},
+		{"too old", view(withAge(nodeclaim.LaunchTimeout)), []string{"update c"}},
 		{"too old, and marked", view(annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedLaunch)), []string{"delete c claim-uid: its launch took too long"}},
 		{"refused, and whoever marked it died", view(refused("unspent")), []string{"delete c claim-uid: its launch was refused"}},
-		{"not admitted however old", view(unadmitted, aged(time.Hour)), nil},
+		{"not admitted however old", view(unadmitted, withAge(time.Hour)), nil},
 	})
 }
 
-// What a claim that has no instance says of itself.
+// The conditions of a claim without an instance.
 func TestLaunched(t *testing.T) {
 	told := func(changes ...change) string {
 		c := object[*karpenter.NodeClaim](t, view(changes...))
@@ -76,7 +76,7 @@ func TestLaunched(t *testing.T) {
 		return string(launched.Status) + " " + launched.Reason + ": " + launched.Message
 	}
 	bare := func(v *nodeclaim.View) { v.Claim.Status.Conditions = nil }
-	leaves := going(time.Minute)
+	leaves := beingDeleted(time.Minute)
 	for _, test := range []struct{ name, got, want string }{
 		{"at birth", told(bare), "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
 		{"a person's that cannot be launched", told(unadmitted, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), "Unknown LaunchFailed: too large"},
@@ -88,17 +88,17 @@ func TestLaunched(t *testing.T) {
 	}
 }
 
-// A claim that timed out is marked before it is deleted, so that its failure is
-// counted whoever dies between the two.
+// A claim that timed out is marked before it is deleted, so that its failure is counted even
+// after a crash in between.
 func TestFailed(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		view nodeclaim.View
 		want string
 	}{
-		{"not launched", view(aged(nodeclaim.LaunchTimeout)), nodeclaim.FailedLaunch},
-		{"a person's", view(unadmitted, planless, aged(nodeclaim.LaunchTimeout)), nodeclaim.FailedLaunch},
-		{"no node", view(launched, aged(nodeclaim.RegistrationTimeout)), nodeclaim.FailedRegistration},
+		{"not launched", view(withAge(nodeclaim.LaunchTimeout)), nodeclaim.FailedLaunch},
+		{"a person's", view(unadmitted, planless, withAge(nodeclaim.LaunchTimeout)), nodeclaim.FailedLaunch},
+		{"no node", view(launched, withAge(nodeclaim.RegistrationTimeout)), nodeclaim.FailedRegistration},
 	} {
 		if got := object[*karpenter.NodeClaim](t, test.view).Annotations[nodeclaim.FailedAnnotation]; got != test.want {
 			t.Errorf("%s: marked %q", test.name, got)
@@ -106,8 +106,8 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// Nothing is launched for a claim that could go without its instance being
-// ended first: whoever made or edited it by hand gets the finalizer.
+// Nothing is launched for a claim without the finalizer, because it could be removed while its
+// instance runs. The finalizer is added first.
 func TestFinalizer(t *testing.T) {
 	bare := func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }
 	for name, at := range map[string]change{"unadmitted": unadmitted, "unlaunched": func(*nodeclaim.View) {}, "launched": launched, "registered": registered, "initialized": initialized} {
@@ -126,7 +126,7 @@ func TestClassLabel(t *testing.T) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "big"}
 	}
 	labelled := func(v *nodeclaim.View) { v.Claim.Labels[karpenter.LabelEC2NodeClass] = "big" }
-	run(t, []row{{"it has it", view(of, labelled), nil}, {"it goes", view(initialized, of, going(time.Second), gone), []string{"delete n node-uid: instance gone"}}})
+	run(t, []row{{"it has it", view(of, labelled), nil}, {"it goes", view(initialized, of, beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}}})
 	for name, at := range map[string]change{"born": func(*nodeclaim.View) {}, "initialized": initialized} {
 		if got := object[*karpenter.NodeClaim](t, view(at, of)).Labels[karpenter.LabelEC2NodeClass]; got != "big" {
 			t.Errorf("%s: the label is %q", name, got)
@@ -134,7 +134,7 @@ func TestClassLabel(t *testing.T) {
 	}
 }
 
-// A claim of another provider's class is nobody's business here.
+// A claim with the node class of another provider is ignored.
 func TestForeignClaim(t *testing.T) {
 	foreign := func(v *nodeclaim.View) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
@@ -144,13 +144,13 @@ func TestForeignClaim(t *testing.T) {
 		v.Claim.Labels[karpenter.LabelEC2NodeClass] = "default"
 	}
 	run(t, []row{
-		{"of ours, and too old", view(ours, aged(time.Hour)), []string{"update c"}},
-		{"of another, and too old", view(foreign, aged(time.Hour)), nil},
-		{"of another, and going", view(foreign, unadmitted, going(time.Hour)), nil},
+		{"of ours, and too old", view(ours, withAge(time.Hour)), []string{"update c"}},
+		{"of another, and too old", view(foreign, withAge(time.Hour)), nil},
+		{"of another, and going", view(foreign, unadmitted, beingDeleted(time.Hour)), nil},
 	})
 }
 
-// What ends a claim at any phase.
+// Reasons to delete a claim in any phase.
 func TestEnds(t *testing.T) {
 	old := func(v *nodeclaim.View) { v.Claim.Spec.ExpireAfter = karpenter.DurationOf(time.Minute) }
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
@@ -162,6 +162,6 @@ func TestEnds(t *testing.T) {
 	}
 	run(t, []row{
 		{"not expired yet", view(initialized, func(v *nodeclaim.View) { v.Claim.Spec.ExpireAfter = karpenter.DurationOf(time.Minute + 1) }), nil},
-		{"never expires", view(initialized, aged(1e6*time.Hour)), nil},
+		{"never expires", view(initialized, withAge(1e6*time.Hour)), nil},
 	})
 }

@@ -67,13 +67,13 @@ func (v View) rebalanceWait() string {
 	text, planned := v.Claim.Annotations[ReplacementsAnnotation]
 	if !planned {
 		if since < PlanTimeout {
-			return "a place for its pods is being planned"
+			return "capacity for its pods is being planned"
 		}
 		return ""
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		if name != "" && v.isComingUp(name, since) {
-			return fmt.Sprintf("NodeClaim %s, where its pods will go, is not initialized", name)
+			return fmt.Sprintf("NodeClaim %s, the destination of its pods, is not initialized", name)
 		}
 	}
 	return ""

@@ -12,12 +12,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// rebalanced is a claim that goes for a rebalance since then.
+// rebalanced sets that the claim is rebalanced since then.
 func rebalanced(ago time.Duration) change {
-	return drains.and(going(ago), annotated(nodeclaim.RebalanceAnnotation, "2026-11-20T11:59:00Z"))
+	return drains.and(beingDeleted(ago), annotated(nodeclaim.RebalanceAnnotation, "2026-11-20T11:59:00Z"))
 }
 
-// replacedBy says on which claims the pods are expected, of which these are there.
+// replacedBy sets the claims on which the pods are expected, and which of them exist.
 func replacedBy(text string, there ...*karpenter.NodeClaim) change {
 	return func(v *nodeclaim.View) {
 		v.Claim.Annotations[nodeclaim.ReplacementsAnnotation] = text
@@ -32,7 +32,7 @@ func replacedBy(text string, there ...*karpenter.NodeClaim) change {
 	}
 }
 
-// grace is how long the pods want to go on when they are deleted.
+// grace sets the pods' grace period.
 func grace(d time.Duration) change {
 	return func(v *nodeclaim.View) {
 		for _, pod := range v.Pods {
@@ -41,7 +41,7 @@ func grace(d time.Duration) change {
 	}
 }
 
-// replacement is a claim that is initialized, or not.
+// replacement returns a claim that is initialized, or not.
 func replacement(name string, initialized bool) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	status := metav1.ConditionUnknown
@@ -52,8 +52,8 @@ func replacement(name string, initialized bool) *karpenter.NodeClaim {
 	return c
 }
 
-// Pods leave a node that goes for a rebalance when there is a place for them, or
-// when that takes too long, or when the warning comes.
+// The pods of a rebalanced node are evicted when their replacement is ready, after a timeout, or
+// at the interruption warning.
 func TestPodsWaitForTheirPlace(t *testing.T) {
 	held, leave := []string{"status c"}, []string{"evict web"}
 	lost := replacement("a", false)
@@ -79,16 +79,15 @@ func TestPodsWaitForTheirPlace(t *testing.T) {
 		c, _ := status.Object.(*karpenter.NodeClaim).Status.Conditions.Get(karpenter.ConditionTypeDrained)
 		return string(c.Status) + " " + c.Message
 	}
-	if got := says(rebalanced(time.Second), pods("web")); got != "Unknown Waiting to drain: a place for its pods is being planned" {
+	if got := says(rebalanced(time.Second), pods("web")); got != "Unknown Waiting to drain: capacity for its pods is being planned" {
 		t.Errorf("it says %q", got)
 	}
-	if got := says(rebalanced(time.Second), replacedBy("a", lost, replacement("b", false)), replacedBy("b", replacement("b", false)), pods("web")); got != "Unknown Waiting to drain: NodeClaim b, where its pods will go, is not initialized" {
+	if got := says(rebalanced(time.Second), replacedBy("a", lost, replacement("b", false)), replacedBy("b", replacement("b", false)), pods("web")); got != "Unknown Waiting to drain: NodeClaim b, the destination of its pods, is not initialized" {
 		t.Errorf("it says %q", got)
 	}
 }
 
-// Whatever is planned and comes up, pods are held no longer than ReplaceTime, and
-// not once a warning has come.
+// In any case pods wait no longer than ReplaceTimeout, and not after an interruption warning.
 func TestNothingIsHeldForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		since := time.Duration(rapid.IntRange(0, 600).Draw(t, "since")) * time.Second
@@ -124,7 +123,7 @@ func TestNotes(t *testing.T) {
 	if _, again := nodeclaim.WithRebalance(marked, noon.Add(time.Minute)); again {
 		t.Error("it is marked twice")
 	}
-	if _, late := nodeclaim.WithRebalance(view(launched, going(time.Second)).Claim, noon); late {
+	if _, late := nodeclaim.WithRebalance(view(launched, beingDeleted(time.Second)).Claim, noon); late {
 		t.Error("one that goes for another reason is marked")
 	}
 	if _, foreign := nodeclaim.WithReplacements(c, []string{"a"}); foreign {

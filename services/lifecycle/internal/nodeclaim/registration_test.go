@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// synced is a node that has everything of the claim's, of which the claim has
-// not said anything yet.
+// synced sets that the node has everything of the claim's, which the claim's status does not show
+// yet.
 func synced(t *testing.T) change {
 	return change(joined).and(func(v *nodeclaim.View) { nodes(v, object[*corev1.Node](t, *v)) })
 }
@@ -27,16 +27,16 @@ func TestUnregistered(t *testing.T) {
 	two := func(v *nodeclaim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
 	run(t, []row{
 		{"no node yet", view(launched), nil},
-		{"no node nearly too long", view(launched, aged(nodeclaim.RegistrationTimeout-1)), nil},
-		{"no node for too long", view(launched, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"no node nearly too long", view(launched, withAge(nodeclaim.RegistrationTimeout-1)), nil},
+		{"no node for too long", view(launched, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"no node for too long, and marked", view(launched, annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedRegistration)), []string{"delete c claim-uid: its registration took too long"}},
 		{"a node, and no labels to give it", view(joined, unlabelled), nil},
-		{"a node, and no labels for too long", view(joined, unlabelled, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"a node, and no labels for too long", view(joined, unlabelled, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"a node", view(joined), []string{"update n"}},
 		{"a node that is labelled", view(synced(t)), said},
-		{"a node that comes late is registered all the same", view(joined, aged(time.Hour)), []string{"update n"}},
+		{"a node that comes late is registered all the same", view(joined, withAge(time.Hour)), []string{"update n"}},
 		{"two nodes", view(joined, two), said},
-		{"two nodes for too long", view(joined, two, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"two nodes for too long", view(joined, two, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"one of the two is left", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
 		{"it came without the taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
 		{"with the taint of another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n"}},
@@ -44,8 +44,8 @@ func TestUnregistered(t *testing.T) {
 	})
 }
 
-// While a hook waits the node gets everything but leave to take pods, and
-// no longer than any registration may take.
+// While a hook waits, the node gets everything but stays tainted, at most until the registration
+// timeout.
 func TestHooks(t *testing.T) {
 	waits := func(v *nodeclaim.View) {
 		v.Claim.Labels[karpenter.LabelPlacementGroupID], v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
@@ -68,7 +68,7 @@ func TestHooks(t *testing.T) {
 	synced := func(w *nodeclaim.View) { nodes(w, node) }
 	run(t, []row{
 		{"synced, and said so", view(joined, waits, said, synced), nil},
-		{"for too long", view(joined, waits, said, synced, aged(nodeclaim.RegistrationTimeout)), []string{"update c"}},
+		{"for too long", view(joined, waits, said, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
 		{"the partition is known", view(joined, waits, said, synced, knows), []string{"update n"}},
 	})
 	node = written[*corev1.Node](t, view(joined, waits, said, synced, knows))
@@ -77,7 +77,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// Registration gives the node everything of the claim's in one write.
+// Registration writes labels, annotations, taints and finalizer in one write.
 func TestRegistration(t *testing.T) {
 	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	cilium := corev1.Taint{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoExecute}
@@ -136,7 +136,7 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// Initialization waits for all that the planned pods need.
+// Initialization waits for everything that the planned pods need.
 func TestUninitialized(t *testing.T) {
 	ready := nodeReady(corev1.ConditionTrue)
 	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}

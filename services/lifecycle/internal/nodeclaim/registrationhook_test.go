@@ -31,7 +31,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// All that wait are named, for the condition tells what a node waits for.
+// The condition names all waiting hooks.
 func TestPending(t *testing.T) {
 	says := func(name string, waits bool) nodeclaim.RegistrationHook {
 		return nodeclaim.RegistrationHook{Name: name, Waits: func(*karpenter.NodeClaim) bool { return waits }}

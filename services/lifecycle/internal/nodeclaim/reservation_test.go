@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// reserved is a claim, and a node if there is one, in the reservation cr-1.
+// reserved puts the claim, and its node if there is one, into the reservation cr-1.
 func reserved(v *nodeclaim.View) {
 	maps := []map[string]string{v.Claim.Labels}
 	if v.Node != nil {
@@ -28,7 +28,7 @@ func reserved(v *nodeclaim.View) {
 
 func demoted(v *nodeclaim.View) { v.Claim = nodeclaim.WithOnDemandLabels(v.Claim) }
 
-// A reservation that ended leaves an on-demand instance, on claim and node.
+// After the end of a reservation, claim and node are labelled as on-demand.
 func TestDemotion(t *testing.T) {
 	run(t, []row{
 		{"reserved", view(initialized, reserved), nil},
@@ -59,7 +59,7 @@ func TestDemotion(t *testing.T) {
 	}
 }
 
-// Who runs in a capacity block leaves 40 min before its end.
+// Nodes of a capacity block are removed 40 min before its end.
 func TestCapacityBlocks(t *testing.T) {
 	ends := func(in time.Duration) *metav1.Time { at := metav1.NewTime(noon.Add(in)); return &at }
 	block := karpenter.CapacityReservationTypeCapacityBlock

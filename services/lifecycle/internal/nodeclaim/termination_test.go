@@ -33,7 +33,7 @@ func due(in time.Duration) change {
 	return annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(in).Format(time.RFC3339))
 }
 
-// draining is a claim whose drain began a while ago, as its condition says.
+// draining sets that the drain began a while ago.
 func draining(since time.Duration) change {
 	return func(v *nodeclaim.View) {
 		v.Claim.Status.Conditions = v.Claim.Status.Conditions.With(metav1.Condition{
@@ -46,7 +46,7 @@ func nodeDeleted(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.Deletio
 
 func noEviction(v *nodeclaim.View) { v.MayEvict = func(*corev1.Pod) bool { return false } }
 
-// attached are volumes that are attached to the node.
+// attached adds VolumeAttachments of the node.
 func attached(names ...string) change {
 	return func(v *nodeclaim.View) {
 		for _, name := range names {
@@ -58,13 +58,13 @@ func attached(names ...string) change {
 }
 
 var (
-	leaves = change(initialized).and(going(time.Minute))
+	leaves = change(initialized).and(beingDeleted(time.Minute))
 	marked = leaves.and(disrupted)
 	drains = marked.and(draining(time.Minute), nodeDeleted)
 )
 
-// The order of a drain: the taint, the deadline, the time at which it begins, the
-// Node's deletion, the pods, the volumes, and then the instance.
+// The order of a drain: taint, deadline, start of the drain, deletion of the Node, pods, volumes,
+// instance.
 func TestOrder(t *testing.T) {
 	terminating := condition(karpenter.ConditionTypeInstanceTerminating)
 	drained := condition(karpenter.ConditionTypeDrained)
@@ -84,16 +84,16 @@ func TestOrder(t *testing.T) {
 		{"a pod came after all", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
 		{"out of time, where AWS takes the machine", view(drains, pods("web"), due(0), asked), []string{"delete pod web in 1 s", "status c"}},
 		{"out of its own time", view(drains, period(time.Minute), pods("web"), due(0), asked), []string{"delete pod web in 1 s"}},
-		{"and a minute later", view(drains, going(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
-		{"no node ever joined", view(launched, going(time.Second)), []string{"status c"}},
-		{"a node that is not registered", view(joined, going(time.Minute)), []string{"update n", "status c"}},
-		{"is not deleted, for its finalizer is not there", view(joined, going(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
+		{"and a minute later", view(drains, beingDeleted(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"no node ever joined", view(launched, beingDeleted(time.Second)), []string{"status c"}},
+		{"a node that is not registered", view(joined, beingDeleted(time.Minute)), []string{"update n", "status c"}},
+		{"is not deleted, for its finalizer is not there", view(joined, beingDeleted(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
 		{"then its instance ends", view(drains, terminating), []string{"send terminate.requested.v1"}},
 		{"which was asked lately", view(drains, terminating, asked), nil},
-		{"but not where its zone is shifted away from", view(drains, terminating, away), nil},
-		{"not even past its deadline", view(drains, terminating, away, due(-time.Minute)), nil},
-		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, away), []string{"delete pod web in 20 s"}},
-		{"and goes when it is gone by itself", view(drains, terminating, away, gone), []string{"update n"}},
+		{"but not where its zone is shifted away from", view(drains, terminating, withZonalShift), nil},
+		{"not even past its deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
+		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, withZonalShift), []string{"delete pod web in 20 s"}},
+		{"and goes when it is gone by itself", view(drains, terminating, withZonalShift, gone), []string{"update n"}},
 		{"whatever pods are left", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
 	})
 	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
@@ -109,7 +109,7 @@ func waitsForVolumes(v *nodeclaim.View) {
 	}, noon)
 }
 
-// updated finds the object of a kind among the effects.
+// updated returns the updated object of the type.
 func updated[T any](t *testing.T, v nodeclaim.View) T {
 	t.Helper()
 	effects := nodeclaim.Next(v)
@@ -125,7 +125,7 @@ func updated[T any](t *testing.T, v nodeclaim.View) T {
 			}
 		}
 	}
-	t.Fatalf("the effects are %v", told(effects))
+	t.Fatalf("the effects are %v", formatEffects(effects))
 	panic("unreachable")
 }
 
@@ -157,17 +157,16 @@ func TestTaint(t *testing.T) {
 			}
 		})
 	}
-	// The API server takes no finalizer for a node that is being deleted.
+	// The API server rejects new finalizers on a node that is being deleted.
 	node := updated[*corev1.Node](t, view(leaves, nodeDeleted, func(v *nodeclaim.View) { v.Node.Finalizers = []string{"other"} }))
 	if diff := cmp.Diff([]string{"other"}, node.Finalizers); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// The least time of a drain runs from its beginning, not from the claim's deletion:
-// after an outage they are far apart.
+// MinDrainTime counts from the beginning of the drain, not from the claim's deletion.
 func TestBegan(t *testing.T) {
-	old := change(initialized).and(going(time.Hour), disrupted, nodeDeleted)
+	old := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted)
 	run(t, []row{
 		{"just begun", view(old, draining(0)), nil},
 		{"not long enough ago", view(old, draining(5*time.Second-1)), nil},
@@ -175,9 +174,8 @@ func TestBegan(t *testing.T) {
 	})
 }
 
-// A watch of pods may be behind by more than any time that is waited, so that the
-// pods of a node that seems empty are read once more before it ends; at its
-// deadline it ends whatever can be read.
+// The watch of pods may be late, so that the pods of a node that seems empty are read once more.
+// At the deadline the node is drained even if the read fails.
 func TestSeemsEmpty(t *testing.T) {
 	shows := func(read bool, names ...string) change {
 		return func(v *nodeclaim.View) {
@@ -187,7 +185,7 @@ func TestSeemsEmpty(t *testing.T) {
 			v.PodsNow = func() ([]*corev1.Pod, bool) { return unseen.Pods, read }
 		}
 	}
-	empty := change(initialized).and(going(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
+	empty := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
 	run(t, []row{
 		{"it is empty", view(empty, shows(true)), []string{"status c"}},
 		{"it is not", view(empty, shows(true, "web")), []string{"evict web"}},
@@ -197,24 +195,23 @@ func TestSeemsEmpty(t *testing.T) {
 	})
 }
 
-// A time that was written by a notice holds, and the pool's own is not put in
-// its place.
+// The deadline of a notice is not replaced by the pool's own.
 func TestDeadlineIsKept(t *testing.T) {
 	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), asked)
-	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, told(nodeclaim.Next(v))); diff != "" {
+	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, formatEffects(nodeclaim.Next(v))); diff != "" {
 		t.Error(diff)
 	}
 	timed := updated[*karpenter.NodeClaim](t, view(marked, period(time.Hour)))
 	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
 		t.Errorf("it must be over at %s, want %s: an hour after the deletion", got, want)
 	}
-	said := told(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
+	said := formatEffects(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
 	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, said); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// The conditions at the end of a drain, as upstream words them.
+// The conditions at the end of a drain, in Karpenter's words.
 func TestConditions(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -245,8 +242,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// A drain that is stuck says so on the node, the claim and its condition, and the
-// condition is not written again while it says the same.
+// A blocked drain is reported on the node and the claim, and the condition is written again only
+// if its message changes.
 func TestStuckDrainIsReported(t *testing.T) {
 	refused := func(v *nodeclaim.View) {
 		v.EvictionResult = func(*corev1.Pod) (time.Time, error) {
@@ -255,7 +252,7 @@ func TestStuckDrainIsReported(t *testing.T) {
 	}
 	stuck := drains.and(pods("web"), noEviction, refused)
 	v := view(stuck)
-	if diff := cmp.Diff([]string{"report FailedDraining", "report FailedDraining", "status c"}, told(nodeclaim.Next(v))); diff != "" {
+	if diff := cmp.Diff([]string{"report FailedDraining", "report FailedDraining", "status c"}, formatEffects(nodeclaim.Next(v))); diff != "" {
 		t.Fatal(diff)
 	}
 	const message = "1 pods are waiting to be evicted: pod default/web cannot be evicted: evicting: no"
@@ -272,7 +269,7 @@ func TestStuckDrainIsReported(t *testing.T) {
 	})
 }
 
-// How a pod's annotation is read is said on the pod, where it is no plain "true".
+// An Event on the pod explains its annotation, unless it is a plain "true".
 func TestProtections(t *testing.T) {
 	protected := func(value string, age time.Duration) change {
 		return pods("web").and(func(v *nodeclaim.View) {

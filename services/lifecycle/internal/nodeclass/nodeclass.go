@@ -128,7 +128,7 @@ func (e *statusEditor) keepUnread(kind string, p event.Problem) {
 	case !known:
 		e.setCondition(kind, metav1.ConditionUnknown, p.Reason, p.Message)
 	case have.Status == metav1.ConditionTrue:
-		e.setCondition(kind, metav1.ConditionTrue, p.Reason, "what was found before is kept, because it could not be read again: "+p.Message)
+		e.setCondition(kind, metav1.ConditionTrue, p.Reason, "the previous result is kept, because it could not be read again: "+p.Message)
 	}
 }
 

@@ -25,7 +25,7 @@ func fresh() *karpenter.EC2NodeClass {
 	return c
 }
 
-// found is the answer that everything was found.
+// found is the result if everything was found.
 func found(problems ...event.Problem) event.NodeClassResolved {
 	return event.NodeClassResolved{
 		Name: "default", UID: "u", Generation: 3, Asked: noon, Problems: problems,
@@ -48,7 +48,7 @@ func resolve(t testing.TB, c *karpenter.EC2NodeClass, b event.NodeClassResolved,
 	return out
 }
 
-// shown is the conditions, shortly.
+// shown formats the conditions.
 func shown(c *karpenter.EC2NodeClass) map[string]string {
 	out := map[string]string{}
 	for _, x := range c.Status.Conditions {
@@ -60,7 +60,7 @@ func shown(c *karpenter.EC2NodeClass) map[string]string {
 	return out
 }
 
-// the lists of the status have upstream's shape.
+// The lists of the status have Karpenter's format.
 func TestStatus(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	want := karpenter.EC2NodeClassStatus{
@@ -133,7 +133,7 @@ func TestConditions(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		steps []func(*class) *class
-		// want is what differs from a class that is wholly ready.
+		// want is the differences from a class that is ready.
 		want map[string]string
 	}{
 		{"all is well", good, nil},
@@ -195,7 +195,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What could not be read stays as it was; what is not there does not.
+// Resources that could not be read are kept; missing ones are removed.
 func TestListsOfWhatFails(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	b := event.NodeClassResolved{Generation: 3, Problems: []event.Problem{
@@ -228,8 +228,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Dry runs are asked about what a launch is made of, however free addresses and
-// conditions change.
+// The input of dry runs contains what launches use, and does not change with free addresses and
+// conditions.
 func TestTried(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	if CanDryRun(c) {
@@ -257,8 +257,8 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// TestUnreadWhileWaiting reads nothing of validation just when what it waited for
-// is there: it goes on waiting, for the dry runs, and says the same each time.
+// TestUnreadWhileWaiting checks that a validation which cannot be read while it waits continues
+// to wait for the dry runs, with the same message.
 func TestUnreadWhileWaiting(t *testing.T) {
 	policy := Policy{DryRuns: true}
 	resolved := func(c *karpenter.EC2NodeClass, problem event.Problem) *karpenter.EC2NodeClass {
@@ -280,9 +280,8 @@ func TestUnreadWhileWaiting(t *testing.T) {
 	}
 }
 
-// Answers may come twice and in any order: the object that was handed in never
-// changes, what is Ready has all that Ready sums up, and the same answer again
-// changes nothing.
+// Results may arrive twice and in any order: the input never changes, Ready is consistent with
+// the other conditions, and a repeated result changes nothing.
 func TestAnswersInAnyOrder(t *testing.T) {
 	kinds := append(karpenter.EC2NodeClassReady(true), "Other")
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// A budget that cannot be read is told of until it is mended, and no pool is worse for
-// it than that its nodes stay.
+// A budget that cannot be read is reported until it is corrected, and has no other effect than
+// that it allows nothing.
 func TestBudgetsReadable(t *testing.T) {
 	every := func(schedule string) []karpenter.Budget {
 		return []karpenter.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}, Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty}}}

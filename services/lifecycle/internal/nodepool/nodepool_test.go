@@ -25,7 +25,7 @@ func list(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-// claim is one that was launched and is estimated to have these resources.
+// claim returns a launched claim with this estimated capacity.
 func claim(capacity corev1.ResourceList, changes ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{}
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
@@ -57,7 +57,7 @@ func goingNode(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// The numbers are those of upstream's own suite where it has them.
+// The numbers are those of Karpenter's own tests where they exist.
 func TestUsage(t *testing.T) {
 	small := list("cpu", "100m", "pods", "256", "memory", "1Gi")
 	large := list("cpu", "500m", "pods", "1000", "memory", "5Gi")
@@ -93,7 +93,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Summing must not write into what was summed: it belongs to the cache.
+// Usage must not change its input, which belongs to the cache.
 func TestUsageChangesNothing(t *testing.T) {
 	c := claim(list("cpu", "1"))
 	before := c.DeepCopy()
@@ -195,8 +195,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A hash of an older version becomes the pool's own, but not on a claim that was
-// found to have drifted.
+// A hash of an older version is replaced by the pool's, except on a claim with the condition
+// Drifted.
 func TestRehashed(t *testing.T) {
 	const hashKey, versionKey = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	hashed := func(hash, version string, conditions ...string) *karpenter.NodeClaim {

@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// A policy is told of where there is one, keeps its time while it stays as it is, and
-// is nothing that Ready asks about.
+// The condition exists only with a policy, keeps its transition time and does not affect Ready.
 func TestPolicyReadable(t *testing.T) {
 	const cooldown = "annotation " + policy.Cooldown + ` is "soon": write a duration such as "30m" or "2h", or take it off`
 	const saving = "annotation " + policy.MinSaving + ` is "": write US dollars such as "0.05", or take it off`

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// joined is a claim that became a node so long ago.
+// joined returns a claim whose node registered that long ago.
 func joined(name string, ago time.Duration, changes ...func(*karpenter.NodeClaim, *corev1.Node)) nodepool.Member {
 	at := metav1.NewTime(noon.Add(-ago))
 	c, n := claim(nil), node(true, nil)
@@ -27,7 +27,7 @@ func joined(name string, ago time.Duration, changes ...func(*karpenter.NodeClaim
 	return nodepool.Member{Claim: c, Node: n}
 }
 
-// driftedFor is since when the claim is not what is asked for.
+// driftedFor sets since when the claim has drifted.
 func driftedFor(ago time.Duration) func(*karpenter.NodeClaim, *corev1.Node) {
 	return func(c *karpenter.NodeClaim, _ *corev1.Node) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: "AMIDrift"}, noon.Add(-ago))
@@ -51,7 +51,7 @@ func TestDriftRolledOutCondition(t *testing.T) {
 		name        string
 		annotations map[string]string
 		members     []nodepool.Member
-		// want is the condition, "" for none, with its reason; says is in its message.
+		// want is the condition with its reason, or "". says is part of its message.
 		want, says string
 	}{
 		{"nobody asks for waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
@@ -93,7 +93,7 @@ func TestDriftRolledOutCondition(t *testing.T) {
 			if !status.Conditions.True(karpenter.ConditionTypeReady) {
 				t.Error("the pool is not ready")
 			}
-			// Who does not ask any more is as though nobody ever had.
+			// A pool without the annotation has no such condition.
 			p.Status, p.Annotations = status, nil
 			if _, there := nodepool.ComputeStatus(view).Conditions.Get(nodepool.DriftRolledOut); there {
 				t.Error("the condition outlives the annotations")

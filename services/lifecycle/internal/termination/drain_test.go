@@ -36,7 +36,7 @@ func grace(seconds int64) change {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// ends is a pod that was deleted and whose grace is over at that time.
+// ends sets the pod's deletion with a grace period until that time.
 func ends(at time.Time) change {
 	return func(p *corev1.Pod) { t := metav1.NewTime(at); p.DeletionTimestamp = &t }
 }
@@ -57,7 +57,7 @@ func tolerates(t corev1.Toleration) change {
 
 func class(name string) change { return func(p *corev1.Pod) { p.Spec.PriorityClassName = name } }
 
-// step is a plan by the pods' names.
+// step is a plan with the pods' names.
 type step struct {
 	Evict   []string
 	Delete  map[string]int64
@@ -66,10 +66,10 @@ type step struct {
 }
 
 func next(pods []*corev1.Pod, began, deadline time.Time) step {
-	return told(termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, noon))
+	return formatPlan(termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, noon))
 }
 
-func told(plan termination.Plan) step {
+func formatPlan(plan termination.Plan) step {
 	out := step{Waiting: len(plan.Waiting), Drained: plan.Drained}
 	for _, p := range plan.Evict {
 		out.Evict = append(out.Evict, p.Name)
@@ -83,15 +83,14 @@ func told(plan termination.Plan) step {
 	return out
 }
 
-// The groups go one after the other: the last one that is there shows
-// that all before it are gone.
+// The groups are evicted one after the other.
 func TestGroups(t *testing.T) {
 	groups := []*corev1.Pod{
 		pod("web"), pod("logs", owner("DaemonSet")), pod("dns", class("system-cluster-critical")),
 		pod("cni", owner("DaemonSet"), class("system-node-critical")),
 	}
 	for i, first := range groups {
-		// The order in which the pods are listed does not matter.
+		// The order of the input does not matter.
 		turned := append([]*corev1.Pod{}, groups[i:]...)
 		turned[0], turned[len(turned)-1] = turned[len(turned)-1], turned[0]
 		want := step{Evict: []string{first.Name}, Waiting: len(turned)}
@@ -117,8 +116,7 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// The arithmetic of the deadline: every pod is deleted early enough to
-// have its grace, and never sooner.
+// Every pod is deleted early enough to have its grace period, and never sooner.
 func TestDeadline(t *testing.T) {
 	minute := noon.Add(time.Minute)
 	for _, test := range []struct {
@@ -159,8 +157,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A daemon whose grace is long begins to end while the first group is stuck: its
-// turn would come too late.
+// A daemon with a long grace period is deleted while the first group is blocked, because its turn
+// would be too late.
 func TestLaterGroup(t *testing.T) {
 	stuck := pod("web", annotated(karpenter.DoNotDisruptAnnotationKey, "true"))
 	daemon, dns := pod("logs", owner("DaemonSet"), grace(60)), pod("dns", class("system-cluster-critical"), grace(59))
@@ -170,15 +168,15 @@ func TestLaterGroup(t *testing.T) {
 	}
 }
 
-// Where AWS takes the machine at the deadline nobody waits past it.
+// At a deadline of AWS nothing is awaited.
 func TestNoPatience(t *testing.T) {
 	plan := termination.PlanDrain(termination.DrainingNode{Pods: []*corev1.Pod{pod("p")}, Deadline: noon}, noon)
-	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, told(plan)); diff != "" {
+	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, formatPlan(plan)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Pods that a drain does not wait for, and some that look alike.
+// Pods that a drain does not wait for, and similar ones.
 func TestDrainable(t *testing.T) {
 	disrupted := func(o corev1.TolerationOperator, value string, effect corev1.TaintEffect) change {
 		return tolerates(corev1.Toleration{Key: karpenter.DisruptedTaintKey, Operator: o, Value: value, Effect: effect})

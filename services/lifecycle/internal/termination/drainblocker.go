@@ -110,7 +110,7 @@ func (d BlockedDrain) blockReason(pod *corev1.Pod, now time.Time) (string, time.
 // grace period.
 func terminatingReason(pod *corev1.Pod) string {
 	if len(pod.Finalizers) > 0 {
-		return "is past its grace period and is held by the finalizer " + strings.Join(pod.Finalizers, ", ")
+		return "is past its grace period and has the finalizer " + strings.Join(pod.Finalizers, ", ")
 	}
 	return "has not ended within its grace period"
 }
@@ -138,7 +138,7 @@ func (d BlockedDrain) matchingBudgets(pod *corev1.Pod) []*policyv1.PodDisruption
 func budgetReason(budgets []*policyv1.PodDisruptionBudget) string {
 	if len(budgets) == 1 {
 		b := budgets[0]
-		return fmt.Sprintf("is kept by PodDisruptionBudget %s, which allows %d disruptions: it wants %d healthy pods, and %d of %d are",
+		return fmt.Sprintf("is protected by PodDisruptionBudget %s, which allows %d disruptions: %d pods must be healthy, and %d of %d are",
 			b.Name, b.Status.DisruptionsAllowed, b.Status.DesiredHealthy, b.Status.CurrentHealthy, b.Status.ExpectedPods)
 	}
 	var names []string
@@ -146,7 +146,7 @@ func budgetReason(budgets []*policyv1.PodDisruptionBudget) string {
 		names = append(names, b.Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("is covered by %d PodDisruptionBudgets, %s, and the Eviction API takes one at most: change their selectors",
+	return fmt.Sprintf("is covered by %d PodDisruptionBudgets, %s, and the Eviction API supports only one: change their selectors",
 		len(names), strings.Join(names, " and "))
 }
 

@@ -46,7 +46,7 @@ func budget(name, app string) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// refusals by the pods' names, all since then.
+// refusals are evictions refused since that time, by the pods' names.
 type refusals struct {
 	of    map[string]error
 	since time.Time
@@ -65,7 +65,7 @@ func of(pods []*corev1.Pod, r refusals, budgets ...*policyv1.PodDisruptionBudget
 	}, noon)
 }
 
-// A stuck drain names the pod, what keeps it, and its owner.
+// A blocked drain reports the pod, its blocker and its owner.
 func TestBlockersNamePodAndOwner(t *testing.T) {
 	budgeted := fault.F("evicting", fault.Throttled, "Cannot evict pod as it would violate the pod's disruption budget.")
 	web := []change{owned("ReplicaSet", "web-5d9c"), labelled("pod-template-hash", "5d9c")}
@@ -77,10 +77,10 @@ func TestBlockersNamePodAndOwner(t *testing.T) {
 		want    string
 	}{
 		{"a budget", blockedPod("web-1", web...), budgeted, []*policyv1.PodDisruptionBudget{budget("other", "db"), budget("web", "web")},
-			"pod shop/web-1 of Deployment web is kept by PodDisruptionBudget web, which allows 0 disruptions: it wants 3 healthy pods, and 2 of 4 are"},
+			"pod shop/web-1 of Deployment web is protected by PodDisruptionBudget web, which allows 0 disruptions: 3 pods must be healthy, and 2 of 4 are"},
 		{"two budgets", blockedPod("web-1", owned("StatefulSet", "web")), fault.F("evicting", fault.Invalid, "more than one"),
 			[]*policyv1.PodDisruptionBudget{budget("web", "web"), budget("all", "web")},
-			"pod shop/web-1 of StatefulSet web is covered by 2 PodDisruptionBudgets, all and web, and the Eviction API takes one at most: change their selectors"},
+			"pod shop/web-1 of StatefulSet web is covered by 2 PodDisruptionBudgets, all and web, and the Eviction API supports only one: change their selectors"},
 		{"a busy API server", blockedPod("web-1"), fault.F("evicting", fault.Throttled, "too many requests"), nil,
 			"pod shop/web-1 cannot be evicted: evicting: too many requests"},
 		{"a hanging API server", blockedPod("web-1"), fault.F("evicting", fault.Unknown, "context deadline exceeded"), []*policyv1.PodDisruptionBudget{budget("web", "web")},
@@ -88,7 +88,7 @@ func TestBlockersNamePodAndOwner(t *testing.T) {
 		{"its annotation", blockedPod("web-1", doNotDisrupt("true")), nil, nil,
 			"pod shop/web-1 must not be disrupted: it has the annotation karpenter.sh/do-not-disrupt"},
 		{"a finalizer", blockedPod("web-1", ends(noon.Add(-time.Minute)), held), nil, nil,
-			"pod shop/web-1 is past its grace period and is held by the finalizer example.com/slow"},
+			"pod shop/web-1 is past its grace period and has the finalizer example.com/slow"},
 		{"a slow end", blockedPod("web-1", ends(noon.Add(-time.Minute))), nil, nil,
 			"pod shop/web-1 has not ended within its grace period"},
 		{"it is leaving", blockedPod("web-1", ends(noon.Add(time.Minute)), held), nil, nil, ""},
@@ -104,7 +104,7 @@ func TestBlockersNamePodAndOwner(t *testing.T) {
 	}
 }
 
-// What gives way soon is not told.
+// Short blocks are not reported.
 func TestBlockersAreReportedAfterPatience(t *testing.T) {
 	no := map[string]error{"p": fault.F("evicting", fault.Throttled, "no")}
 	for since, want := range map[time.Duration]int{0: 0, termination.BlockerPatience - 1: 0, termination.BlockerPatience: 1, time.Hour: 1} {

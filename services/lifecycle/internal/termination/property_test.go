@@ -13,16 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// given is what happened to a pod of a drain.
-type given struct {
+// podOutcome is what happened to a pod of a drain.
+type podOutcome struct {
 	evicted, deleted time.Time
 	// ends is when it is gone at the latest.
 	ends time.Time
 }
 
-// story drains a node of drawn pods second by second. Some budgets never give
-// way, and pods take as long to end as they may.
-func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[string]*given) {
+// drainRandomPods drains a node of random pods second by second. Some budgets never allow an eviction, and
+// pods may take any time to end.
+func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[string]*podOutcome) {
 	began = noon
 	deadline = began.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds until the deadline")) * time.Second)
 	kept := map[string]bool{}
@@ -42,7 +42,7 @@ func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[
 		}
 		pods = append(pods, p)
 	}
-	told = map[string]*given{}
+	told = map[string]*podOutcome{}
 	left := pods
 	for now := began; ; now = now.Add(time.Second) {
 		var still []*corev1.Pod
@@ -73,9 +73,9 @@ func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[
 	}
 }
 
-func remove(t *rapid.T, g *given, p *corev1.Pod, now time.Time, seconds int64, force bool) *given {
+func remove(t *rapid.T, g *podOutcome, p *corev1.Pod, now time.Time, seconds int64, force bool) *podOutcome {
 	if g == nil {
-		g = &given{}
+		g = &podOutcome{}
 	}
 	if force {
 		if !g.deleted.IsZero() {
@@ -91,10 +91,10 @@ func remove(t *rapid.T, g *given, p *corev1.Pod, now time.Time, seconds int64, f
 	return g
 }
 
-// The arithmetic of a drain with a deadline, whatever the pods are.
+// Invariants of a drain with a deadline, for random pods.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pods, began, deadline, told := story(t)
+		pods, began, deadline, told := drainRandomPods(t)
 		for _, p := range pods {
 			g := told[p.Name]
 			if g == nil {

@@ -22,7 +22,7 @@ func attached(name, pv string) *storagev1.VolumeAttachment {
 	return a
 }
 
-// podWithVolumes has a volume of each claim.
+// podWithVolumes returns a pod with a volume of each claim.
 func podWithVolumes(claims []string, changes ...change) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	for _, c := range claims {
@@ -56,7 +56,7 @@ func hostPath(p *corev1.Pod) {
 }
 
 func TestPending(t *testing.T) {
-	// bound are the claims of the namespace default, and their volumes.
+	// bound maps the claims of the namespace default to their volumes.
 	bound := map[string]string{"data": "pv-data", "shared": "pv-shared", "p-scratch": "pv-scratch", "unbound": ""}
 	two := []*storagev1.VolumeAttachment{attached("b", "pv-shared"), attached("a", "pv-data")}
 	for _, test := range []struct {

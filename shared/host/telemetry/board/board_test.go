@@ -178,10 +178,10 @@ func TestRunbooksQuoteTheLogs(t *testing.T) {
 	for _, quoted := range []struct {
 		page, text, in string
 	}{
-		{"sweep-stopped", "sweeping", services + "lifecycle"},
-		{"sweep-stopped", "ending instances on the word of a message", services + "lifecycle"},
+		{"sweep-stopped", "collecting garbage", services + "lifecycle"},
+		{"sweep-stopped", "terminating instances because of a message", services + "lifecycle"},
 		{"sweep-stopped", "whose node is ready", services + "lifecycle"},
-		{"sweep-stopped", "letting nodes without a NodeClaim go", services + "lifecycle"},
+		{"sweep-stopped", "releasing nodes without a NodeClaim", services + "lifecycle"},
 		{"watcher-silent", "waiting for the watches", services + "watcher"},
 		{"watcher-silent", "no catalogue is published yet", services + "watcher"},
 		{"looks-failing", "trouble", host},

@@ -147,6 +147,6 @@ func (b breaker) countUnhealthy(w breakerScope) string {
 	if err == nil && sick <= allowed {
 		return ""
 	}
-	return fmt.Sprintf("more than %s nodes are unhealthy in the %s: %d of %d, and none is repaired while more than %d are",
+	return fmt.Sprintf("more than %s nodes are unhealthy in the %s: %d of %d; nodes are repaired only while at most %d are",
 		w.most.String(), w.name, sick, all, allowed)
 }

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// rules are Karpenter's.
+// rules returns Karpenter's repair policies.
 func rules(t testing.TB) []karpenter.RepairPolicy {
 	t.Helper()
 	out, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
@@ -27,7 +27,7 @@ func rules(t testing.TB) []karpenter.RepairPolicy {
 	return out
 }
 
-// condition is one of a node, as "Ready=False", since a time before noon.
+// condition returns a node condition such as "Ready=False", since a time before noon.
 func condition(text string, ago time.Duration) corev1.NodeCondition {
 	kind, status, _ := strings.Cut(text, "=")
 	return corev1.NodeCondition{
@@ -77,14 +77,14 @@ func TestSick(t *testing.T) {
 	}
 }
 
-// hospital is a cluster of nodes with claims: so many of a pool and zone, of which
+// unhealthyCluster is a cluster of nodes with claims: so many of a pool and zone, of which
 // so many are sick.
-type hospital struct {
+type unhealthyCluster struct {
 	patients []nodehealth.MonitoredNode
 	nodes    []*corev1.Node
 }
 
-func (h *hospital) add(pool, zone string, all, sick int, since time.Duration) *hospital {
+func (h *unhealthyCluster) add(pool, zone string, all, sick int, since time.Duration) *unhealthyCluster {
 	for i := range all {
 		state := condition("Ready=True", time.Hour)
 		if i < sick {
@@ -101,7 +101,7 @@ func (h *hospital) add(pool, zone string, all, sick int, since time.Duration) *h
 	return h
 }
 
-func (h *hospital) next(policy nodehealth.Policy) (repaired, blocked int, why string) {
+func (h *unhealthyCluster) next(policy nodehealth.Policy) (repaired, blocked int, why string) {
 	cases := nodehealth.PlanRepairs(nodehealth.View{Policy: policy, Monitored: h.patients, Nodes: h.nodes, Now: noon, Paused: func(*corev1.Node) bool { return false }})
 	for _, c := range cases {
 		if c.Blocked != "" {
@@ -117,22 +117,22 @@ func TestBreaker(t *testing.T) {
 	const old, fresh = time.Hour, time.Minute
 	for _, test := range []struct {
 		name              string
-		hospital          *hospital
+		hospital          *unhealthyCluster
 		repaired, blocked int
 		why               string
 	}{
-		{"one of one, for a fifth rounds up", new(hospital).add("a", "", 1, 1, old), 1, 0, ""},
-		{"one of three", new(hospital).add("a", "", 3, 1, old), 1, 0, ""},
-		{"two of three", new(hospital).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3, and none is repaired while more than 1 are"},
-		{"two of ten", new(hospital).add("a", "", 10, 2, old), 2, 0, ""},
-		{"three of eleven", new(hospital).add("a", "", 11, 3, old), 3, 0, ""},
-		{"three of ten", new(hospital).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10, and none is repaired while more than 2 are"},
-		{"those whose time has not come count", new(hospital).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10, and none is repaired while more than 2 are"},
-		{"not before their time", new(hospital).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
-		{"at their time", new(hospital).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
-		{"pools do not answer for each other", new(hospital).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10, and none is repaired while more than 2 are"},
-		{"without a pool the cluster counts", new(hospital).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
-		{"without a pool, in a sick cluster", new(hospital).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4, and none is repaired while more than 1 are"},
+		{"one of one, for a fifth rounds up", new(unhealthyCluster).add("a", "", 1, 1, old), 1, 0, ""},
+		{"one of three", new(unhealthyCluster).add("a", "", 3, 1, old), 1, 0, ""},
+		{"two of three", new(unhealthyCluster).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3; nodes are repaired only while at most 1 are"},
+		{"two of ten", new(unhealthyCluster).add("a", "", 10, 2, old), 2, 0, ""},
+		{"three of eleven", new(unhealthyCluster).add("a", "", 11, 3, old), 3, 0, ""},
+		{"three of ten", new(unhealthyCluster).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
+		{"those whose time has not come count", new(unhealthyCluster).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
+		{"not before their time", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
+		{"at their time", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
+		{"pools do not answer for each other", new(unhealthyCluster).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10; nodes are repaired only while at most 2 are"},
+		{"without a pool the cluster counts", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
+		{"without a pool, in a sick cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4; nodes are repaired only while at most 1 are"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			repaired, blocked, why := test.hospital.next(nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")})
@@ -143,12 +143,11 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// What Karpenter's users ask for: rules and the share as configuration, and a
-// breaker for the zone that fails.
+// Rules and thresholds can be configured, and a breaker covers a failing zone.
 func TestRepairPolicySettings(t *testing.T) {
 	half, none := intstr.FromString("50%"), intstr.FromInt32(0)
-	outage := func() *hospital {
-		return new(hospital).add("a", "z1", 2, 2, time.Hour).add("a", "z2", 20, 0, 0).add("b", "z1", 2, 1, time.Hour).add("b", "z2", 20, 0, 0)
+	outage := func() *unhealthyCluster {
+		return new(unhealthyCluster).add("a", "z1", 2, 2, time.Hour).add("a", "z2", 20, 0, 0).add("b", "z1", 2, 1, time.Hour).add("b", "z2", 20, 0, 0)
 	}
 	hours, err := karpenter.ParseRepairPolicies("Ready=Unknown:2h")
 	if err != nil {
@@ -177,9 +176,9 @@ func TestRepairPolicySettings(t *testing.T) {
 	}
 }
 
-// A node that the breaker kept from repair is left alone for a while.
+// A node whose repair the breaker blocked is not considered again for a while.
 func TestPause(t *testing.T) {
-	h := new(hospital).add("a", "", 10, 2, time.Hour)
+	h := new(unhealthyCluster).add("a", "", 10, 2, time.Hour)
 	first := h.nodes[0]
 	cases := nodehealth.PlanRepairs(nodehealth.View{
 		Policy: nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, Monitored: h.patients, Nodes: h.nodes, Now: noon,

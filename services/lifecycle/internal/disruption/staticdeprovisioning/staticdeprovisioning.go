@@ -30,7 +30,7 @@ import (
 // Member is a claim of the pool with its node and its pods.
 type Member struct {
 	Claim *karpenter.NodeClaim
-	// Node is nil if there is none.
+	// Node may be nil.
 	Node *corev1.Node
 	Pods []*corev1.Pod
 }

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 
-// member is a claim with a node, on which nothing runs.
+// member returns a claim with an empty node.
 func member(name string, edits ...func(*staticdeprovisioning.Member)) staticdeprovisioning.Member {
 	m := staticdeprovisioning.Member{Claim: &karpenter.NodeClaim{}, Node: &corev1.Node{}}
 	m.Claim.Name, m.Claim.Annotations = name, map[string]string{}
@@ -123,7 +123,8 @@ func TestOtherPools(t *testing.T) {
 	}
 }
 
-// What stays is never fewer than asked for, and exactly that where nothing is replaced.
+// The remaining nodes are never fewer than the replicas, and exactly as many if none is being
+// replaced.
 func TestNeverTooFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var members []staticdeprovisioning.Member

@@ -20,10 +20,10 @@ var (
 	now  = born.Add(time.Minute)
 )
 
-// change advances or spoils what is seen.
+// change modifies the observation.
 type change func(*conditions.Observed)
 
-// seen is a claim that was made a minute ago, as changed.
+// seen returns a claim that was created a minute ago, with these changes.
 func seen(changes ...change) conditions.Observed {
 	s := conditions.Observed{Now: now, Claim: &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "claim-uid", Generation: 1, CreationTimestamp: metav1.NewTime(born),
@@ -34,8 +34,8 @@ func seen(changes ...change) conditions.Observed {
 	return s
 }
 
-// The phases, each on top of the one before. Registered and initialized are as
-// the look leaves them that writes the node's label.
+// The phases, each on top of the previous one. Registered and initialized are as after the write
+// of the node's label.
 func launched(s *conditions.Observed) { s.Claim.Status.ProviderID = "aws:///a/i-1" }
 
 func joined(s *conditions.Observed) {
@@ -96,7 +96,7 @@ func nodes(n int) change {
 	}
 }
 
-// words are conditions, one a line.
+// words formats conditions, one per line.
 func words(c karpenter.Conditions) string {
 	var lines []string
 	for _, x := range c {
@@ -156,7 +156,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What a registered node waits for, in the order in which it is looked for.
+// What a registered node waits for, in the order of the checks.
 func TestReasons(t *testing.T) {
 	const taint = corev1.TaintEffectNoSchedule
 	for _, test := range []struct {
@@ -179,7 +179,7 @@ func TestReasons(t *testing.T) {
 		{"a device", seen(ready, requests("a.com/nic"), offers("a.com/nic", "1")), "Unknown " + awaits},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// The look before saw nothing of it yet.
+			// The previous reconcile saw none of it.
 			test.seen.Claim.Status.Conditions = test.seen.Claim.Status.Conditions.Without(karpenter.ConditionTypeInitialized)
 			got, _ := conditions.Compute(test.seen).Get(karpenter.ConditionTypeInitialized)
 			if diff := cmp.Diff("Initialized "+test.want, words(karpenter.Conditions{got})); diff != "" {
@@ -189,8 +189,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A condition that nobody has looked at is as old as the claim, and one that
-// changes only its reason is not younger for it.
+// A missing condition has the claim's creation time, and a changed reason does not change the
+// transition time.
 func TestTransitionTimes(t *testing.T) {
 	at := func(c karpenter.Conditions, kind string) time.Time {
 		got, _ := c.Get(kind)
@@ -216,7 +216,7 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// Looking twice changes nothing, and the argument is never written to.
+// A second evaluation changes nothing, and the input is never changed.
 func TestStable(t *testing.T) {
 	for _, s := range []conditions.Observed{seen(), seen(launched), seen(joined), seen(registered), seen(ready), seen(initialized)} {
 		before := s.Claim.DeepCopy()
@@ -232,8 +232,7 @@ func TestStable(t *testing.T) {
 	}
 }
 
-// A new generation of a claim is looked at anew; one that is only deleted is as
-// ready as before.
+// A new generation is evaluated again. Deletion does not change Ready.
 func TestGenerations(t *testing.T) {
 	s := seen(initialized)
 	s.Claim.Generation = 2
@@ -259,7 +258,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// A long error is cut, and no character with it.
+// A long error is truncated, but not within a character.
 func TestMessage(t *testing.T) {
 	for _, test := range []struct {
 		name, failure, want string
@@ -275,7 +274,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// The condition is there while there is a reason, and as old as the first of them.
+// The condition exists while there is a reason, since the first of them.
 func TestDrifted(t *testing.T) {
 	claim := seen(launched).Claim
 	drift := func(reason string, at time.Time) metav1.Condition {

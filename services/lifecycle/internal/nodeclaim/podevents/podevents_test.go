@@ -13,10 +13,10 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// change spoils or advances a pod.
+// change modifies a pod.
 type change func(*corev1.Pod)
 
-// pod is a pod that was bound an hour before noon, as changed.
+// pod returns a pod that was bound an hour before noon, with these changes.
 func pod(uid string, changes ...change) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: uid, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(noon.Add(-2 * time.Hour)),
@@ -55,7 +55,7 @@ func owned(api, kind string) change {
 	return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{APIVersion: api, Kind: kind}} }
 }
 
-// tolerating is a pod that a drain leaves alone.
+// tolerating sets a toleration with which a drain ignores the pod.
 func tolerating(p *corev1.Pod) {
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
@@ -103,7 +103,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// A process that has just started goes by the pods' own times.
+// A new process uses the times in the pods' status.
 func TestAfterARestart(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	for _, test := range []struct {
@@ -128,8 +128,8 @@ func TestAfterARestart(t *testing.T) {
 	}
 }
 
-// A status keeps whole seconds; a time with a fraction would be later than its
-// own record for ever.
+// A status has whole seconds, so that a time with a fraction would always be later than its
+// record.
 func TestWholeSeconds(t *testing.T) {
 	m := (podevents.Tracker{}).Observe(nil, noon).Observe(pods(pod("a")), noon.Add(1500*time.Millisecond))
 	if !m.Last.Equal(noon.Add(time.Second)) {

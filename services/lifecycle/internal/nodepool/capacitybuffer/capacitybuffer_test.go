@@ -18,14 +18,14 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// pods is a template of pods that ask for a CPU each.
+// pods returns a template of pods that request one CPU each.
 func pods() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "web", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 	}}}}
 }
 
-// there are the objects of the cluster.
+// there looks up these objects.
 func there(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 4}
 	switch {
@@ -41,8 +41,8 @@ func made(spec karpenter.CapacityBufferSpec) *karpenter.CapacityBuffer {
 	return &karpenter.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "spare", Generation: 2}, Spec: spec}
 }
 
-// said are the conditions as "type=status reason".
-func said(s karpenter.CapacityBufferStatus) []string {
+// formatConditions returns the conditions as "type=status reason".
+func formatConditions(s karpenter.CapacityBufferStatus) []string {
 	var out []string
 	for _, c := range s.Conditions {
 		if c.ObservedGeneration != 2 || !c.LastTransitionTime.Time.Equal(noon) {
@@ -79,7 +79,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := made(c.spec)
 			got := capacitybuffer.ResolveStatus(b, there, noon)
-			if diff := cmp.Diff(c.want, said(got)); diff != "" {
+			if diff := cmp.Diff(c.want, formatConditions(got)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			replicas := int32(-1)
@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What a plan says of a buffer of three, and what is not said of another.
+// The plan's result for a buffer of three replicas, and for a buffer that is not in the plan.
 func TestPlanned(t *testing.T) {
 	pod := planning.PodRef{Buffer: "spare"}
 	old, fresh := planning.Nomination{Namespace: "shop", Pod: pod, Claim: "old"}, planning.Nomination{Namespace: "shop", Pod: pod, Claim: "new"}
@@ -130,13 +130,13 @@ func TestPlanned(t *testing.T) {
 			if c.empty {
 				b.Status.Replicas = new(int32(0))
 			}
-			want := said(b.Status)
+			want := formatConditions(b.Status)
 			if c.want != "" {
 				want = append(want, c.want)
 			}
 			plan := planning.Plan{Intents: []planning.PlannedIntent{intent}, Nominations: c.nominations, Unplaced: c.unplaced}
 			got := capacitybuffer.WithPlan(b, capacitybuffer.CountReserved(plan)[cluster.KeyOf(b)], noon)
-			if diff := cmp.Diff(want, said(got)); diff != "" {
+			if diff := cmp.Diff(want, formatConditions(got)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -144,6 +144,6 @@ func TestPlanned(t *testing.T) {
 	unread := made(karpenter.CapacityBufferSpec{})
 	unread.Status = capacitybuffer.ResolveStatus(unread, there, noon)
 	if got := capacitybuffer.WithPlan(unread, capacitybuffer.ReservedPods{Existing: 3}, noon); !cmp.Equal(got, unread.Status) {
-		t.Errorf("a plan speaks of a buffer that cannot be read: %v", said(got))
+		t.Errorf("a plan speaks of a buffer that cannot be read: %v", formatConditions(got))
 	}
 }

@@ -119,7 +119,7 @@ func (v View) decideDeletion() Decision {
 // awaitApproval returns the decision to wait, with instructions.
 func (v View) awaitApproval(problem string) Decision {
 	if text := v.Pool.Annotations[ApproveAnnotation]; text != "" && problem == "" {
-		problem = fmt.Sprintf("%s=%s is no answer. ", ApproveAnnotation, text)
+		problem = fmt.Sprintf("%s=%s is not valid. ", ApproveAnnotation, text)
 	}
 	n := len(v.stayingClaims())
 	return Decision{AwaitsApproval: true, Reason: "AwaitingApproval", Message: fmt.Sprintf(
@@ -136,7 +136,7 @@ func (v View) deleteNext(pace string) Decision {
 	own, staying := len(v.ownClaims()), v.stayingClaims()
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(&most, own, true)
 	if err != nil || allowed < 1 {
-		return v.awaitApproval(fmt.Sprintf("%q is no pace: write a number or a percentage above 0. ", pace))
+		return v.awaitApproval(fmt.Sprintf("%q is not a valid pace (use a number or a percentage above 0). ", pace))
 	}
 	n := min(max(0, allowed-(own-len(staying))), len(staying))
 	d := Decision{Reason: "Removing", Message: fmt.Sprintf("its nodes are removed, %s at a time", pace)}
@@ -184,7 +184,7 @@ func (v View) adoptClaims() []effect.Effect {
 	return effects
 }
 
-// ownerIndex returns the index of the claim's owner reference to the pool, -1 if there is none.
+// ownerIndex returns the index of the claim's owner reference to the pool, or -1.
 func (v View) ownerIndex(c *karpenter.NodeClaim) int {
 	return slices.IndexFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == cluster.NodePools.Kind && o.UID == v.Pool.UID

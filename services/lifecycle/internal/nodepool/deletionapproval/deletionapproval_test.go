@@ -18,7 +18,7 @@ import (
 
 var noon = metav1.NewTime(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
 
-// on is the threshold as it is unless somebody says otherwise.
+// on is the default threshold.
 var on = deletionapproval.Threshold{On: true, Nodes: 5, Percent: 20}
 
 func pool(finalized, going bool, answer string) *karpenter.NodePool {
@@ -35,7 +35,7 @@ func pool(finalized, going bool, answer string) *karpenter.NodePool {
 	return p
 }
 
-// claims are some that stay, then some that are going.
+// claims returns claims, of which the last ones are being deleted.
 func claims(staying, going int) []*karpenter.NodeClaim {
 	var out []*karpenter.NodeClaim
 	for i := range staying + going {
@@ -51,7 +51,7 @@ func claims(staying, going int) []*karpenter.NodeClaim {
 	return out
 }
 
-// byHand are claims with the pool's label that are not its own.
+// byHand returns claims with the pool's label but without its owner reference.
 func byHand(claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
 	for _, c := range claims {
 		c.OwnerReferences = nil
@@ -59,8 +59,8 @@ func byHand(claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
 	return claims
 }
 
-// told is a decision in short.
-func told(d deletionapproval.Decision) string {
+// formatDecision formats a decision.
+func formatDecision(d deletionapproval.Decision) string {
 	var parts []string
 	deleted := 0
 	for _, e := range d.Effects {
@@ -137,7 +137,7 @@ func TestDeletionApprovalSteps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := deletionapproval.Decide(deletionapproval.View{Pool: test.pool, Claims: test.claims, Cluster: test.cluster, Threshold: test.threshold})
-			if got := told(d); got != test.want {
+			if got := formatDecision(d); got != test.want {
 				t.Errorf("%q, want %q (%s)", got, test.want, d.Message)
 			}
 			if d.AwaitsApproval != (d.Reason == "AwaitingApproval") {
@@ -147,12 +147,12 @@ func TestDeletionApprovalSteps(t *testing.T) {
 	}
 }
 
-// Who waits says what for, and what is wrong with an answer.
+// The message of a waiting deletion contains instructions, and the error of an invalid approval.
 func TestDeletionApprovalMessages(t *testing.T) {
 	for answer, want := range map[string]string{
 		"":          `Deleting this NodePool removes 30 of 40 nodes. Annotate it with joist.sh/approve=delete to remove them 10% at a time (or "delete 3", "delete 100%"), or with joist.sh/approve=keep to keep them`,
-		"yes":       `joist.sh/approve=yes is no answer. Deleting this NodePool`,
-		"delete -1": `"-1" is no pace: write a number or a percentage above 0. Deleting this NodePool`,
+		"yes":       `joist.sh/approve=yes is not valid. Deleting this NodePool`,
+		"delete -1": `"-1" is not a valid pace (use a number or a percentage above 0). Deleting this NodePool`,
 	} {
 		d := deletionapproval.Decide(deletionapproval.View{Pool: pool(true, true, answer), Claims: claims(30, 0), Cluster: 40, Threshold: on})
 		if !strings.HasPrefix(d.Message, want) {
@@ -161,8 +161,8 @@ func TestDeletionApprovalMessages(t *testing.T) {
 	}
 }
 
-// Kept claims lose their pool and nothing else, the pool goes only then, and the next
-// pool of the name takes them over.
+// Kept claims lose only their owner reference. The pool is deleted after that, and the next pool
+// of that name adopts them.
 func TestKeepAnswerKeepsNodes(t *testing.T) {
 	old := claims(2, 0)
 	before := old[0].DeepCopy()
@@ -178,17 +178,17 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 		t.Fatalf("%+v", kept)
 	}
 	view.Claims = []*karpenter.NodeClaim{kept[0], old[1]}
-	if got := told(deletionapproval.Decide(view)); got != "write c1, Keeping" {
+	if got := formatDecision(deletionapproval.Decide(view)); got != "write c1, Keeping" {
 		t.Fatalf("with one claim still its own: %s", got)
 	}
 	view.Claims = kept
-	if got := told(deletionapproval.Decide(view)); got != "let go" {
+	if got := formatDecision(deletionapproval.Decide(view)); got != "let go" {
 		t.Fatalf("with no claim its own: %s", got)
 	}
 	next := pool(false, false, "")
 	next.UID = "next"
 	d := deletionapproval.Decide(deletionapproval.View{Pool: next, Claims: append(kept, claims(0, 1)...), Cluster: 40, Threshold: on})
-	if got := told(d); got != "write c0, write c1" {
+	if got := formatDecision(d); got != "write c0, write c1" {
 		t.Fatalf("the next pool: %s", got)
 	}
 	adopted := d.Effects[0].(effect.Update).Object.(*karpenter.NodeClaim)

@@ -28,8 +28,8 @@ func class() *karpenter.EC2NodeClass {
 	return &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 7}}
 }
 
-// launch is a claim of the pool whose launch ended a number of minutes after noon:
-// T registered, L not launched, R not registered, - still under way.
+// launch returns a claim of the pool whose launch ended a number of minutes after noon: T
+// registered, L not launched, R not registered, - in progress.
 func launch(end byte, minute int) *karpenter.NodeClaim {
 	at := noon.Add(time.Duration(minute) * time.Minute)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -52,13 +52,13 @@ func launch(end byte, minute int) *karpenter.NodeClaim {
 	return c
 }
 
-// told is a condition in short.
-func told(c metav1.Condition) string {
+// formatCondition formats a condition.
+func formatCondition(c metav1.Condition) string {
 	return strings.TrimRight(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")
 }
 
-// What a pool's condition says after launches that ended one by one. The divisor is
-// always four, so two failures are too many however few launches there were.
+// The condition after launches that ended one by one. The divisor is always four, so that two
+// failures are too many.
 func TestCondition(t *testing.T) {
 	const (
 		unknown    = "Unknown AwaitingReconciliation: object is awaiting reconciliation"
@@ -100,7 +100,7 @@ func TestCondition(t *testing.T) {
 					t.Fatalf("looking again gives %s, before it was %s", again.Encode(), ring.Encode())
 				}
 			}
-			if got := told(condition); got != want || condition.ObservedGeneration != 3 || condition.Type != kind {
+			if got := formatCondition(condition); got != want || condition.ObservedGeneration != 3 || condition.Type != kind {
 				t.Errorf("%q of generation %d, want %q", got, condition.ObservedGeneration, want)
 			}
 			if len(ring.Last) > registrationhealth.HistorySize {
@@ -110,8 +110,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// Another generation of the pool or its class begins anew, and nothing that ended
-// before counts, though its claim still stands.
+// Another generation of the pool or its class resets the history, and earlier results do not
+// count, although their claims exist.
 func TestResets(t *testing.T) {
 	past := []*karpenter.NodeClaim{launch('R', 1), launch('R', 2)}
 	for name, change := range map[string]func(*karpenter.NodePool, *karpenter.EC2NodeClass){
@@ -132,7 +132,7 @@ func TestResets(t *testing.T) {
 			change(p, c)
 			ring = registrationhealth.ReadHistory(p, c, noon.Add(time.Hour)).WithOutcomes(p, past)
 			if got := ring.Condition(before); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != p.Generation {
-				t.Errorf("after the change: %s of %d", told(got), got.ObservedGeneration)
+				t.Errorf("after the change: %s of %d", formatCondition(got), got.ObservedGeneration)
 			}
 			if ring = ring.WithOutcomes(p, append(past, launch('T', 61))); ring.Condition(before).Status != metav1.ConditionTrue {
 				t.Errorf("what ended since does not count: %s", ring.Encode())
@@ -141,8 +141,7 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// A pool that Karpenter has looked after keeps what Karpenter found, unless it is of
-// another generation.
+// A pool that Karpenter managed keeps Karpenter's condition, unless it is of another generation.
 func TestTakesOver(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -171,14 +170,14 @@ func TestTakesOver(t *testing.T) {
 				ring = ring.WithOutcomes(p, []*karpenter.NodeClaim{launch(test.then[i], i+1)})
 				condition = ring.Condition(condition)
 			}
-			if got := told(ring.Condition(condition)); got != test.want {
+			if got := formatCondition(ring.Condition(condition)); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// Claims made by hand, or of an earlier pool of the name, say nothing of this one.
+// Claims without the pool's owner reference do not count.
 func TestOwners(t *testing.T) {
 	for name, owner := range map[string][]metav1.OwnerReference{
 		"by hand":               nil,
@@ -195,8 +194,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// However the claims are seen, one by one or together, late or twice, the ring ends
-// the same as long as it holds a failure; of mere successes it may keep older ones.
+// Claims that are seen one by one or together, late or twice, result in the same history if it
+// contains a failure. A history of successes may keep older ones.
 func TestSeenAnyhow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ends := rapid.StringMatching(`[TLR]{0,12}`).Draw(t, "ends")
@@ -222,7 +221,7 @@ func TestSeenAnyhow(t *testing.T) {
 	})
 }
 
-// A pool that grows fast is not written at each look.
+// A pool that grows fast is not written in each reconcile.
 func TestMoreSuccessesSayNothingNew(t *testing.T) {
 	p := pool()
 	var claims []*karpenter.NodeClaim

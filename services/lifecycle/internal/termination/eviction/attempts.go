@@ -73,7 +73,7 @@ func (t *attemptLog) record(pod *corev1.Pod, err error, now time.Time) {
 }
 
 // nextRetry returns when the first refused pod may be tried again, of those whose backoff had not
-// passed at the given time; zero if there is none. Backoffs of a second or more are covered by
+// passed at the given time, or zero. Backoffs of a second or more are covered by
 // the regular reconcile.
 func (t *attemptLog) nextRetry(since time.Time) time.Time {
 	t.mu.Lock()

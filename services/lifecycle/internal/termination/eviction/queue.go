@@ -78,7 +78,7 @@ func (q *Queue) LastAttempt(pod *corev1.Pod) (Attempt, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if since, waits := q.listedSince[pod.UID]; waits && try.Err == nil && q.now().Sub(since) >= slowAnswer {
-		return Attempt{Since: since, Err: fault.F("evicting", fault.Unknown, "the API server does not answer, or answers others first")}, true
+		return Attempt{Since: since, Err: fault.F("evicting", fault.Unknown, "the API server has not answered")}, true
 	}
 	return try, ok
 }
@@ -90,7 +90,7 @@ func (q *Queue) LastAnswered(pod *corev1.Pod) time.Time {
 }
 
 // NextRetry returns when the first refused pod may be tried again, of those whose backoff had not
-// passed at the last reconcile; zero if there is none.
+// passed at the last reconcile, or zero.
 func (q *Queue) NextRetry(looked time.Time) time.Time { return q.attempts.nextRetry(looked) }
 
 // Prune drops state of pods that are no longer tried.
@@ -181,7 +181,7 @@ func (q *Queue) takeErrors() error {
 	failures := q.failures
 	q.failures = nil
 	if more := len(failures) - maxReportedErrors; more > 0 {
-		failures = append(failures[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more removals of pods", more))
+		failures = append(failures[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more failed pod removals", more))
 	}
 	return errors.Join(failures...)
 }

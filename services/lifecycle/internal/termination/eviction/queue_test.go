@@ -23,7 +23,7 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-// api answers removals after a while.
+// api answers removals with a delay.
 type api struct {
 	takes  time.Duration
 	answer func(name string) error
@@ -73,8 +73,8 @@ func TestOneAtATimeInOrder(t *testing.T) {
 	})
 }
 
-// The caller goes on at once, as many as may be are under way, and those of a look
-// that is over are not begun.
+// Remove returns at once, the number of concurrent requests is limited, and removals of an
+// earlier list are not started.
 func TestBesideTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
@@ -103,8 +103,7 @@ func TestBesideTheCaller(t *testing.T) {
 	})
 }
 
-// Of 1,500 pods on 150 nodes the last is asked for within seconds, and a look
-// never waits (F13).
+// The last of 1,500 pods on 150 nodes is requested within seconds, and the reconcile never waits.
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: 20 * time.Millisecond}
@@ -144,7 +143,7 @@ func TestBackoff(t *testing.T) {
 			if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
 				t.Fatalf("a budget is no trouble: %v", err)
 			}
-			// A look comes each second whatever happens.
+			// A reconcile runs at least each second.
 			due := q.NextRetry(last)
 			if soon := want < time.Second; soon && !due.Equal(last.Add(want)) || !soon && !due.IsZero() || !q.NextRetry(last.Add(want)).IsZero() {
 				t.Errorf("after %s it is due at %s", want, due)
@@ -191,7 +190,7 @@ func TestTroubles(t *testing.T) {
 		if len(a.asked) != 10 {
 			t.Errorf("one that fails holds up the others: %v", a.asked)
 		}
-		if !fault.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "p003") || !strings.HasSuffix(err.Error(), "and 2 more removals of pods") {
+		if !fault.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "p003") || !strings.HasSuffix(err.Error(), "and 2 more failed pod removals") {
 			t.Errorf("%v", err)
 		}
 		for _, name := range []string{"p000", "p001"} {
@@ -205,7 +204,7 @@ func TestTroubles(t *testing.T) {
 	})
 }
 
-// Removals that hang give way in the end, and are troubles then.
+// Removals that hang time out and are then reported.
 func TestHanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Hour}
@@ -219,7 +218,7 @@ func TestHanging(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for _, name := range []string{"p000", "p004"} {
-			// One is under way, and the other waits for it.
+			// One is in flight, and the other waits for it.
 			if try, ok := q.LastAttempt(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
 				t.Errorf("%s: no answer is %+v", name, try)
 			}
@@ -238,7 +237,7 @@ func TestHanging(t *testing.T) {
 		if n := a.count(); n != 4 {
 			t.Errorf("%d were begun after the first gave way", n)
 		}
-		// Nobody has looked for a while: another may lead.
+		// No reconcile ran for a while, so that another replica may lead.
 		time.Sleep(time.Minute)
 		if n := a.count(); n != 4 {
 			t.Errorf("%d were begun of a look of long ago", n)
