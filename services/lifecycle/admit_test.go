@@ -291,7 +291,7 @@ func TestRequestIsSentAgain(t *testing.T) {
 		}
 	}
 	if n := len(s.listClaims()); n != 2 {
-		t.Error("a claim whose launch may still happen was let go")
+		t.Error("a claim whose launch may still happen was deleted")
 	}
 }
 
@@ -327,7 +327,7 @@ func TestBrokenClaim(t *testing.T) {
 	s.now = s.now.Add(31 * time.Second)
 	s.cache.Flush()
 	if err := s.svc.Step(t.Context()); err == nil {
-		t.Error("nobody hears of it")
+		t.Error("no error was returned")
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)

@@ -72,7 +72,7 @@ func TestClaimEditedByHand(t *testing.T) {
 		{"a deadline that is later", func(s *testCluster) {
 			s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
 		}, "", true},
-		{"a deadline that is none", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "soon") }) }, "", true},
+		{"an invalid deadline", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "soon") }) }, "", true},
 		{"annotations removed", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations = nil }) }, "", true},
 		{"labels removed", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { c.Labels = nil }) }, "", true},
 		{"a providerID of another instance", func(s *testCluster) {
@@ -80,7 +80,7 @@ func TestClaimEditedByHand(t *testing.T) {
 				c.Status.ProviderID = karpenter.ProviderID{Zone: "eu-west-1a", InstanceID: "i-7"}.String()
 			})
 		}, fault.Retry, false},
-		{"a providerID that is none", func(s *testCluster) {
+		{"an invalid providerID", func(s *testCluster) {
 			s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "i-1?" })
 		}, fault.Retry, false},
 		{"no providerID", func(s *testCluster) { s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.ProviderID = "" }) }, fault.Retry, false},
@@ -117,7 +117,7 @@ var errLost = []fault.Kind{fault.Foreign, fault.Stale, fault.Poison}
 
 // A notice that fails with an error of the API server is redelivered and then has its normal
 // effect.
-func TestNoticeMeetsErrors(t *testing.T) {
+func TestNoticeSurvivesErrors(t *testing.T) {
 	for status, kind := range map[int]fault.Kind{409: fault.Conflict, 429: fault.Throttled, 500: fault.Unknown, 403: fault.Denied} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbGet, memcluster.VerbUpdate, memcluster.VerbDelete} {
 			for _, done := range []bool{false, true} {
@@ -147,7 +147,7 @@ func TestNoticeMeetsErrors(t *testing.T) {
 
 // If the API server does not answer for a minute, the deadline is unchanged and the node is
 // drained as soon as it answers.
-func TestNoticeMeetsAMinuteOfSilence(t *testing.T) {
+func TestNoticeSurvivesOutage(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")

@@ -108,7 +108,7 @@ func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
 }
 
 // selectNode returns the claim's node among those with its providerID: the one that registered,
-// else the newest. It returns nil if there is none.
+// else the newest, or nil.
 func selectNode(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
 	var last *corev1.Node
 	for _, node := range nodes {

@@ -23,7 +23,7 @@ import (
 )
 
 // prepareConfirmation checks a confirmation and fills in the claims and the plan. The caller
-// executes what is confirmed.
+// executes the confirmed ones.
 func (s *Service) prepareConfirmation(ctx context.Context, f *proposalMessage) error {
 	claims, err := s.readProposedClaims(ctx, f.body)
 	if fault.Is(err, fault.Stale) {
@@ -48,7 +48,7 @@ func (s *Service) prepareConfirmation(ctx context.Context, f *proposalMessage) e
 	return nil
 }
 
-// readReplacementPlan reads the plan of the replacements; an empty plan if there are none.
+// readReplacementPlan reads the plan of the replacements; an empty plan without any.
 func (s *Service) readReplacementPlan(ctx context.Context, b event.DisruptionProposed) (planning.Plan, error) {
 	if b.Plan.IsZero() {
 		return planning.Plan{}, nil

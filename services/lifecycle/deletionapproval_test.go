@@ -101,7 +101,7 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("it was told %d times in a few seconds", told)
+		t.Errorf("%d Events were published within a few seconds", told)
 	}
 	s.approveDeletion("delete 25%")
 	if s.poolCondition("DeletionApproved").Status != metav1.ConditionTrue {

@@ -65,7 +65,7 @@ func TestReplacementComesFirst(t *testing.T) {
 	s.expectStates("going", "old-0", "old-1")
 	s.expectStates(stateUntouched, "old-2", "new-0")
 	if until := s.getClaim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
-		t.Errorf("nobody is expected on the replacement: until %q", until)
+		t.Errorf("the replacement is not nominated: %q", until)
 	}
 	s.checkInvariants(2, 2)
 	for reason, want := range map[string][]string{
@@ -130,7 +130,7 @@ func TestRolledBack(t *testing.T) {
 		why   string
 	}{
 		{"its launch is refused", refused, "new-0"},
-		{"somebody deletes it", func(s *testCluster) {
+		{"another client deletes it", func(s *testCluster) {
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestRolledBack(t *testing.T) {
 			s.checkInvariants(2, 4)
 			told := s.eventsWithReason("DisruptionBlocked")
 			if len(told) != 4 || !strings.Contains(told[0], "Disruption was rolled back: ") || !strings.Contains(told[0], c.why) {
-				t.Errorf("it is told: %q", told)
+				t.Errorf("the Events are %q", told)
 			}
 			m.deliver(event.Confirmed, fault.Stale)
 			s.advance(5 * time.Second)
@@ -169,7 +169,7 @@ func TestRolledBack(t *testing.T) {
 }
 
 // An old claim that is deleted by another client does not delay the other.
-func TestOneOfTheOldGoesByItself(t *testing.T) {
+func TestOldClaimDeletedByAnotherClient(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0", "old-1")
 	m.deliver(event.Confirmed, "")
@@ -184,7 +184,7 @@ func TestOneOfTheOldGoesByItself(t *testing.T) {
 
 // Replacements wait until no batch is in flight and use the next sequence number. A plan with an
 // earlier number is then stale, and the watcher continues with the following number.
-func TestReplacementsPassTheFence(t *testing.T) {
+func TestReplacementsUseOutbox(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0")
 	held := s.startBatch()
@@ -249,7 +249,7 @@ func TestLiveObjections(t *testing.T) {
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "the budget is smaller by now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
 		{name: "the budget cannot be read", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
-		{name: "its time zone is none", changes: func(s *testCluster) {
+		{name: "its time zone is invalid", changes: func(s *testCluster) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
 			})
@@ -302,7 +302,7 @@ func TestLiveObjections(t *testing.T) {
 				t.Error("its replacement was created")
 			}
 			if told := s.eventsWithReason("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
-				t.Errorf("told was %q, not %q", told, c.blocked)
+				t.Errorf("the Events are %q, want %q", told, c.blocked)
 			}
 		})
 	}
@@ -426,7 +426,7 @@ func TestLeftOverTaint(t *testing.T) {
 }
 
 // A taint or a condition that a person removes is restored while the proposal acts.
-func TestDisruptionIsKeptUp(t *testing.T) {
+func TestDisruptionMarksAreRestored(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")

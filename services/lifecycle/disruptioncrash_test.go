@@ -44,7 +44,7 @@ func (p *crashScenario) restartIfCrashed() bool {
 func (p *crashScenario) deliverConfirmation() {
 	err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed))
 	if !p.hasCrashed() && err != nil {
-		p.t.Fatalf("nobody died: %v", err)
+		p.t.Fatalf("error without a crash: %v", err)
 	}
 	if !p.hasCrashed() {
 		return
@@ -134,13 +134,13 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 		}
 	}
 	one, other := p.disruptionState("old-0"), p.disruptionState("old-1")
-	// Disruption confirms or drops what is only proposed.
+	// Disruption confirms or drops proposals that do not act yet.
 	proposed := func(text string) bool { return text == stateUntouched || text == "proposed " && !p.redelivers }
 	if one != other && (!proposed(one) || !proposed(other)) || !proposed(one) && one != "going" {
 		p.t.Errorf("%s: the old nodes are %q and %q", name, one, other)
 	}
 	if got := p.disruptionState("old-2"); got != stateUntouched {
-		p.t.Errorf("%s: somebody else is %q", name, got)
+		p.t.Errorf("%s: the third claim is %q", name, got)
 	}
 	return one == "going"
 }

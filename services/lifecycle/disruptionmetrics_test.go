@@ -30,7 +30,7 @@ func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]st
 	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
 		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
 			if !some(what) || what == lifecycle.Overdue && value == 0 {
-				return // What begins at nought is told with each look (TestOverdueBeginsAtNought).
+				return // Each reconcile publishes zero for the overdue counter (TestOverdueStartsAtZero).
 			}
 			*told = append(*told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
 		}
@@ -106,7 +106,7 @@ func TestFailedValidations(t *testing.T) {
 	s.addPod("old-1", "newcomer")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateUntouched, "old-0", "old-1")
-	expectCounts(t, "a pod came", told, "invalid [empty] 1", "invalid [empty] 1")
+	expectCounts(t, "new pods were scheduled", told, "invalid [empty] 1", "invalid [empty] 1")
 }
 
 // The replacements of a rolled back disruption count once for all of its claims.

@@ -131,7 +131,7 @@ func (u *randomScenario) insertBatch() {
 // In any order of events, no proposal begins beyond the budget, no claim is created beyond the
 // limit, no node is deleted before its replacement is initialized, and in the end nothing remains
 // incomplete.
-func TestTumultKeepsToBudgets(t *testing.T) {
+func TestRandomEventsRespectBudgets(t *testing.T) {
 	rapid.Check(t, func(draw *rapid.T) {
 		u := &randomScenario{testCluster: newInitializedCluster(t, 5), draw: draw}
 		limit := rapid.IntRange(5, 7).Draw(draw, "limit") // Five are there, and the budget alone would let two more come.
@@ -142,7 +142,7 @@ func TestTumultKeepsToBudgets(t *testing.T) {
 			u.setBudgetAndLimit("2", limit)
 			u.setStrictLimits()
 		default:
-			limit -= 2 // What is being replaced does not count.
+			limit -= 2 // Claims that are being replaced do not count.
 			u.setBudgetAndLimit("2", limit)
 		}
 		for range 30 {

@@ -84,7 +84,7 @@ func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	s.proposeSingle("old-0").deliver(event.Confirmed, "")
 	s.expectStates("going", "old-0")
 	if _, written := s.getPool().Annotations[budget.SpentAnnotation]; written {
-		t.Error("nobody asks for a rate, and what goes is written down")
+		t.Error("disruptions are recorded without a rate")
 	}
 }
 

@@ -105,12 +105,12 @@ func TestPoolDrifted(t *testing.T) {
 	})
 	s.advance(2 * time.Second)
 	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
-		t.Errorf("the pool is somebody else's by now, and says of it: %q", reason)
+		t.Errorf("the NodePool has another node class, and the claim has drifted: %q", reason)
 	}
 }
 
 // An unchanged condition is not written again.
-func TestSettles(t *testing.T) {
+func TestUnchangedDriftIsNotWritten(t *testing.T) {
 	s := withClassHash(t)
 	s.deliverInventory("subnet-9")
 	s.advance(2 * time.Second)

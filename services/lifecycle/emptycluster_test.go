@@ -143,7 +143,7 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 // Five hundred empty nodes are removed as fast as the client's rate limit allows, even if the
 // messages are repeated. Each removal reads little, and the cluster is not listed for each. A
 // notice does not wait.
-func TestEmptiesGoTogether(t *testing.T) {
+func TestEmptyNodesAreRemovedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 500
 		x := newEmptyCluster(t, nodes)
@@ -181,6 +181,6 @@ func TestEmptiesGoTogether(t *testing.T) {
 		if took > time.Minute {
 			t.Errorf("it took %s until each of them was going", took)
 		}
-		t.Logf("each is going after %s; heard %v; calls %v", took, x.results, x.callCounts)
+		t.Logf("all claims are being deleted after %s; results %v; calls %v", took, x.results, x.callCounts)
 	})
 }

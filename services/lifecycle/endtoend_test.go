@@ -110,7 +110,7 @@ func TestLife(t *testing.T) {
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
 	s.advance(4 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Errorf("what is left: claim %v, node %v", s.getClaim("one-0"), s.getNodeOf())
+		t.Errorf("remaining: claim %v, node %v", s.getClaim("one-0"), s.getNodeOf())
 	}
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 		t.Errorf("afterwards: %v", got)
@@ -153,7 +153,7 @@ func TestNotice(t *testing.T) {
 		t.Fatalf("the deadline is %q, want %s", got, want)
 	}
 	if got := s.unavailableOfferings(); len(got) != 1 || got[0].Offering != offering || got[0].Reason != "spot-interruption" {
-		t.Errorf("what is left alone: %v", got)
+		t.Errorf("unavailable offerings: %v", got)
 	}
 	writes := s.Effects()
 	marked := slices.IndexFunc(writes, func(e memcluster.Effect) bool {

@@ -17,7 +17,7 @@ import (
 
 // A warning about the whole launch request is published on the node class, once in ten minutes.
 // It does not affect the rest of the plan.
-func TestPlansAreToldOnTheClass(t *testing.T) {
+func TestPlanWarningsOnClass(t *testing.T) {
 	s := newTestCluster(t)
 	s.addNodeClass("")
 	tooLong := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
@@ -26,7 +26,7 @@ func TestPlansAreToldOnTheClass(t *testing.T) {
 		s.handleMessage(s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []planning.Warning{
 			tooLong,
 			{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUserData, Message: "nearly"},
-			{NodePool: "default", NodeClass: "gone", Rule: launchspec.WarnTags, Message: "nobody to tell"},
+			{NodePool: "default", NodeClass: "gone", Rule: launchspec.WarnTags, Message: "unknown class"},
 		}, Intents: []planning.PlannedIntent{s.planIntent(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
 		return s.takeSent()
 	}
@@ -54,9 +54,9 @@ func TestPlansAreToldOnTheClass(t *testing.T) {
 	}
 }
 
-// Pods are told where they go, or why nowhere, once what was planned is asked for;
-// and a pool that nobody can use is told so.
-func TestPlansAreTold(t *testing.T) {
+// A plan publishes Events on pods after its launches are requested, and on a NodePool
+// without a compatible instance type.
+func TestPlanEvents(t *testing.T) {
 	s := newTestCluster(t)
 	s.addNodeClass("")
 	pool, _ := s.cache.Get(cluster.NodePools, cluster.Key{Name: "default"})

@@ -23,7 +23,7 @@ func forgedSettled(intent string, n int) event.LaunchSettled {
 	return launchSettled(intent, n, ids...)
 }
 
-// A launch result that names instances of other claims terminates none of them and binds none to
+// A launch result that names instances of other claims neither terminates them nor binds them to
 // another claim, neither for an unknown intent nor for one that waits for instances.
 func TestForgedSettledEndsNothing(t *testing.T) {
 	s := newInitializedCluster(t, 8)
@@ -167,7 +167,7 @@ func TestForgedGoneStops(t *testing.T) {
 }
 
 // Instances that lifecycle terminated are removed at once, in any number.
-func TestGoneOfWhatWasEndedIsNoSurprise(t *testing.T) {
+func TestExpectedTerminationsAreNotLimited(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	for _, c := range s.listClaims() {
 		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(c), c.UID); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // A notice waits neither for a reconcile nor for queued messages, and a reconcile waits for at
 // most one message.
-func TestLanes(t *testing.T) {
+func TestConcurrentHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
 		newFleet(server, 1, 10)
@@ -74,7 +74,7 @@ func TestLanes(t *testing.T) {
 
 // Only the newest of the waiting inventories is compared. It contains the information of the
 // others, and comparing each would delay all other messages.
-func TestLanesPassOverOldInventories(t *testing.T) {
+func TestOldInventoriesAreSkipped(t *testing.T) {
 	s := newTestCluster(t)
 	var facts []event.Envelope
 	for _, age := range []time.Duration{2 * time.Minute, 0, time.Minute} {

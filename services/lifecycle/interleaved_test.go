@@ -36,7 +36,7 @@ func (o *interleavedList) List(ctx context.Context, kind cluster.Kind, namespace
 // Two plans of one batch that are admitted at the same time use the same count, so that only one
 // of them may be admitted. The swap is at the version of the outbox that was read before
 // counting.
-func TestPassSwapsTheOutboxThatItCounted(t *testing.T) {
+func TestAdmissionSwapsCountedOutbox(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	first, second := s.planMessage(held, s.planIntent(held, "one", 1)), s.planMessage(held, s.planIntent(held, "two", 1))
@@ -57,7 +57,7 @@ func TestPassSwapsTheOutboxThatItCounted(t *testing.T) {
 
 // A node is not deleted if its replacement is being deleted, although the cache still shows the
 // replacement initialized.
-func TestReplacementThatGoesKeepsTheOldNode(t *testing.T) {
+func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")
@@ -126,14 +126,14 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 
 // No claim is deleted as refused before the unavailable offering is recorded, because the next
 // plan would request it again.
-func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
+func TestUnavailableIsRecordedBeforeDeletion(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableName, As: fault.Denied})
 	e := s.newMessage(launchSettled("one", 2, "i-1"))
 	s.handleMessage(e, fault.Denied)
 	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
-		t.Fatal("a claim was refused, and nothing says what is short")
+		t.Fatal("a claim was deleted before its offering was recorded as unavailable")
 	}
 	s.Heal()
 	s.handleMessage(e, "")
@@ -144,7 +144,7 @@ func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
 
 // A launch result with some instances and an unspent token deletes no claim: further instances
 // may appear later, and the inventory binds them.
-func TestPartlyUnspentRefusesNobody(t *testing.T) {
+func TestPartialUnspentResultDeletesNothing(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	body := launchSettled("one", 2, "i-1")

@@ -67,7 +67,7 @@ func TestAbsence(t *testing.T) {
 	}
 	look(listedInstance("i-1", "one", "one-0"))
 	if absent() != "" {
-		t.Fatal("what came back is still noted as absent")
+		t.Fatal("a returned instance is still marked as absent")
 	}
 	look()
 	again := s.inventoryMessage(s.now)
@@ -99,7 +99,7 @@ func TestShownTerminated(t *testing.T) {
 
 // Other instances of the cluster, as those of a managed node group, are not touched and do not
 // count for the breaker.
-func TestSweepLeavesOthersAlone(t *testing.T) {
+func TestForeignInstancesAreKept(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	shown := []event.Listed{listedInstance("i-1", "one", "one-0"), listedInstance("i-orphan", "lost", "")}
@@ -118,7 +118,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 }
 
 // Garbage collection that would remove too much is stopped, removes nothing and is counted.
-func TestSweepStops(t *testing.T) {
+func TestInventoryBreakerStops(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
@@ -139,7 +139,7 @@ func TestSweepStops(t *testing.T) {
 
 // Instances that EC2 shows terminated are removed even when the breaker stops other removals.
 // During many interruptions both occur at once.
-func TestSweepStopsNobodyElse(t *testing.T) {
+func TestInventoryBreakerAllowsTerminated(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.now = s.now.Add(time.Minute)

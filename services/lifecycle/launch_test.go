@@ -47,7 +47,7 @@ func TestAdmittingOneFails(t *testing.T) {
 	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
 	s.startService(failingClient{s.As("lifecycle"), "one-0", fault.Denied})
 	if err := s.svc.Handle(t.Context(), plan); !fault.Is(err, fault.Denied) {
-		t.Errorf("nobody hears of it: %v", err)
+		t.Errorf("the error is not reported: %v", err)
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
@@ -64,7 +64,7 @@ func TestAskingOneFails(t *testing.T) {
 	held := s.startBatch()
 	s.now = s.now.Add(31 * time.Second)
 	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "two", 1))); !fault.Is(err, fault.Bug) {
-		t.Errorf("nobody hears of it: %v", err)
+		t.Errorf("the error is not reported: %v", err)
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
@@ -88,7 +88,7 @@ func TestBindingOneFails(t *testing.T) {
 		}
 	}
 	if got := s.unavailableOfferings(); len(got) != 1 {
-		t.Errorf("beside a claim that cannot be bound the shortage is not written down: %v", got)
+		t.Errorf("the unavailable offering is not recorded if a claim cannot be bound: %v", got)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestLaunchFailed(t *testing.T) {
 		t.Errorf("Launched is %+v", launched)
 	}
 	if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" }) {
-		t.Errorf("nobody is told why: %v", s.Events())
+		t.Errorf("no Event has the reason: %v", s.Events())
 	}
 }
 
@@ -200,7 +200,7 @@ func TestNodeClassNotReady(t *testing.T) {
 		want  []string
 	}{
 		{"ready", metav1.ConditionTrue, []string{"launch.requested.v1 intent/one"}},
-		{"nobody has looked at it", metav1.ConditionUnknown, []string{"launch.requested.v1 intent/one"}},
+		{"without conditions", metav1.ConditionUnknown, []string{"launch.requested.v1 intent/one"}},
 		{"not ready", metav1.ConditionFalse, nil},
 		{"gone", "", nil},
 	} {
@@ -224,7 +224,7 @@ func TestNodeClassNotReady(t *testing.T) {
 			s.reconcile()
 			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "NodeClassNotReady" })
 			if gone := s.getClaim("one-0") == nil; gone != (test.want == nil) || told != gone {
-				t.Errorf("the claim is gone: %t, and somebody was told: %t", gone, told)
+				t.Errorf("the claim is gone: %t, an Event was published: %t", gone, told)
 			}
 		})
 	}

@@ -178,7 +178,7 @@ func TestRefusedForGood(t *testing.T) {
 		return e.Reason == "InsufficientCapacityError" && e.Message == "launch refused: InsufficientInstanceCapacity"
 	})
 	if !told {
-		t.Errorf("nobody is told why: %v", s.Events())
+		t.Errorf("no Event has the reason: %v", s.Events())
 	}
 }
 
@@ -220,7 +220,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 		s.reconcile()
 	}
 	if s.getClaim("one-0") == nil {
-		t.Fatal("it was let go while a copy of its request could still launch")
+		t.Fatal("it was deleted while a copy of its request could still launch")
 	}
 	for range 2 {
 		s.now = s.now.Add(time.Minute)
@@ -282,7 +282,7 @@ func TestOrphanInSettled(t *testing.T) {
 
 // A late instance is bound to a claim that is being deleted, so that it is terminated like any
 // other.
-func TestLateInstanceOfAGoingClaim(t *testing.T) {
+func TestLateInstanceOfDeletedClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Each transition of a claim counts once, including a drain that exceeds the notice's deadline.
-func TestALifeIsCounted(t *testing.T) {
+func TestClaimTransitionsAreCounted(t *testing.T) {
 	s := newTestCluster(t)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool {
 		return !slices.Contains([]lifecycle.MetricName{lifecycle.Usage, lifecycle.Limit, lifecycle.Cost}, what)
@@ -92,7 +92,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 }
 
 // NodePools report usage, limits and cost. Series that end are removed.
-func TestPoolsAreGauged(t *testing.T) {
+func TestNodePoolGauges(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.Limit || what == lifecycle.Cost })

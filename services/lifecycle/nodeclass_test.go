@@ -83,7 +83,7 @@ func TestDryRuns(t *testing.T) {
 		t.Fatalf("after a refusal: %+v", c)
 	}
 	if s.requestsWithin(59*time.Second) != 0 || s.requestsWithin(2*time.Second) != 1 {
-		t.Error("what was refused is not tried again after a minute")
+		t.Error("failed dry runs are not repeated after a minute")
 	}
 	answer.Invalid = nil
 	s.handleMessage(s.newMessage(answer), "")
@@ -162,7 +162,7 @@ func TestFromRoleToProfile(t *testing.T) {
 	class := s.addNodeClass("node")
 	managed := class.Annotations["joist.sh/instance-profile"]
 	if managed == "" {
-		t.Fatal("what is made for it is not written down before it is asked for")
+		t.Fatal("the profile's name is not recorded before its creation is requested")
 	}
 	s.reconcile()
 	if ask := s.lastEnsureRequest(); ask.Profile != managed || ask.Former != "" {
@@ -218,7 +218,7 @@ func TestHash(t *testing.T) {
 		t.Errorf("annotations %v", got.Annotations)
 	}
 	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
-		t.Error("the status was not written beside")
+		t.Error("the status was not written")
 	}
 	s.reconcile()
 	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {

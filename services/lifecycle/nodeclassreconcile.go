@@ -212,7 +212,7 @@ func formerProfile(class *karpenter.EC2NodeClass) string {
 	return class.Annotations[nodeclass.ProfileAnnotation]
 }
 
-// newEnsureRequest returns the request for a class. Its tags are those that IAM policies for
+// newEnsureRequest returns the request for a class. Its tags are required by IAM policies for
 // Karpenter require.
 func (s *Service) newEnsureRequest(class *karpenter.EC2NodeClass, remove bool) event.NodeClassEnsure {
 	profile := s.profileName(class)

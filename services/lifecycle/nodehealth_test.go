@@ -66,7 +66,7 @@ func TestRepair(t *testing.T) {
 }
 
 // Node repair is a feature gate and off by default, as in Karpenter.
-func TestGate(t *testing.T) {
+func TestNodeRepairIsOffByDefault(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.makeNotReady("node-1")
@@ -78,7 +78,7 @@ func TestGate(t *testing.T) {
 }
 
 // A drain in progress has no time left once its node is unhealthy.
-func TestHastensADrain(t *testing.T) {
+func TestRepairShortensDrain(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
 	s.addPodTo("web")
@@ -126,7 +126,7 @@ func TestRepairBlocked(t *testing.T) {
 	}
 	want := map[string]bool{"Node/node-1": true, "Node/node-2": true, "NodeClaim/one-0": true, "NodeClaim/one-1": true, "NodePool/default": true}
 	if diff := cmp.Diff(want, about); diff != "" {
-		t.Errorf("who was told: %s", diff)
+		t.Errorf("the Events are on %s", diff)
 	}
 	s.Change(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionTrue

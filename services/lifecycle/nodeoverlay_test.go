@@ -39,7 +39,7 @@ func TestOverlays(t *testing.T) {
 	plan()
 	valid, _ := stored("bad").Status.Conditions.Get(karpenter.ConditionTypeValidationSucceeded)
 	if valid.Status != metav1.ConditionFalse || valid.Reason != "RuntimeValidation" || stored("bad").Status.Conditions.True(karpenter.ConditionTypeReady) {
-		t.Errorf("what is wrong is not said: %+v", valid)
+		t.Errorf("the error is not in the status: %+v", valid)
 	}
 	if !stored("fine").Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("it is not ready: %+v", stored("fine").Status)

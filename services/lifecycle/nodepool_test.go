@@ -174,7 +174,7 @@ func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 	for range 2 {
 		s.cache.Flush()
 		if err := s.svc.Step(t.Context()); err == nil {
-			t.Fatal("nobody is told that a pool could not be written")
+			t.Fatal("a failed write of a pool is not reported")
 		}
 	}
 	if got := s.getPool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {

@@ -183,7 +183,7 @@ func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b
 	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
-		// Spot interruption warnings concern spot capacity, whatever the label says.
+		// Spot interruption warnings concern spot capacity, irrespective of the label.
 		taken.CapacityType = karpenter.CapacityTypeSpot
 	case b.Kind == event.ReservationInterruption && c.Labels[karpenter.LabelCapacityReservationID] != "":
 		taken.Reservation = c.Labels[karpenter.LabelCapacityReservationID]

@@ -37,7 +37,7 @@ func (s *testCluster) eventTexts(from int) []string {
 	return out
 }
 
-func TestNoticesAreTold(t *testing.T) {
+func TestNoticeEvents(t *testing.T) {
 	on := func(typ, reason, message string) []string {
 		return []string{typ + " " + reason + " on NodeClaim: " + message, typ + " " + reason + " on Node: " + message}
 	}
@@ -74,7 +74,7 @@ func TestNoticesAreTold(t *testing.T) {
 }
 
 // The same notice is reported again only after two minutes.
-func TestNoticesAreToldOnce(t *testing.T) {
+func TestNoticeEventsAreDeduplicated(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	before := len(s.Events())
@@ -141,7 +141,7 @@ func (r *readCounter) List(ctx context.Context, kind cluster.Kind, namespace str
 }
 
 // Many notices must not cause many lists.
-func TestANoticeReadsOneClaim(t *testing.T) {
+func TestNoticeReadsOneClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	client := &readCounter{Client: s.As("lifecycle")}
@@ -171,7 +171,7 @@ func TestNoticeTaintsAtOnce(t *testing.T) {
 		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 		s.advance(time.Second)
 		if !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {
-			t.Errorf("after a lost swap (%s) nobody tainted the node", kind)
+			t.Errorf("after a lost swap (%s) the node is not tainted", kind)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestRebalancePolicies(t *testing.T) {
 				t.Errorf("unschedulable: %t, taints %v", node.Spec.Unschedulable, node.Spec.Taints)
 			}
 			if !slices.ContainsFunc(s.eventTexts(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
-				t.Error("nobody is told")
+				t.Error("there is no Event")
 			}
 			// The interruption warning still follows and has a deadline.
 			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")

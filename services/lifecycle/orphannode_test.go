@@ -27,7 +27,7 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 		t.Fatal("the claim is still there")
 	}
 	if node := s.getNodeOf(); node == nil || len(node.Spec.Taints) != 0 {
-		t.Fatal("a node that nobody deletes was touched")
+		t.Fatal("a node that is not being deleted was changed")
 	}
 	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-1"}, ""); err != nil {
 		t.Fatal(err)

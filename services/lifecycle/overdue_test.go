@@ -11,7 +11,7 @@ import (
 
 // The overdue counter of a NodePool starts at zero before the first overdue drain, so that the
 // alarm detects the increase.
-func TestOverdueBeginsAtNought(t *testing.T) {
+func TestOverdueStartsAtZero(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	var told []string

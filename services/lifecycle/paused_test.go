@@ -126,7 +126,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 			}
 			s.expectStates(stateActing, "old-0")
 			if p := planning.ProposalOf(s.getClaim("old-0")); !stood || p.ID != c.other.ID {
-				t.Errorf("somebody stood: %v, and the claim says %+v", stood, p)
+				t.Errorf("paused: %v, and the claim has %+v", stood, p)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func (s *testCluster) endLease(stood bool) {
 	s.advanceOnce(time.Second)
 	s.advanceOnce(time.Second)
 	if !stood {
-		s.t.Error("nobody came to the end of it")
+		s.t.Error("the replica was not paused")
 	}
 	s.expectStates(stateUntouched, "old-0")
 }

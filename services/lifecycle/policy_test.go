@@ -44,7 +44,7 @@ func TestPolicyUnreadable(t *testing.T) {
 	}
 	quiet := s.getPool().ResourceVersion
 	if s.advance(time.Minute); told() != 1 || s.getPool().ResourceVersion != quiet {
-		t.Errorf("it is told again: %d Events", told())
+		t.Errorf("it is reported again: %d Events", told())
 	}
 	annotate("26")
 	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue {

@@ -37,7 +37,7 @@ func TestProposals(t *testing.T) {
 }
 
 // The live state takes precedence over the snapshot.
-func TestEmptyNoMore(t *testing.T) {
+func TestNodeNoLongerEmpty(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	p := s.newProposal("p", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)

@@ -64,7 +64,7 @@ func confirmedMessages(moves []testProposal) []event.Envelope {
 }
 
 // Proposals of one turn share the remaining budgets, irrespective of concurrency.
-func TestProposalsOfOneTurnShareTheRoom(t *testing.T) {
+func TestProposalsOfOneTurnShareBudgets(t *testing.T) {
 	for _, parallel := range []int{1, 32} {
 		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
 			s := newInitializedCluster(t, 10)
@@ -133,7 +133,7 @@ func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 }
 
 // A panic affects only its own proposal.
-func TestProposalsOfOneTurnTripAlone(t *testing.T) {
+func TestPanicAffectsOneProposal(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	moves := s.proposeEmpty(4)
 	s.startService(&countingClient{Client: s.As("lifecycle"), panics: "old-2"}, func(c *lifecycle.Config) { c.Parallel = 8 })

@@ -48,7 +48,7 @@ func TestClaimConditions(t *testing.T) {
 	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
 	says("ready", all...)
 	if !s.getClaim("one-0").Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
-		t.Error("nobody has compared its node with it")
+		t.Error("its node was not compared with it")
 	}
 	s.addPodTo("web")
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
@@ -107,7 +107,7 @@ func (s *testCluster) lastPodEvent(start time.Time) time.Duration {
 
 // Pod events are written on the claim within a second, at most every ten seconds. Lost swaps and
 // restarts neither lose nor add any.
-func TestTraffic(t *testing.T) {
+func TestPodEventsOnClaims(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	start := s.now

@@ -69,7 +69,7 @@ func TestSearchesShareAList(t *testing.T) {
 	}
 	for i, kind := range kinds {
 		if want := map[bool]fault.Kind{true: "", false: fault.Retry}[i == 0]; kind != want {
-			t.Errorf("notice %d came to %q, want %q", i, kind, want)
+			t.Errorf("notice %d returned %q, want %q", i, kind, want)
 		}
 	}
 	if s.getClaim("old-0").DeletionTimestamp == nil {

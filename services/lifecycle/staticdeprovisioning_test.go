@@ -18,7 +18,7 @@ func (s *testCluster) setReplicas(n int64) {
 func withStaticCapacity(c *lifecycle.Config) { c.StaticCapacity = true }
 
 // Fewer replicas remove exactly the surplus, empty nodes first.
-func TestSurplusGoes(t *testing.T) {
+func TestSurplusIsRemoved(t *testing.T) {
 	s := newInitializedCluster(t, 5)
 	s.addPod("old-0", "web")
 	s.addPod("old-2", "db")
@@ -37,7 +37,7 @@ func TestSurplusGoes(t *testing.T) {
 		t.Errorf("%d are left", left)
 	}
 	if told := s.eventsWithReason("DisruptionTerminating"); len(told) == 0 {
-		t.Error("nobody is told")
+		t.Error("there is no Event")
 	}
 }
 

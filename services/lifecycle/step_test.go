@@ -25,7 +25,7 @@ func TestUnreadableOutbox(t *testing.T) {
 	s.now = s.now.Add(time.Second)
 	s.cache.Flush()
 	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Retry) {
-		t.Errorf("the unread outbox is not told: %v", err)
+		t.Errorf("the error of reading the outbox is not returned: %v", err)
 	}
 	if node := s.getNodeOf(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
 		t.Errorf("the node has the taints %v", node.Spec.Taints)
@@ -34,7 +34,7 @@ func TestUnreadableOutbox(t *testing.T) {
 
 // Between full reconciles only changed objects are reconciled: a changed node at once, and an
 // expired claim at the next full one.
-func TestRest(t *testing.T) {
+func TestUnchangedObjectsAreSkipped(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-1", "i-2")), "")

@@ -18,7 +18,7 @@ import (
 // Messages of a reconcile belong to the trace of their cause: tags to the launch's, terminations
 // to the notice's. Node registrations and terminations are spans in them. Claims are annotated
 // with the trace, so that the next leader continues it.
-func TestALookGoesOnWithItsStory(t *testing.T) {
+func TestReconcileContinuesTrace(t *testing.T) {
 	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -96,7 +96,7 @@ func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
 }
 
 // A repeated launch request belongs to the trace of the first one, also after a restart.
-func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
+func TestRepeatedLaunchKeepsTrace(t *testing.T) {
 	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -115,7 +115,7 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 
 // A plan that repeats other launch requests leaves each in its own trace: that of its plan, or
 // none if it cannot be read.
-func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
+func TestPlanKeepsOtherTraces(t *testing.T) {
 	for name, broken := range map[string]bool{"written": false, "unreadable": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -156,7 +156,7 @@ func filterLaunches(sent []event.Envelope) []event.Envelope {
 }
 
 // A redelivered notice, whose first write was lost, still writes its trace on the claim.
-func TestAStoryOutlivesALostWrite(t *testing.T) {
+func TestTraceSurvivesLostWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	client := &failingClient{s.As("lifecycle"), "one-0", fault.Conflict}
@@ -171,7 +171,7 @@ func TestAStoryOutlivesALostWrite(t *testing.T) {
 }
 
 // A claim with an invalid trace annotation belongs to no trace.
-func TestAStoryThatCannotBeRead(t *testing.T) {
+func TestInvalidTrace(t *testing.T) {
 	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
 		s := newTestCluster(t)
 		first := s.launchAndTakeSent("one")

@@ -61,7 +61,7 @@ func TestRequestsWait(t *testing.T) {
 				s.handleMessage(s.inventoryWithShifts(nil, listedInstance("i-1", "one", "one-0")), "")
 			}, []string{ended},
 		},
-		"nobody has heard of it for long": {
+		"not reported for long": {
 			func(s *testCluster) { s.now = s.now.Add(interruption.MaxInventoryAge) }, []string{ended},
 		},
 		"it goes on": {
@@ -119,7 +119,7 @@ func TestSettledOrphansWait(t *testing.T) {
 }
 
 // A new leader waits for the first report for a limited time.
-func TestFirstWord(t *testing.T) {
+func TestWaitForFirstReport(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()
 	s.runNode()

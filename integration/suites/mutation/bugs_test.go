@@ -219,7 +219,7 @@ var bugs = []bug{{
 		}
 	}`,
 }, {
-	name: "outbox-read-after-count", promise: "TestPassSwapsTheOutboxThatItCounted", in: "./services/lifecycle",
+	name: "outbox-read-after-count", promise: "TestAdmissionSwapsCountedOutbox", in: "./services/lifecycle",
 	file: "services/lifecycle/admit.go",
 	from: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
 `,
@@ -227,7 +227,7 @@ var bugs = []bug{{
 	if held, err = outbox.Read(ctx, s.Client, s.Namespace); err != nil { return held, err }
 `,
 }, {
-	name: "end-by-the-cache", promise: "TestReplacementThatGoesKeepsTheOldNode", in: "./services/lifecycle",
+	name: "end-by-the-cache", promise: "TestDeletedReplacementKeepsOldNode", in: "./services/lifecycle",
 	file: "services/lifecycle/disruption.go",
 	from: `	if err != nil || verdict != disruption.Ready {
 		return err
@@ -241,12 +241,12 @@ var bugs = []bug{{
 	from: `Why: "its plan was given up", Read: v.Claim}`,
 	to:   `Why: "its plan was given up"}`,
 }, {
-	name: "refused-before-blamed", promise: "TestNothingIsRefusedBeforeTheShortageIsWritten", in: "./services/lifecycle",
+	name: "refused-before-blamed", promise: "TestUnavailableIsRecordedBeforeDeletion", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",
 	from: `	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound`,
 	to:   `	if err := s.recordUnavailable(ctx, b.Refusals); unbound`,
 }, {
-	name: "unspent-is-refused", promise: "TestPartlyUnspentRefusesNobody", in: "./services/lifecycle",
+	name: "unspent-is-refused", promise: "TestPartialUnspentResultDeletesNothing", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",
 	from: `	if !b.Spent && len(b.Instances) > 0 {`,
 	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,

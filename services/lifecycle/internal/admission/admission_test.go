@@ -147,17 +147,17 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "8", "a")},
 			passed:  []string{"1"}, claims: []string{"a"},
 		}, {
-			name: "what is only proposed to leave counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			name: "claims with an unconfirmed proposal count", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			exist:   []*karpenter.NodeClaim{proposed(launched("x", "p", "6"))},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
-			name: "what is deleted counts until it is gone where limits are strict", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			name: "with strict limits deleted claims count until they are gone", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
-			name: "so does what is replaced", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			name: "with strict limits replaced claims count", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{launched("old", "p", "6")},
 			leaving: []string{"old"},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
@@ -249,10 +249,10 @@ func TestFootprint(t *testing.T) {
 		claim *karpenter.NodeClaim
 		want  corev1.ResourceList
 	}{
-		"launched":         {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
-		"planned":          {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
-		"of somebody else": {&karpenter.NodeClaim{}, resources("nodes", "1")},
-		"a broken ceiling": {broken, resources("nodes", "1")},
+		"launched":          {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
+		"planned":           {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
+		"of another client": {&karpenter.NodeClaim{}, resources("nodes", "1")},
+		"a broken ceiling":  {broken, resources("nodes", "1")},
 		"a ceiling of nodes": {func() *karpenter.NodeClaim {
 			c := planned("x", "p", "5")
 			c.Annotations[launchspec.CeilingAnnotation] = `{"nodes":"9"}`

@@ -166,7 +166,7 @@ func (s *pricedCluster) one(t *rapid.T) int {
 }
 
 // In any order of plans and snapshots, nothing is admitted that could exceed the price limits.
-func TestNothingPassesBeyondPrices(t *testing.T) {
+func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 	passed, turned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")

@@ -84,7 +84,7 @@ func TestAssessProgress(t *testing.T) {
 
 // In any combination of proposals, no pool has more nodes being removed or not ready than its
 // budget allows, and a proposal within the budgets is admitted.
-func TestRoomIsNeverExceeded(t *testing.T) {
+func TestBudgetsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pools []*karpenter.NodePool
 		var claims []*karpenter.NodeClaim

@@ -36,14 +36,14 @@ func (d *slowClient) Report(ctx context.Context, _ cluster.Event) error {
 
 // Callers never wait for an Event, even if the API server accepts none. Excess Events are
 // dropped.
-func TestTeller(t *testing.T) {
+func TestEventQueue(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes         time.Duration
 		events        int
 		heard, gaveUp int64
 	}{
-		"all are told":                    {time.Second, 100, 100, 0},
-		"those that hang are given up":    {time.Hour, 16, 0, 16},
+		"all are published":               {time.Second, 100, 100, 0},
+		"hanging ones time out":           {time.Hour, 16, 0, 16},
 		"of too many the latest are lost": {time.Second, 5000, 4096 + 8, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTeller(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				if client.heard.Load() != test.heard || client.gaveUp.Load() != test.gaveUp || client.most.Load() > 8 {
-					t.Errorf("%d heard and %d given up, %d at a time", client.heard.Load(), client.gaveUp.Load(), client.most.Load())
+					t.Errorf("%d published and %d timed out, %d at a time", client.heard.Load(), client.gaveUp.Load(), client.most.Load())
 				}
 			})
 		})

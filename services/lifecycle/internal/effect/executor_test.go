@@ -62,7 +62,7 @@ func TestDo(t *testing.T) {
 		{"all in order", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), remove, send} }, nil, true, ""},
 		{"a lost swap ends a look", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, ""},
 		{"and brings a message back", cause, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, fault.Conflict},
-		{"what is gone ends the list", cause, func(*memcluster.Server) []effect.Effect { return []effect.Effect{again, send} }, nil, false, ""},
+		{"a missing object ends the list", cause, func(*memcluster.Server) []effect.Effect { return []effect.Effect{again, send} }, nil, false, ""},
 		{"an error ends the list", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), send} }, &memcluster.Fault{As: fault.Retry}, false, fault.Retry},
 		{"an Event that is lost is no trouble", nil, func(*memcluster.Server) []effect.Effect {
 			return []effect.Effect{effect.Report{Event: cluster.Event{About: config, Kind: cluster.ConfigMaps}}, send}
@@ -106,6 +106,6 @@ func TestSendFails(t *testing.T) {
 		}
 	}
 	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{}}); !fault.Is(err, fault.Bug) {
-		t.Errorf("a body that nobody could obey: %v", err)
+		t.Errorf("an invalid body was sent: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func kept(name, rule, subject, detail string) events.Kept {
 }
 
 // Karpenter's texts are those of pkg/controllers/disruption and pkg/controllers/state.
-func TestWordsOfNodesThatStay(t *testing.T) {
+func TestKeptNodeTexts(t *testing.T) {
 	const hostile = "no\x1b[31m place\n\u202enow"
 	for _, c := range []struct {
 		name                  string
@@ -101,7 +101,7 @@ func TestWordsOfNodesThatStay(t *testing.T) {
 
 // Each rule of disruption has a text, or is one that does not explain to a person why a node is
 // not consolidated.
-func TestEachRuleHasWords(t *testing.T) {
+func TestEachRuleHasText(t *testing.T) {
 	silent := map[string]bool{
 		"confirmed": true, "static": true, "not-quiet": true, "budget": true, "in-use": true, "not-drifted": true, "not-expiring": true,
 		"receives-pods": true, "waits-its-turn": true, "proposal-overturned": true,

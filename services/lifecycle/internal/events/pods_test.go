@@ -65,7 +65,7 @@ func TestFailedScheduling(t *testing.T) {
 }
 
 // Ten thousand pods have Events, a hundred at a time, small classes first, and none twice.
-func TestManyAreToldInTheEnd(t *testing.T) {
+func TestManyPodsHaveEvents(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
 	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
 	var memory events.Publisher
@@ -83,11 +83,11 @@ func TestManyAreToldInTheEnd(t *testing.T) {
 		}
 	}
 	if len(told) != 953 {
-		t.Errorf("%d of 953 pods were told", len(told))
+		t.Errorf("%d of 953 pods have Events", len(told))
 	}
 	for name, n := range told {
 		if n != 1 {
-			t.Errorf("%s was told %d times", name, n)
+			t.Errorf("%s has %d Events", name, n)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestNominated(t *testing.T) {
 		plan.Nominations = append(plan.Nominations, one(fmt.Sprint("more-", i), "c", ""))
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(time.Hour)); len(got) != 10 {
-		t.Errorf("%d pods are told where they go", len(got))
+		t.Errorf("%d pods have Nominated Events", len(got))
 	}
 }
 

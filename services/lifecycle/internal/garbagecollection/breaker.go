@@ -43,7 +43,7 @@ func (b *Breaker) TakeRemoval(ids []string, size int, now time.Time) error {
 	return nil
 }
 
-// removeExpired drops what was counted before BreakerWindow.
+// removeExpired drops entries that are older than BreakerWindow.
 func (b *Breaker) removeExpired(now time.Time) {
 	if b.taken == nil {
 		b.taken = map[string]time.Time{}

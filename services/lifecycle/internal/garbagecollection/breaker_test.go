@@ -26,16 +26,16 @@ func TestBreaker(t *testing.T) {
 		size  int
 		takes []take
 	}{
-		"three of a small cluster":        {8, []take{{0, ids(0, 3), false}}},
-		"four of a small cluster":         {8, []take{{0, ids(0, 4), true}}},
-		"one after the other":             {8, []take{{0, ids(0, 1), false}, {0, ids(1, 2), false}, {0, ids(2, 3), false}, {0, ids(3, 4), true}}},
-		"the same again and again":        {8, []take{{0, ids(0, 3), false}, {time.Minute, ids(0, 3), false}, {time.Minute, ids(2, 4), true}}},
-		"the same twice in one message":   {8, []take{{0, append(ids(0, 3), ids(0, 3)...), false}}},
-		"a tenth":                         {100, []take{{0, ids(0, 10), false}, {0, ids(10, 11), true}}},
-		"what was stopped is not counted": {8, []take{{0, ids(0, 9), true}, {0, ids(0, 3), false}}},
-		"within the window":               {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow - 1, ids(3, 4), true}}},
-		"after the window":                {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow, ids(3, 6), false}}},
-		"no instance":                     {8, []take{{0, ids(0, 3), false}, {0, nil, false}}},
+		"three of a small cluster":       {8, []take{{0, ids(0, 3), false}}},
+		"four of a small cluster":        {8, []take{{0, ids(0, 4), true}}},
+		"one after the other":            {8, []take{{0, ids(0, 1), false}, {0, ids(1, 2), false}, {0, ids(2, 3), false}, {0, ids(3, 4), true}}},
+		"the same again and again":       {8, []take{{0, ids(0, 3), false}, {time.Minute, ids(0, 3), false}, {time.Minute, ids(2, 4), true}}},
+		"the same twice in one message":  {8, []take{{0, append(ids(0, 3), ids(0, 3)...), false}}},
+		"a tenth":                        {100, []take{{0, ids(0, 10), false}, {0, ids(10, 11), true}}},
+		"rejected removals do not count": {8, []take{{0, ids(0, 9), true}, {0, ids(0, 3), false}}},
+		"within the window":              {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow - 1, ids(3, 4), true}}},
+		"after the window":               {8, []take{{0, ids(0, 3), false}, {garbagecollection.BreakerWindow, ids(3, 6), false}}},
+		"no instance":                    {8, []take{{0, ids(0, 3), false}, {0, nil, false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b garbagecollection.Breaker

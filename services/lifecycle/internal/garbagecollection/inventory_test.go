@@ -148,7 +148,7 @@ func TestCompare(t *testing.T) {
 		{"absent, just long enough after it", claim("a", func(c *karpenter.NodeClaim) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime))
 		}), nil, false, findingNames{Absent: one}},
-		{"absent, launched nobody knows when", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, findingNames{}},
+		{"absent, with an unknown launch time", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, findingNames{}},
 		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Returned: one}},
 
 		{"not launched yet", claim("a", unlaunched), nil, false, findingNames{}},
@@ -170,10 +170,10 @@ func TestCompare(t *testing.T) {
 		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, findingNames{}},
 
 		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, findingNames{Unlabelled: one}},
-		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
+		{"of another owner, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
 		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, findingNames{Tagged: one}},
 		{"in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, findingNames{Parted: one}},
-		{"in a partition that nobody knows", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
+		{"in an unknown partition", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
 		{"in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, findingNames{}},
 		{"in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, findingNames{}},
 		{"its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, findingNames{Demoted: one}},
@@ -284,7 +284,7 @@ func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
 	expires := sent + event.LaunchRequestedType.Life()
 	launched := expires + cloud.LaunchTimeout
 	if event.LaunchRequestedType.Life() <= 0 || garbagecollection.LaunchHorizon < launched+garbagecollection.MaxClockSkew {
-		t.Errorf("claims are let go %s after their creation, and launched until %s after it", garbagecollection.LaunchHorizon, launched)
+		t.Errorf("claims are removed %s after their creation, and launched until %s after it", garbagecollection.LaunchHorizon, launched)
 	}
 	if garbagecollection.InventoryGap < 30*time.Second {
 		t.Errorf("two inventories %s apart may show one lag of EC2's descriptions", garbagecollection.InventoryGap)

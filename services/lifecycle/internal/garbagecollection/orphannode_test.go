@@ -53,7 +53,7 @@ func TestFindOrphanNodes(t *testing.T) {
 		{"the claims of others", node("n"), []*karpenter.NodeClaim{of("claim-m", "aws:///eu-west-1a/i-m"), of("claim-l", "")}, true},
 		{"a claim of its instance", node("n"), []*karpenter.NodeClaim{of("x", "aws:///eu-west-1a/i-n")}, false},
 		{"its owner", node("n"), []*karpenter.NodeClaim{of("claim-n", "")}, false},
-		{"nobody deletes it", node("n", running), nil, false},
+		{"it is not being deleted", node("n", running), nil, false},
 		{"not held by us", node("n", released), nil, false},
 		{"of no NodePool", node("n", unmanaged), nil, false},
 	} {

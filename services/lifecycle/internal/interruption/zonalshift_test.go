@@ -21,7 +21,7 @@ func at(d time.Duration) time.Time { return noon.Add(d) }
 
 func away(zones ...event.ShiftedZone) *event.ZonalShifts { return &event.ZonalShifts{Zones: zones} }
 
-func TestAway(t *testing.T) {
+func TestShiftedAway(t *testing.T) {
 	const zone = "euw1-az1"
 	open, hour := event.ShiftedZone{ZoneID: zone}, event.ShiftedZone{ZoneID: zone, Until: at(time.Hour)}
 	soon := event.ShiftedZone{ZoneID: zone, Until: at(5 * time.Minute)}
@@ -41,20 +41,20 @@ func TestAway(t *testing.T) {
 		now   time.Duration
 		want  bool
 	}{
-		"nobody asks":                        {zone: zone},
-		"nobody asks, but somebody tells":    {hears: hears{heard(0, 0, open)}, zone: zone, want: true},
+		"disabled":                           {zone: zone},
+		"disabled, but reported":             {hears: hears{heard(0, 0, open)}, zone: zone, want: true},
 		"no word yet":                        {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace - 1, want: true},
 		"no word for long":                   {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace},
 		"no word yet, of no known zone":      {from: interruption.NewShiftState(noon)},
-		"the word is that there are none":    {from: interruption.NewShiftState(noon), hears: hears{heard(0, 0)}, zone: zone, now: time.Second},
+		"the report contains no shift":       {from: interruption.NewShiftState(noon), hears: hears{heard(0, 0)}, zone: zone, now: time.Second},
 		"in force":                           {hears: hears{heard(0, 0, hour)}, zone: zone, now: time.Minute, want: true},
 		"another zone":                       {hears: hears{heard(0, 0, hour)}, zone: "euw1-az2", now: time.Minute},
 		"no known zone":                      {hears: hears{heard(0, 0, hour)}, now: time.Minute},
 		"at its end":                         {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5 * time.Minute},
 		"just before its end":                {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5*time.Minute - 1, want: true},
-		"not told any more":                  {hears: hears{heard(0, 0, hour), heard(time.Minute, time.Minute)}, zone: zone, now: time.Minute},
+		"no longer reported":                 {hears: hears{heard(0, 0, hour), heard(time.Minute, time.Minute)}, zone: zone, now: time.Minute},
 		"could not be read meanwhile":        {hears: hears{heard(0, 0, hour), unread}, zone: zone, now: time.Minute, want: true},
-		"nobody has heard of it for long":    {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge},
+		"not reported for long":              {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge},
 		"nearly so":                          {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge - 1, want: true},
 		"an older inventory comes later":     {hears: hears{heard(time.Minute, time.Minute), heard(0, 2*time.Minute, hour)}, zone: zone, now: 2 * time.Minute},
 		"read by a clock that is ahead":      {hears: hears{heard(time.Hour, 0, open)}, zone: zone, now: interruption.MaxInventoryAge},
@@ -77,7 +77,7 @@ func TestAway(t *testing.T) {
 
 // In any order of inventories, the wait is limited by the newest one: the end of the shift, and
 // MaxInventoryAge at most.
-func TestNothingWaitsForEver(t *testing.T) {
+func TestWaitIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		minute := func(name string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 90).Draw(t, name)) * time.Minute
@@ -119,7 +119,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 	})
 }
 
-func TestNews(t *testing.T) {
+func TestShiftsAreReportedOnce(t *testing.T) {
 	type news struct{ Begun, Ended []string }
 	one, two := event.ShiftedZone{ZoneID: "1"}, event.ShiftedZone{ZoneID: "2", Until: at(3 * time.Minute)}
 	m := interruption.ShiftState{}
@@ -136,7 +136,7 @@ func TestNews(t *testing.T) {
 		{"unread", 4, nil, news{}},
 		{"one ends, another begins", 5, away(event.ShiftedZone{ZoneID: "2"}), news{Begun: []string{"2"}, Ended: []string{"1"}}},
 		{"not believed any more", 40, nil, news{Ended: []string{"2"}}},
-		{"told no second time", 41, nil, news{}},
+		{"not reported a second time", 41, nil, news{}},
 	} {
 		now := at(time.Duration(step.minute) * time.Minute)
 		m = m.WithInventory(now, step.hears, now)

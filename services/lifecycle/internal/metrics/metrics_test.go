@@ -58,7 +58,7 @@ func node(goes ...time.Duration) *corev1.Node {
 	return n
 }
 
-func TestHappened(t *testing.T) {
+func TestCountChanges(t *testing.T) {
 	const registered, initialized, drained = karpenter.ConditionTypeRegistered, karpenter.ConditionTypeInitialized, karpenter.ConditionTypeDrained
 	young := metrics.ClaimAndNode{Claim: claim()}
 	ready := metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0)), Node: node()}
@@ -79,7 +79,7 @@ func TestHappened(t *testing.T) {
 		{"one that registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"nodes-created [default a] 1"}},
 		{"one that goes on", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
 		{"one that we delete", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"claims-disrupted [underutilized default spot] 1"}},
-		{"one that somebody deletes", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
+		{"one that another client deletes", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
 		{"a node that is gone", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
 			[]string{"node-termination [default] 3600", "nodes-terminated [default a] 1"}},
 		{"a claim that is gone", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"claim-termination [default] 3600", "claims-terminated [default spot a] 1"}},

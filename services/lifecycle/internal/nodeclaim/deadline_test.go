@@ -9,7 +9,7 @@ import (
 )
 
 // A deadline only ever becomes earlier.
-func TestSooner(t *testing.T) {
+func TestWithEarlierDeadline(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	hour := noon.Add(time.Hour)
 	for _, test := range []struct {

@@ -62,10 +62,10 @@ func TestGone(t *testing.T) {
 	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
 	run(t, []row{
 		{"the node is deleted", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
-		{"then let go", view(leaves, deleted), []string{"update n"}},
-		{"somebody else holds it", view(leaves, deleted, bare), nil},
+		{"then the finalizer is removed", view(leaves, deleted), []string{"update n"}},
+		{"another finalizer remains", view(leaves, deleted, bare), nil},
 		{"then the claim", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
-		{"marked gone, and whoever marked it died before deleting it", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
+		{"marked gone, and not deleted after a crash", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
 		{"marked gone before it registered", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
 	})
 	node := object[*corev1.Node](t, view(leaves, deleted))

@@ -108,7 +108,7 @@ func TestConsolidatable(t *testing.T) {
 }
 
 // A node that is smaller than expected is reported every ten minutes.
-func TestScan(t *testing.T) {
+func TestConsistencyCheck(t *testing.T) {
 	due := func(v *nodeclaim.View) { v.MayCheckConsistency = func() bool { return true } }
 	unknown := func(v *nodeclaim.View) {
 		v.Claim.Status.Conditions = v.Claim.Status.Conditions.Without(karpenter.ConditionTypeConsistentStateFound)

@@ -39,7 +39,7 @@ func TestUnadmitted(t *testing.T) {
 	waits := change(unadmitted)
 	gone := []string{"delete c claim-uid: its plan was given up"}
 	run(t, []row{
-		{"nobody has looked", view(waits), nil},
+		{"without conditions", view(waits), nil},
 		{"a person's", view(waits, outboxAt(t, 9, outbox.Done), planless), nil},
 		{"a person's that cannot be launched, which it says", view(waits, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), []string{"status c"}},
 		{"a person's nearly too long", view(waits, planless, withAge(nodeclaim.LaunchTimeout-1)), nil},
@@ -63,7 +63,7 @@ func TestUnlaunched(t *testing.T) {
 		{"nearly too old", view(withAge(nodeclaim.LaunchTimeout - 1)), nil},
 		{"too old", view(withAge(nodeclaim.LaunchTimeout)), []string{"update c"}},
 		{"too old, and marked", view(annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedLaunch)), []string{"delete c claim-uid: its launch took too long"}},
-		{"refused, and whoever marked it died", view(refused("unspent")), []string{"delete c claim-uid: its launch was refused"}},
+		{"refused, and not deleted after a crash", view(refused("unspent")), []string{"delete c claim-uid: its launch was refused"}},
 		{"not admitted however old", view(unadmitted, withAge(time.Hour)), nil},
 	})
 }

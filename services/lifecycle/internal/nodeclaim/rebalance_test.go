@@ -54,7 +54,7 @@ func replacement(name string, initialized bool) *karpenter.NodeClaim {
 
 // The pods of a rebalanced node are evicted when their replacement is ready, after a timeout, or
 // at the interruption warning.
-func TestPodsWaitForTheirPlace(t *testing.T) {
+func TestPodsWaitForReplacement(t *testing.T) {
 	held, leave := []string{"status c"}, []string{"evict web"}
 	lost := replacement("a", false)
 	lost.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -88,7 +88,7 @@ func TestPodsWaitForTheirPlace(t *testing.T) {
 }
 
 // In any case pods wait no longer than ReplaceTimeout, and not after an interruption warning.
-func TestNothingIsHeldForEver(t *testing.T) {
+func TestRebalanceWaitIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		since := time.Duration(rapid.IntRange(0, 600).Draw(t, "since")) * time.Second
 		changes := []change{rebalanced(since), asked, pods("web")}
@@ -137,6 +137,6 @@ func TestNotes(t *testing.T) {
 		t.Error("the same is noted twice")
 	}
 	if none, changed := nodeclaim.WithReplacements(marked, []string{""}); !changed || none.Annotations[nodeclaim.ReplacementsAnnotation] != "" {
-		t.Errorf("where nodes of nobody take the pods: %v, %t", none.Annotations, changed)
+		t.Errorf("pods planned on other nodes: %v, %t", none.Annotations, changed)
 	}
 }

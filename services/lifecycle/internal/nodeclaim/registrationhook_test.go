@@ -19,7 +19,7 @@ func TestPartition(t *testing.T) {
 	}{
 		{"in no group", nil, nil},
 		{"in a group without partitions", map[string]string{group: "pg-1"}, nil},
-		{"in a partition that nobody knows yet", map[string]string{group: "pg-1", partition: ""}, waits},
+		{"in an unknown partition", map[string]string{group: "pg-1", partition: ""}, waits},
 		{"in a partition", map[string]string{group: "pg-1", partition: "3"}, nil},
 		{"an empty label of no group", map[string]string{partition: ""}, nil},
 	} {

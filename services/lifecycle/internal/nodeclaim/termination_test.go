@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 		{"not even past its deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
 		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, withZonalShift), []string{"delete pod web in 20 s"}},
 		{"and goes when it is gone by itself", view(drains, terminating, withZonalShift, gone), []string{"update n"}},
-		{"whatever pods are left", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
+		{"with pods remaining", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
 	})
 	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
 	want := event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "claim-uid", Reason: "its NodeClaim is being deleted"}
@@ -176,7 +176,7 @@ func TestBegan(t *testing.T) {
 
 // The watch of pods may be late, so that the pods of a node that seems empty are read once more.
 // At the deadline the node is drained even if the read fails.
-func TestSeemsEmpty(t *testing.T) {
+func TestEmptyNodeIsReadAgain(t *testing.T) {
 	shows := func(read bool, names ...string) change {
 		return func(v *nodeclaim.View) {
 			unseen := *v

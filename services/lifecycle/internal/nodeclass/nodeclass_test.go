@@ -230,7 +230,7 @@ func TestGates(t *testing.T) {
 
 // The input of dry runs contains what launches use, and does not change with free addresses and
 // conditions.
-func TestTried(t *testing.T) {
+func TestDryRunInput(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	if CanDryRun(c) {
 		t.Fatal("without a profile")
@@ -253,7 +253,7 @@ func TestTried(t *testing.T) {
 	}
 	c.Generation++
 	if CanDryRun(c) || IsValidated(c) {
-		t.Error("what was found for another spec is tried")
+		t.Error("results for another generation are used in dry runs")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Karpenter.
 const BudgetsReadable = "BudgetsReadable"
 
-// UnreadableBudgets returns what is wrong with the pool's budgets, or "".
+// UnreadableBudgets returns the error in the pool's budgets, or "".
 func UnreadableBudgets(pool *karpenter.NodePool, now time.Time) string {
 	// An invalid budget allows nothing for any reason, so that one reason is enough.
 	if _, err := budget.Allowed(pool, 1, karpenter.DisruptionReasonUnderutilized, now); err != nil {

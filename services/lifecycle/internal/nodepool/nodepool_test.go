@@ -145,7 +145,7 @@ func TestConditions(t *testing.T) {
 	}{
 		{"no class", nodePool(), nil, []string{valid, notFound, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
 		{"a class that is going", nodePool(), goingClass(nodeClass(good)), []string{valid, "NodeClassReady=False NodeClassTerminating: NodeClass is Terminating", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
-		{"a class that nobody has looked at", nodePool(), nodeClass(), []string{valid, "NodeClassReady=False NodeClassReadinessUnknown: Node Class Readiness Unknown", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
+		{"a class without conditions", nodePool(), nodeClass(), []string{valid, "NodeClassReady=False NodeClassReadinessUnknown: Node Class Readiness Unknown", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
 		{"a class that is not ready", nodePool(), nodeClass(bad), []string{valid, "NodeClassReady=False UnhealthyDependents: SubnetsReady=False", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
 		{"all is well", nodePool(), nodeClass(good), []string{valid, ready, healthUnknown, "Ready=True Ready: "}},
 		{"invalid", nodePool(invalid), nodeClass(good), []string{

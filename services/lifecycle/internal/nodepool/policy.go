@@ -13,7 +13,7 @@ import (
 // made. A pool without such annotations does not have it, as in Karpenter.
 const PolicyReadable = "PolicyReadable"
 
-// UnreadablePolicy returns what is wrong with the pool's policy, in one line, or "".
+// UnreadablePolicy returns the error in the pool's policy, in one line, or "".
 func UnreadablePolicy(pool *karpenter.NodePool) string {
 	if _, err := policy.Read(pool.Annotations); err != nil {
 		return oneLine(err)

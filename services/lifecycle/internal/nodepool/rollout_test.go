@@ -54,7 +54,7 @@ func TestDriftRolledOutCondition(t *testing.T) {
 		// want is the condition with its reason, or "". says is part of its message.
 		want, says string
 	}{
-		{"nobody asks for waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
+		{"without waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
 		{"nothing has drifted", waves, []nodepool.Member{joined("new", time.Hour, unready)}, "True DriftRolledOut", ""},
 		{"it has begun", waves, []nodepool.Member{old}, "Unknown RollingOut", "each of which has to be ready for 30m0s"},
 		{"a good one has come", waves, []nodepool.Member{old, joined("new", time.Minute)}, "Unknown RollingOut", ""},
@@ -67,9 +67,9 @@ func TestDriftRolledOutCondition(t *testing.T) {
 			"False Halted", "each of the nodes node-a, node-b, node-c and 1 more, which came since, is not ready. "},
 		{"one does not come", waves, []nodepool.Member{old, lonely}, "False Halted", "node coming, which came since, is not initialized after 10m0s. "},
 		{"the last drifted one goes", waves, []nodepool.Member{joined("old", time.Hour, driftedFor(time.Minute), beingDrained), joined("new", time.Second, unready)}, "True DriftRolledOut", ""},
-		{"somebody has seen to it", map[string]string{policy.DriftCanary: "1", policy.DriftResume: noon.Format(time.RFC3339)},
+		{"after a correction", map[string]string{policy.DriftCanary: "1", policy.DriftResume: noon.Format(time.RFC3339)},
 			[]nodepool.Member{old, joined("new", time.Minute, unready)}, "Unknown RollingOut", ""},
-		{"what is asked cannot be read", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
+		{"the annotation cannot be read", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
 			"Unknown AnnotationsUnreadable", `joist.sh/drift-canary is "one"`},
 		{"a name is misspelt", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "joist.sh/drift-canaries is not known"},
 	} {

@@ -5,7 +5,7 @@
 // The order is Karpenter's: ordinary pods, ordinary daemons, critical pods, critical
 // daemons. A later group is evicted when the earlier group is gone. Before the
 // deadline pods are evicted, so that PodDisruptionBudgets hold, and a pod that must
-// not be disrupted is only waited for. Whatever its group, each pod is deleted early
+// not be disrupted is only waited for. Irrespective of its group, each pod is deleted early
 // enough to have its whole grace period before the deadline; at the deadline every
 // remaining pod is deleted at once.
 //

@@ -146,7 +146,7 @@ func TestDeadline(t *testing.T) {
 		{"must not be disrupted, but now must", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true"), grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
 		{"protected for a while", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute+1))), time.Time{}, step{Waiting: 1}},
 		{"protected for long enough", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute))), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
-		{"protected by a word that is none", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"with an invalid annotation value", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
 		{"must not be disrupted, and no deadline", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), time.Time{}, step{Waiting: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func TestBlockersNamePodAndOwner(t *testing.T) {
 		{"a slow end", blockedPod("web-1", ends(noon.Add(-time.Minute))), nil, nil,
 			"pod shop/web-1 has not ended within its grace period"},
 		{"it is leaving", blockedPod("web-1", ends(noon.Add(time.Minute)), held), nil, nil, ""},
-		{"nobody refused", blockedPod("web-1"), nil, nil, ""},
+		{"not refused", blockedPod("web-1"), nil, nil, ""},
 		{"a word that protects nothing", blockedPod("web-1", doNotDisrupt("yes")), nil, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestBlockersAreReportedAfterPatience(t *testing.T) {
 		}
 	}
 	if termination.BlockerPatience > 20*time.Second {
-		t.Errorf("with a look each second and a call that hangs, a patience of %s names nobody within 30 s", termination.BlockerPatience)
+		t.Errorf("with a reconcile each second and a hanging call, %s of patience reports no pod within 30 s", termination.BlockerPatience)
 	}
 }
 

@@ -47,7 +47,7 @@ func node(name, pool, zone string, conditions ...corev1.NodeCondition) *corev1.N
 	return n
 }
 
-func TestSick(t *testing.T) {
+func TestFindUnhealthy(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		conditions []corev1.NodeCondition
@@ -162,10 +162,10 @@ func TestRepairPolicySettings(t *testing.T) {
 		{"another rule", nodehealth.Policy{Rules: hours, Unhealthy: half}, 0, 0},
 		{"a smaller share", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
 		{"a number", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromInt32(1)}, 1, 2},
-		{"nobody at all", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
-		{"a zone is out, and nobody looks", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
+		{"0%: no node may be unhealthy", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
+		{"a failed zone without a limit per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
 		{"a zone is out", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
-		{"nobody can read the share", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
+		{"an invalid threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			repaired, blocked, why := outage().next(test.policy)

@@ -87,7 +87,7 @@ func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpe
 }
 
 // With returns the claim's conditions with one of them set, observed now. A deletion increases
-// the generation; all conditions move to it, because Ready would become Unknown otherwise.
+// the generation; all conditions move to it, else Ready turns Unknown.
 func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time) karpenter.Conditions {
 	c := withDefaults(claim)
 	if claim.DeletionTimestamp != nil {
@@ -102,7 +102,7 @@ func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time)
 // Equal reports whether two lists of conditions are equal.
 func Equal(a, b karpenter.Conditions) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// withDefaults returns a copy of the claim's conditions with Unknown for those that are missing.
+// withDefaults returns a copy of the claim's conditions with Unknown for missing ones.
 func withDefaults(claim *karpenter.NodeClaim) karpenter.Conditions {
 	c := append(karpenter.Conditions(nil), claim.Status.Conditions...)
 	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeReady) {

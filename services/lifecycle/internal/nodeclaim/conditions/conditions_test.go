@@ -144,7 +144,7 @@ func TestConditions(t *testing.T) {
 		{"initialized", seen(initialized), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
-		{"what was true stays true", seen(initialized, nodes(0)), []string{
+		{"True conditions stay True", seen(initialized, nodes(0)), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
 	} {
@@ -175,7 +175,7 @@ func TestReasons(t *testing.T) {
 		{"a readiness rule", seen(ready, tainted("readiness.k8s.io/net", "", taint)), `Unknown KnownEphemeralTaintsExist: KnownEphemeralTaint "readiness.k8s.io/net:NoSchedule" still exists`},
 		{"another taint", seen(ready, tainted("dedicated", "", taint)), "Unknown " + awaits},
 		{"devices that are late", seen(ready, requests("z.com/gpu", "a.com/nic")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
-		{"a device of which there is none", seen(ready, requests("a.com/nic"), offers("a.com/nic", "0")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
+		{"a device with zero allocatable", seen(ready, requests("a.com/nic"), offers("a.com/nic", "0")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
 		{"a device", seen(ready, requests("a.com/nic"), offers("a.com/nic", "1")), "Unknown " + awaits},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestTransitionTimes(t *testing.T) {
 	before := at(s.Claim.Status.Conditions, "Initialized")
 	s.Now = now.Add(time.Minute)
 	if got := at(conditions.Compute(s), "Initialized"); !got.Equal(before) {
-		t.Errorf("the wait began anew at %s", got)
+		t.Errorf("the transition time changed to %s", got)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestGenerations(t *testing.T) {
 	}
 	s.Claim.DeletionTimestamp = nil
 	if stays := conditions.WithTrue(s.Claim, karpenter.ConditionTypeConsolidatable, now); stays.True(karpenter.ConditionTypeReady) {
-		t.Error("Ready speaks of a generation that nobody has looked at")
+		t.Error("Ready has a generation that was not observed")
 	}
 }
 

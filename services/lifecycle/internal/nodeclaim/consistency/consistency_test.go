@@ -39,8 +39,8 @@ func TestIssues(t *testing.T) {
 			"a device that is missing", list("nvidia.com/gpu", "1", "cpu", "1"), list("nvidia.com/gpu", "8", "cpu", "4"), list("cpu", "2"), nil,
 			[]string{"expected 4 of resource cpu, but found 2 (50.0% of expected)", "expected 8 of resource nvidia.com/gpu, but found 0 (0.0% of expected)"},
 		},
-		{"what nobody asked for", list("cpu", "0"), list("cpu", "4", "memory", "8Gi"), list(), nil, nil},
-		{"what nobody promised", list("cpu", "1"), list("cpu", "0"), list(), nil, nil},
+		{"not requested", list("cpu", "0"), list("cpu", "4", "memory", "8Gi"), list(), nil, nil},
+		{"not expected", list("cpu", "1"), list("cpu", "0"), list(), nil, nil},
 		{"not initialized", list("cpu", "1"), list("cpu", "4"), list(), func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }, nil},
 		{"being deleted", list("cpu", "1"), list("cpu", "4"), list(), func(c *karpenter.NodeClaim) { c.DeletionTimestamp = &metav1.Time{} }, nil},
 	} {

@@ -66,15 +66,15 @@ func TestRead(t *testing.T) {
 		template string
 		want     []string
 	}{
-		"a share of a workload":        {karpenter.CapacityBufferSpec{ScalableRef: web, Percentage: new(int32(50))}, 5, "", []string{ready}},
-		"so many of a template":        {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(3))}, 3, "shape", []string{ready}},
-		"as many as a limit holds":     {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Limits: karpenter.Limits{"cpu": resource.MustParse("2")}}, 2, "shape", []string{ready}},
-		"none":                         {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(0))}, 0, "shape", []string{ready, "Provisioning=False BufferEmpty"}},
-		"no such template":             {karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}, Replicas: new(int32(3))}, -1, "", unready("PodTemplateNotFound")},
-		"no such workload":             {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "gone"}}, -1, "", unready("ScalableRefNotFound")},
-		"a workload of another kind":   {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Job", Name: "web"}}, -1, "", unready("ResolutionFailed")},
-		"it names nothing":             {karpenter.CapacityBufferSpec{Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
-		"a strategy that nobody knows": {karpenter.CapacityBufferSpec{ProvisioningStrategy: new("later"), PodTemplateRef: shape, Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+		"a share of a workload":      {karpenter.CapacityBufferSpec{ScalableRef: web, Percentage: new(int32(50))}, 5, "", []string{ready}},
+		"so many of a template":      {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(3))}, 3, "shape", []string{ready}},
+		"as many as a limit holds":   {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Limits: karpenter.Limits{"cpu": resource.MustParse("2")}}, 2, "shape", []string{ready}},
+		"none":                       {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(0))}, 0, "shape", []string{ready, "Provisioning=False BufferEmpty"}},
+		"no such template":           {karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}, Replicas: new(int32(3))}, -1, "", unready("PodTemplateNotFound")},
+		"no such workload":           {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "gone"}}, -1, "", unready("ScalableRefNotFound")},
+		"a workload of another kind": {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Job", Name: "web"}}, -1, "", unready("ResolutionFailed")},
+		"it names nothing":           {karpenter.CapacityBufferSpec{Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+		"an unknown strategy":        {karpenter.CapacityBufferSpec{ProvisioningStrategy: new("later"), PodTemplateRef: shape, Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := made(c.spec)

@@ -70,7 +70,7 @@ func formatDecision(d deletionapproval.Decision) string {
 		case effect.Update:
 			switch object := e.Object.(type) {
 			case *karpenter.NodePool:
-				parts = append(parts, map[bool]string{true: "hold", false: "let go"}[slices.Contains(object.Finalizers, deletionapproval.Finalizer)])
+				parts = append(parts, map[bool]string{true: "hold", false: "remove finalizer"}[slices.Contains(object.Finalizers, deletionapproval.Finalizer)])
 				if !slices.Contains(object.Finalizers, "somebody/else") {
 					parts = append(parts, "and took another's finalizer")
 				}
@@ -102,21 +102,21 @@ func TestDeletionApprovalSteps(t *testing.T) {
 		{"small", pool(stay, false, ""), claims(5, 0), 100, on, ""},
 		{"more than five", pool(stay, false, ""), claims(6, 0), 100, on, "hold"},
 		{"more than five, held", pool(hold, false, ""), claims(6, 0), 100, on, ""},
-		{"no longer large", pool(hold, false, ""), claims(5, 3), 100, on, "let go"},
+		{"no longer large", pool(hold, false, ""), claims(5, 3), 100, on, "remove finalizer"},
 		{"a fifth of the cluster", pool(stay, false, ""), claims(4, 0), 20, on, ""},
 		{"more than a fifth", pool(stay, false, ""), claims(4, 0), 19, on, "hold"},
 		{"all of the cluster, and few", pool(stay, false, ""), claims(2, 0), 2, on, ""},
 		{"off", pool(stay, false, ""), claims(600, 0), 600, deletionapproval.Threshold{}, ""},
-		{"made by hand, and no part of the pool", pool(stay, false, ""), byHand(claims(6, 0)), 100, on, ""},
-		{"switched off", pool(hold, false, ""), claims(600, 0), 600, deletionapproval.Threshold{Nodes: 5}, "let go"},
+		{"made by hand, without an owner reference", pool(stay, false, ""), byHand(claims(6, 0)), 100, on, ""},
+		{"switched off", pool(hold, false, ""), claims(600, 0), 600, deletionapproval.Threshold{Nodes: 5}, "remove finalizer"},
 
 		{"deleted while small", pool(stay, deleted, ""), claims(5, 0), 100, on, ""},
 		{"deleted before it was held", pool(stay, deleted, ""), claims(200, 0), 200, on, ""},
-		{"switched off", pool(hold, deleted, ""), claims(200, 0), 200, deletionapproval.Threshold{}, "let go"},
+		{"switched off", pool(hold, deleted, ""), claims(200, 0), 200, deletionapproval.Threshold{}, "remove finalizer"},
 		{"deleted", pool(hold, deleted, ""), claims(200, 0), 240, on, "AwaitingApproval"},
 		{"deleted, and small by now", pool(hold, deleted, ""), claims(1, 0), 240, on, "AwaitingApproval"},
-		{"deleted, and empty by now", pool(hold, deleted, ""), nil, 240, on, "let go"},
-		{"an answer that is none", pool(hold, deleted, "yes"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"deleted, and empty by now", pool(hold, deleted, ""), nil, 240, on, "remove finalizer"},
+		{"an invalid approval", pool(hold, deleted, "yes"), claims(200, 0), 240, on, "AwaitingApproval"},
 		{"keep what?", pool(hold, deleted, "keep 3"), claims(200, 0), 240, on, "AwaitingApproval"},
 		{"an answer before the question", pool(hold, false, "delete"), claims(200, 0), 240, on, ""},
 
@@ -182,7 +182,7 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 		t.Fatalf("with one claim still its own: %s", got)
 	}
 	view.Claims = kept
-	if got := formatDecision(deletionapproval.Decide(view)); got != "let go" {
+	if got := formatDecision(deletionapproval.Decide(view)); got != "remove finalizer" {
 		t.Fatalf("with no claim its own: %s", got)
 	}
 	next := pool(false, false, "")

@@ -75,7 +75,7 @@ func TestOneAtATimeInOrder(t *testing.T) {
 
 // Remove returns at once, the number of concurrent requests is limited, and removals of an
 // earlier list are not started.
-func TestBesideTheCaller(t *testing.T) {
+func TestRemoveIsAsynchronous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
 		q := eviction.New(32, time.Now)
@@ -176,7 +176,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-func TestTroubles(t *testing.T) {
+func TestReportedErrorsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds := map[string]fault.Kind{"p000": fault.Conflict, "p001": fault.Missing, "p002": fault.Throttled}
 		a := &api{answer: func(name string) error {
@@ -199,7 +199,7 @@ func TestTroubles(t *testing.T) {
 			}
 		}
 		if err := q.Remove(t.Context(), nil); err != nil {
-			t.Errorf("told twice: %v", err)
+			t.Errorf("reported twice: %v", err)
 		}
 	})
 }
@@ -224,7 +224,7 @@ func TestHanging(t *testing.T) {
 			}
 		}
 		if _, ok := q.LastAttempt(pod("another")); ok {
-			t.Error("one that nobody asked for is late")
+			t.Error("a pod without a request is late")
 		}
 		time.Sleep(24 * time.Second)
 		if n := a.count(); n != 2 {
@@ -243,7 +243,7 @@ func TestHanging(t *testing.T) {
 			t.Errorf("%d were begun of a look of long ago", n)
 		}
 		if err := q.Remove(t.Context(), nil); !fault.Is(err, fault.Unknown) {
-			t.Errorf("nobody hears of it: %v", err)
+			t.Errorf("the error is not reported: %v", err)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
