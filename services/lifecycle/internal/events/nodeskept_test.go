@@ -110,7 +110,7 @@ func TestEachRuleHasText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(readme), "| rule | a node stays because |")
+	_, table, _ := strings.Cut(string(readme), "| rule | a node stays because of |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var rules []string
 	for row := range strings.SplitSeq(table, "\n") {
