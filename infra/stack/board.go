@@ -32,7 +32,7 @@ func (p plane) board() {
 	alarms := board.Alarms(of)
 	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.cluster.Plan.AuditDead}}}
 	for _, a := range board.Alarms(board.Cluster{Plan: audit}) {
-		if a.Watch == "dead-letters" {
+		if a.Alert == "dead-letters" {
 			alarms = append(alarms, a)
 		}
 	}
@@ -48,7 +48,7 @@ func (s shared) alarm(scope constructs.Construct, a board.Alarm) {
 		Threshold: jsii.Number(a.Threshold), EvaluationPeriods: jsii.Number(float64(a.Periods)), DatapointsToAlarm: jsii.Number(float64(a.Datapoints)),
 		TreatMissingData: jsii.String(a.Missing),
 	}
-	if a.Page && s.config.AlarmTopic != "" {
+	if a.IsPage && s.config.AlarmTopic != "" {
 		props.AlarmActions = &[]any{s.config.AlarmTopic}
 		props.OkActions = &[]any{s.config.AlarmTopic}
 	}

@@ -46,7 +46,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
 		QueueName:              jsii.String(p.queue.Dead),
 		MessageRetentionPeriod: seconds(p.queue.DeadRetention),
-		MaximumMessageSize:     jsii.Number(queue.MaxDead),
+		MaximumMessageSize:     jsii.Number(queue.MaxDeadLetter),
 		SqsManagedSseEnabled:   true,
 		// No other queue may fill it.
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "byQueue", "sourceQueueArns": []string{q.ARN}},
@@ -79,7 +79,7 @@ func newQueuePolicy(scope constructs.Construct, id string, url *string, document
 func newDeadQueue(scope constructs.Construct, id, name string, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
-		QueueName: jsii.String(name), MessageRetentionPeriod: jsii.Number(14 * 24 * 3600), MaximumMessageSize: jsii.Number(queue.MaxDead), SqsManagedSseEnabled: true,
+		QueueName: jsii.String(name), MessageRetentionPeriod: jsii.Number(14 * 24 * 3600), MaximumMessageSize: jsii.Number(queue.MaxDeadLetter), SqsManagedSseEnabled: true,
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "denyAll"},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), policy)

@@ -63,11 +63,11 @@ type Service struct {
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.NodeClassChangedType:
-		return host.Body(ctx, s.resolveNodeClass, e)
+		return host.HandleBody(ctx, s.resolveNodeClass, e)
 	case event.InventoryWantedType:
-		return host.Body(ctx, s.handleInventoryWanted, e)
+		return host.HandleBody(ctx, s.handleInventoryWanted, e)
 	case event.TickType:
-		return host.Body(ctx, s.handleTick, e)
+		return host.HandleBody(ctx, s.handleTick, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "the catalog does not consume this type")
 	}

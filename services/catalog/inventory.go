@@ -32,7 +32,7 @@ func (s Service) listInstances(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return fmt.Errorf("storing the inventory: %w", err)
 	}
-	host.Say(ctx, "instances", len(instances))
+	host.AddLogFields(ctx, "instances", len(instances))
 	fact := event.InstancesListed{Started: started, Inventory: ref, Count: len(instances), Shifts: s.listActiveShifts(ctx)}
 	return s.publishEvent(ctx, e, fact)
 }
@@ -48,7 +48,7 @@ func (s Service) findWithdrawn(ctx context.Context, instances []cloud.Instance) 
 	}
 	missing, err := s.OfferingCache.FindMissing(ctx, offerings, s.readOffered)
 	if err != nil {
-		host.Say(ctx, "warnings", []string{market.TruncateWarning("the inventory does not mark withdrawn offerings: " + err.Error())})
+		host.AddLogFields(ctx, "warnings", []string{market.TruncateWarning("the inventory does not mark withdrawn offerings: " + err.Error())})
 		return nil
 	}
 	return missing

@@ -54,7 +54,7 @@ func (s Service) resolveNodeClass(ctx context.Context, e event.Envelope, b event
 		// If the class cannot be hashed, one of the problems reports the cause.
 		out.Hash, _ = r.class.Hash(r.cluster.CABundle)
 	}
-	host.Say(ctx, "nodeclass", b.Name, "subnets", len(out.Subnets), "groups", len(out.SecurityGroups),
+	host.AddLogFields(ctx, "nodeclass", b.Name, "subnets", len(out.Subnets), "groups", len(out.SecurityGroups),
 		"images", len(out.Images), "reservations", len(out.Reservations), "problems", status.FormatProblems(out.Problems))
 	if err := s.publishEvent(ctx, e, out); err != nil {
 		return err

@@ -38,9 +38,9 @@ func (s Service) refreshCatalogue(ctx context.Context, e event.Envelope) error {
 		return err
 	}
 	changed := err != nil || current != ref
-	host.Say(ctx, "types", len(doc.Types), "catalogue", ref.Digest.Short(), "changed", changed)
+	host.AddLogFields(ctx, "types", len(doc.Types), "catalogue", ref.Digest.Short(), "changed", changed)
 	if len(warnings) > 0 {
-		host.Say(ctx, "warnings", warnings)
+		host.AddLogFields(ctx, "warnings", warnings)
 	}
 	if !changed {
 		return s.renewPointer(ctx, ref)

@@ -21,7 +21,7 @@ func (s Service) listActiveShifts(ctx context.Context) *event.ZonalShifts {
 	}
 	shifts, err := s.readShifts(ctx)
 	if err != nil {
-		host.Say(ctx, "warnings", []string{market.TruncateWarning("the inventory has no zonal shifts: " + err.Error())})
+		host.AddLogFields(ctx, "warnings", []string{market.TruncateWarning("the inventory has no zonal shifts: " + err.Error())})
 		return nil
 	}
 	out := &event.ZonalShifts{Zones: []event.ShiftedZone{}}

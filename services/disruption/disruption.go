@@ -73,7 +73,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 		return fault.F("reading the snapshot", fault.Stale, "the snapshot was taken %s ago; the limit is %s", age, maxSnapshotAge)
 	}
 	if s.LastIdle.isUnchanged(body) {
-		host.Say(ctx, "rest", true)
+		host.AddLogFields(ctx, "rest", true)
 		return nil
 	}
 	snapshot, cat, err := s.readSnapshot(ctx, body)
@@ -83,9 +83,9 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	found := s.evaluateTimed(snapshot, instancetypes.NewStock(snapshot, cat))
 	decisions := decidePhases(&snapshot, found.Commands)
 	s.countFindings(found.Metrics)
-	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
+	host.AddLogFields(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
 	if err := errors.Join(found.Problems...); err != nil {
-		host.Say(ctx, "problems", err.Error())
+		host.AddLogFields(ctx, "problems", err.Error())
 	}
 	from := decisionInputs{body.Snapshot, snapshot, cat}
 	if err := s.publishDecisions(ctx, e, from, decisions); err != nil {

@@ -53,7 +53,7 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 	}
 	reasons, unreported := groupKept(&from.snapshot, kept)
 	if unreported > 0 {
-		host.Say(ctx, "unreported", unreported)
+		host.AddLogFields(ctx, "unreported", unreported)
 	}
 	if len(reasons) > 0 {
 		body := event.NodesKept{Kept: reasons, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC()}
@@ -80,7 +80,7 @@ func (s Service) storePlan(ctx context.Context, from decisionInputs, d decision,
 		return err
 	}
 	if len(built.Plan.Warnings) > 0 {
-		host.Say(ctx, "warnings", built.Plan.Warnings)
+		host.AddLogFields(ctx, "warnings", built.Plan.Warnings)
 	}
 	if built.Claims() < len(d.Result.Nodes) {
 		body.Phase = event.Dropped

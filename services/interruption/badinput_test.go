@@ -206,7 +206,7 @@ func TestForeignEventsPublishNothing(t *testing.T) {
 		for range repeats {
 			work := make(chan int)
 			var all sync.WaitGroup
-			for range Options().Parallel {
+			for range Options().MaxConcurrent {
 				all.Go(func() {
 					for i := range work {
 						body := fmt.Appendf(nil, `{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":%q,"time":%q,"region":%q,"resources":[],"detail":{"instance-id":"i-%017x"}}`,

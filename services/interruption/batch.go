@@ -60,7 +60,7 @@ func (b *batchState) release() {
 }
 
 // Batch handles messages that were received together, with one call for their owners and
-// one for their facts. It leaves envelopes to Handle. It is a host.Batch.
+// one for their facts. It leaves envelopes to Handle. It is a host.BatchHandler.
 //
 // Facts whose owners are cached are published before EC2 is called, so that a warning
 // about a known instance does not wait for EC2.
@@ -76,7 +76,7 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 			b.events = b.events[:len(b.events)-1]
 			continue
 		}
-		d.Err = host.ErrAlone // until its owner is known
+		d.Err = host.ErrNotBatched // until its owner is known
 	}
 	s.splitCached(b)
 	s.publishEvents(ctx, b, b.cached, now)
@@ -95,21 +95,21 @@ func (s *Service) readEvent(h *pendingEvent, d *notice.Document, now time.Time) 
 		return err
 	}
 	if d.IsEnvelope() {
-		return host.ErrAlone
+		return host.ErrNotBatched
 	}
 	sent := h.Message.Sent
 	if sent.IsZero() {
 		sent = now
 	}
-	h.Note.Type = typeLabels[d.Kind()]
+	h.LogFields.Type = typeLabels[d.Kind()]
 	n := &h.notice
 	n.Instances = h.instanceBuffer[:0]
 	if err := d.ReadNotice(sent, n); err != nil {
 		return err
 	}
-	h.Note.ID, h.Note.Subject = n.EventID, "instance/"+n.Instances[0]
+	h.LogFields.ID, h.LogFields.Subject = n.EventID, "instance/"+n.Instances[0]
 	if n.Detail != "" {
-		h.Note.Say(detailField, n.Detail)
+		h.LogFields.Add(detailField, n.Detail)
 	}
 	if err := s.checkOrigin(n); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *Service) publishEvents(ctx context.Context, b *batchState, events []*pe
 			b.facts = b.facts[:before]
 			continue
 		}
-		h.finalErr, h.Err = err, host.ErrAlone // until its facts are published
+		h.finalErr, h.Err = err, host.ErrNotBatched // until its facts are published
 		encoded = append(encoded, h)
 	}
 	if err := s.sendFacts(ctx, b.facts); err != nil {
@@ -183,7 +183,7 @@ func (s *Service) publishEvents(ctx context.Context, b *batchState, events []*pe
 // have caused a refusal, each is handled alone instead.
 func setErrors(events []*pendingEvent, err error) {
 	if len(events) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
-		err = host.ErrAlone
+		err = host.ErrNotBatched
 	}
 	for _, h := range events {
 		h.Err = err

@@ -58,12 +58,12 @@ func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (kinds [
 	t.Helper()
 	batch := make([]host.Delivery, len(bodies))
 	for i, body := range bodies {
-		batch[i] = host.Delivery{Message: queue.Message{ID: "m", Body: body, Receives: 1}, Err: host.ErrAlone}
+		batch[i] = host.Delivery{Message: queue.Message{ID: "m", Body: body, Receives: 1}, Err: host.ErrNotBatched}
 	}
 	w.Batch(t.Context(), batch)
 	for _, d := range batch {
 		kind := string(fault.KindOf(d.Err))
-		if errors.Is(d.Err, host.ErrAlone) {
+		if errors.Is(d.Err, host.ErrNotBatched) {
 			kind = "alone"
 		}
 		kinds = append(kinds, kind)

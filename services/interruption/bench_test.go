@@ -42,20 +42,20 @@ func warningBody(id string, at time.Time) []byte {
 }
 
 // newWorker returns the service in a host worker with the log function.
-func newWorker(t testing.TB, log func(host.Line)) host.Worker {
+func newWorker(t testing.TB, log func(host.LogLine)) host.Worker {
 	t.Helper()
 	s := &Service{EC2: nullPorts{}, Bus: nullPorts{}, Cluster: web, Now: time.Now}
-	return host.Worker{Service: "interruption", Queue: nullPorts{}, Dead: nullPorts{}, Handle: s.Handle, Batch: s.Batch, Now: time.Now, Log: log}
+	return host.Worker{Service: "interruption", Queue: nullPorts{}, Dead: nullPorts{}, Handle: s.Handle, HandleBatch: s.Batch, Now: time.Now, Log: log}
 }
 
-func newLineLogger(t testing.TB) func(host.Line) {
+func newLineLogger(t testing.TB) func(host.LogLine) {
 	t.Helper()
 	output, err := telemetry.New(t.Context(), telemetry.Options{Service: "interruption", Version: "v", Cluster: "web", Out: io.Discard, Level: slog.LevelInfo})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = output.Close() })
-	return output.Line
+	return output.LogMessage
 }
 
 var messageCases = []struct {
@@ -67,7 +67,7 @@ var messageCases = []struct {
 }{
 	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 18, 7},
 	{"foreign", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 8},
-	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.Park, 33, 17},
+	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.MoveToDLQ, 33, 17},
 }
 
 // cpuTime is the CPU time of the process.
@@ -81,7 +81,7 @@ func cpuTime() time.Duration {
 
 // BenchmarkMessage measures a message from its delivery to its log line.
 func BenchmarkMessage(b *testing.B) {
-	for name, log := range map[string]func(host.Line){"without log": nil, "with log": newLineLogger(b)} {
+	for name, log := range map[string]func(host.LogLine){"without log": nil, "with log": newLineLogger(b)} {
 		for _, c := range messageCases {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				w := newWorker(b, log)
@@ -89,7 +89,7 @@ func BenchmarkMessage(b *testing.B) {
 				b.ReportAllocs()
 				began := cpuTime()
 				for b.Loop() {
-					if v := w.Do(b.Context(), m); v.Action != c.want {
+					if v := w.ProcessMessage(b.Context(), m).Disposition; v.Action != c.want {
 						b.Fatal(v)
 					}
 				}
@@ -101,15 +101,15 @@ func BenchmarkMessage(b *testing.B) {
 
 // BenchmarkBatch measures one message of a batch of ten.
 func BenchmarkBatch(b *testing.B) {
-	for name, log := range map[string]func(host.Line){"without log": nil, "with log": newLineLogger(b)} {
+	for name, log := range map[string]func(host.LogLine){"without log": nil, "with log": newLineLogger(b)} {
 		for _, c := range messageCases {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				w, messages := newWorkerWithMessages(b, log, c.body)
 				b.ReportAllocs()
 				began := cpuTime()
 				for b.Loop() {
-					if lines := w.DealAll(b.Context(), messages); lines[9].Verdict.Action != c.want {
-						b.Fatal(lines[9].Verdict)
+					if lines := w.ProcessMessages(b.Context(), messages); lines[9].Disposition.Action != c.want {
+						b.Fatal(lines[9].Disposition)
 					}
 				}
 				b.ReportMetric(float64(cpuTime()-began)/float64(b.N*len(messages)), "cpu-ns/message")
@@ -119,7 +119,7 @@ func BenchmarkBatch(b *testing.B) {
 }
 
 // newWorkerWithMessages returns a worker and ten messages.
-func newWorkerWithMessages(t testing.TB, log func(host.Line), body func(at time.Time) []byte) (host.Worker, []queue.Message) {
+func newWorkerWithMessages(t testing.TB, log func(host.LogLine), body func(at time.Time) []byte) (host.Worker, []queue.Message) {
 	t.Helper()
 	w := newWorker(t, log)
 	messages := make([]queue.Message, queue.MaxBatch)
@@ -136,7 +136,7 @@ func TestAllocations(t *testing.T) {
 	for _, c := range messageCases {
 		w, messages := newWorkerWithMessages(t, nil, c.body)
 		for n, allowed := range map[int]float64{1: c.alone, len(messages): c.allocs} {
-			got := testing.AllocsPerRun(100, func() { w.DealAll(context.Background(), messages[:n]) }) / float64(n)
+			got := testing.AllocsPerRun(100, func() { w.ProcessMessages(context.Background(), messages[:n]) }) / float64(n)
 			t.Logf("%s, of %d: %.1f allocations", c.name, n, got)
 			if got > allowed {
 				t.Errorf("%s, of %d: %.1f allocations, want at most %.0f", c.name, n, got, allowed)

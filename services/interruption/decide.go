@@ -18,7 +18,7 @@ const ConsistencyDelay = owner.ConsistencyDelay
 func (s *Service) decideEvent(h *pendingEvent, now time.Time) (hasFacts bool, err error) {
 	n, found := &h.notice, &h.lookup.Result
 	unresolved := len(found.NotFound) + len(found.Untagged)
-	h.Note.Say("instances", len(n.Instances), "ours", len(found.Owned), "unseen", unresolved)
+	h.LogFields.Add("instances", len(n.Instances), "ours", len(found.Owned), "unseen", unresolved)
 	if n.State.Gone() {
 		h.goneAt, err = s.confirmTermination(n, found, now)
 		return err == nil, err

@@ -35,8 +35,8 @@ func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ 
 		return err
 	}
 	b.buffer = out
-	if h.Note.Correlation == "" { // A log line has one correlation ID: that of the first instance.
-		h.Note.Correlation = s.eventMaker().Story(body)
+	if h.LogFields.Correlation == "" { // A log line has one correlation ID: that of the first instance.
+		h.LogFields.Correlation = s.eventMaker().Story(body)
 	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil
@@ -66,6 +66,6 @@ func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
 
 func (s *Service) recordSpan(h *pendingEvent, name string, body event.Body, now time.Time) {
 	head := s.eventMaker().Head(now, body)
-	h.Stories = append(h.Stories, head.Traceparent)
-	s.Span(host.Span{Name: name, Of: head, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
+	h.Traceparents = append(h.Traceparents, head.Traceparent)
+	s.Span(host.Span{Name: name, Envelope: head, IsRoot: true, Start: h.notice.Noticed, End: now, Fields: []any{"aws_event", h.notice.EventID}})
 }

@@ -74,13 +74,13 @@ func (s *Service) initialize() {
 
 // Handle handles one message: an AWS event or an envelope. It is a host.Handler.
 func (s *Service) Handle(ctx context.Context, m queue.Message) error {
-	batch := [1]host.Delivery{{Message: m, Err: host.ErrAlone}}
+	batch := [1]host.Delivery{{Message: m, Err: host.ErrNotBatched}}
 	s.Batch(ctx, batch[:])
-	if d := &batch[0]; !errors.Is(d.Err, host.ErrAlone) {
-		host.Noted(ctx, d.Note)
+	if d := &batch[0]; !errors.Is(d.Err, host.ErrNotBatched) {
+		host.SetLogFields(ctx, d.LogFields)
 		return d.Err
 	}
-	return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.handleEnvelope)(ctx, m)
+	return host.NewEventHandler(host.EnvelopeFilter{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.handleEnvelope)(ctx, m)
 }
 
 // source is the source of the published facts.
@@ -122,7 +122,7 @@ func (s *Service) publishFacts(ctx context.Context, cause *event.Envelope, bodie
 		}
 		facts = append(facts, fact)
 	}
-	messages, err := queue.Envelopes(facts...)
+	messages, err := queue.EncodeEnvelopes(facts...)
 	if err != nil {
 		return err
 	}

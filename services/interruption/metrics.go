@@ -39,25 +39,25 @@ var karpenterTypes = map[event.NoticeKind]string{
 }
 
 // CountLines returns a function that counts the AWS events among the handled messages.
-func CountLines(count func(counter NoticeCounter, value float64, labels ...string)) func(l host.Line) {
-	return func(l host.Line) {
-		kind, isAWS := strings.CutPrefix(l.Note.Type, "aws.")
+func CountLines(count func(counter NoticeCounter, value float64, labels ...string)) func(l host.LogLine) {
+	return func(l host.LogLine) {
+		kind, isAWS := strings.CutPrefix(l.LogFields.Type, "aws.")
 		if !isAWS {
 			return
 		}
-		if l.Verdict.Kind != fault.Poison {
-			count(Received, 1, messageType(event.NoticeKind(kind), l.Note.Fields))
+		if l.Disposition.Kind != fault.Poison {
+			count(Received, 1, messageType(event.NoticeKind(kind), l.LogFields.Pairs))
 		}
-		if l.Err != nil {
+		if l.DispositionErr != nil {
 			return
 		}
-		switch l.Verdict.Action {
+		switch l.Disposition.Action {
 		case host.Delete:
 			count(Deleted, 1)
 			if !l.Message.Sent.IsZero() {
-				count(QueueDuration, (l.Age() + l.Took).Seconds())
+				count(QueueDuration, (l.Age() + l.Duration).Seconds())
 			}
-		case host.Park:
+		case host.MoveToDLQ:
 			count(Deleted, 1)
 		default: // The message is retried.
 		}

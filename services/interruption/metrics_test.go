@@ -19,23 +19,23 @@ import (
 // AWS events are counted like Karpenter's.
 func TestCountLines(t *testing.T) {
 	sent := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	line := func(typ string, action host.Action, kind fault.Kind, fields ...any) host.Line {
-		return host.Line{
-			Note: host.Note{Type: typ, Fields: fields}, Message: queue.Message{Sent: sent}, Verdict: host.Verdict{Action: action, Kind: kind},
-			Began: sent.Add(2 * time.Second), Took: 500 * time.Millisecond,
+	line := func(typ string, action host.Action, kind fault.Kind, fields ...any) host.LogLine {
+		return host.LogLine{
+			LogFields: host.LogFields{Type: typ, Pairs: fields}, Message: queue.Message{Sent: sent}, Disposition: host.MessageDisposition{Action: action, Kind: kind},
+			Start: sent.Add(2 * time.Second), Duration: 500 * time.Millisecond,
 		}
 	}
 	notDeleted := line("aws.spot-interruption", host.Delete, "")
-	notDeleted.Err = errors.New("the queue is unavailable")
+	notDeleted.DispositionErr = errors.New("the queue is unavailable")
 	for _, test := range []struct {
 		name string
-		line host.Line
+		line host.LogLine
 		want []string
 	}{
 		{"a warning", line("aws.spot-interruption", host.Delete, ""), []string{"received 1 spot_interrupted", "deleted 1", "queue_duration 2.5"}},
 		{"an event of another cluster", line("aws.rebalance-recommendation", host.Delete, fault.Foreign), []string{"received 1 rebalance_recommendation", "deleted 1", "queue_duration 2.5"}},
-		{"an event that is retried", line("aws.scheduled-change", host.Hide, fault.Retry), []string{"received 1 scheduled_change"}},
-		{"an undecodable event", line("aws.other", host.Park, fault.Poison), []string{"deleted 1"}},
+		{"an event that is retried", line("aws.scheduled-change", host.RetryLater, fault.Retry), []string{"received 1 scheduled_change"}},
+		{"an undecodable event", line("aws.other", host.MoveToDLQ, fault.Poison), []string{"deleted 1"}},
 		{"an event that could not be deleted", notDeleted, []string{"received 1 spot_interrupted"}},
 		{"a stop", line("aws.state-change", host.Delete, "", "detail", "stopping"), []string{"received 1 instance_stopped", "deleted 1", "queue_duration 2.5"}},
 		{"an end", line("aws.state-change", host.Delete, "", "n", 1, "detail", "terminated"), []string{"received 1 instance_terminated", "deleted 1", "queue_duration 2.5"}},

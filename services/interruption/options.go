@@ -28,7 +28,7 @@ const (
 // second; at 30 ms for each message, 512 parallel messages are enough for twice that.
 func Options() host.Options {
 	return host.Options{
-		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second, Again: RetryDelay,
+		MaxConcurrent: 512, Receivers: 8, MaxCalls: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, MaxRetryPause: time.Second, Backoff: RetryDelay,
 	}
 }
 

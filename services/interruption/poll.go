@@ -39,14 +39,14 @@ func (s *Service) pollStatuses(ctx context.Context, e event.Envelope, tick event
 			facts = append(facts, newNodeNoticed(&n, &i))
 		}
 	}
-	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
+	host.AddLogFields(ctx, "statuses", len(statuses), "notices", len(facts))
 	if err := s.publishFacts(ctx, &e, facts...); err != nil || s.Span == nil {
 		return err
 	}
 	for _, fact := range facts {
 		notice := fact.(event.NodeNoticed)
 		s.Span(host.Span{
-			Name: "notice " + string(notice.Kind), Of: s.eventMaker().Head(s.Now(), fact), Begins: true, From: notice.Noticed, To: s.Now(),
+			Name: "notice " + string(notice.Kind), Envelope: s.eventMaker().Head(s.Now(), fact), IsRoot: true, Start: notice.Noticed, End: s.Now(),
 		})
 	}
 	return nil

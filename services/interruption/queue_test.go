@@ -93,18 +93,18 @@ func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 				m.Sent = start
 				return c.Handle(ctx, m)
 			},
-			Batch: func(ctx context.Context, batch []host.Delivery) {
+			HandleBatch: func(ctx context.Context, batch []host.Delivery) {
 				for i := range batch {
 					batch[i].Message.Sent = start
 				}
 				c.Batch(ctx, batch)
 			},
-			Log: func(l host.Line) {
+			Log: func(l host.LogLine) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.handled[string(l.Message.Body)] = time.Since(c.began)
-				if l.Err != nil {
-					t.Errorf("%.100q: %v", l.Message.Body, l.Err)
+				if l.DispositionErr != nil {
+					t.Errorf("%.100q: %v", l.Message.Body, l.DispositionErr)
 				}
 			},
 		}

@@ -32,7 +32,7 @@ func (b *fixture) requireSpans(t *testing.T, spans []host.Span, from time.Time) 
 	correlation := b.published[0].Correlation
 	for i, fact := range b.published {
 		s := spans[i]
-		if !s.Begins || s.Of.Root() != fact.Traceparent || fact.Correlation != correlation || !s.From.Equal(from) || !s.To.Equal(b.now) {
+		if !s.IsRoot || s.Envelope.Root() != fact.Traceparent || fact.Correlation != correlation || !s.Start.Equal(from) || !s.End.Equal(b.now) {
 			t.Errorf("%s %s with the parent %q has the span %+v", fact.Type, fact.Correlation, fact.Traceparent, s)
 		}
 	}
@@ -93,18 +93,18 @@ func (unavailableBus) Send(context.Context, ...queue.Outgoing) error { return er
 func TestLinesHaveCorrelation(t *testing.T) {
 	b := newFixture()
 	batch := []host.Delivery{
-		{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}, Err: host.ErrAlone},
-		{Message: queue.Message{ID: "2", Body: warningBody(foreignID, start)}, Err: host.ErrAlone},
+		{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}, Err: host.ErrNotBatched},
+		{Message: queue.Message{ID: "2", Body: warningBody(foreignID, start)}, Err: host.ErrNotBatched},
 	}
 	b.Batch(t.Context(), batch)
-	if got, want := batch[0].Note.Correlation, b.published[0].Correlation; got != want || batch[1].Note.Correlation != "" {
-		t.Errorf("the lines have the correlation IDs %q and %q, want %q and none", got, batch[1].Note.Correlation, want)
+	if got, want := batch[0].LogFields.Correlation, b.published[0].Correlation; got != want || batch[1].LogFields.Correlation != "" {
+		t.Errorf("the lines have the correlation IDs %q and %q, want %q and none", got, batch[1].LogFields.Correlation, want)
 	}
-	again := []host.Delivery{{Message: batch[0].Message, Err: host.ErrAlone}}
+	again := []host.Delivery{{Message: batch[0].Message, Err: host.ErrNotBatched}}
 	b.Bus = unavailableBus{}
 	b.Batch(t.Context(), again)
-	if !errors.Is(again[0].Err, errUnavailable) || again[0].Note.Correlation != b.published[0].Correlation {
-		t.Errorf("with an unavailable bus the line has the correlation ID %q: %v", again[0].Note.Correlation, again[0].Err)
+	if !errors.Is(again[0].Err, errUnavailable) || again[0].LogFields.Correlation != b.published[0].Correlation {
+		t.Errorf("with an unavailable bus the line has the correlation ID %q: %v", again[0].LogFields.Correlation, again[0].Err)
 	}
 }
 
@@ -113,11 +113,11 @@ func TestBatchReturnsTraces(t *testing.T) {
 	b := newFixture()
 	spans := b.collectSpans()
 	batch := []host.Delivery{
-		{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}, Err: host.ErrAlone},
-		{Message: queue.Message{ID: "2", Body: warningBody(foreignID, start)}, Err: host.ErrAlone},
+		{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}, Err: host.ErrNotBatched},
+		{Message: queue.Message{ID: "2", Body: warningBody(foreignID, start)}, Err: host.ErrNotBatched},
 	}
 	b.Batch(t.Context(), batch)
-	if diff := cmp.Diff([]string{(*spans)[0].Of.Root()}, batch[0].Stories); diff != "" || len(batch[1].Stories) > 0 || batch[0].Note.Correlation != b.published[0].Correlation {
-		t.Errorf("(-want +got)\n%s%v", diff, batch[1].Stories)
+	if diff := cmp.Diff([]string{(*spans)[0].Envelope.Root()}, batch[0].Traceparents); diff != "" || len(batch[1].Traceparents) > 0 || batch[0].LogFields.Correlation != b.published[0].Correlation {
+		t.Errorf("(-want +got)\n%s%v", diff, batch[1].Traceparents)
 	}
 }

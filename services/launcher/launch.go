@@ -109,13 +109,13 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 // publishRefusal publishes that EC2 refused the request before it used the token:
 // nothing was launched. Errors that are not definite are retried with the same token.
 func (s Service) publishRefusal(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
-	host.Say(ctx, "refused", err.Error())
+	host.AddLogFields(ctx, "refused", err.Error())
 	return s.publishResult(ctx, e, intent, launchresult.FromError(intent, err))
 }
 
 // publishResult counts, caches and publishes the result of a launch.
 func (s Service) publishResult(ctx context.Context, e event.Envelope, intent launchspec.Intent, result event.LaunchSettled) error {
-	host.Say(ctx, "intent", intent.ID, "instances", len(result.Instances), "refusals", len(result.Refusals))
+	host.AddLogFields(ctx, "intent", intent.ID, "instances", len(result.Instances), "refusals", len(result.Refusals))
 	if n := len(result.Instances); n > 0 {
 		s.addCount(InstancesLaunched, float64(n), intent.Fleet.CapacityType)
 	}

@@ -73,15 +73,15 @@ const (
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.LaunchRequestedType:
-		return host.Body(ctx, s.launchIntent, e)
+		return host.HandleBody(ctx, s.launchIntent, e)
 	case event.TerminateRequestedType:
-		return host.Body(ctx, s.terminateInstance, e)
+		return host.HandleBody(ctx, s.terminateInstance, e)
 	case event.TagRequestedType:
-		return host.Body(ctx, s.tagInstance, e)
+		return host.HandleBody(ctx, s.tagInstance, e)
 	case event.NodeClassEnsureType:
-		return host.Body(ctx, s.ensureNodeClass, e)
+		return host.HandleBody(ctx, s.ensureNodeClass, e)
 	case event.TickType:
-		return host.Body(ctx, s.handleTick, e)
+		return host.HandleBody(ctx, s.handleTick, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not handle this type")
 	}

@@ -107,12 +107,12 @@ func (s *launchStorm) runUntilBound(share float64) time.Duration {
 	s.service = service
 	worker := host.Worker{
 		Service: "launcher", Queue: s.queue, Dead: s.queue, Now: time.Now,
-		Handle: host.Events(host.Accept{Cluster: service.Cluster, Types: launcher.Types, Now: time.Now}, service.Handle),
+		Handle: host.NewEventHandler(host.EnvelopeFilter{Cluster: service.Cluster, Types: launcher.Types, Now: time.Now}, service.Handle),
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := host.Poll(ctx, worker, host.Options{Parallel: 50}); err != nil {
+		if err := host.Poll(ctx, worker, host.Options{MaxConcurrent: 50}); err != nil {
 			s.t.Error(err)
 		}
 	})

@@ -73,6 +73,6 @@ func (s Service) deleteTemplates(ctx context.Context, tags map[string]string, is
 		}
 		deleted++
 	}
-	host.Say(ctx, "templates", len(templates), "deleted", deleted)
+	host.AddLogFields(ctx, "templates", len(templates), "deleted", deleted)
 	return errors.Join(failures...)
 }

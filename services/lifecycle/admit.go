@@ -128,7 +128,7 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 		}
 	}
 	if len(dropped) > 0 {
-		host.Say(ctx, "dropped_claims", len(dropped))
+		host.AddLogFields(ctx, "dropped_claims", len(dropped))
 	}
 	return dropped, errors.Join(failures...)
 }

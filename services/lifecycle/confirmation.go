@@ -224,7 +224,7 @@ func addUninitialized(names []string, held outbox.Held, claims []*karpenter.Node
 // rejectProposal drops a proposal after an objection, reports it and rolls back claims that
 // already act.
 func (s *Service) rejectProposal(ctx context.Context, b event.DisruptionProposed, candidates []disruption.Candidate, o disruption.Objection) error {
-	host.Say(ctx, "objection", o.Why)
+	host.AddLogFields(ctx, "objection", o.Why)
 	s.reportBlocked(ctx, candidates, o)
 	failures := []error{s.dropProposal(ctx, b)}
 	for _, c := range candidates {

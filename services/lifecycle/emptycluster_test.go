@@ -125,13 +125,13 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 		Cluster:  clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace,
 		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 	})
-	gate := host.NewGate()
+	gate := host.NewMutex()
 	x.lanes = service.ConcurrentHandler(gate)
 	ctx, stop := context.WithCancel(t.Context())
-	loop := host.Loop{Step: gate.Behind(func(ctx context.Context) error {
+	loop := host.Loop{Reconcile: gate.WrapLocked(func(ctx context.Context) error {
 		cache.Flush()
 		return service.Step(ctx)
-	}), Pace: lifecycle.ReconcileInterval, Next: service.NextRetry, Changed: x.writes}
+	}), Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry, Changed: x.writes}
 	var running sync.WaitGroup
 	running.Go(func() { _ = loop.Run(ctx) })
 	running.Go(func() { x.receiveMessages(ctx) })

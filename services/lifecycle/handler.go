@@ -25,10 +25,10 @@ const (
 // are handled at once: an interrupted instance has two minutes at most, and each message writes
 // one claim and one node by compare-and-swap. All other messages wait for each other, so that at
 // most one of them at a time waits for a reconcile to end. Messages about proposals share a turn.
-func (s *Service) ConcurrentHandler(gate host.Gate) func(ctx context.Context, e event.Envelope) error {
-	facts, inventories := host.NewGate(), &latestInventory{}
+func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e event.Envelope) error {
+	facts, inventories := host.NewMutex(), &latestInventory{}
 	turn := func(ctx context.Context, act func(context.Context) error) error {
-		return facts.Do(ctx, gate.Behind(act))
+		return facts.RunLocked(ctx, gate.WrapLocked(act))
 	}
 	proposals := s.newProposalQueue(turn)
 	return func(ctx context.Context, e event.Envelope) error {
@@ -41,7 +41,7 @@ func (s *Service) ConcurrentHandler(gate host.Gate) func(ctx context.Context, e 
 		}
 		taken := inventories.recordArrival(e, came)
 		return turn(ctx, func(ctx context.Context) error {
-			host.Say(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
+			host.AddLogFields(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
 			if inventories.isSuperseded(taken) {
 				return fault.F("comparing an inventory", fault.Stale, "a newer inventory arrived while this one waited")
 			}

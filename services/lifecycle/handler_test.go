@@ -31,9 +31,9 @@ func TestConcurrentHandler(t *testing.T) {
 		service := lifecycle.New(lifecycle.Config{
 			Client: d, Cache: cache, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
 		})
-		gate := host.NewGate()
+		gate := host.NewMutex()
 		lanes, began := service.ConcurrentHandler(gate), time.Now()
-		look := gate.Behind(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+		look := gate.WrapLocked(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
 		facts := func() error {
 			return lanes(t.Context(), newEnvelope(t, event.LaunchSettled{Intent: "other", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation"}}}))
 		}

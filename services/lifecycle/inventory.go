@@ -41,7 +41,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 	s.drift.setInventory(inventory)
 	findings := s.compareInventory(inventory, cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 	if findings.Empty() {
-		host.Say(ctx, "instances", len(inventory.Instances))
+		host.AddLogFields(ctx, "instances", len(inventory.Instances))
 		return nil
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
@@ -49,7 +49,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
 	}
 	findings = s.compareInventory(inventory, claims)
-	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
+	host.AddLogFields(ctx, "instances", len(inventory.Instances), "bind", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Unbound)
 	safe, refused := findings.LimitRemovals()
 	if refused != nil {

@@ -54,7 +54,7 @@ func (s *Service) handleLaunchSettled(ctx context.Context, e event.Envelope, b e
 
 // recordUnavailable records the offerings that refusals report as unavailable.
 func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusal) error {
-	return s.unavailableMutex.Do(ctx, func(ctx context.Context) error {
+	return s.unavailableMutex.RunLocked(ctx, func(ctx context.Context) error {
 		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, s.Now())
 	})
 }

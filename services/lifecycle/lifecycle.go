@@ -111,7 +111,7 @@ type Service struct {
 
 	election *lease.Election
 	// unavailableMutex serializes writes of the ConfigMap of unavailable offerings.
-	unavailableMutex host.Gate
+	unavailableMutex host.Mutex
 
 	// The fields below are caches. If they are lost, a request is repeated.
 	throttle    *throttle
@@ -119,7 +119,7 @@ type Service struct {
 	publisher   events.Publisher
 	evictions   *eviction.Queue
 	// claimSearches find claims of instances that the cache does not contain.
-	claimSearches *batcher.Convoy[*claimSearch]
+	claimSearches *batcher.CallBatcher[*claimSearch]
 	// shifts are the known zonal shifts. They are nil until they are first needed.
 	shifts *interruption.ShiftState
 	// orphanBreaker limits terminations of instances of launch results that have no claim.
@@ -160,12 +160,12 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Alone: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		unavailableMutex: host.NewGate(),
+		unavailableMutex: host.NewMutex(),
 		throttle:         newThrottle(config.Now),
 		evictions:        eviction.New(config.Parallel, config.Now),
 		podTrackers:      map[string]podevents.Tracker{},
 	}
-	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{Items: MaxInFlight, Call: s.searchAllClaims})
+	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{MaxItems: MaxInFlight, Call: s.searchAllClaims})
 	s.executor.OnClaimDeleted, s.executor.CauseOf = s.metricState.recordDeletion, s.causeOfMessage
 	return s
 }
@@ -204,23 +204,23 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 func (s *Service) handleAsLeader(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.PlanMadeType:
-		return host.Body(ctx, s.handlePlanMade, e)
+		return host.HandleBody(ctx, s.handlePlanMade, e)
 	case event.LaunchSettledType:
-		return host.Body(ctx, s.handleLaunchSettled, e)
+		return host.HandleBody(ctx, s.handleLaunchSettled, e)
 	case event.InstancesListedType:
-		return host.Body(ctx, s.handleInstancesListed, e)
+		return host.HandleBody(ctx, s.handleInstancesListed, e)
 	case event.InstanceGoneType:
-		return host.Body(ctx, s.handleInstanceGone, e)
+		return host.HandleBody(ctx, s.handleInstanceGone, e)
 	case event.NodeNoticedType:
-		return host.Body(ctx, s.handleNodeNoticed, e)
+		return host.HandleBody(ctx, s.handleNodeNoticed, e)
 	case event.NodeClassResolvedType:
-		return host.Body(ctx, s.handleNodeClassResolved, e)
+		return host.HandleBody(ctx, s.handleNodeClassResolved, e)
 	case event.NodeClassEnsuredType:
-		return host.Body(ctx, s.handleNodeClassEnsured, e)
+		return host.HandleBody(ctx, s.handleNodeClassEnsured, e)
 	case event.DisruptionProposedType:
-		return host.Body(ctx, s.handleDisruptionProposed, e)
+		return host.HandleBody(ctx, s.handleDisruptionProposed, e)
 	case event.NodesKeptType:
-		return host.Body(ctx, s.handleNodesKept, e)
+		return host.HandleBody(ctx, s.handleNodesKept, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not handle this message type")
 	}

@@ -40,7 +40,7 @@ func (s *Service) handleNodesKept(ctx context.Context, _ event.Envelope, b event
 		}
 	}
 	effects = append(effects, s.publisher.ReportKept(report, s.Now())...)
-	host.Say(ctx, "kept", len(report), "events", len(effects))
+	host.AddLogFields(ctx, "kept", len(report), "events", len(effects))
 	return s.executor.Execute(ctx, nil, effects...)
 }
 

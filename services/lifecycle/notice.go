@@ -192,7 +192,7 @@ func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b
 	}
 	// When many notices concern the same offering, only the first writes the ConfigMap. The
 	// others return after it has written.
-	return s.unavailableMutex.Do(ctx, func(ctx context.Context) error {
+	return s.unavailableMutex.RunLocked(ctx, func(ctx context.Context) error {
 		key := fmt.Sprintf("unavailable/%v/%s", taken.Offering, taken.Reservation)
 		if !s.allowAction(key, unavailableInterval) {
 			return nil

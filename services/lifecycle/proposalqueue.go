@@ -60,7 +60,7 @@ func (f *proposalMessage) claimNames() []string {
 // proposalQueue queues messages about proposals for their turn. Messages that arrive during a
 // turn are handled together in the next one.
 type proposalQueue struct {
-	batches *batcher.Convoy[*proposalMessage]
+	batches *batcher.CallBatcher[*proposalMessage]
 
 	mu      sync.Mutex
 	pending map[string]bool
@@ -69,7 +69,7 @@ type proposalQueue struct {
 // newProposalQueue returns the queue. turn runs each batch in its turn.
 func (s *Service) newProposalQueue(turn func(context.Context, func(context.Context) error) error) *proposalQueue {
 	return &proposalQueue{pending: map[string]bool{}, batches: batcher.New(batcher.Options[*proposalMessage]{
-		Lanes: 1, Items: proposalBatchSize, Call: func(ctx context.Context, facts []*proposalMessage) error {
+		MaxCalls: 1, MaxItems: proposalBatchSize, Call: func(ctx context.Context, facts []*proposalMessage) error {
 			return turn(ctx, func(ctx context.Context) error { return s.handleProposals(ctx, facts) })
 		},
 	})}
@@ -135,7 +135,7 @@ func (s *Service) handleProposals(ctx context.Context, facts []*proposalMessage)
 	defer cancel()
 	came := s.Now()
 	for _, f := range facts {
-		host.Say(f.ctx, "together", len(facts), "waited_ms", came.Sub(f.received).Milliseconds())
+		host.AddLogFields(f.ctx, "together", len(facts), "waited_ms", came.Sub(f.received).Milliseconds())
 	}
 	return s.election.Act(ctx, func(ctx context.Context) error {
 		s.processProposals(ctx, latestMessages(facts))

@@ -26,9 +26,9 @@ func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Ki
 	s.cache.Flush()
 	kinds = make([]fault.Kind, len(facts))
 	synctest.Test(s.t, func(t *testing.T) {
-		gate, closed, ended := host.NewGate(), make(chan struct{}), make(chan struct{}, len(facts))
+		gate, closed, ended := host.NewMutex(), make(chan struct{}), make(chan struct{}, len(facts))
 		lanes := s.svc.ConcurrentHandler(gate)
-		go func() { _ = gate.Do(t.Context(), func(context.Context) error { <-closed; return nil }) }()
+		go func() { _ = gate.RunLocked(t.Context(), func(context.Context) error { <-closed; return nil }) }()
 		synctest.Wait()
 		for i, e := range facts {
 			go func() { kinds[i] = fault.KindOf(lanes(t.Context(), e)); ended <- struct{}{} }()

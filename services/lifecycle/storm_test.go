@@ -216,13 +216,13 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace,
 		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 	})
-	gate := host.NewGate()
+	gate := host.NewMutex()
 	lanes := service.ConcurrentHandler(gate)
 	ctx, stop := context.WithCancel(t.Context())
-	loop := host.Loop{Step: gate.Behind(func(ctx context.Context) error {
+	loop := host.Loop{Reconcile: gate.WrapLocked(func(ctx context.Context) error {
 		cache.Flush()
 		return service.Step(ctx)
-	}), Pace: lifecycle.ReconcileInterval, Next: service.NextRetry, Changed: d.writes}
+	}), Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry, Changed: d.writes}
 	var running sync.WaitGroup
 	running.Go(func() { _ = loop.Run(ctx) })
 	time.Sleep(10 * time.Second)

@@ -160,7 +160,7 @@ func (s *Service) recordSpan(c metrics.Count, of *karpenter.NodeClaim) {
 	told := *cause
 	told.Cluster = s.Cluster.Name
 	s.Span(host.Span{
-		Name: name, Of: told, From: s.lastReconcile.Add(-time.Duration(c.Value * float64(time.Second))), To: s.lastReconcile,
+		Name: name, Envelope: told, Start: s.lastReconcile.Add(-time.Duration(c.Value * float64(time.Second))), End: s.lastReconcile,
 		Fields: []any{"nodeclaim", of.Name, "instance", of.Status.ProviderID},
 	})
 }

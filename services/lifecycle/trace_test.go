@@ -26,10 +26,10 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			live := func() {
 				s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
 					c.Span = func(told host.Span) {
-						if told.From.After(told.To) || len(told.Of.Data) != 0 || told.Begins {
+						if told.Start.After(told.End) || len(told.Envelope.Data) != 0 || told.IsRoot {
 							t.Errorf("%+v", told)
 						}
-						spans = append(spans, told.Name+" in "+told.Of.Correlation+" below "+told.Of.Traceparent)
+						spans = append(spans, told.Name+" in "+told.Envelope.Correlation+" below "+told.Envelope.Traceparent)
 					}
 				})
 				s.reconcile()

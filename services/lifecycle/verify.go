@@ -32,9 +32,9 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan plan
 	plan.Intents = slices.DeleteFunc(slices.Clone(plan.Intents), isForged)
 	admission := d.AdmitPlan(plan, pools, claims)
 	admission.Refused = append(forged, admission.Refused...)
-	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "unverified", len(forged), "claims", len(admission.Claims))
+	host.AddLogFields(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "unverified", len(forged), "claims", len(admission.Claims))
 	for _, r := range forged {
-		host.Say(ctx, "reason", r.Reason)
+		host.AddLogFields(ctx, "reason", r.Reason)
 		if pool, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: r.NodePool}); known {
 			_ = s.executor.ExecuteOne(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch was rejected: %s", r.Reason))
 		}

@@ -123,9 +123,9 @@ func (s Service) publishPlan(ctx context.Context, e event.Envelope, asked event.
 		Outbox: asked.Outbox, Seq: asked.Seq, Batch: asked.Batch, Plan: ref,
 		Claims: built.Claims(), Nominated: len(built.Plan.Nominations), Unplaced: countUnplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
 	}
-	host.Say(ctx, "batch", made.Seq, "claims", made.Claims, "nominated", made.Nominated, "unplaced", made.Unplaced)
+	host.AddLogFields(ctx, "batch", made.Seq, "claims", made.Claims, "nominated", made.Nominated, "unplaced", made.Unplaced)
 	if len(built.Plan.Warnings) > 0 {
-		host.Say(ctx, "warnings", built.Plan.Warnings)
+		host.AddLogFields(ctx, "warnings", built.Plan.Warnings)
 	}
 	fact, err := event.Maker{Service: "planner", Cluster: s.Cluster}.New(now, made, &e)
 	if err != nil {

@@ -43,7 +43,7 @@ func startWatcher(t *testing.T) *liveWatcher {
 		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
 	})
-	loop := host.Loop{Step: s.svc.Step, Pace: watcher.StepInterval, Next: s.svc.NextStep, Rest: s.svc.MinPause, Changed: l.changed}
+	loop := host.Loop{Reconcile: s.svc.Step, Interval: watcher.StepInterval, NextDue: s.svc.NextStep, MinPause: s.svc.MinPause, Changed: l.changed}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -73,7 +73,7 @@ func (s *Service) reportPendingSpan(batch event.Envelope, held outbox.Held) {
 	if trace.seq != held.Seq {
 		trace = batchTrace{since: held.Since}
 	}
-	span := host.Span{Name: "pods pending", Of: batch, Begins: true, From: trace.since, To: s.Now(), Links: trace.links}
+	span := host.Span{Name: "pods pending", Envelope: batch, IsRoot: true, Start: trace.since, End: s.Now(), Links: trace.links}
 	if trace.pods > 0 {
 		span.Fields = []any{"pods", trace.pods}
 	}
@@ -104,7 +104,7 @@ func (s *Service) reportRunningSpans(view collect.View, ready []collect.PodStart
 		}
 		first := slices.MinFunc(pods, func(a, b collect.PodStart) int { return a.Created.Compare(b.Created) })
 		s.Span(host.Span{
-			Name: "pods running", Of: of, From: first.Created, To: s.Now(), Fields: []any{"pods", len(pods), "nodeclaim", name, "node", first.Node},
+			Name: "pods running", Envelope: of, Start: first.Created, End: s.Now(), Fields: []any{"pods", len(pods), "nodeclaim", name, "node", first.Node},
 		})
 	}
 }

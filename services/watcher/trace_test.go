@@ -33,7 +33,7 @@ func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	}
 	told := s.spans[0]
 	s.spans = nil
-	if !told.Begins || told.Name != "pods pending" || sent.Traceparent == "" || told.Of.Root() != sent.Traceparent {
+	if !told.IsRoot || told.Name != "pods pending" || sent.Traceparent == "" || told.Envelope.Root() != sent.Traceparent {
 		s.t.Errorf("%+v begins %q", told, sent.Traceparent)
 	}
 	return sent, told
@@ -48,7 +48,7 @@ func TestPendingSpan(t *testing.T) {
 	s.addPendingSince("new", s.now)
 	s.advance(3 * time.Second)
 	first, told := s.takeTracedBatch()
-	if !told.From.Equal(made) || !told.To.After(told.From) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
+	if !told.Start.Equal(made) || !told.End.After(told.Start) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
 		t.Errorf("the span of the first batch is %+v", told)
 	}
 	s.advance(40 * time.Second)
@@ -57,7 +57,7 @@ func TestPendingSpan(t *testing.T) {
 	}
 	s.restart("pod-1")
 	s.advance(40 * time.Second)
-	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Of.Root() != first.Traceparent {
+	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Envelope.Root() != first.Traceparent {
 		t.Errorf("another process sent %v and reported %+v", again, s.spans)
 	}
 }
@@ -147,7 +147,7 @@ func TestRunningSpan(t *testing.T) {
 			if c.told != (len(told) == 1) {
 				t.Fatalf("the spans are %+v", s.spans)
 			}
-			if c.told && (told[0].Of.Traceparent != story || !told[0].From.Equal(made) || told[0].Begins) {
+			if c.told && (told[0].Envelope.Traceparent != story || !told[0].Start.Equal(made) || told[0].IsRoot) {
 				t.Errorf("%+v", told[0])
 			}
 		})

@@ -12,66 +12,66 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Batch deals with messages that were received together, for a service that is
+// BatchHandler deals with messages that were received together, for a service that is
 // asked thousands of times a second: what it asks and says for them, it asks and
 // says once. It sets each delivery's Err to what a Handler would have returned.
 //
 // Each message stays alone in its fate. One that the batch leaves at ErrAlone,
 // because it is of another sort or because the batch panicked, goes through the
 // worker's Handle by itself. The deliveries are the host's again when it returns.
-type Batch func(ctx context.Context, batch []Delivery)
+type BatchHandler func(ctx context.Context, batch []Delivery)
 
 // Delivery is one message of a batch, and what its handler makes of it.
 type Delivery struct {
 	Message queue.Message
-	// Note is what the message's line says. There is room for a few fields in it,
+	// LogFields is what the message's line says. There is room for a few fields in it,
 	// which is the host's again once the line is logged.
-	Note Note
+	LogFields LogFields
 	// Err is ErrAlone until the handler says otherwise, nil included.
 	Err error
-	// Stories are the W3C contexts of the stories that the message is of, for who tells
+	// Traceparents are the W3C contexts of the stories that the message is of, for who tells
 	// of the batch as a whole; a message of AWS may be of several.
-	Stories []string
+	Traceparents []string
 
-	verdict Verdict
-	// undone is a failure to carry out the verdict.
-	undone error
+	disposition MessageDisposition
+	// dispositionErr is a failure to carry out the verdict.
+	dispositionErr error
 }
 
-// ErrAlone says of a message of a batch that it is to be dealt with by itself.
-var ErrAlone = errors.New("this message is to be dealt with alone")
+// ErrNotBatched says of a message of a batch that it is to be dealt with by itself.
+var ErrNotBatched = errors.New("this message is to be dealt with alone")
 
-// DealAll handles messages that were received together and carries out the
+// ProcessMessages handles messages that were received together and carries out the
 // verdicts. The lines come in the order of the messages.
-func (w Worker) DealAll(ctx context.Context, messages []queue.Message) []Line {
-	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), verdictTime)
+func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) []LogLine {
+	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
 	defer cancel()
-	lines := make([]Line, len(messages))
+	lines := make([]LogLine, len(messages))
 	var mu sync.Mutex
-	w.dealAll(ctx, verdicts, messages, func(at int, line *Line) {
+	w.processAllWithin(ctx, verdicts, messages, func(at int, line *LogLine) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines[at] = *line
-		lines[at].Note.Fields = slices.Clone(line.Note.Fields)
+		lines[at].LogFields.Pairs = slices.Clone(line.LogFields.Pairs)
 	})
 	return lines
 }
 
-// dealt hears of each message, by its place among those that came together, once it
+// processedFunc hears of each message, by its place among those that came together, once it
 // is dealt with. It is called from several goroutines, and the line is not to be
 // kept.
-type dealt func(at int, line *Line)
+type processedFunc func(at int, line *LogLine)
 
-// dealAll is DealAll within contexts like deal's.
-func (w Worker) dealAll(ctx, verdicts context.Context, messages []queue.Message, done dealt) {
+// processAllWithin is DealAll within contexts like deal's.
+func (w Worker) processAllWithin(ctx, verdicts context.Context, messages []queue.Message, done processedFunc) {
 	var all sync.WaitGroup
 	alone := func(at int) {
-		line := w.deal(ctx, verdicts, messages[at])
+		line := w.processWithin(ctx, verdicts, messages[at])
 		done(at, &line)
 	}
 	switch {
-	case w.Batch != nil:
-		w.dealBatch(ctx, verdicts, messages, done, func(at int) { all.Go(func() { alone(at) }) })
+	case w.HandleBatch != nil:
+		w.processBatch(ctx, verdicts, messages, done, func(at int) { all.Go(func() { alone(at) }) })
 	case len(messages) == 1:
 		alone(0)
 	default:
@@ -82,131 +82,131 @@ func (w Worker) dealAll(ctx, verdicts context.Context, messages []queue.Message,
 	all.Wait()
 }
 
-// batches are used again: they are large, and there may be a thousand a second.
-var batches = sync.Pool{New: func() any { return &batch{} }}
+// batchPool are used again: they are large, and there may be a thousand a second.
+var batchPool = sync.Pool{New: func() any { return &batchState{} }}
 
-// batch is what dealing with a batch needs.
-type batch struct {
-	deliveries      []Delivery
-	deleted, parked []*Delivery
-	others          []*Delivery
-	receipts        []string
+// batchState is what dealing with a batch needs.
+type batchState struct {
+	deliveries           []Delivery
+	deleted, deadLetters []*Delivery
+	separate             []*Delivery
+	receipts             []string
 	// fields is room for the notes' fields.
-	fields []any
-	line   Line
+	fields  []any
+	logLine LogLine
 }
 
-// fieldsRoom is how many words a note has room for: four names and their values.
-const fieldsRoom = 8
+// pairsPerMessage is how many words a note has room for: four names and their values.
+const pairsPerMessage = 8
 
-// fill makes deliveries of messages.
-func (b *batch) fill(messages []queue.Message) {
+// loadMessages makes deliveries of messages.
+func (b *batchState) loadMessages(messages []queue.Message) {
 	n := len(messages)
-	b.deliveries, b.fields = slices.Grow(b.deliveries, n)[:n], slices.Grow(b.fields, n*fieldsRoom)[:n*fieldsRoom]
+	b.deliveries, b.fields = slices.Grow(b.deliveries, n)[:n], slices.Grow(b.fields, n*pairsPerMessage)[:n*pairsPerMessage]
 	for i := range messages {
-		d, from := &b.deliveries[i], i*fieldsRoom
-		d.Message, d.Err, d.Note.Fields = messages[i], ErrAlone, b.fields[from:from:from+fieldsRoom]
+		d, from := &b.deliveries[i], i*pairsPerMessage
+		d.Message, d.Err, d.LogFields.Pairs = messages[i], ErrNotBatched, b.fields[from:from:from+pairsPerMessage]
 	}
 }
 
-// dealBatch gives messages to the batch handler, and names those that are to be
+// processBatch gives messages to the batch handler, and names those that are to be
 // dealt with alone.
-func (w Worker) dealBatch(ctx, verdicts context.Context, messages []queue.Message, done dealt, alone func(at int)) {
-	b := batches.Get().(*batch)
-	defer b.free()
-	b.fill(messages)
+func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Message, done processedFunc, alone func(at int)) {
+	b := batchPool.Get().(*batchState)
+	defer b.releaseMemory()
+	b.loadMessages(messages)
 	began := w.Now()
-	w.handleBatch(ctx, b.deliveries)
+	w.callBatchHandler(ctx, b.deliveries)
 	took := w.Now().Sub(began)
 	for at := range b.deliveries {
-		if d := &b.deliveries[at]; errors.Is(d.Err, ErrAlone) {
+		if d := &b.deliveries[at]; errors.Is(d.Err, ErrNotBatched) {
 			alone(at)
 		} else {
-			d.verdict = w.judge(d.Err, d.Message)
+			d.disposition = w.decideDisposition(d.Err, d.Message)
 		}
 	}
-	verdicts, cancel := inTime(verdicts)
+	verdicts, cancel := ensureTime(verdicts)
 	defer cancel()
-	w.settle(verdicts, b)
+	w.applyDispositions(verdicts, b)
 	for at := range b.deliveries {
 		d := &b.deliveries[at]
-		if d.verdict.Action == "" {
+		if d.disposition.Action == "" {
 			continue // It is dealt with alone.
 		}
-		b.line = Line{Service: w.Service, Note: d.Note, Message: d.Message, Verdict: d.verdict, Began: began, Took: took, Err: d.undone}
+		b.logLine = LogLine{Service: w.Service, LogFields: d.LogFields, Message: d.Message, Disposition: d.disposition, Start: began, Duration: took, DispositionErr: d.dispositionErr}
 		if w.Log != nil {
-			w.Log(b.line)
+			w.Log(b.logLine)
 		}
-		done(at, &b.line)
+		done(at, &b.logLine)
 	}
 }
 
-// free lets another use the memory, and keeps nothing of what was in it.
-func (b *batch) free() {
+// releaseMemory lets another use the memory, and keeps nothing of what was in it.
+func (b *batchState) releaseMemory() {
 	clear(b.deliveries)
 	clear(b.deleted)
-	clear(b.parked)
-	clear(b.others)
+	clear(b.deadLetters)
+	clear(b.separate)
 	clear(b.receipts)
 	clear(b.fields)
-	*b = batch{
-		deliveries: b.deliveries[:0], deleted: b.deleted[:0], parked: b.parked[:0], others: b.others[:0], receipts: b.receipts[:0],
+	*b = batchState{
+		deliveries: b.deliveries[:0], deleted: b.deleted[:0], deadLetters: b.deadLetters[:0], separate: b.separate[:0], receipts: b.receipts[:0],
 		fields: b.fields[:0],
 	}
-	batches.Put(b)
+	batchPool.Put(b)
 }
 
-// handleBatch calls the batch handler. Its panic is of the message at which it
+// callBatchHandler calls the batch handler. Its panic is of the message at which it
 // happened, and that one will panic again by itself; one that does not is told of
 // here.
-func (w Worker) handleBatch(ctx context.Context, batch []Delivery) {
+func (w Worker) callBatchHandler(ctx context.Context, batch []Delivery) {
 	defer func() {
 		r := recover()
-		if r == nil || w.Told == nil {
+		if r == nil || w.ErrorLog == nil {
 			return
 		}
-		w.Told.Happened(w.Now(), fault.F(fmt.Sprintf("handling %d messages at once", len(batch)), fault.Bug, "panic: %v\n%s", r, debug.Stack()))
+		w.ErrorLog.Report(w.Now(), fault.F(fmt.Sprintf("handling %d messages at once", len(batch)), fault.Bug, "panic: %v\n%s", r, debug.Stack()))
 	}()
-	w.Batch(ctx, batch)
+	w.HandleBatch(ctx, batch)
 }
 
-// settle carries out the verdicts on a batch: with one call for all that are to be
+// applyDispositions carries out the verdicts on a batch: with one call for all that are to be
 // deleted, and one for all dead letters.
-func (w Worker) settle(ctx context.Context, b *batch) {
+func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 	for i := range b.deliveries {
-		switch d := &b.deliveries[i]; d.verdict.Action {
+		switch d := &b.deliveries[i]; d.disposition.Action {
 		case Delete:
 			b.deleted = append(b.deleted, d)
-		case Park:
-			b.parked = append(b.parked, d)
-		case Hide:
-			b.others = append(b.others, d)
+		case MoveToDLQ:
+			b.deadLetters = append(b.deadLetters, d)
+		case RetryLater:
+			b.separate = append(b.separate, d)
 		default: // It is left alone.
 		}
 	}
-	w.remove(ctx, b, b.deleted)
-	if len(b.parked) > 1 && w.parkAll(ctx, b.parked) {
-		w.remove(ctx, b, b.parked)
+	w.deleteMessages(ctx, b, b.deleted)
+	if len(b.deadLetters) > 1 && w.sendDeadLetters(ctx, b.deadLetters) {
+		w.deleteMessages(ctx, b, b.deadLetters)
 	} else {
-		b.others = append(b.others, b.parked...)
+		b.separate = append(b.separate, b.deadLetters...)
 	}
-	if len(b.others) > 0 {
-		w.each(ctx, b.others)
+	if len(b.separate) > 0 {
+		w.applySeparately(ctx, b.separate)
 	}
 }
 
-// each carries out each verdict by itself, all at the same time.
-func (w Worker) each(ctx context.Context, batch []*Delivery) {
+// applySeparately carries out each verdict by itself, all at the same time.
+func (w Worker) applySeparately(ctx context.Context, batch []*Delivery) {
 	var all sync.WaitGroup
 	for _, d := range batch {
-		all.Go(func() { d.undone = w.carryOut(ctx, d.Message, d.verdict) })
+		all.Go(func() { d.dispositionErr = w.applyDisposition(ctx, d.Message, d.disposition) })
 	}
 	all.Wait()
 }
 
-// remove deletes messages with one call. If that is refused because of one of
+// deleteMessages deletes messages with one call. If that is refused because of one of
 // them, each is deleted alone.
-func (w Worker) remove(ctx context.Context, b *batch, deleted []*Delivery) {
+func (w Worker) deleteMessages(ctx context.Context, b *batchState, deleted []*Delivery) {
 	if len(deleted) == 0 {
 		return
 	}
@@ -217,18 +217,18 @@ func (w Worker) remove(ctx context.Context, b *batch, deleted []*Delivery) {
 	err := w.Queue.Delete(ctx, b.receipts...)
 	alone := len(deleted) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied)
 	for _, d := range deleted {
-		if d.undone = err; alone {
-			d.undone = w.Queue.Delete(ctx, d.Message.Receipt)
+		if d.dispositionErr = err; alone {
+			d.dispositionErr = w.Queue.Delete(ctx, d.Message.Receipt)
 		}
 	}
 }
 
-// parkAll sends dead letters with one call, and reports whether they were taken.
+// sendDeadLetters sends dead letters with one call, and reports whether they were taken.
 // Some may have been: a second copy is harmless.
-func (w Worker) parkAll(ctx context.Context, batch []*Delivery) bool {
+func (w Worker) sendDeadLetters(ctx context.Context, batch []*Delivery) bool {
 	letters := make([]queue.Outgoing, len(batch))
 	for i, d := range batch {
-		letters[i] = fit(w.letter(d.Message, d.verdict), queue.MaxDead)
+		letters[i] = fitToLimit(w.newDeadLetter(d.Message, d.disposition), queue.MaxDeadLetter)
 	}
 	return w.Dead.Send(ctx, letters...) == nil
 }

@@ -32,7 +32,7 @@ func fate(m queue.Message) error {
 	case "retry":
 		return fault.F("calling", fault.Retry, "later")
 	case "alone":
-		return host.ErrAlone
+		return host.ErrNotBatched
 	case "panic":
 		panic("oh")
 	default:
@@ -41,11 +41,11 @@ func fate(m queue.Message) error {
 }
 
 // fates deals with a batch, and notes how large it was.
-func fates(sizes *[]int) host.Batch {
+func fates(sizes *[]int) host.BatchHandler {
 	return func(_ context.Context, batch []host.Delivery) {
 		*sizes = append(*sizes, len(batch))
 		for i := range batch {
-			batch[i].Note.ID = string(batch[i].Message.Body)
+			batch[i].LogFields.ID = string(batch[i].Message.Body)
 			batch[i].Err = fate(batch[i].Message)
 		}
 	}
@@ -99,13 +99,13 @@ func TestDealAll(t *testing.T) {
 				return fate(m)
 			})
 			counted := &counting{bench: b}
-			w.Queue, w.Dead, w.Batch = counted, countedLetters{counted}, fates(&sizes)
-			w.Told = &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()) }}
-			lines := w.DealAll(t.Context(), messages)
+			w.Queue, w.Dead, w.HandleBatch = counted, countedLetters{counted}, fates(&sizes)
+			w.ErrorLog = &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()) }}
+			lines := w.ProcessMessages(t.Context(), messages)
 			slices.Sort(alone)
 			for i, l := range lines {
-				if string(l.Message.Body) != c.bodies[i] || l.Err != nil {
-					t.Errorf("line %d is of %s: %v", i, l.Message.Body, l.Err)
+				if string(l.Message.Body) != c.bodies[i] || l.DispositionErr != nil {
+					t.Errorf("line %d is of %s: %v", i, l.Message.Body, l.DispositionErr)
 				}
 			}
 			if diff := cmp.Diff(c.alone, alone) + cmp.Diff([]int{len(c.bodies)}, sizes) + cmp.Diff(c.calls, counted.calls); diff != "" {
@@ -129,20 +129,20 @@ func TestDealAll(t *testing.T) {
 func TestLinesKeepTheirFields(t *testing.T) {
 	b := newBench()
 	w, said := b.worker(returns(nil)), 0
-	w.Batch = func(_ context.Context, batch []host.Delivery) {
+	w.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 		for i := range batch {
-			if len(batch[i].Note.Fields) > 0 {
-				t.Errorf("a note begins with %v", batch[i].Note.Fields)
+			if len(batch[i].LogFields.Pairs) > 0 {
+				t.Errorf("a note begins with %v", batch[i].LogFields.Pairs)
 			}
 			for range i * 2 { // more than there is room for
 				said++
-				batch[i].Note.Say("n", said)
+				batch[i].LogFields.Add("n", said)
 			}
 			batch[i].Err = nil
 		}
 	}
-	first := w.DealAll(t.Context(), b.deliveries(t, "a", "b", "c", "d", "e", "f"))
-	w.DealAll(t.Context(), b.deliveries(t, "g", "h", "i", "j", "k", "l"))
+	first := w.ProcessMessages(t.Context(), b.deliveries(t, "a", "b", "c", "d", "e", "f"))
+	w.ProcessMessages(t.Context(), b.deliveries(t, "g", "h", "i", "j", "k", "l"))
 	want := 0
 	for i, l := range first {
 		var fields []any
@@ -150,7 +150,7 @@ func TestLinesKeepTheirFields(t *testing.T) {
 			want++
 			fields = append(fields, "n", want)
 		}
-		if diff := cmp.Diff(fields, l.Note.Fields, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(fields, l.LogFields.Pairs, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("line %d: %s", i, diff)
 		}
 	}
@@ -228,10 +228,10 @@ func TestBatchRefused(t *testing.T) {
 			}}
 			var sizes []int
 			w := b.worker(returns(errors.New("not alone")))
-			w.Queue, w.Dead, w.Batch = counted, countedLetters{counted}, fates(&sizes)
+			w.Queue, w.Dead, w.HandleBatch = counted, countedLetters{counted}, fates(&sizes)
 			undone := 0
-			for _, l := range w.DealAll(t.Context(), messages) {
-				if l.Err != nil {
+			for _, l := range w.ProcessMessages(t.Context(), messages) {
+				if l.DispositionErr != nil {
 					undone++
 				}
 			}
@@ -258,7 +258,7 @@ func TestPollBatches(t *testing.T) {
 		}
 		w := b.worker(returns(errors.New("not alone")))
 		b.put(200)
-		stop := polling(t, w, host.Options{Parallel: 30, Receivers: 8, Visibility: 15 * time.Second, Batch: func(_ context.Context, batch []host.Delivery) {
+		stop := polling(t, w, host.Options{MaxConcurrent: 30, Receivers: 8, Visibility: 15 * time.Second, HandleBatch: func(_ context.Context, batch []host.Delivery) {
 			add(len(batch))
 			defer add(-len(batch))
 			time.Sleep(20 * time.Second) // beyond the visibility
@@ -298,7 +298,7 @@ func TestPollStopsBatches(t *testing.T) {
 				b := newBench()
 				b.put(3)
 				w := b.worker(returns(errors.New("not alone")))
-				w.Batch = func(_ context.Context, batch []host.Delivery) {
+				w.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 					time.Sleep(c.runs)
 					for i := range batch {
 						batch[i].Err = nil
@@ -335,13 +335,13 @@ func TestPollBatchesThroughput(t *testing.T) {
 		var mu sync.Mutex
 		var last time.Duration
 		worker := w.worker(returns(errors.New("not alone")))
-		worker.Batch = func(_ context.Context, batch []host.Delivery) {
+		worker.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 			time.Sleep(2 * apiTrip)
 			for i := range batch {
 				batch[i].Err = nil
 			}
 		}
-		worker.Log = func(host.Line) {
+		worker.Log = func(host.LogLine) {
 			mu.Lock()
 			defer mu.Unlock()
 			last = time.Since(began)

@@ -16,8 +16,8 @@ import (
 // with; otherwise the kind of the error decides.
 type Handler func(ctx context.Context, m queue.Message) error
 
-// Accept says which envelopes a service takes.
-type Accept struct {
+// EnvelopeFilter says which envelopes a service takes.
+type EnvelopeFilter struct {
 	// Cluster is whose queue this is; an envelope of another is foreign.
 	Cluster event.Cluster
 	// Types are those that the service handles; another is poison here, for
@@ -31,14 +31,14 @@ type Accept struct {
 // but the envelope expires as if it had been made no later than that.
 const MaxSkew = time.Minute
 
-// Events makes a handler of messages from a handler of envelopes: it decodes,
+// NewEventHandler makes a handler of messages from a handler of envelopes: it decodes,
 // and drops what is foreign or stale before any effect.
-func Events(accept Accept, handle func(ctx context.Context, e event.Envelope) error) Handler {
+func NewEventHandler(accept EnvelopeFilter, handle func(ctx context.Context, e event.Envelope) error) Handler {
 	return func(ctx context.Context, m queue.Message) error {
-		e, err := Open(accept, m)
+		e, err := OpenEnvelope(accept, m)
 		// A dropped envelope is named as well, if it could be decoded.
-		if note := noteOf(ctx); note != nil && e.ID != "" {
-			note.envelope(e, m.Sent)
+		if note := logFieldsFrom(ctx); note != nil && e.ID != "" {
+			note.setEnvelope(e, m.Sent)
 		}
 		if err != nil {
 			return err
@@ -47,9 +47,9 @@ func Events(accept Accept, handle func(ctx context.Context, e event.Envelope) er
 	}
 }
 
-// Body decodes the body that a handler wants and hands it over with its
+// HandleBody decodes the body that a handler wants and hands it over with its
 // envelope, which becomes the cause of what the handler says.
-func Body[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
+func HandleBody[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
 	body, err := event.As[T](e)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func Body[T event.Body](ctx context.Context, handle func(context.Context, event.
 	return handle(ctx, e, body)
 }
 
-// Open decodes the message and checks that it is for this service now.
-func Open(accept Accept, m queue.Message) (event.Envelope, error) {
+// OpenEnvelope decodes the message and checks that it is for this service now.
+func OpenEnvelope(accept EnvelopeFilter, m queue.Message) (event.Envelope, error) {
 	e, err := event.Decode(m.Body)
 	if err != nil {
 		return event.Envelope{}, err
@@ -80,8 +80,8 @@ func Open(accept Accept, m queue.Message) (event.Envelope, error) {
 	return e, nil
 }
 
-// safely calls the handler and turns a panic into a bug, with its stack.
-func safely(ctx context.Context, handle Handler, m queue.Message) (err error) {
+// callHandler calls the handler and turns a panic into a bug, with its stack.
+func callHandler(ctx context.Context, handle Handler, m queue.Message) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.F("handling a message", fault.Bug, "panic: %v\n%s", r, debug.Stack())

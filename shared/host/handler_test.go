@@ -43,12 +43,12 @@ func TestEvents(t *testing.T) {
 			if c.garble {
 				body = body[:len(body)/2]
 			}
-			accept := host.Accept{Cluster: ours, Types: c.types, Now: func() time.Time { return noon.Add(c.after) }}
+			accept := host.EnvelopeFilter{Cluster: ours, Types: c.types, Now: func() time.Time { return noon.Add(c.after) }}
 			if accept.Types == nil {
 				accept.Types = []event.Type{event.TickType}
 			}
 			handled := false
-			err := host.Events(accept, func(context.Context, event.Envelope) error { handled = true; return nil })(t.Context(),
+			err := host.NewEventHandler(accept, func(context.Context, event.Envelope) error { handled = true; return nil })(t.Context(),
 				queue.Message{ID: "m", Body: body, Receives: 1, Sent: noon})
 			if handled != c.handled || fault.KindOf(err) != c.kind {
 				t.Errorf("handled %t with %v, want %t with kind %q", handled, err, c.handled, c.kind)
@@ -64,24 +64,24 @@ func expiring(e *event.Envelope) { e.Expires = e.Time.Add(event.MinTTL) }
 
 // What a line says of an envelope, dropped ones included.
 func TestEventsNote(t *testing.T) {
-	note := func(t *testing.T, body []byte, sent time.Time) host.Note {
+	note := func(t *testing.T, body []byte, sent time.Time) host.LogFields {
 		t.Helper()
 		b := newBench()
-		w := b.worker(host.Events(host.Accept{Cluster: ours, Types: []event.Type{event.TickType}, Now: func() time.Time { return noon }},
-			func(ctx context.Context, _ event.Envelope) error { host.Say(ctx, "pods", 7); return nil }))
-		return w.Deal(t.Context(), queue.Message{ID: "m", Body: body, Sent: sent}).Note
+		w := b.worker(host.NewEventHandler(host.EnvelopeFilter{Cluster: ours, Types: []event.Type{event.TickType}, Now: func() time.Time { return noon }},
+			func(ctx context.Context, _ event.Envelope) error { host.AddLogFields(ctx, "pods", 7); return nil }))
+		return w.ProcessMessage(t.Context(), queue.Message{ID: "m", Body: body, Sent: sent}).LogFields
 	}
 	t.Run("handled", func(t *testing.T) {
 		n := note(t, tick(t, noon, nil), noon)
 		if n.Type != "tick.v1" || n.ID == "" || n.Cluster != "prod" || n.Correlation != n.ID || n.Skew != 0 {
 			t.Errorf("%+v", n)
 		}
-		if len(n.Fields) != 2 || n.Fields[0] != "pods" || n.Fields[1] != 7 {
-			t.Errorf("fields %v", n.Fields)
+		if len(n.Pairs) != 2 || n.Pairs[0] != "pods" || n.Pairs[1] != 7 {
+			t.Errorf("fields %v", n.Pairs)
 		}
 	})
 	t.Run("foreign", func(t *testing.T) {
-		if n := note(t, tick(t, noon, func(e *event.Envelope) { e.Cluster = "test" }), noon); n.Cluster != "test" || n.Fields != nil {
+		if n := note(t, tick(t, noon, func(e *event.Envelope) { e.Cluster = "test" }), noon); n.Cluster != "test" || n.Pairs != nil {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -96,7 +96,7 @@ func TestEventsNote(t *testing.T) {
 		}
 	})
 	t.Run("said outside of a host", func(t *testing.T) {
-		host.Say(t.Context(), "nobody", "listens")
-		host.About(t.Context(), "nobody", "listens", "")
+		host.AddLogFields(t.Context(), "nobody", "listens")
+		host.DescribeMessage(t.Context(), "nobody", "listens", "")
 	})
 }

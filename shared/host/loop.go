@@ -9,14 +9,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// stepRest is the least pause after a step during which changes gather. Without it
+// defaultMinPause is the least pause after a step during which changes gather. Without it
 // a cluster in turmoil would be looked at after every single change. A step that
 // takes longer is followed by a pause as long as itself, so that at least half of
 // the time is left to the messages that wait at the same Gate; the pause after one
-// that takes very long, as before an API server that hardly answers, is restMax.
+// that takes very long, as before an API server that hardly answers, is maxPauseAfterReconcile.
 const (
-	stepRest = 100 * time.Millisecond
-	restMax  = 10 * time.Second
+	defaultMinPause        = 100 * time.Millisecond
+	maxPauseAfterReconcile = 10 * time.Second
 )
 
 // Loop calls a step again and again: soon after something has changed, and at
@@ -24,75 +24,75 @@ const (
 // read what must happen off the objects each time. A step that fails or panics
 // is told and called again; the loop ends with its context alone.
 type Loop struct {
-	Step func(ctx context.Context) error
-	Pace time.Duration
+	Reconcile func(ctx context.Context) error
+	Interval  time.Duration
 	// Changed says that there may be something new. Any number of changes
 	// before a step are one; nil means that only Pace counts.
 	Changed <-chan struct{}
-	// Next is asked after each step when the next one is due although nothing
-	// changes: the end of a window, say. The zero time, and a nil Next, leave it to
+	// NextDue is asked after each step when the next one is due although nothing
+	// changes: the end of a window, say. The zero time, and a nil NextDue, leave it to
 	// Pace. A time that has passed already has waited for the rest like any other.
-	Next func() time.Time
-	// Rest is asked after each step for the least pause, where the usual tenth of a
+	NextDue func() time.Time
+	// MinPause is asked after each step for the least pause, where the usual tenth of a
 	// second is not what suits; nil leaves it to that.
-	Rest func() time.Duration
-	// Limit bounds one step; zero means a minute.
-	Limit time.Duration
-	// Told hears of steps that went wrong; nil hears nothing.
-	Told *Trouble
-	// Ran is called after each step; nil is not.
-	Ran func(took time.Duration, err error)
+	MinPause func() time.Duration
+	// Timeout bounds one step; zero means a minute.
+	Timeout time.Duration
+	// ErrorLog hears of steps that went wrong; nil hears nothing.
+	ErrorLog *RateLimitedLog
+	// OnReconciled is called after each step; nil is not.
+	OnReconciled func(took time.Duration, err error)
 }
 
 // Run steps until the context ends, and returns nil.
 func (l Loop) Run(ctx context.Context) error {
-	if l.Limit <= 0 {
-		l.Limit = time.Minute
+	if l.Timeout <= 0 {
+		l.Timeout = time.Minute
 	}
 	for ctx.Err() == nil {
-		l.wait(ctx, l.once(ctx))
+		l.waitForNext(ctx, l.reconcileOnce(ctx))
 	}
 	return nil
 }
 
-func (l Loop) once(ctx context.Context) (took time.Duration) {
+func (l Loop) reconcileOnce(ctx context.Context) (took time.Duration) {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, l.Limit)
+	limited, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	err := l.step(limited)
+	err := l.callReconcile(limited)
 	if ctx.Err() != nil {
 		// What fails because we stop is no trouble.
 		return 0
 	}
 	took = time.Since(began)
-	l.Told.Happened(time.Now(), err)
-	if l.Ran != nil {
-		l.Ran(took, err)
+	l.ErrorLog.Report(time.Now(), err)
+	if l.OnReconciled != nil {
+		l.OnReconciled(took, err)
 	}
 	return took
 }
 
-// step calls the step and turns a panic into a bug, with its stack.
-func (l Loop) step(ctx context.Context) (err error) {
+// callReconcile calls the step and turns a panic into a bug, with its stack.
+func (l Loop) callReconcile(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.F("looking at the cluster", fault.Bug, "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	if err := l.Step(ctx); err != nil {
+	if err := l.Reconcile(ctx); err != nil {
 		return fmt.Errorf("looking at the cluster: %w", err)
 	}
 	return nil
 }
 
-// wait rests after a step that took so long, then waits for a change, for Pace to
+// waitForNext rests after a step that took so long, then waits for a change, for Pace to
 // pass since the step ended, or for what Next named. That may cut the least rest
 // short, but not the half of the time that others have.
-func (l Loop) wait(ctx context.Context, took time.Duration) {
-	pause := l.pause()
+func (l Loop) waitForNext(ctx context.Context, took time.Duration) {
+	pause := l.nextInterval()
 	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(max(min(l.rest(), pause), min(took, restMax)))
+	rest := time.NewTimer(max(min(l.minPause(), pause), min(took, maxPauseAfterReconcile)))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():
@@ -104,35 +104,35 @@ func (l Loop) wait(ctx context.Context, took time.Duration) {
 	case <-pace.C:
 	case <-l.Changed:
 	}
-	l.forget()
+	l.dropChanges()
 }
 
-func (l Loop) rest() time.Duration {
-	if l.Rest == nil {
-		return stepRest
+func (l Loop) minPause() time.Duration {
+	if l.MinPause == nil {
+		return defaultMinPause
 	}
-	return l.Rest()
+	return l.MinPause()
 }
 
-// pause is how long to wait when nothing changes.
-func (l Loop) pause() time.Duration {
-	if l.Next == nil {
-		return l.Pace
+// nextInterval is how long to wait when nothing changes.
+func (l Loop) nextInterval() time.Duration {
+	if l.NextDue == nil {
+		return l.Interval
 	}
-	switch due := l.Next(); {
+	switch due := l.NextDue(); {
 	case due.IsZero():
-		return l.Pace
+		return l.Interval
 	case !due.After(time.Now()):
 		// The step that was due did not do what it was due for. Trying again and
 		// again at once would be all that the process does.
-		return min(stepRest, l.Pace)
+		return min(defaultMinPause, l.Interval)
 	default:
-		return min(time.Until(due), l.Pace)
+		return min(time.Until(due), l.Interval)
 	}
 }
 
-// forget drops the changes that were told so far.
-func (l Loop) forget() {
+// dropChanges drops the changes that were told so far.
+func (l Loop) dropChanges() {
 	// A channel with room holds changes that the coming step sees anyway.
 	for {
 		select {

@@ -30,7 +30,7 @@ func looping(t *testing.T, l host.Loop, during func()) {
 func TestLoopKeepsItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps int
-		looping(t, host.Loop{Pace: time.Second, Step: func(context.Context) error { steps++; return nil }}, func() {
+		looping(t, host.Loop{Interval: time.Second, Reconcile: func(context.Context) error { steps++; return nil }}, func() {
 			time.Sleep(10*time.Second + time.Millisecond)
 		})
 		if steps != 11 {
@@ -52,7 +52,7 @@ func TestLoopCoalescesChanges(t *testing.T) {
 		}
 		var steps atomic.Int64
 		first := true
-		l := host.Loop{Pace: time.Hour, Changed: changed, Step: func(context.Context) error {
+		l := host.Loop{Interval: time.Hour, Changed: changed, Reconcile: func(context.Context) error {
 			if steps.Add(1); first {
 				first = false
 				notify()
@@ -88,9 +88,9 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 		began := time.Now()
 		dues := []time.Duration{50 * time.Millisecond, time.Second, 0, 10 * time.Second}
 		l := host.Loop{
-			Pace: 3 * time.Second,
-			Step: func(context.Context) error { at = append(at, time.Since(began)); return nil },
-			Next: func() time.Time {
+			Interval:  3 * time.Second,
+			Reconcile: func(context.Context) error { at = append(at, time.Since(began)); return nil },
+			NextDue: func() time.Time {
 				if len(at) > len(dues) || dues[len(at)-1] == 0 {
 					return time.Time{}
 				}
@@ -106,8 +106,8 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := 0
 		l := host.Loop{
-			Pace: time.Minute, Step: func(context.Context) error { steps++; return nil },
-			Next: func() time.Time { return time.Now().Add(-time.Hour) },
+			Interval: time.Minute, Reconcile: func(context.Context) error { steps++; return nil },
+			NextDue: func() time.Time { return time.Now().Add(-time.Hour) },
 		}
 		looping(t, l, func() { time.Sleep(time.Second + time.Millisecond) })
 		if steps != 11 {
@@ -127,17 +127,17 @@ func TestLoopLeavesHalfToMessages(t *testing.T) {
 func leavesHalf(t *testing.T, took time.Duration) {
 	const during = 16 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		gate, changed, messages := host.NewGate(), make(chan struct{}), 0
-		handle := gate.Behind(func(context.Context) error {
+		gate, changed, messages := host.NewMutex(), make(chan struct{}), 0
+		handle := gate.WrapLocked(func(context.Context) error {
 			time.Sleep(20 * time.Millisecond)
 			messages++
 			return nil
 		})
 		close(changed) // Something changes all the time.
-		step := gate.Behind(func(context.Context) error { time.Sleep(took); return nil })
+		step := gate.WrapLocked(func(context.Context) error { time.Sleep(took); return nil })
 		// Something is due at once as well, as in a storm of refused evictions.
 		due := func() time.Time { return time.Now().Add(50 * time.Millisecond) }
-		looping(t, host.Loop{Pace: time.Second, Changed: changed, Next: due, Step: step}, func() {
+		looping(t, host.Loop{Interval: time.Second, Changed: changed, NextDue: due, Reconcile: step}, func() {
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				if err := handle(t.Context()); err != nil {
 					t.Error(err)
@@ -154,8 +154,8 @@ func leavesHalf(t *testing.T, took time.Duration) {
 func TestLoopGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps, told := 0, []string{}
-		l := host.Loop{Pace: time.Second, Limit: 5 * time.Second, Told: &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()[:30]) }}}
-		l.Step = func(ctx context.Context) error {
+		l := host.Loop{Interval: time.Second, Timeout: 5 * time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()[:30]) }}}
+		l.Reconcile = func(ctx context.Context) error {
 			switch steps++; {
 			case steps <= 3:
 				return errors.New("first trouble")
@@ -178,22 +178,22 @@ func TestLoopGoesOn(t *testing.T) {
 // What fails because we stop is no trouble.
 func TestLoopStopsQuietly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := host.Loop{Pace: time.Second, Told: &host.Trouble{Tell: func(err error, _ int) { t.Error(err) }},
-			Step: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		l := host.Loop{Interval: time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { t.Error(err) }},
+			Reconcile: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		looping(t, l, func() { time.Sleep(time.Second) })
 	})
 }
 
 func TestTrouble(t *testing.T) {
 	var told []string
-	trouble := &host.Trouble{Tell: func(err error, times int) { told = append(told, fmt.Sprintf("%v ×%d", err, times)) }}
+	trouble := &host.RateLimitedLog{Write: func(err error, times int) { told = append(told, fmt.Sprintf("%v ×%d", err, times)) }}
 	for second := range 600 {
 		at := noon.Add(time.Duration(second) * time.Second)
-		trouble.Happened(at, fmt.Errorf("no route (request 0%d-abcdef)", second))
+		trouble.Report(at, fmt.Errorf("no route (request 0%d-abcdef)", second))
 		if second == 90 {
-			trouble.Happened(at, errors.New("denied"))
+			trouble.Report(at, errors.New("denied"))
 		}
-		trouble.Happened(at, nil)
+		trouble.Report(at, nil)
 	}
 	want := []string{
 		"no route (request 00-abcdef) ×1", "no route (request 060-abcdef) ×60", "denied ×1",
@@ -202,15 +202,15 @@ func TestTrouble(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
-	var none *host.Trouble
-	none.Happened(noon, errors.New("nobody listens"))
+	var none *host.RateLimitedLog
+	none.Report(noon, errors.New("nobody listens"))
 }
 
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := host.NewGate()
+		gate := host.NewMutex()
 		var inside, most, done atomic.Int32
-		work := gate.Behind(func(context.Context) error {
+		work := gate.WrapLocked(func(context.Context) error {
 			most.Store(max(most.Load(), inside.Add(1)))
 			time.Sleep(time.Second)
 			inside.Add(-1)
@@ -233,7 +233,7 @@ func TestGate(t *testing.T) {
 		// A panic inside leaves the gate open.
 		func() {
 			defer func() { _ = recover() }()
-			_ = gate.Do(t.Context(), func(context.Context) error { panic("oh") })
+			_ = gate.RunLocked(t.Context(), func(context.Context) error { panic("oh") })
 		}()
 		if err := work(t.Context()); err != nil || done.Load() != 6 {
 			t.Errorf("%d done, and %v", done.Load(), err)

@@ -32,12 +32,12 @@ type Command struct {
 // after a graceful stop, with 1 and one line that says what to do otherwise.
 func Main(c Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := c.main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := c.runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-func (c Command) main(ctx context.Context, args []string, out, problems io.Writer) int {
+func (c Command) runCommand(ctx context.Context, args []string, out, problems io.Writer) int {
 	for _, arg := range args {
 		switch arg {
 		case "--version", "-version":
@@ -54,14 +54,14 @@ func (c Command) main(ctx context.Context, args []string, out, problems io.Write
 	err := c.Run(ctx)
 	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
 	if err != nil && !stopped {
-		fmt.Fprintf(problems, "%s: %s\n", c.Name, oneLine(err.Error()))
+		fmt.Fprintf(problems, "%s: %s\n", c.Name, joinLines(err.Error()))
 		return 1
 	}
 	return 0
 }
 
-// oneLine joins lines, so that a log collector keeps the problem together.
-func oneLine(text string) string {
+// joinLines joins lines, so that a log collector keeps the problem together.
+func joinLines(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 

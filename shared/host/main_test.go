@@ -13,13 +13,13 @@ import (
 func TestRunChooses(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		at   Place
+		at   RuntimeEnvironment
 		want string
 	}{
-		{"under Lambda", Place{Lambda: "127.0.0.1:9001"}, "lambda"},
-		{"with a queue", Place{QueueURL: "https://sqs.local/1/q"}, "poll"},
-		{"under Lambda with a queue", Place{Lambda: "127.0.0.1:9001", QueueURL: "https://sqs.local/1/q"}, "lambda"},
-		{"nowhere", Place{QueueVariable: "JOIST_QUEUE_URL"}, ""},
+		{"under Lambda", RuntimeEnvironment{Lambda: "127.0.0.1:9001"}, "lambda"},
+		{"with a queue", RuntimeEnvironment{QueueURL: "https://sqs.local/1/q"}, "poll"},
+		{"under Lambda with a queue", RuntimeEnvironment{Lambda: "127.0.0.1:9001", QueueURL: "https://sqs.local/1/q"}, "lambda"},
+		{"nowhere", RuntimeEnvironment{QueueVariable: "JOIST_QUEUE_URL"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			chosen := ""
@@ -64,7 +64,7 @@ func TestCommand(t *testing.T) {
 				c.ctx = t.Context()
 			}
 			var out, problems bytes.Buffer
-			code := Command{Name: "joist-x", Help: "what it needs", Run: func(context.Context) error { return c.err }}.main(c.ctx, c.args, &out, &problems)
+			code := Command{Name: "joist-x", Help: "what it needs", Run: func(context.Context) error { return c.err }}.runCommand(c.ctx, c.args, &out, &problems)
 			if code != c.code || out.String() != c.out || problems.String() != c.problems {
 				t.Errorf("code %d, out %q, problems %q", code, out.String(), problems.String())
 			}

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// askAgain is the pause before Allowed is asked again.
-	askAgain = time.Second
-	// jitter is how much of a pause may be added or left out.
-	jitter = 0.25
-	// answerTime is what a receive gets beyond its wait for a message.
-	answerTime = 2 * time.Second
+	// standbyPause is the pause before Allowed is asked again.
+	standbyPause = time.Second
+	// retryJitter is how much of a pause may be added or left out.
+	retryJitter = 0.25
+	// receiveMargin is what a receive gets beyond its wait for a message.
+	receiveMargin = 2 * time.Second
 )
 
 // Poll is the long-polling host. It takes no more messages than it can start
@@ -32,25 +32,25 @@ const (
 // exist or may not be read, for only a person can mend that.
 func Poll(ctx context.Context, w Worker, o Options) error {
 	o = o.withDefaults()
-	if o.Lanes > 0 {
-		w.Queue, w.Dead = queue.Gather(w.Queue, o.Lanes), queue.GatherSender(w.Dead, o.Lanes)
+	if o.MaxCalls > 0 {
+		w.Queue, w.Dead = queue.BatchCalls(w.Queue, o.MaxCalls), queue.BatchSends(w.Dead, o.MaxCalls)
 	}
-	if w.Again == nil {
-		w.Again = o.Again
+	if w.Backoff == nil {
+		w.Backoff = o.Backoff
 	}
-	if w.Batch == nil {
-		w.Batch = o.Batch
+	if w.HandleBatch == nil {
+		w.HandleBatch = o.HandleBatch
 	}
-	if w.Told == nil {
-		w.Told = o.Told
+	if w.ErrorLog == nil {
+		w.ErrorLog = o.ErrorLog
 	}
 	p := newPoller(w, o)
 	// Handlers outlive the order to stop, by at most the grace period.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	go p.keep(work)
-	err := p.receiveAll(ctx, work)
-	p.stop(work, cancel)
+	go p.extendVisibilities(work)
+	err := p.runReceivers(ctx, work)
+	p.shutDown(work, cancel)
 	return err
 }
 
@@ -58,44 +58,44 @@ func Poll(ctx context.Context, w Worker, o Options) error {
 type poller struct {
 	Worker
 	Options
-	// free has a token for each handler that could be started, and each is good for
+	// slots has a token for each handler that could be started, and each is good for
 	// so many messages.
-	free chan struct{}
-	each int
-	// idle is where goroutines wait that have dealt with what they were started for.
-	idle chan *flight
-	// proved is set once a receive has succeeded.
-	proved atomic.Bool
+	slots    chan struct{}
+	slotSize int
+	// pending is where goroutines wait that have dealt with what they were started for.
+	pending chan *inFlightBatch
+	// hasReceived is set once a receive has succeeded.
+	hasReceived atomic.Bool
 
 	mu sync.Mutex
-	// running are the messages that are being handled.
-	running map[*flight]struct{}
+	// inFlight are the messages that are being handled.
+	inFlight map[*inFlightBatch]struct{}
 }
 
 func newPoller(w Worker, o Options) *poller {
-	p := &poller{Worker: w, Options: o, each: 1, idle: make(chan *flight), running: map[*flight]struct{}{}}
-	handlers := o.Parallel
-	if w.Batch != nil {
-		p.each = min(queue.MaxBatch, o.Parallel)
-		handlers /= p.each
+	p := &poller{Worker: w, Options: o, slotSize: 1, pending: make(chan *inFlightBatch), inFlight: map[*inFlightBatch]struct{}{}}
+	handlers := o.MaxConcurrent
+	if w.HandleBatch != nil {
+		p.slotSize = min(queue.MaxBatch, o.MaxConcurrent)
+		handlers /= p.slotSize
 	}
-	p.free = make(chan struct{}, handlers)
+	p.slots = make(chan struct{}, handlers)
 	for range handlers {
-		p.free <- struct{}{}
+		p.slots <- struct{}{}
 	}
 	return p
 }
 
-// receiveAll runs the receivers until ctx ends, or until one finds what only a
+// runReceivers runs the receivers until ctx ends, or until one finds what only a
 // person can mend.
-func (p *poller) receiveAll(ctx, work context.Context) error {
+func (p *poller) runReceivers(ctx, work context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var unmendable atomic.Pointer[error]
 	var all sync.WaitGroup
 	for range p.Receivers {
 		all.Go(func() {
-			if err := p.receive(ctx, work); err != nil {
+			if err := p.receiveMessages(ctx, work); err != nil {
 				unmendable.CompareAndSwap(nil, &err)
 				cancel(err)
 			}
@@ -108,34 +108,34 @@ func (p *poller) receiveAll(ctx, work context.Context) error {
 	return nil
 }
 
-// receive takes messages and starts them until ctx ends.
-func (p *poller) receive(ctx, work context.Context) error {
+// receiveMessages takes messages and starts them until ctx ends.
+func (p *poller) receiveMessages(ctx, work context.Context) error {
 	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval, pause.RandomizationFactor = p.Pause, jitter
+	pause.MaxInterval, pause.RandomizationFactor = p.MaxRetryPause, retryJitter
 	wait := p.Wait
 	for ctx.Err() == nil {
-		allowed, err := p.Allowed(ctx)
+		allowed, err := p.MayReceive(ctx)
 		if err == nil && !allowed {
-			p.Beat()
-			sleep(ctx, askAgain)
+			p.Heartbeat()
+			sleepContext(ctx, standbyPause)
 			continue
 		}
 		if err == nil {
-			err = p.batch(ctx, work, wait)
+			err = p.receiveBatch(ctx, work, wait)
 		}
 		switch {
 		case ctx.Err() != nil:
 			// What fails because we stop is no trouble.
 		case err == nil:
-			p.proved.Store(true)
-			p.Beat()
+			p.hasReceived.Store(true)
+			p.Heartbeat()
 			pause.Reset()
 			wait = p.Wait
-		case !p.proved.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
+		case !p.hasReceived.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
 			return fmt.Errorf("polling the queue of %s: %w", p.Service, err)
 		default:
-			p.Options.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
-			sleep(ctx, pause.NextBackOff())
+			p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
+			sleepContext(ctx, pause.NextBackOff())
 			// Until it answers again, a question that gets lost must not be waited
 			// for as for a message.
 			wait = 0
@@ -144,40 +144,40 @@ func (p *poller) receive(ctx, work context.Context) error {
 	return nil
 }
 
-// batch receives what can be started now, and starts it.
-func (p *poller) batch(ctx, work context.Context, wait time.Duration) error {
-	slots := p.take(ctx)
+// receiveBatch receives what can be started now, and starts it.
+func (p *poller) receiveBatch(ctx, work context.Context, wait time.Duration) error {
+	slots := p.acquireSlots(ctx)
 	if slots == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, wait+answerTime)
-	messages, err := p.Queue.Receive(limited, slots*p.each, wait, p.Visibility)
+	limited, cancel := context.WithTimeout(ctx, wait+receiveMargin)
+	messages, err := p.Queue.Receive(limited, slots*p.slotSize, wait, p.Visibility)
 	cancel()
-	needed := (len(messages) + p.each - 1) / p.each
-	p.release(slots - needed)
+	needed := (len(messages) + p.slotSize - 1) / p.slotSize
+	p.releaseSlots(slots - needed)
 	if ctx.Err() != nil {
 		// They arrived as we were told to stop: somebody else can have them.
 		for _, m := range messages {
-			p.giveBack(work, m.Receipt)
+			p.returnMessage(work, m.Receipt)
 		}
-		p.release(needed)
+		p.releaseSlots(needed)
 		return err
 	}
-	p.start(work, messages)
+	p.startBatch(work, messages)
 	return err
 }
 
-// take waits for a free slot and takes up to a batch of them.
-func (p *poller) take(ctx context.Context) (slots int) {
+// acquireSlots waits for a free slot and takes up to a batch of them.
+func (p *poller) acquireSlots(ctx context.Context) (slots int) {
 	select {
-	case <-p.free:
+	case <-p.slots:
 		slots = 1
 	case <-ctx.Done():
 		return 0
 	}
-	for slots < min(queue.MaxBatch/p.each, cap(p.free)) {
+	for slots < min(queue.MaxBatch/p.slotSize, cap(p.slots)) {
 		select {
-		case <-p.free:
+		case <-p.slots:
 			slots++
 		default:
 			return slots
@@ -186,57 +186,57 @@ func (p *poller) take(ctx context.Context) (slots int) {
 	return slots
 }
 
-func (p *poller) release(slots int) {
+func (p *poller) releaseSlots(slots int) {
 	for range slots {
-		p.free <- struct{}{}
+		p.slots <- struct{}{}
 	}
 }
 
-// start handles messages, all at the same time and with the same deadline.
-func (p *poller) start(work context.Context, messages []queue.Message) {
+// startBatch handles messages, all at the same time and with the same deadline.
+func (p *poller) startBatch(work context.Context, messages []queue.Message) {
 	if len(messages) == 0 {
 		return
 	}
-	f := p.note(messages)
+	f := p.trackBatch(messages)
 	select {
-	case p.idle <- f:
+	case p.pending <- f:
 	default:
-		go p.serve(work, f)
+		go p.runBatches(work, f)
 	}
 }
 
-// serve deals with a flight, and then with those that follow: a goroutine whose
+// runBatches deals with a flight, and then with those that follow: a goroutine whose
 // stack has grown is worth keeping. There are no more of them than could be busy.
-func (p *poller) serve(work context.Context, f *flight) {
+func (p *poller) runBatches(work context.Context, f *inFlightBatch) {
 	for {
-		p.deals(work, f)
+		p.runBatch(work, f)
 		select {
-		case f = <-p.idle:
+		case f = <-p.pending:
 		case <-work.Done():
 			return
 		}
 	}
 }
 
-// deals deals with one flight.
-func (p *poller) deals(work context.Context, f *flight) {
+// runBatch deals with one flight.
+func (p *poller) runBatch(work context.Context, f *inFlightBatch) {
 	limited, cancel := context.WithTimeout(work, p.Deadline)
 	defer cancel()
-	verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
+	verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+dispositionTimeout)
 	defer cancelVerdicts()
-	p.dealAll(limited, verdicts, f.messages, func(at int, _ *Line) {
-		p.forget(f, at)
-		if p.Worker.Batch == nil {
-			p.release(1)
+	p.processAllWithin(limited, verdicts, f.messages, func(at int, _ *LogLine) {
+		p.untrackMessage(f, at)
+		if p.Worker.HandleBatch == nil {
+			p.releaseSlots(1)
 		}
-		p.Beat()
+		p.Heartbeat()
 	})
-	if p.Worker.Batch != nil {
-		p.release(1)
+	if p.Worker.HandleBatch != nil {
+		p.releaseSlots(1)
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

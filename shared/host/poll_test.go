@@ -48,7 +48,7 @@ func TestPollBoundsConcurrency(t *testing.T) {
 				return nil
 			})
 			b.put(60)
-			stop := polling(t, w, host.Options{Parallel: parallel})
+			stop := polling(t, w, host.Options{MaxConcurrent: parallel})
 			time.Sleep(2 * time.Minute)
 			if err := stop(); err != nil {
 				t.Error(err)
@@ -81,7 +81,7 @@ func TestPollVisibility(t *testing.T) {
 				var calls atomic.Int32
 				w := b.worker(func(context.Context, queue.Message) error { calls.Add(1); time.Sleep(c.runs); return nil })
 				b.put(1)
-				stop := polling(t, w, host.Options{Parallel: 1, Deadline: 20 * time.Second, Visibility: 30 * time.Second})
+				stop := polling(t, w, host.Options{MaxConcurrent: 1, Deadline: 20 * time.Second, Visibility: 30 * time.Second})
 				time.Sleep(c.runs + 10*time.Millisecond)
 				got := b.log()
 				if err := stop(); err != nil {
@@ -212,7 +212,7 @@ func TestPollBacksOff(t *testing.T) {
 		b.put(1)
 		var told []string
 		w := b.worker(returns(nil))
-		stop := polling(t, w, host.Options{Told: &host.Trouble{Tell: func(err error, _ int) {
+		stop := polling(t, w, host.Options{ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			told = append(told, err.Error())
@@ -282,8 +282,8 @@ func TestPollWhenAllowed(t *testing.T) {
 		var leads atomic.Bool
 		var beats atomic.Int32
 		stop := polling(t, b.worker(returns(nil)), host.Options{
-			Allowed: func(context.Context) (bool, error) { return leads.Load(), nil },
-			Beat:    func() { beats.Add(1) },
+			MayReceive: func(context.Context) (bool, error) { return leads.Load(), nil },
+			Heartbeat:  func() { beats.Add(1) },
 		})
 		time.Sleep(time.Minute)
 		if calls := b.log(); calls != nil || beats.Load() < 50 {

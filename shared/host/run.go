@@ -13,8 +13,8 @@ import (
 // Lambda.
 const LambdaVariable = "AWS_LAMBDA_RUNTIME_API"
 
-// Place is what the environment says about where the process runs.
-type Place struct {
+// RuntimeEnvironment is what the environment says about where the process runs.
+type RuntimeEnvironment struct {
 	// Lambda is the value of LambdaVariable.
 	Lambda string
 	// QueueURL is the queue to poll elsewhere, and QueueVariable how it is set.
@@ -23,7 +23,7 @@ type Place struct {
 
 // Run chooses the host: under Lambda the one, with a queue to poll the other,
 // and otherwise nothing can be done.
-func Run(ctx context.Context, place Place, lambda, poll func(ctx context.Context) error) error {
+func Run(ctx context.Context, place RuntimeEnvironment, lambda, poll func(ctx context.Context) error) error {
 	switch {
 	case place.Lambda != "":
 		return lambda(ctx)
@@ -35,32 +35,32 @@ func Run(ctx context.Context, place Place, lambda, poll func(ctx context.Context
 	}
 }
 
-// Strangeness is why a function refuses a record before any handler sees it.
-type Strangeness string
+// RefusalReason is why a function refuses a record before any handler sees it.
+type RefusalReason string
 
 const (
-	// StrangeQueue is a record of a queue that the function does not work on.
-	StrangeQueue Strangeness = "queue"
-	// StrangeReceipt is a record with a receipt that SQS does not know: it was received
+	// UnknownQueue is a record of a queue that the function does not work on.
+	UnknownQueue RefusalReason = "queue"
+	// UnknownReceipt is a record with a receipt that SQS does not know: it was received
 	// again or deleted meanwhile, or it never lay in the queue.
-	StrangeReceipt Strangeness = "receipt"
-	// Unchecked is a record whose receipt could not be checked.
-	Unchecked Strangeness = "unchecked"
+	UnknownReceipt RefusalReason = "receipt"
+	// UncheckedReceipt is a record whose receipt could not be checked.
+	UncheckedReceipt RefusalReason = "unchecked"
 )
 
 // LambdaOptions say what the Lambda host needs. They are here so that a service can
 // be wired without linking Lambda's runtime.
 type LambdaOptions struct {
-	// Worker gives the worker of the queue that an event source ARN names, with that
+	// FindWorker gives the worker of the queue that an event source ARN names, with that
 	// queue.
-	Worker func(arn string) (Worker, error)
-	// Strange is called with each message that is refused before any handler sees it, and
+	FindWorker func(arn string) (Worker, error)
+	// OnRefused is called with each message that is refused before any handler sees it, and
 	// with the event source ARN of its record. It may be nil.
-	Strange func(arn string, m queue.Message, why Strangeness, err error)
+	OnRefused func(arn string, m queue.Message, why RefusalReason, err error)
 	// Margin, 5 s by default, is what is kept of the function's time to carry
 	// out verdicts, and what the visibility has beyond the function's end.
 	Margin time.Duration
-	// After is called at the end of each invocation, when the process may be
+	// AfterInvocation is called at the end of each invocation, when the process may be
 	// frozen: telemetry that waits to be sent must go now. Nil does nothing.
-	After func(ctx context.Context)
+	AfterInvocation func(ctx context.Context)
 }

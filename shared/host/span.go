@@ -11,12 +11,12 @@ import (
 // node that came or went.
 type Span struct {
 	Name string
-	// Of is the message whose story it is.
-	Of event.Envelope
-	// Begins says that it is the span that Of.Root names, above everything that Of leads
+	// Envelope is the message whose story it is.
+	Envelope event.Envelope
+	// IsRoot says that it is the span that Of.Root names, above everything that Of leads
 	// to; else it is below the one that Of's traceparent names.
-	Begins   bool
-	From, To time.Time
+	IsRoot     bool
+	Start, End time.Time
 	// Links are W3C contexts of other stories that led to this one.
 	Links []string
 	// Fields are names and their values, as those of Note.

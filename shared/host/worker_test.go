@@ -37,7 +37,7 @@ func TestDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
 			m := b.deliver(t, []byte("{}"))
-			b.worker(c.handle).Do(t.Context(), m)
+			b.worker(c.handle).ProcessMessage(t.Context(), m)
 			if diff := cmp.Diff(c.calls, b.log()); diff != "" {
 				t.Error(diff)
 			}
@@ -63,9 +63,9 @@ func (b *bench) left(t *testing.T) (in, dead int) {
 func TestDoHidesForTheBackoff(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
-	v := b.worker(returns(fault.F("calling", fault.Throttled, "slow down"))).Do(t.Context(), m)
-	if diff := cmp.Diff([]string{"hide " + host.Backoff(m).String()}, b.log()); diff != "" || v.After != host.Backoff(m) {
-		t.Errorf("%s after %s", diff, v.After)
+	v := b.worker(returns(fault.F("calling", fault.Throttled, "slow down"))).ProcessMessage(t.Context(), m).Disposition
+	if diff := cmp.Diff([]string{"hide " + host.Backoff(m).String()}, b.log()); diff != "" || v.RetryAfter != host.Backoff(m) {
+		t.Errorf("%s after %s", diff, v.RetryAfter)
 	}
 }
 
@@ -75,12 +75,12 @@ func TestPanicIsParkedInTheEnd(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte(`{"a":1}`))
 	w := b.worker(func(context.Context, queue.Message) error { panic("index out of range") })
-	for m.Receives = 1; m.Receives < host.ParkAfter; m.Receives++ {
-		if v := w.Do(t.Context(), m); v.Action != host.Keep || v.Kind != fault.Bug {
+	for m.Receives = 1; m.Receives < host.MaxBugReceives; m.Receives++ {
+		if v := w.ProcessMessage(t.Context(), m).Disposition; v.Action != host.LeaveHidden || v.Kind != fault.Bug {
 			t.Fatalf("receive %d: %+v", m.Receives, v)
 		}
 	}
-	if v := w.Do(t.Context(), m); v.Action != host.Park {
+	if v := w.ProcessMessage(t.Context(), m).Disposition; v.Action != host.MoveToDLQ {
 		t.Fatalf("receive %d: %+v", m.Receives, v)
 	}
 	letters, err := b.dead.Receive(t.Context(), 1, 0, time.Minute)
@@ -101,9 +101,9 @@ func TestParkBeforeDelete(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	b.refuse = errAway
-	line := b.worker(returns(fault.F("reading", fault.Poison, "bad"))).Deal(t.Context(), m)
-	if !errors.Is(line.Err, errAway) {
-		t.Errorf("the line says %v", line.Err)
+	line := b.worker(returns(fault.F("reading", fault.Poison, "bad"))).ProcessMessage(t.Context(), m)
+	if !errors.Is(line.DispositionErr, errAway) {
+		t.Errorf("the line says %v", line.DispositionErr)
 	}
 	if diff := cmp.Diff([]string{"park"}, b.log()); diff != "" {
 		t.Error(diff)
@@ -118,9 +118,9 @@ func TestVerdictOutlivesTheContext(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	ctx, cancel := context.WithCancel(t.Context())
-	line := b.worker(func(context.Context, queue.Message) error { cancel(); return nil }).Deal(ctx, m)
-	if in, _ := b.left(t); in != 0 || line.Err != nil {
-		t.Errorf("%d messages are left: %v", in, line.Err)
+	line := b.worker(func(context.Context, queue.Message) error { cancel(); return nil }).ProcessMessage(ctx, m)
+	if in, _ := b.left(t); in != 0 || line.DispositionErr != nil {
+		t.Errorf("%d messages are left: %v", in, line.DispositionErr)
 	}
 }
 
@@ -131,8 +131,8 @@ func TestCancelledHandlerIsRetried(t *testing.T) {
 	m.Receives = 50
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	v := b.worker(func(ctx context.Context, _ queue.Message) error { return ctx.Err() }).Do(ctx, m)
-	if v.Action != host.Hide || v.Kind != fault.Retry {
+	v := b.worker(func(ctx context.Context, _ queue.Message) error { return ctx.Err() }).ProcessMessage(ctx, m).Disposition
+	if v.Action != host.RetryLater || v.Kind != fault.Retry {
 		t.Errorf("%+v", v)
 	}
 }

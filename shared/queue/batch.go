@@ -29,7 +29,7 @@ func (m Outgoing) MessageAttributes() map[string]string {
 			continue
 		}
 		out[name] = strings.Map(func(r rune) rune {
-			if legal(r) {
+			if isLegalRune(r) {
 				return r
 			}
 			return utf8.RuneError
@@ -38,50 +38,50 @@ func (m Outgoing) MessageAttributes() map[string]string {
 	return out
 }
 
-// Check refuses a body that a queue cannot carry byte for byte: an empty one, one
+// Validate refuses a body that a queue cannot carry byte for byte: an empty one, one
 // beyond MaxBody, or MaxDead with the attributes of a dead letter, and text with
 // characters that XML does not allow.
-func (m Outgoing) Check() error {
+func (m Outgoing) Validate() error {
 	refuse := func(format string, args ...any) error {
 		return fault.F("checking a message of type "+m.Type, fault.Invalid, format, args...)
 	}
 	switch {
 	case len(m.Body) == 0:
 		return refuse("the body is empty")
-	case m.Dead && m.Size() > MaxDead:
-		return refuse("%d bytes with attributes exceed the limit of %d", m.Size(), MaxDead)
-	case !m.Dead && len(m.Body) > MaxBody:
+	case m.IsDeadLetter && m.Size() > MaxDeadLetter:
+		return refuse("%d bytes with attributes exceed the limit of %d", m.Size(), MaxDeadLetter)
+	case !m.IsDeadLetter && len(m.Body) > MaxBody:
 		return refuse("%d bytes exceed the limit of %d", len(m.Body), MaxBody)
 	case !utf8.Valid(m.Body):
 		return refuse("the body is not UTF-8")
 	}
 	for at, r := range string(m.Body) {
-		if !legal(r) {
+		if !isLegalRune(r) {
 			return refuse("the character %U at byte %d is not allowed in a message", r, at)
 		}
 	}
 	return nil
 }
 
-// Text reports whether a queue carries the bytes as they are, if they are few
+// IsSendableText reports whether a queue carries the bytes as they are, if they are few
 // enough.
-func Text(body []byte) bool {
-	return len(body) > 0 && utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return !legal(r) })
+func IsSendableText(body []byte) bool {
+	return len(body) > 0 && utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return !isLegalRune(r) })
 }
 
-// legal reports whether SQS takes the character.
-func legal(r rune) bool {
+// isLegalRune reports whether SQS takes the character.
+func isLegalRune(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || (r >= 0x20 && r <= 0xD7FF) || (r >= 0xE000 && r <= 0xFFFD) || r >= 0x10000
 }
 
-// Batches splits messages into calls of at most MaxBatch messages and maxBytes
+// SplitBatches splits messages into calls of at most MaxBatch messages and maxBytes
 // bytes, attributes included, and refuses what no call can carry.
-func Batches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
+func SplitBatches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
 	var out [][]Outgoing
 	var batch []Outgoing
 	total := 0
 	for i, m := range messages {
-		if err := m.Check(); err != nil {
+		if err := m.Validate(); err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", i+1, len(messages), err)
 		}
 		size := m.Size()

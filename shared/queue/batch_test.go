@@ -21,7 +21,7 @@ func TestBatches(t *testing.T) {
 		for _, n := range rapid.SliceOfN(rapid.IntRange(1, largest), 0, 50).Draw(t, "sizes") {
 			messages = append(messages, Outgoing{Source: "s", Type: "t", Body: bytes.Repeat([]byte("x"), n)})
 		}
-		batches, err := Batches(limit, messages...)
+		batches, err := SplitBatches(limit, messages...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestBatchesRefuse(t *testing.T) {
 		"empty": "", "beyond MaxBody": strings.Repeat("x", MaxBody+1), "not UTF-8": "a\xff", "control character": "a\x01",
 		"not a character": "a\uFFFE", "beyond the call": strings.Repeat("x", 2000),
 	} {
-		if _, err := Batches(1000, Outgoing{Type: "t", Body: []byte(body)}); !fault.Is(err, fault.Invalid) {
+		if _, err := SplitBatches(1000, Outgoing{Type: "t", Body: []byte(body)}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -63,20 +63,20 @@ func TestMessageAttributes(t *testing.T) {
 
 // A dead letter may have what SQS takes, and no byte more.
 func TestDeadLettersMayBeLarge(t *testing.T) {
-	letter := Outgoing{Type: "t", Dead: true, Attributes: map[string]string{"reason": "too large"}}
-	letter.Body = bytes.Repeat([]byte("x"), MaxDead-letter.Size())
-	if batches, err := Batches(1<<20, letter); err != nil || len(batches) != 1 {
+	letter := Outgoing{Type: "t", IsDeadLetter: true, Attributes: map[string]string{"reason": "too large"}}
+	letter.Body = bytes.Repeat([]byte("x"), MaxDeadLetter-letter.Size())
+	if batches, err := SplitBatches(1<<20, letter); err != nil || len(batches) != 1 {
 		t.Errorf("%d batches: %v", len(batches), err)
 	}
 	letter.Body = append(letter.Body, 'x')
-	if err := letter.Check(); !fault.Is(err, fault.Invalid) {
+	if err := letter.Validate(); !fault.Is(err, fault.Invalid) {
 		t.Errorf("one byte more: %v", err)
 	}
 }
 
 func TestText(t *testing.T) {
 	for body, want := range map[string]bool{"": false, "a\xff": false, "a\x01": false, "a\uFFFE": false, "a\t\u00e9": true} {
-		if Text([]byte(body)) != want {
+		if IsSendableText([]byte(body)) != want {
 			t.Errorf("%q: %t", body, !want)
 		}
 	}

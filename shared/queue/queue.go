@@ -20,9 +20,9 @@ const (
 	// MaxBody is the largest body of a message in bytes. SQS allows 1 MiB and
 	// EventBridge 256 KiB for an entry; the smaller of the two holds everywhere.
 	MaxBody = 256 << 10
-	// MaxDead is the largest dead letter in bytes, its attributes included: what
+	// MaxDeadLetter is the largest dead letter in bytes, its attributes included: what
 	// SQS allows, for a queue may hold what only a stranger could send.
-	MaxDead = 1 << 20
+	MaxDeadLetter = 1 << 20
 	// MaxBatch is the most messages that one send or one receive may carry.
 	MaxBatch = 10
 	// MaxVisibility is SQS's longest visibility timeout.
@@ -39,9 +39,9 @@ type Outgoing struct {
 	// Attributes are further message attributes of a queue (a dead letter's
 	// reason); the bus does not carry them.
 	Attributes map[string]string
-	// Dead marks a dead letter, which may have MaxDead bytes instead of MaxBody.
+	// IsDeadLetter marks a dead letter, which may have MaxDead bytes instead of MaxBody.
 	// The bus does not carry it.
-	Dead bool
+	IsDeadLetter bool
 }
 
 // Message is one delivery of a message.
@@ -87,8 +87,8 @@ type Queue interface {
 	Depth(ctx context.Context) (visible, hidden int, err error)
 }
 
-// Envelopes turns envelopes into messages, refusing one that is too large.
-func Envelopes(envelopes ...event.Envelope) ([]Outgoing, error) {
+// EncodeEnvelopes turns envelopes into messages, refusing one that is too large.
+func EncodeEnvelopes(envelopes ...event.Envelope) ([]Outgoing, error) {
 	out := make([]Outgoing, 0, len(envelopes))
 	for _, e := range envelopes {
 		body, err := e.Encode()
@@ -109,7 +109,7 @@ func Publish(ctx context.Context, to Sender, envelopes ...event.Envelope) error 
 	if len(envelopes) == 0 {
 		return nil
 	}
-	messages, err := Envelopes(envelopes...)
+	messages, err := EncodeEnvelopes(envelopes...)
 	if err != nil {
 		return err
 	}

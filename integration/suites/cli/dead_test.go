@@ -159,13 +159,13 @@ func TestPredictionsComeTrue(t *testing.T) {
 	}
 	verdicts := map[host.Action]int{}
 	for _, m := range messages {
-		_, err := host.Open(host.Accept{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.TagRequestedType}, Now: w.clock.Now}, m)
-		verdicts[host.Judge(err, m).Action]++
+		_, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.TagRequestedType}, Now: w.clock.Now}, m)
+		verdicts[host.DecideDisposition(err, m).Action]++
 		if err == nil {
 			verdicts["handled"]++
 		}
 	}
-	if verdicts["handled"] != 2 || verdicts[host.Delete] != 3 || verdicts[host.Park] != 1 {
+	if verdicts["handled"] != 2 || verdicts[host.Delete] != 3 || verdicts[host.MoveToDLQ] != 1 {
 		t.Errorf("%v", verdicts)
 	}
 }

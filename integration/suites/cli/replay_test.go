@@ -158,7 +158,7 @@ func TestCanary(t *testing.T) {
 				}}
 				for ctx.Err() == nil {
 					messages, _ := q.Receive(ctx, queue.MaxBatch, 0, time.Minute)
-					worker.DealAll(ctx, messages)
+					worker.ProcessMessages(ctx, messages)
 					time.Sleep(5 * time.Millisecond)
 				}
 			}()
@@ -410,7 +410,7 @@ func TestArchive(t *testing.T) {
 	}
 	var got []string
 	for body := range bodies(t, inbox) {
-		e, err := host.Open(host.Accept{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.InstanceGoneType}, Now: w.clock.Now}, queue.Message{Body: []byte(body)})
+		e, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.InstanceGoneType}, Now: w.clock.Now}, queue.Message{Body: []byte(body)})
 		if !fault.Is(err, fault.Stale) {
 			t.Errorf("a replayed event is %v", err)
 		}

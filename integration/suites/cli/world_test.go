@@ -232,8 +232,8 @@ func (w *world) park(t *testing.T, service string, failure error, bodies ...[]by
 		if err != nil || len(messages) != 1 {
 			t.Fatalf("%d messages, %v", len(messages), err)
 		}
-		messages[0].Receives = host.ParkAfter // so that a bug is parked at once
-		if v := worker.Do(t.Context(), messages[0]); v.Action != host.Park {
+		messages[0].Receives = host.MaxBugReceives // so that a bug is parked at once
+		if v := worker.ProcessMessage(t.Context(), messages[0]).Disposition; v.Action != host.MoveToDLQ {
 			t.Fatalf("verdict %+v", v)
 		}
 	}

@@ -71,13 +71,13 @@ func readyJoist(ctx context.Context, b *bench, messages []Message) (func(ctx con
 	}
 	known := newEC2(&b.toAPI, messages)
 	service := &interruption.Service{
-		EC2: known, Statuses: known, Bus: queue.GatherSender(bus{&b.toAPI}, interruption.BusLanes),
+		EC2: known, Statuses: known, Bus: queue.BatchSends(bus{&b.toAPI}, interruption.BusLanes),
 		Cluster: event.Cluster{Name: cluster}, Account: account, Region: region, Now: time.Now, Limit: interruption.CallLimit,
 	}
 	worker := host.Worker{
-		Service: "interruption", Queue: b.far(), Dead: far{b.dead, &b.toQueue, new(atomic.Int64)}, Handle: service.Handle, Log: told.Line, Now: time.Now,
+		Service: "interruption", Queue: b.far(), Dead: far{b.dead, &b.toQueue, new(atomic.Int64)}, Handle: service.Handle, Log: told.LogMessage, Now: time.Now,
 	}
 	options := interruption.Options()
-	options.Batch = service.Batch
+	options.HandleBatch = service.Batch
 	return func(ctx context.Context) error { return host.Poll(ctx, worker, options) }, nil
 }

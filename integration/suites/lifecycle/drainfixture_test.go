@@ -37,7 +37,7 @@ type site struct {
 	plane   *controlplane.ControlPlane
 	kube    kubernetes.Interface
 	admin   *kubecluster.Client
-	gate    host.Gate
+	gate    host.Mutex
 	service *lifecycle.Service
 	id      event.Cluster
 	asked   *asked
@@ -63,7 +63,7 @@ func newSite(t *testing.T) *site {
 // prepare makes a site where lifecycle does not run yet.
 func prepare(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches(), blobs: memblob.New(memblob.Options{Now: time.Now})}
+	s := &site{T: t, gate: host.NewMutex(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches(), blobs: memblob.New(memblob.Options{Now: time.Now})}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: testbed.Root + "/deploy/charts/joist-crd/files", NoKwok: true})
 	s.check(err)
 	s.plane = plane
@@ -102,7 +102,7 @@ func (s *site) run() {
 		Client: client, Cache: cache, Blobs: s.blobs, Launcher: launcher, Cluster: s.id,
 		Namespace: testbed.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 	})
-	loop := host.Loop{Step: s.gate.Behind(s.service.Step), Pace: lifecycle.ReconcileInterval, Changed: cache.Changed(), Next: s.service.NextRetry}
+	loop := host.Loop{Reconcile: s.gate.WrapLocked(s.service.Step), Interval: lifecycle.ReconcileInterval, Changed: cache.Changed(), NextDue: s.service.NextRetry}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { cache.Run(ctx) })

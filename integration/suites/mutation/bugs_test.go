@@ -72,15 +72,15 @@ var bugs = []bug{{
 }, {
 	name: "dedupe-by-message-id", promise: "a message goes after its work",
 	file: "shared/host/worker.go",
-	from: `	err := safely(&noted, w.Handle, m)`,
-	to: `	if m.Receives > 1 { _ = w.Queue.Delete(verdicts, m.Receipt); return Line{Verdict: Verdict{Action: Delete}} }
-	err := safely(&noted, w.Handle, m)`,
+	from: `	err := callHandler(&fields, w.Handle, m)`,
+	to: `	if m.Receives > 1 { _ = w.Queue.Delete(applyCtx, m.Receipt); return LogLine{Disposition: MessageDisposition{Action: Delete}} }
+	err := callHandler(&fields, w.Handle, m)`,
 }, {
 	name: "delete-before-effect", promise: "a message goes after its work",
 	file: "shared/host/worker.go",
-	from: `	err := safely(&noted, w.Handle, m)`,
-	to: `	_ = w.Queue.Delete(verdicts, m.Receipt)
-	err := safely(&noted, w.Handle, m)`,
+	from: `	err := callHandler(&fields, w.Handle, m)`,
+	to: `	_ = w.Queue.Delete(applyCtx, m.Receipt)
+	err := callHandler(&fields, w.Handle, m)`,
 }, {
 	name: "no-expiry", promise: "an expired message does nothing",
 	file: "shared/host/handler.go",

@@ -93,14 +93,14 @@ func watch(ctx context.Context, url string) error {
 	began := time.Now()
 	var once sync.Once
 	loop := host.Loop{
-		Step: service.Step, Pace: watcher.StepInterval, Next: service.NextStep, Rest: service.MinPause, Changed: cache.Changed(),
-		Told: &host.Trouble{Tell: func(err error, _ int) {
+		Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause, Changed: cache.Changed(),
+		ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) {
 			// Before, it says that it waits for the watches.
 			if cache.Synced() {
 				fmt.Println("trouble:", err)
 			}
 		}},
-		Ran: func(took time.Duration, _ error) {
+		OnReconciled: func(took time.Duration, _ error) {
 			if cache.Synced() {
 				once.Do(func() {
 					fmt.Println("synced after", time.Since(began).Round(time.Millisecond), "and a step of", took.Round(time.Millisecond))
@@ -108,7 +108,7 @@ func watch(ctx context.Context, url string) error {
 			}
 		},
 	}
-	return host.Together(ctx, loop.Run, func(ctx context.Context) error {
+	return host.RunTogether(ctx, loop.Run, func(ctx context.Context) error {
 		cache.Run(ctx)
 		return nil
 	})

@@ -94,9 +94,9 @@ func (a *Actor) consume(w wire, handle host.Handler) {
 // events makes a handler of messages from one of envelopes, as parts.Events does.
 func (a *Actor) events(types []event.Type, handle func(ctx context.Context, e event.Envelope) error) host.Handler {
 	if a.voice != nil {
-		handle = a.voice.Trace(handle)
+		handle = a.voice.TraceHandler(handle)
 	}
-	return host.Events(host.Accept{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}, handle)
+	return host.NewEventHandler(host.EnvelopeFilter{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}, handle)
 }
 
 // spans is where a service tells of its spans.
@@ -104,7 +104,7 @@ func (a *Actor) spans() func(host.Span) {
 	if a.voice == nil {
 		return nil
 	}
-	return a.voice.Span
+	return a.voice.RecordSpan
 }
 
 // observed tells the world's observer what came of each message.
@@ -209,7 +209,7 @@ func buildInterruption(a *Actor, w wire) {
 	}
 	a.consume(w, s.Handle)
 	if a.voice != nil {
-		a.worker.Batch = a.voice.Batch(s.Batch)
+		a.worker.HandleBatch = a.voice.TraceBatch(s.Batch)
 	}
 }
 

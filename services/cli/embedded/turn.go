@@ -118,14 +118,14 @@ func (a *Actor) look(ctx context.Context) {
 // service deals with them at once.
 func (a *Actor) receive(ctx context.Context) {
 	most := 1
-	if a.worker.Batch != nil {
+	if a.worker.HandleBatch != nil {
 		most = queue.MaxBatch
 	}
 	messages, err := a.worker.Queue.Receive(ctx, most, 0, visibility)
 	if a.Err = err; err != nil {
 		return
 	}
-	a.worker.DealAll(ctx, messages)
+	a.worker.ProcessMessages(ctx, messages)
 }
 
 // Next is the next moment at which something may happen. What waits for an

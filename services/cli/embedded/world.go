@@ -39,7 +39,7 @@ type Options struct {
 	Replicas int
 	Tap      Tap
 	// Log takes the wide line of every message handled.
-	Log func(host.Line)
+	Log func(host.LogLine)
 	// Observe is told of every message that a handler has returned from, with
 	// when it began.
 	Observe func(actor string, m queue.Message, began time.Time, err error)
@@ -66,9 +66,9 @@ type Options struct {
 
 // Voice is the part of telemetry.Telemetry that tells of spans.
 type Voice interface {
-	Trace(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error
-	Batch(batch host.Batch) host.Batch
-	Span(s host.Span)
+	TraceHandler(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error
+	TraceBatch(batch host.BatchHandler) host.BatchHandler
+	RecordSpan(s host.Span)
 }
 
 // Namespace is where Joist lives in the world.

@@ -37,25 +37,25 @@ type Options = host.LambdaOptions
 // once there are none, and a person by Ctrl-C.
 func Serve(ctx context.Context, o Options) error {
 	// Lambda's own loop never returns; it dies with the process.
-	go lambda.StartWithOptions(Handler(o), lambda.WithContext(context.WithoutCancel(ctx)))
+	go lambda.StartWithOptions(NewHandler(o), lambda.WithContext(context.WithoutCancel(ctx)))
 	<-ctx.Done()
 	return nil
 }
 
-// Handler makes a Lambda handler of workers. All records are handled at the same
+// NewHandler makes a Lambda handler of workers. All records are handled at the same
 // time, or by the worker's Batch, for their visibility runs at the same time as well.
-func Handler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+func NewHandler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	if o.Margin <= 0 {
 		o.Margin = 5 * time.Second
 	}
 	return func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
-		if o.After != nil {
-			defer o.After(ctx)
+		if o.AfterInvocation != nil {
+			defer o.AfterInvocation(ctx)
 		}
 		again := make([]bool, len(e.Records))
 		var all sync.WaitGroup
-		for _, one := range shares(o, e.Records) {
-			all.Go(func() { one.handle(ctx, again) })
+		for _, one := range groupByQueue(o, e.Records) {
+			all.Go(func() { one.handleRecords(ctx, again) })
 		}
 		all.Wait()
 		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
@@ -68,89 +68,89 @@ func Handler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQS
 	}
 }
 
-// shares are the records of each queue: there is hardly ever more than one.
-func shares(o Options, records []events.SQSMessage) map[string]share {
-	all := map[string]share{}
+// groupByQueue are the records of each queue: there is hardly ever more than one.
+func groupByQueue(o Options, records []events.SQSMessage) map[string]queueRecords {
+	all := map[string]queueRecords{}
 	for i, record := range records {
 		one := all[record.EventSourceARN]
 		one.Options, one.arn = o, record.EventSourceARN
-		one.messages, one.places = append(one.messages, message(record)), append(one.places, i)
+		one.messages, one.indexes = append(one.messages, decodeRecord(record)), append(one.indexes, i)
 		all[record.EventSourceARN] = one
 	}
 	return all
 }
 
-// share is what an invocation has of one queue: messages, and the places of their records.
-type share struct {
+// queueRecords is what an invocation has of one queue: messages, and the places of their records.
+type queueRecords struct {
 	Options
 	arn      string
 	messages []queue.Message
-	places   []int
+	indexes  []int
 }
 
-// handle deals with the records of one queue, and notes which are to come again.
-func (s share) handle(ctx context.Context, again []bool) {
-	for _, at := range s.places {
+// handleRecords deals with the records of one queue, and notes which are to come again.
+func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
+	for _, at := range s.indexes {
 		again[at] = true
 	}
-	w, err := s.Worker(s.arn)
+	w, err := s.FindWorker(s.arn)
 	if err != nil {
 		for _, m := range s.messages {
-			s.refuse(m, host.StrangeQueue, fmt.Errorf("finding who works on the queue %s: %w", s.arn, err))
+			s.refuseRecord(m, host.UnknownQueue, fmt.Errorf("finding who works on the queue %s: %w", s.arn, err))
 		}
 		return
 	}
-	source, visibility := w.Queue, unlimited
-	w.Queue = undeleted{source}
+	source, visibility := w.Queue, defaultVisibility
+	w.Queue = undeletedQueue{source}
 	if end, ok := ctx.Deadline(); ok {
 		visibility = max(end.Sub(w.Now()), 0) + s.Margin
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-s.Margin))
 		defer cancel()
 	}
-	known := s.confirm(ctx, source, visibility)
+	known := s.confirmReceipts(ctx, source, visibility)
 	if len(known.messages) == 0 {
 		return
 	}
-	for i, line := range w.DealAll(ctx, known.messages) {
-		again[known.places[i]] = line.Err != nil || line.Verdict.Action != host.Delete && line.Verdict.Action != host.Park
+	for i, line := range w.ProcessMessages(ctx, known.messages) {
+		again[known.indexes[i]] = line.DispositionErr != nil || line.Disposition.Action != host.Delete && line.Disposition.Action != host.MoveToDLQ
 	}
 }
 
-// unlimited is how long messages are hidden where the invocation has no deadline, which
+// defaultVisibility is how long messages are hidden where the invocation has no deadline, which
 // Lambda's always have.
-const unlimited = time.Minute
+const defaultVisibility = time.Minute
 
-// confirm keeps the messages whose receipts SQS knows. The call that asks, one for ten
+// confirmReceipts keeps the messages whose receipts SQS knows. The call that asks, one for ten
 // messages, also shortens for how long they stay hidden: the queue hides them for several
 // times the function's timeout, and if the function dies they need not wait for that.
-func (s share) confirm(ctx context.Context, source queue.Queue, visibility time.Duration) share {
+func (s queueRecords) confirmReceipts(ctx context.Context, source queue.Queue, visibility time.Duration) queueRecords {
 	receipts := make([]string, len(s.messages))
 	for i, m := range s.messages {
 		receipts[i] = m.Receipt
 	}
-	known := share{Options: s.Options, arn: s.arn}
+	known := queueRecords{Options: s.Options, arn: s.arn}
 	for i, err := range source.HideAll(ctx, visibility, receipts...) {
 		switch {
 		case err == nil:
-			known.messages, known.places = append(known.messages, s.messages[i]), append(known.places, s.places[i])
+			known.messages, known.indexes = append(known.messages, s.messages[i]), append(known.indexes, s.indexes[i])
 		case fault.Is(err, fault.Missing):
-			s.refuse(s.messages[i], host.StrangeReceipt, fmt.Errorf("confirming the receipt of a record: %w", err))
+			s.refuseRecord(s.messages[i], host.UnknownReceipt, fmt.Errorf("confirming the receipt of a record: %w", err))
 		default:
-			s.refuse(s.messages[i], host.Unchecked, fmt.Errorf("confirming the receipt of a record: %w", err))
+			s.refuseRecord(s.messages[i], host.UncheckedReceipt, fmt.Errorf("confirming the receipt of a record: %w", err))
 		}
 	}
 	return known
 }
 
-func (s share) refuse(m queue.Message, why host.Strangeness, err error) {
-	if s.Strange != nil {
-		s.Strange(s.arn, m, why, err)
+func (s queueRecords) refuseRecord(m queue.Message, why host.RefusalReason, err error) {
+	if s.OnRefused != nil {
+		s.OnRefused(s.arn, m, why, err)
 	}
 }
 
-// undeleted leaves deleting to Lambda, which does it for every record that is
+// undeletedQueue leaves deleting to Lambda, which does it for every record that is
 // not reported as failed.
-type undeleted struct{ queue.Queue }
+type undeletedQueue struct{ queue.Queue }
 
-func (undeleted) Delete(context.Context, ...string) error { return nil }
+func (undeletedQueue) Delete(context.Context, ...string) error { return nil }

@@ -97,13 +97,13 @@ func outcome(_ context.Context, m queue.Message) error {
 }
 
 func serve(s *source, o lambda.Options, handle host.Handler, ctx context.Context, records ...events.SQSMessage) []string {
-	o.Worker = func(got string) (host.Worker, error) {
+	o.FindWorker = func(got string) (host.Worker, error) {
 		if got != arn {
 			return host.Worker{}, fmt.Errorf("no queue %s", got)
 		}
 		return host.Worker{Service: "planner", Queue: s, Dead: s, Handle: handle, Now: time.Now}, nil
 	}
-	response, err := lambda.Handler(o)(ctx, events.SQSEvent{Records: records})
+	response, err := lambda.NewHandler(o)(ctx, events.SQSEvent{Records: records})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -119,7 +119,7 @@ func TestPartialBatch(t *testing.T) {
 	strange := record("ok", 1)
 	strange.MessageId, strange.EventSourceARN = "strange", "arn:aws:sqs:eu-west-1:111122223333:other"
 	var told []string
-	again := serve(s, lambda.Options{Strange: func(_ string, m queue.Message, why host.Strangeness, err error) {
+	again := serve(s, lambda.Options{OnRefused: func(_ string, m queue.Message, why host.RefusalReason, err error) {
 		told = append(told, fmt.Sprintf("%s (%s): %s", m.ID, why, err))
 	}}, outcome, t.Context(),
 		record("ok", 1), record("retry", 1), record("stale", 1), record("panic", 1), record("poison", 1), record("bug", 1), strange)
@@ -140,7 +140,7 @@ func TestPartialBatch(t *testing.T) {
 
 func TestBugIsParkedInTheEnd(t *testing.T) {
 	s := &source{}
-	again := serve(s, lambda.Options{}, outcome, t.Context(), record("panic", host.ParkAfter))
+	again := serve(s, lambda.Options{}, outcome, t.Context(), record("panic", host.MaxBugReceives))
 	if len(again) != 0 || len(s.dead) != 1 {
 		t.Errorf("again %v, dead %v", again, s.dead)
 	}
@@ -151,7 +151,7 @@ func TestBugIsParkedInTheEnd(t *testing.T) {
 func TestBatch(t *testing.T) {
 	s := &source{}
 	var sizes []int
-	w := host.Worker{Service: "planner", Queue: s, Dead: s, Handle: outcome, Now: time.Now, Batch: func(ctx context.Context, batch []host.Delivery) {
+	w := host.Worker{Service: "planner", Queue: s, Dead: s, Handle: outcome, Now: time.Now, HandleBatch: func(ctx context.Context, batch []host.Delivery) {
 		sizes = append(sizes, len(batch))
 		for i := range batch {
 			if string(batch[i].Message.Body) != "panic" {
@@ -159,7 +159,7 @@ func TestBatch(t *testing.T) {
 			}
 		}
 	}}
-	handle := lambda.Handler(lambda.Options{Worker: func(string) (host.Worker, error) { return w, nil }})
+	handle := lambda.NewHandler(lambda.Options{FindWorker: func(string) (host.Worker, error) { return w, nil }})
 	response, err := handle(t.Context(), events.SQSEvent{Records: []events.SQSMessage{
 		record("ok", 1), record("retry", 1), record("panic", 1), record("poison", 1), record("bug", 1),
 	}})
@@ -177,7 +177,7 @@ func TestBatch(t *testing.T) {
 func TestEachQueueHasItsWorker(t *testing.T) {
 	queues, handled := map[string]*source{}, map[string][]string{}
 	var mu sync.Mutex
-	handle := lambda.Handler(lambda.Options{Worker: func(arn string) (host.Worker, error) {
+	handle := lambda.NewHandler(lambda.Options{FindWorker: func(arn string) (host.Worker, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		queues[arn] = &source{}
@@ -222,7 +222,7 @@ func TestDeadline(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		again := serve(s, lambda.Options{Margin: 5 * time.Second, After: func(context.Context) { flushed = true }}, slow, ctx, record("a", 1), record("b", 1))
+		again := serve(s, lambda.Options{Margin: 5 * time.Second, AfterInvocation: func(context.Context) { flushed = true }}, slow, ctx, record("a", 1), record("b", 1))
 		if took := time.Since(began); took != 55*time.Second || !flushed {
 			t.Errorf("took %s, flushed %t", took, flushed)
 		}
@@ -243,7 +243,7 @@ func TestUnknownReceiptsAreRefused(t *testing.T) {
 	}}
 	var mu sync.Mutex
 	var told, handled []string
-	o := lambda.Options{Strange: func(from string, m queue.Message, why host.Strangeness, err error) {
+	o := lambda.Options{OnRefused: func(from string, m queue.Message, why host.RefusalReason, err error) {
 		told = append(told, fmt.Sprintf("%s %s %t %s", m.ID, why, from == arn, fault.KindOf(err)))
 	}}
 	again := serve(s, o, func(_ context.Context, m queue.Message) error {
@@ -277,7 +277,7 @@ func TestMessage(t *testing.T) {
 
 // An empty list, and not null, tells Lambda that all is well.
 func TestResponseJSON(t *testing.T) {
-	response, err := lambda.Handler(lambda.Options{})(t.Context(), events.SQSEvent{})
+	response, err := lambda.NewHandler(lambda.Options{})(t.Context(), events.SQSEvent{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// message translates a record. A count or a time that cannot be read is left
+// decodeRecord translates a record. A count or a time that cannot be read is left
 // zero: it bears on pace and logs only.
-func message(record events.SQSMessage) queue.Message {
+func decodeRecord(record events.SQSMessage) queue.Message {
 	m := queue.Message{
 		ID: record.MessageId, Body: []byte(record.Body), Receipt: record.ReceiptHandle,
 		Attributes: make(map[string]string, len(record.MessageAttributes)),

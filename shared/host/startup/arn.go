@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// urlOf is the URL and the region of the queue that an ARN names:
+// queueURLFromARN is the URL and the region of the queue that an ARN names:
 // arn:partition:sqs:region:account:name.
-func urlOf(arn string) (url, region string, err error) {
+func queueURLFromARN(arn string) (url, region string, err error) {
 	fields := strings.Split(arn, ":")
 	if len(fields) != 6 || fields[0] != "arn" || fields[2] != "sqs" {
 		return "", "", fault.F("reading the source of a record", fault.Bug, "%q is no ARN of a queue", arn)
@@ -24,9 +24,9 @@ func urlOf(arn string) (url, region string, err error) {
 // accountDigits is how long an account's id is.
 const accountDigits = 12
 
-// accountOf is the account in the URL of a queue, https://host/account/name, or
+// accountFromQueueURL is the account in the URL of a queue, https://host/account/name, or
 // "".
-func accountOf(queueURL string) string {
+func accountFromQueueURL(queueURL string) string {
 	account := path.Base(path.Dir(queueURL))
 	if len(account) != accountDigits || strings.Trim(account, "0123456789") != "" {
 		return ""

@@ -23,7 +23,7 @@ import (
 )
 
 // wired handles nothing.
-func wired(*Parts) (host.Handler, host.Options) {
+func wired(*Bootstrap) (host.Handler, host.Options) {
 	return func(context.Context, queue.Message) error { return nil }, host.Options{}
 }
 
@@ -46,11 +46,11 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		served := false
-		err = serve(t.Context(), []*Parts{p}, wired, func(_ context.Context, o host.LambdaOptions) error {
-			w, err := o.Worker(queueARN("q"))
-			served = w.Service == "planner" && w.Queue != nil && o.Strange != nil && o.After != nil
+		err = runWorkers(t.Context(), []*Bootstrap{p}, wired, func(_ context.Context, o host.LambdaOptions) error {
+			w, err := o.FindWorker(queueARN("q"))
+			served = w.Service == "planner" && w.Queue != nil && o.OnRefused != nil && o.AfterInvocation != nil
 			for _, other := range []string{queueARN("other"), strings.Replace(queueARN("q"), "eu-west-1", "eu-west-2", 1), strings.Replace(queueARN("q"), "1111", "9999", 1), ""} {
-				if _, err := o.Worker(other); err == nil {
+				if _, err := o.FindWorker(other); err == nil {
 					t.Errorf("a record of %q has a worker", other)
 				}
 			}
@@ -65,7 +65,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = serve(t.Context(), []*Parts{p}, wired, func(context.Context, host.LambdaOptions) error { return nil })
+		err = runWorkers(t.Context(), []*Bootstrap{p}, wired, func(context.Context, host.LambdaOptions) error { return nil })
 		if err == nil || !strings.Contains(fault.HintOf(err), "JOIST_QUEUE_URL") {
 			t.Errorf("a function that knows no queue of its own serves: %v", err)
 		}
@@ -75,7 +75,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = serve(t.Context(), []*Parts{p}, wired, nil)
+		err = runWorkers(t.Context(), []*Bootstrap{p}, wired, nil)
 		if err == nil || !strings.Contains(err.Error(), "neither AWS_LAMBDA_RUNTIME_API nor JOIST_QUEUE_URL is set") {
 			t.Error(err)
 		}
@@ -91,14 +91,14 @@ func object(cluster, queueURL string) string {
 }
 
 // several opens the parts of the clusters of a list.
-func several(t *testing.T, env map[string]string, objects ...string) []*Parts {
+func several(t *testing.T, env map[string]string, objects ...string) []*Bootstrap {
 	t.Helper()
 	set(t, with(env, settings.Clusters, "["+strings.Join(objects, ",")+"]"))
 	read, err := settings.Each(os.LookupEnv, planner.Required...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := open(t.Context(), planner, read)
+	all, err := openClusters(t.Context(), planner, read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +111,15 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 	const at = "https://sqs.eu-west-1.amazonaws.com/111122223333/"
 	all := several(t, alone, object("prod", at+"prod-joist-planner"), object("staging", "http://127.0.0.1:9324/queue/staging-joist-planner"))
 	var handled []string
-	c := crew{}
+	c := clusterWorkers{}
 	for _, p := range all {
-		c = append(c, member{Parts: p, worker: p.Worker(func(context.Context, queue.Message) error {
+		c = append(c, clusterWorker{Bootstrap: p, worker: p.NewWorker(func(context.Context, queue.Message) error {
 			handled = append(handled, p.Cluster.Name)
 			return nil
 		})})
 	}
 	for name, want := range map[string]string{"prod-joist-planner": "prod", "staging-joist-planner": "staging"} {
-		w, err := c.of(queueARN(name))
+		w, err := c.findWorker(queueARN(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +129,11 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 		}
 	}
 	for _, arn := range []string{queueARN("other-joist-planner"), strings.Replace(queueARN("prod-joist-planner"), "1111", "9999", 1)} {
-		if _, err := c.of(arn); err == nil || !strings.Contains(fault.HintOf(err), "JOIST_CLUSTERS") {
+		if _, err := c.findWorker(arn); err == nil || !strings.Contains(fault.HintOf(err), "JOIST_CLUSTERS") {
 			t.Errorf("%s: %v", arn, err)
 		}
 	}
-	if _, err := c.of("prod-joist-planner"); err == nil {
+	if _, err := c.findWorker("prod-joist-planner"); err == nil {
 		t.Error("what is no ARN has a worker")
 	}
 }
@@ -183,14 +183,14 @@ func TestRoles(t *testing.T) {
 	}
 	message := queue.Outgoing{Type: "test.v1", Body: []byte("x")}
 	for range 2 {
-		_ = all[0].Worker(nil).Dead.Send(t.Context(), message)
+		_ = all[0].NewWorker(nil).Dead.Send(t.Context(), message)
 	}
-	_ = all[0].Worker(nil).Queue.Hide(t.Context(), "r", time.Second)
-	err := all[1].Worker(nil).Dead.Send(t.Context(), message)
+	_ = all[0].NewWorker(nil).Queue.Hide(t.Context(), "r", time.Second)
+	err := all[1].NewWorker(nil).Dead.Send(t.Context(), message)
 	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "taking the role arn:aws:iam::111122223333:role/staging-joist-planner") || !strings.Contains(fault.HintOf(err), "sts:AssumeRole") {
 		t.Errorf("%v (%s)", err, fault.KindOf(err))
 	}
-	if err := all[1].Worker(nil).Queue.Hide(t.Context(), "r", time.Second); err != nil {
+	if err := all[1].NewWorker(nil).Queue.Hide(t.Context(), "r", time.Second); err != nil {
 		t.Errorf("without its role a cluster's message cannot be given back: %v", err)
 	}
 	if got := strings.Join(api.taken, ", "); got != "prod-joist-planner as planner@prod" {
@@ -210,8 +210,8 @@ func TestAPulseSaysWhose(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))
-	for want, p := range map[string]*Parts{"the poller": one, "the poller of prod": two[0], "the poller of staging": two[1]} {
-		if _, pulse := p.polling(host.Worker{}, host.Options{}); pulse.Name != want {
+	for want, p := range map[string]*Bootstrap{"the poller": one, "the poller of prod": two[0], "the poller of staging": two[1]} {
+		if _, pulse := p.newPollWithHeartbeat(host.Worker{}, host.Options{}); pulse.Name != want {
 			t.Errorf("%q instead of %q", pulse.Name, want)
 		}
 	}
@@ -223,10 +223,10 @@ func TestAPollerLasts(t *testing.T) {
 	p := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))[0]
 	synctest.Test(t, func(t *testing.T) {
 		told, beats, polls := 0, 0, 0
-		p.Trouble = &host.Trouble{Tell: func(error, int) { told++ }}
+		p.ErrorLog = &host.RateLimitedLog{Write: func(error, int) { told++ }}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		err := member{Parts: p}.lasting(func(context.Context) error {
+		err := clusterWorker{Bootstrap: p}.pollWithRetries(func(context.Context) error {
 			polls++
 			return errors.New("the queue does not exist")
 		}, func() { beats++ })(ctx)

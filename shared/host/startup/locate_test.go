@@ -43,7 +43,7 @@ func TestLocate(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			p := located(t, c.service, c.env, server.URL)
-			if err := p.locate(t.Context()); err != nil || p.QueueURL != c.want || asked != c.asked {
+			if err := p.locateQueue(t.Context()); err != nil || p.QueueURL != c.want || asked != c.asked {
 				t.Errorf("the queue is %q after %d questions, want %q after %d: %v", p.QueueURL, asked, c.want, c.asked, err)
 			}
 		})
@@ -57,13 +57,13 @@ func TestLocateSaysWhatToSet(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	p := located(t, Service{Name: "interruption", Optional: []string{settings.Interruptions}}, map[string]string{"INTERRUPTION_QUEUE": "prod"}, server.URL)
-	if err := p.locate(t.Context()); err == nil || !strings.Contains(err.Error(), "queue prod, as JOIST_QUEUE_URL is not set") || p.QueueURL != "" {
+	if err := p.locateQueue(t.Context()); err == nil || !strings.Contains(err.Error(), "queue prod, as JOIST_QUEUE_URL is not set") || p.QueueURL != "" {
 		t.Errorf("%q: %v", p.QueueURL, err)
 	}
 }
 
 // located opens parts before an AWS at a URL.
-func located(t *testing.T, s Service, more map[string]string, url string) *Parts {
+func located(t *testing.T, s Service, more map[string]string, url string) *Bootstrap {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// taking is the configuration with which a service works for a cluster: with a role of the
+// assumeRole is the configuration with which a service works for a cluster: with a role of the
 // cluster's, where there is one to take.
-func taking(config aws.Config, role, service, cluster string) aws.Config {
+func assumeRole(config aws.Config, role, service, cluster string) aws.Config {
 	if role == "" {
 		return config
 	}

@@ -16,48 +16,48 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// stillMax is how long a poller or a loop may stand still before the process
+// maxStall is how long a poller or a loop may stand still before the process
 // counts as dead: several times the longest deadline.
-const stillMax = 5 * time.Minute
+const maxStall = 5 * time.Minute
 
-// Poll makes an actor that polls the worker's queue.
-func (p *Parts) Poll(w host.Worker, o host.Options) func(ctx context.Context) error {
-	poll, _ := p.polling(w, o)
+// NewPoll makes an actor that polls the worker's queue.
+func (p *Bootstrap) NewPoll(w host.Worker, o host.Options) func(ctx context.Context) error {
+	poll, _ := p.newPollWithHeartbeat(w, o)
 	return poll
 }
 
-// polling is Poll with the pulse of the actor.
-func (p *Parts) polling(w host.Worker, o host.Options) (func(ctx context.Context) error, *telemetry.Pulse) {
+// newPollWithHeartbeat is Poll with the pulse of the actor.
+func (p *Bootstrap) newPollWithHeartbeat(w host.Worker, o host.Options) (func(ctx context.Context) error, *telemetry.Heartbeat) {
 	name := "the poller"
-	if p.process.several {
+	if p.process.servesSeveral {
 		name += " of " + p.Cluster.Name
 	}
-	pulse := p.pulse(name)
-	o.Told, o.Beat = p.Trouble, pulse.Beat
+	pulse := p.newHeartbeat(name)
+	o.ErrorLog, o.Heartbeat = p.ErrorLog, pulse.Record
 	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }, pulse
 }
 
-// Watched is a cache that says when it changes, and what keeps it from being
+// SyncedCache is a cache that says when it changes, and what keeps it from being
 // synced.
-type Watched interface {
+type SyncedCache interface {
 	Run(ctx context.Context)
 	Changed() <-chan struct{}
 	Synced() bool
 	Problem() error
 }
 
-// Loop makes an actor that runs the loop, which has its Step, its Pace and maybe
+// NewLoop makes an actor that runs the loop, which has its Step, its Pace and maybe
 // its Next, whenever the cache changes, and one that feeds the cache. After each step it
 // asks whether that looked at the cluster: one that had not to is no look that went well.
-func (p *Parts) Loop(looped host.Loop, looked func() bool, cache Watched) (loop, feed func(ctx context.Context) error) {
-	pulse, step := p.pulse("the loop"), looped.Step
+func (p *Bootstrap) NewLoop(looped host.Loop, looked func() bool, cache SyncedCache) (loop, feed func(ctx context.Context) error) {
+	pulse, step := p.newHeartbeat("the loop"), looped.Reconcile
 	// A step does nothing before the cache is synced; somebody should hear why it
 	// is not.
-	looped.Step = func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) }
-	looped.Changed, looped.Told = cache.Changed(), p.Trouble
-	looped.Ran = func(took time.Duration, err error) {
-		pulse.Beat()
-		p.Telemetry.Stepped(took, looked(), err)
+	looped.Reconcile = func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) }
+	looped.Changed, looped.ErrorLog = cache.Changed(), p.ErrorLog
+	looped.OnReconciled = func(took time.Duration, err error) {
+		pulse.Record()
+		p.Telemetry.RecordReconcile(took, looked(), err)
 	}
 	return looped.Run, func(ctx context.Context) error {
 		cache.Run(ctx)
@@ -65,23 +65,23 @@ func (p *Parts) Loop(looped host.Loop, looked func() bool, cache Watched) (loop,
 	}
 }
 
-// resignWithin bounds what a process does after it was told to stop.
-const resignWithin = 3 * time.Second
+// stopTimeout bounds what a process does after it was told to stop.
+const stopTimeout = 3 * time.Second
 
-// Resign calls release after everything has stopped, when ctx has ended already.
-func Resign(ctx context.Context, release func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignWithin)
+// RunAfterStop calls release after everything has stopped, when ctx has ended already.
+func RunAfterStop(ctx context.Context, release func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return release(ctx)
 }
 
 // Serve serves metrics and probes. The process is ready when the cache, if
 // there is one, is synced.
-func (p *Parts) Serve(ctx context.Context, cache Watched) error {
+func (p *Bootstrap) Serve(ctx context.Context, cache SyncedCache) error {
 	probes := telemetry.Probes{Alive: func() error {
 		var dead []error
-		for _, pulse := range p.process.pulses {
-			dead = append(dead, pulse.Alive())
+		for _, pulse := range p.process.heartbeats {
+			dead = append(dead, pulse.Check())
 		}
 		return errors.Join(dead...)
 	}}
@@ -93,19 +93,19 @@ func (p *Parts) Serve(ctx context.Context, cache Watched) error {
 			return errors.Join(errors.New("the cache is not synced yet"), cache.Problem())
 		}
 	}
-	return p.process.voice.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
+	return p.process.telemetry.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
 }
 
-func (p *Parts) pulse(name string) *telemetry.Pulse {
-	pulse := &telemetry.Pulse{Name: name, Limit: stillMax}
-	pulse.Beat()
-	p.process.pulses = append(p.process.pulses, pulse)
+func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {
+	pulse := &telemetry.Heartbeat{Name: name, Limit: maxStall}
+	pulse.Record()
+	p.process.heartbeats = append(p.process.heartbeats, pulse)
 	return pulse
 }
 
-// Identify asks the API server which cluster it is, and so proves that it can be
+// IdentifyCluster asks the API server which cluster it is, and so proves that it can be
 // reached and that Karpenter's kinds are installed.
-func Identify(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
+func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
 	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})
 	if err != nil {
 		return told, fmt.Errorf("asking the API server for the cluster's identity: %w", err)

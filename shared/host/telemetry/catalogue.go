@@ -55,19 +55,19 @@ const ByCluster = "cluster"
 // Services that process messages, services that can run as functions, and services inside
 // of the cluster, which reconcile it.
 var (
-	everyone    = []string{"planner", "disruption", "interruption", "catalog", "launcher", "lifecycle"}
-	asFunctions = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
-	looking     = []string{"watcher", "lifecycle"}
+	consumers           = []string{"planner", "disruption", "interruption", "catalog", "launcher", "lifecycle"}
+	functionServices    = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
+	reconcilingServices = []string{"watcher", "lifecycle"}
 )
 
 // Inside reports whether only services inside of the cluster emit a metric. They send it to
 // CloudWatch if configured.
 func (m Metric) Inside() bool {
-	return !slices.ContainsFunc(m.Services, func(service string) bool { return !slices.Contains(looking, service) })
+	return !slices.ContainsFunc(m.Services, func(service string) bool { return !slices.Contains(reconcilingServices, service) })
 }
 
 // Catalogue lists all metrics.
-var Catalogue = slices.Concat(pipeline, story, inside, voluntary, weighed)
+var Catalogue = slices.Concat(messageMetrics, planningMetrics, clusterMetrics, disruptionMetrics, consolidationMetrics)
 
 // Namespace is the CloudWatch namespace of the metrics.
 const Namespace = "Joist"

@@ -22,7 +22,7 @@ func TestCatalogue(t *testing.T) {
 			}
 			names[m.Name] = true
 			// Karpenter calls a gauge of costs a total, and dashboards ask for that.
-			if strings.HasSuffix(m.Name, "_total") != (m.Kind == Counter) && m.Name != Cost.Name {
+			if strings.HasSuffix(m.Name, "_total") != (m.Kind == Counter) && m.Name != PoolCost.Name {
 				t.Error("counters end in _total, and nothing else does")
 			}
 			if m.Unit == "s" && !strings.HasSuffix(m.Name, "_seconds") {
@@ -59,7 +59,7 @@ func TestCatalogueIsServed(t *testing.T) {
 		for i, l := range entry.Labels {
 			values[i] = "a-" + l.Name
 		}
-		m.record(entry, 1, values...)
+		m.recordValue(entry, 1, values...)
 	}
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -91,12 +91,12 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.record(Decisions, 1, "replace", "drifted", "")
-	m.record(Eligible, 7, "empty")
-	m.record(Eligible, 3, "empty")
-	m.record(Timeouts, 1, "multi")
-	m.record(Invalid, 2, "single")
-	m.record(QueueFailures, 1, "replace", "underutilized", "multi")
+	m.recordValue(Decisions, 1, "replace", "drifted", "")
+	m.recordValue(Eligible, 7, "empty")
+	m.recordValue(Eligible, 3, "empty")
+	m.recordValue(Timeouts, 1, "multi")
+	m.recordValue(Invalid, 2, "single")
+	m.recordValue(QueueFailures, 1, "replace", "underutilized", "multi")
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	var told []string
@@ -123,10 +123,10 @@ func TestGaugesAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.record(Cost, 1.5, "default")
-	m.record(Cost, 2.5, "gpu")
-	m.record(Cost, math.NaN(), "default")
-	m.record(Cost, math.NaN(), "never seen")
+	m.recordValue(PoolCost, 1.5, "default")
+	m.recordValue(PoolCost, 2.5, "gpu")
+	m.recordValue(PoolCost, math.NaN(), "default")
+	m.recordValue(PoolCost, math.NaN(), "never seen")
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if body := w.Body.String(); !strings.Contains(body, "karpenter_nodepools_cost_total{nodepool=\"gpu\"} 2.5\n") || strings.Count(body, "\nkarpenter_nodepools_cost_total{") != 1 {
@@ -141,10 +141,10 @@ func TestOddMetricsAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		m.record(Refused, 1, "a-service", "\xff")
-		m.record(Metric{Name: "joist_unheard_of_total", Kind: Counter}, 1)
-		m.record(Refused, -1, "a-service", "bug")
-		m.record(Refused, 1, "a-service", "bug", "one too many")
+		m.recordValue(HandlingErrors, 1, "a-service", "\xff")
+		m.recordValue(Metric{Name: "joist_unheard_of_total", Kind: Counter}, 1)
+		m.recordValue(HandlingErrors, -1, "a-service", "bug")
+		m.recordValue(HandlingErrors, 1, "a-service", "bug", "one too many")
 	}
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -172,7 +172,7 @@ func TestCloudWatchGetsWhatTheCatalogueSends(t *testing.T) {
 		for i, l := range m.Labels {
 			values[i] = "a-" + l.Name
 		}
-		told.Count(m, 2, values...)
+		told.RecordMetric(m, 2, values...)
 	}
 	told.Flush(t.Context())
 	found := map[string]bool{}

@@ -33,9 +33,9 @@ func AgentGroup(cloudWatch, cluster string) string {
 	return path.Join("/joist", cluster, "metrics")
 }
 
-// tellCloudWatch writes what was counted since the last time. What an agent does not take
+// writeCloudWatch writes what was counted since the last time. What an agent does not take
 // is lost: counting it later would draw a rise that was not.
-func (t *Telemetry) tellCloudWatch(ctx context.Context) error {
+func (t *Telemetry) writeCloudWatch(ctx context.Context) error {
 	if t.meters.cloudWatch == nil {
 		return nil
 	}
@@ -50,19 +50,19 @@ func (t *Telemetry) tellCloudWatch(ctx context.Context) error {
 	return err
 }
 
-// keepTelling tells CloudWatch until the context ends; Close tells the rest.
-func (t *Telemetry) keepTelling(ctx context.Context) {
+// runCloudWatch tells CloudWatch until the context ends; Close tells the rest.
+func (t *Telemetry) runCloudWatch(ctx context.Context) {
 	if t.meters.cloudWatch == nil {
 		return
 	}
-	trouble, tick := t.Trouble(), time.NewTicker(cloudWatchEvery)
+	trouble, tick := t.ErrorLog(), time.NewTicker(cloudWatchEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			trouble.Happened(now, t.tellCloudWatch(ctx))
+			trouble.Report(now, t.writeCloudWatch(ctx))
 		}
 	}
 }

@@ -45,14 +45,14 @@ func TestAnAgentGetsWhatIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told.Count(Overdue, 2, "default")
+	told.RecordMetric(DrainsOverdue, 2, "default")
 	told.Flush(t.Context())
 	told.Flush(t.Context()) // There is nothing to say, so nobody is called.
-	told.Count(SweepsStopped, 1)
+	told.RecordMetric(GarbageCollectionStopped, 1)
 	if err := told.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{Overdue.Name, SweepsStopped.Name} {
+	for _, want := range []string{DrainsOverdue.Name, GarbageCollectionStopped.Name} {
 		var line struct {
 			About struct{ LogGroupName string } `json:"_aws"`
 		}
@@ -72,11 +72,11 @@ func TestAnAgentThatIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told.Count(Overdue, 1, "default")
-	if err := told.tellCloudWatch(t.Context()); err == nil || !strings.Contains(err.Error(), "CloudWatch agent") {
+	told.RecordMetric(DrainsOverdue, 1, "default")
+	if err := told.writeCloudWatch(t.Context()); err == nil || !strings.Contains(err.Error(), "CloudWatch agent") {
 		t.Error(err)
 	}
-	if err := told.tellCloudWatch(t.Context()); err != nil {
+	if err := told.writeCloudWatch(t.Context()); err != nil {
 		t.Errorf("what was lost is said again: %v", err)
 	}
 }
@@ -112,16 +112,16 @@ func TestCloudWatchIsToldEachMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		for minute := range 3 {
-			told.Count(Waiting, float64(minute))
+			told.RecordMetric(WaitingPods, float64(minute))
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if got := strings.Count(log.String(), Waiting.Name); got != 2*(minute+1) {
+			if got := strings.Count(log.String(), WaitingPods.Name); got != 2*(minute+1) {
 				t.Fatalf("after %d minutes the log is\n%s", minute+1, log.String())
 			}
 		}
 		stop()
 		synctest.Wait()
-		told.Count(Waiting, 1)
+		told.RecordMetric(WaitingPods, 1)
 		before := log.String()
 		time.Sleep(2 * time.Minute)
 		if log.String() != before {
@@ -129,5 +129,5 @@ func TestCloudWatchIsToldEachMinute(t *testing.T) {
 		}
 	})
 	silent, _ := quiet(t, 0)
-	silent.keepTelling(t.Context()) // It would not return otherwise.
+	silent.runCloudWatch(t.Context()) // It would not return otherwise.
 }

@@ -1,7 +1,7 @@
 package telemetry
 
-// Other is a metric of Karpenter that Joist does not have under the same name.
-type Other struct {
+// KarpenterMetric is a metric of Karpenter that Joist does not have under the same name.
+type KarpenterMetric struct {
 	// Name is Karpenter's name.
 	Name string
 	// Like is a similar metric of Joist, or "".
@@ -10,25 +10,25 @@ type Other struct {
 	Why string
 }
 
-// Others lists them. Metrics of Karpenter in the Catalogue have Karpenter's meaning. A test
+// KarpenterMetrics lists them. Metrics of Karpenter in the Catalogue have Karpenter's meaning. A test
 // compares both with the list of Karpenter's metrics.
-var Others = []Other{
+var KarpenterMetrics = []KarpenterMetric{
 	{"karpenter_build_info", "", "Run `joist version`; each trace has it in its resource."},
 	{"karpenter_cloudprovider_batcher_batch_size", "", "There is no batcher: each launch intent is one CreateFleet call."},
 	{"karpenter_cloudprovider_batcher_batch_time_seconds", "", "There is no batcher; see `joist_token_wait_seconds`."},
-	{"karpenter_cloudprovider_duration_seconds", Took.Name, "By service and message type, not by provider method."},
-	{"karpenter_cloudprovider_errors_total", Refused.Name, "By service and error kind, not by provider method."},
-	{"karpenter_cloudprovider_instance_launch_failures_total", Refusals.Name, "By EC2's error code and capacity type; a zone label would multiply CloudWatch costs."},
-	{"karpenter_cloudprovider_instance_termination_failures_total", Refused.Name, "Errors of the launcher, by error kind."},
+	{"karpenter_cloudprovider_duration_seconds", HandlingTime.Name, "By service and message type, not by provider method."},
+	{"karpenter_cloudprovider_errors_total", HandlingErrors.Name, "By service and error kind, not by provider method."},
+	{"karpenter_cloudprovider_instance_launch_failures_total", LaunchErrors.Name, "By EC2's error code and capacity type; a zone label would multiply CloudWatch costs."},
+	{"karpenter_cloudprovider_instance_termination_failures_total", HandlingErrors.Name, "Errors of the launcher, by error kind."},
 	{"karpenter_cloudprovider_instance_type_cpu_cores", "", "Thousands of series that never change; the instance type catalogue is a document in the bucket."},
 	{"karpenter_cloudprovider_instance_type_memory_bytes", "", "As for CPU cores."},
 	{"karpenter_cloudprovider_instance_type_offering_available", "", "Tens of thousands of series; the ConfigMap joist-unavailable lists unavailable offerings."},
 	{"karpenter_cloudprovider_instance_type_offering_price_estimate", "", "Tens of thousands of series; the instance type catalogue has the prices."},
 	{"karpenter_cluster_state_node_count", "", "Count kube_node_info."},
-	{"karpenter_cluster_state_synced", Steps.Name, "See the watcher's /readyz and its reconciles by result."},
-	{"karpenter_cluster_state_unsynced_time_seconds", Steps.Name, "The watcher's reconciles fail while its cache is not synced."},
+	{"karpenter_cluster_state_synced", ReconcileTime.Name, "See the watcher's /readyz and its reconciles by result."},
+	{"karpenter_cluster_state_unsynced_time_seconds", ReconcileTime.Name, "The watcher's reconciles fail while its cache is not synced."},
 	{"karpenter_cluster_utilization_percent", "", "Divide requests by allocatable in kube-state-metrics."},
-	{"karpenter_interruption_instance_status_unhealthy_total", Received.Name, "Failed status checks are counted as events from AWS; the node has a Kubernetes Event."},
+	{"karpenter_interruption_instance_status_unhealthy_total", NoticesReceived.Name, "Failed status checks are counted as events from AWS; the node has a Kubernetes Event."},
 	{"karpenter_nodeclaims_instance_termination_duration_seconds", ClaimTermination.Name, "The whole termination of a NodeClaim, including EC2's part."},
 	{"karpenter_nodeclaims_unhealthy_disrupted_total", ClaimsDisrupted.Name, `Has reason="unhealthy"; image and condition are in the Event.`},
 	{"karpenter_nodepools_allowed_disruptions", "", "Run `joist budgets`, which also shows the reasons."},
@@ -45,16 +45,16 @@ var Others = []Other{
 	{"karpenter_nodes_total_pod_requests", "", "A series for each node and resource; kube-state-metrics has it."},
 	{"karpenter_pods_drained_total", "", "Each pod has a Kubernetes Event (Evicted)."},
 	{"karpenter_pods_eviction_requests_total", "", "The API server counts them: apiserver_request_total{subresource=\"eviction\"}."},
-	{"karpenter_pods_provisioning_bound_duration_seconds", Bound.Name, "Measured from the creation of the pod, not from a time in the memory of a process."},
-	{"karpenter_pods_provisioning_scheduling_undecided_time_seconds", Waiting.Name, "A series for each pod; count pending pods instead."},
-	{"karpenter_pods_provisioning_startup_duration_seconds", Started.Name, "Measured from the creation of the pod, not from a time in the memory of a process."},
-	{"karpenter_pods_provisioning_unbound_time_seconds", Waiting.Name, "A series for each pod; count pending pods instead."},
-	{"karpenter_pods_provisioning_unstarted_time_seconds", Waiting.Name, "A series for each pod; count pending pods instead."},
-	{"karpenter_pods_scheduling_decision_duration_seconds", Age.Name, "See the age of messages in the planner's queue, and karpenter_scheduler_scheduling_duration_seconds."},
+	{"karpenter_pods_provisioning_bound_duration_seconds", PodBoundTime.Name, "Measured from the creation of the pod, not from a time in the memory of a process."},
+	{"karpenter_pods_provisioning_scheduling_undecided_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},
+	{"karpenter_pods_provisioning_startup_duration_seconds", PodStartupTime.Name, "Measured from the creation of the pod, not from a time in the memory of a process."},
+	{"karpenter_pods_provisioning_unbound_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},
+	{"karpenter_pods_provisioning_unstarted_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},
+	{"karpenter_pods_scheduling_decision_duration_seconds", QueueAge.Name, "See the age of messages in the planner's queue, and karpenter_scheduler_scheduling_duration_seconds."},
 	{"karpenter_pods_state", "", "A series for each pod; kube_pod_status_phase has it."},
-	{"karpenter_pods_unbound_time_seconds", Waiting.Name, "A series for each pod; count pending pods instead."},
-	{"karpenter_pods_unstarted_time_seconds", Waiting.Name, "A series for each pod; count pending pods instead."},
-	{"karpenter_scheduler_pending_pods_by_effective_zone_count", Pending.Name, "All zones together: the planner chooses zones."},
-	{"karpenter_scheduler_queue_depth", Pending.Name, "A batch has all pending pods; there is no queue within it."},
+	{"karpenter_pods_unbound_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},
+	{"karpenter_pods_unstarted_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},
+	{"karpenter_scheduler_pending_pods_by_effective_zone_count", BatchPods.Name, "All zones together: the planner chooses zones."},
+	{"karpenter_scheduler_queue_depth", BatchPods.Name, "A batch has all pending pods; there is no queue within it."},
 	{"karpenter_scheduler_unfinished_work_seconds", "", "Planning has a work limit; the age of the oldest message shows a batch without an answer."},
 }

@@ -30,7 +30,7 @@ func TestEachOfKarpentersMetricsIsAccountedFor(t *testing.T) {
 		}
 	}
 	said := map[string]bool{}
-	for _, o := range Others {
+	for _, o := range KarpenterMetrics {
 		_, same := ours[o.Name]
 		_, like := ours[o.Like]
 		if said[o.Name] || same || theirs[o.Name] == "" || o.Like != "" && !like || !strings.HasSuffix(o.Why, ".") {

@@ -20,11 +20,11 @@ import (
 // scrape, so they are Prometheus' own: counting is an atomic addition then.
 type meters struct {
 	registry *prometheus.Registry
-	// under is the registry, with the labels that all series have beside their own.
-	under prometheus.Registerer
+	// registerer is the registry, with the labels that all series have beside their own.
+	registerer prometheus.Registerer
 	// instruments are by the name in the catalogue.
 	instruments map[string]instrument
-	ordinary    *ordinaries
+	sinkCache   *messageSinkCache
 	// cloudWatch takes what goes there, of this cluster; nil sends nothing.
 	cloudWatch *emf.Buffer
 	cluster    string
@@ -41,21 +41,21 @@ type sink func(value float64)
 func newMeters(all prometheus.Labels) (meters, error) {
 	m := meters{
 		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
-		ordinary: &ordinaries{all: map[handled]*ordinary{}},
+		sinkCache: &messageSinkCache{all: map[messageLabels]*messageSinks{}},
 	}
-	m.under = prometheus.WrapRegistererWith(all, m.registry)
+	m.registerer = prometheus.WrapRegistererWith(all, m.registry)
 	if len(all) == 0 {
 		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	for _, entry := range Catalogue {
-		if err := m.add(entry); err != nil {
+		if err := m.addMetric(entry); err != nil {
 			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
 		}
 	}
 	return m, nil
 }
 
-func (m meters) add(entry Metric) error {
+func (m meters) addMetric(entry Metric) error {
 	labels := make([]string, 0, len(entry.Labels))
 	for _, l := range entry.Labels {
 		labels = append(labels, l.Name)
@@ -65,9 +65,9 @@ func (m meters) add(entry Metric) error {
 		all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: entry.Name, Help: entry.Help}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
 			one, err := all.GetMetricWithLabelValues(labels...)
-			return growing(one), err
+			return counterSink(one), err
 		}
-		return m.under.Register(all)
+		return m.registerer.Register(all)
 	case Gauge:
 		all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: entry.Name, Help: entry.Help}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -75,9 +75,9 @@ func (m meters) add(entry Metric) error {
 			if err != nil {
 				return nil, err
 			}
-			return setting(all, one, labels), nil
+			return gaugeSink(all, one, labels), nil
 		}
-		return m.under.Register(all)
+		return m.registerer.Register(all)
 	case Histogram:
 		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -87,7 +87,7 @@ func (m meters) add(entry Metric) error {
 			}
 			return one.Observe, nil
 		}
-		return m.under.Register(all)
+		return m.registerer.Register(all)
 	case Summary:
 		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -97,14 +97,14 @@ func (m meters) add(entry Metric) error {
 			}
 			return one.Observe, nil
 		}
-		return m.under.Register(all)
+		return m.registerer.Register(all)
 	default:
 		return fmt.Errorf("kind %q is not known", entry.Kind)
 	}
 }
 
-// setting sets a gauge. What is no number any more is not shown any more.
-func setting(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) sink {
+// gaugeSink sets a gauge. What is no number any more is not shown any more.
+func gaugeSink(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) sink {
 	return func(value float64) {
 		if math.IsNaN(value) {
 			all.DeleteLabelValues(labels...)
@@ -117,8 +117,8 @@ func setting(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) si
 // quantiles are Karpenter's, with its error (pkg/metrics/constants.go of v1.14.0).
 var quantiles = map[float64]float64{0: .01, .5: .01, .9: .01, .99: .01, 1: .01}
 
-// growing adds to a counter, which panics where it would shrink.
-func growing(c prometheus.Counter) sink {
+// counterSink adds to a counter, which panics where it would shrink.
+func counterSink(c prometheus.Counter) sink {
 	return func(value float64) {
 		if value > 0 {
 			c.Add(value)
@@ -126,14 +126,14 @@ func growing(c prometheus.Counter) sink {
 	}
 }
 
-// record adds to a counter, sets a gauge or notes a value in a histogram, with the
+// recordValue adds to a counter, sets a gauge or notes a value in a histogram, with the
 // label values in the order of the catalogue.
-func (m meters) record(entry Metric, value float64, labels ...string) {
-	m.of(entry, labels)(value)
+func (m meters) recordValue(entry Metric, value float64, labels ...string) {
+	m.sinkFor(entry, labels)(value)
 }
 
-// of is where the values of a series go: nowhere, if its labels cannot be told.
-func (m meters) of(entry Metric, labels []string) sink {
+// sinkFor is where the values of a series go: nowhere, if its labels cannot be told.
+func (m meters) sinkFor(entry Metric, labels []string) sink {
 	values := make([]string, len(entry.Labels))
 	for i := range values {
 		if i < len(labels) {
@@ -145,14 +145,14 @@ func (m meters) of(entry Metric, labels []string) sink {
 	}
 	if find := m.instruments[entry.Name]; find != nil {
 		if found, err := find(values); err == nil {
-			return m.twice(entry, values, found)
+			return m.withCloudWatch(entry, values, found)
 		}
 	}
 	return func(float64) {}
 }
 
-// twice is a sink that also takes the value for CloudWatch, where the entry is sent there.
-func (m meters) twice(entry Metric, values []string, first sink) sink {
+// withCloudWatch is a sink that also takes the value for CloudWatch, where the entry is sent there.
+func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
 	if m.cloudWatch == nil || entry.CloudWatch == nil {
 		return first
 	}
@@ -202,38 +202,38 @@ func cloudWatchUnit(unit string) string {
 	}
 }
 
-// handled is what the ordinary metrics tell messages apart by.
-type handled struct{ service, typ, verdict, kind string }
+// messageLabels is what the ordinary metrics tell messages apart by.
+type messageLabels struct{ service, typ, verdict, kind string }
 
-// ordinary are the sinks of what every message counts. Refused is nil where no
+// messageSinks are the sinks of what every message counts. Refused is nil where no
 // error was.
-type ordinary struct{ count, took, age, refused sink }
+type messageSinks struct{ count, took, age, refused sink }
 
-// ordinaries remembers them, for finding a series costs more than counting. The
+// messageSinkCache remembers them, for finding a series costs more than counting. The
 // catalogue bounds how many there are.
-type ordinaries struct {
+type messageSinkCache struct {
 	mu  sync.RWMutex
-	all map[handled]*ordinary
+	all map[messageLabels]*messageSinks
 }
 
-// handled finds the ordinary sinks of a message with one look.
-func (m meters) handled(h handled) *ordinary {
-	m.ordinary.mu.RLock()
-	known := m.ordinary.all[h]
-	m.ordinary.mu.RUnlock()
+// messageSinksFor finds the ordinary sinks of a message with one look.
+func (m meters) messageSinksFor(h messageLabels) *messageSinks {
+	m.sinkCache.mu.RLock()
+	known := m.sinkCache.all[h]
+	m.sinkCache.mu.RUnlock()
 	if known != nil {
 		return known
 	}
-	made := &ordinary{
-		count: m.of(Handled, []string{h.service, h.typ, h.verdict}),
-		took:  m.of(Took, []string{h.service, h.typ}), age: m.of(Age, []string{h.service, h.typ}),
+	made := &messageSinks{
+		count: m.sinkFor(MessagesHandled, []string{h.service, h.typ, h.verdict}),
+		took:  m.sinkFor(HandlingTime, []string{h.service, h.typ}), age: m.sinkFor(QueueAge, []string{h.service, h.typ}),
 	}
 	if h.kind != "" {
-		made.refused = m.of(Refused, []string{h.service, h.kind})
+		made.refused = m.sinkFor(HandlingErrors, []string{h.service, h.kind})
 	}
-	m.ordinary.mu.Lock()
-	defer m.ordinary.mu.Unlock()
-	m.ordinary.all[h] = made
+	m.sinkCache.mu.Lock()
+	defer m.sinkCache.mu.Unlock()
+	m.sinkCache.all[h] = made
 	return made
 }
 

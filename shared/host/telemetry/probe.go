@@ -29,27 +29,27 @@ type Probes struct {
 // Serve listens on the ports, and serves until the context ends. Meanwhile CloudWatch is
 // told each minute, where it is told at all.
 func (t *Telemetry) Serve(ctx context.Context, ports Ports, probes Probes) error {
-	go t.keepTelling(ctx)
+	go t.runCloudWatch(ctx)
 	return errors.Join(
-		t.listen(ctx, ports.Metrics, "METRICS_PORT", t.metrics()),
-		t.listen(ctx, ports.Health, "HEALTH_PROBE_PORT", probes.handler()),
+		t.serveHandler(ctx, ports.Metrics, "METRICS_PORT", t.metricsHandler()),
+		t.serveHandler(ctx, ports.Health, "HEALTH_PROBE_PORT", probes.handler()),
 	)
 }
 
-func (t *Telemetry) metrics() http.Handler {
+func (t *Telemetry) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", t.meters.handler(t.others...))
+	mux.Handle("GET /metrics", t.meters.handler(t.clusters...))
 	return mux
 }
 
 func (p Probes) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", answer(p.Alive))
-	mux.HandleFunc("GET /readyz", answer(p.Ready))
+	mux.HandleFunc("GET /healthz", probeHandler(p.Alive))
+	mux.HandleFunc("GET /readyz", probeHandler(p.Ready))
 	return mux
 }
 
-func answer(probe func() error) http.HandlerFunc {
+func probeHandler(probe func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if probe != nil {
 			if err := probe(); err != nil {
@@ -61,7 +61,7 @@ func answer(probe func() error) http.HandlerFunc {
 	}
 }
 
-func (t *Telemetry) listen(ctx context.Context, port int, variable string, handler http.Handler) error {
+func (t *Telemetry) serveHandler(ctx context.Context, port int, variable string, handler http.Handler) error {
 	if port == 0 {
 		return nil
 	}
@@ -73,25 +73,25 @@ func (t *Telemetry) listen(ctx context.Context, port int, variable string, handl
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			t.Trouble().Happened(time.Now(), fmt.Errorf("serving on port %d: %w", port, err))
+			t.ErrorLog().Report(time.Now(), fmt.Errorf("serving on port %d: %w", port, err))
 		}
 	}()
 	return nil
 }
 
-// Pulse tells whether something still moves.
-type Pulse struct {
+// Heartbeat tells whether something still moves.
+type Heartbeat struct {
 	// Name is what moves, Limit how long it may stand still.
 	Name  string
 	Limit time.Duration
 	last  atomic.Int64
 }
 
-// Beat notes that it moved.
-func (p *Pulse) Beat() { p.last.Store(time.Now().UnixNano()) }
+// Record notes that it moved.
+func (p *Heartbeat) Record() { p.last.Store(time.Now().UnixNano()) }
 
-// Alive reports one that has stood still for too long.
-func (p *Pulse) Alive() error {
+// Check reports one that has stood still for too long.
+func (p *Heartbeat) Check() error {
 	still := time.Since(time.Unix(0, p.last.Load()))
 	if still > p.Limit {
 		return fault.F("checking the pulse of "+p.Name, fault.Retry, "it has not moved for %s", still.Round(time.Second))

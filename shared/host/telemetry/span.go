@@ -11,36 +11,36 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// Span tells a part of a story that is not the handling of a message.
-func (t *Telemetry) Span(s host.Span) {
-	ctx := context.WithValue(context.Background(), storyKey{}, s.Of.Correlation)
-	if s.Begins {
-		ctx = context.WithValue(ctx, rootKey{}, spanOf(s.Of.Root()).SpanID())
+// RecordSpan tells a part of a story that is not the handling of a message.
+func (t *Telemetry) RecordSpan(s host.Span) {
+	ctx := context.WithValue(context.Background(), correlationKey{}, s.Envelope.Correlation)
+	if s.IsRoot {
+		ctx = context.WithValue(ctx, rootSpanKey{}, parseTraceparent(s.Envelope.Root()).SpanID())
 	} else {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, spanOf(s.Of.Traceparent))
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTraceparent(s.Envelope.Traceparent))
 	}
-	if s.From.After(s.To) {
-		s.From = s.To // Two machines' clocks.
+	if s.Start.After(s.End) {
+		s.Start = s.End // Two machines' clocks.
 	}
-	attributes := []attribute.KeyValue{attribute.String("joist.cluster", s.Of.Cluster), attribute.String("joist.correlation", s.Of.Correlation)}
-	if s.Of.Subject != "" {
-		attributes = append(attributes, attribute.String("joist.subject", s.Of.Subject))
+	attributes := []attribute.KeyValue{attribute.String("joist.cluster", s.Envelope.Cluster), attribute.String("joist.correlation", s.Envelope.Correlation)}
+	if s.Envelope.Subject != "" {
+		attributes = append(attributes, attribute.String("joist.subject", s.Envelope.Subject))
 	}
 	for i := 0; i+1 < len(s.Fields); i += 2 {
 		attributes = append(attributes, attribute.String(fmt.Sprint("joist.", s.Fields[i]), fmt.Sprint(s.Fields[i+1])))
 	}
 	kind := trace.SpanKindInternal
-	if s.Begins {
+	if s.IsRoot {
 		kind = trace.SpanKindProducer
 	}
-	_, span := t.tracer().Start(ctx, s.Name, trace.WithTimestamp(s.From), trace.WithSpanKind(kind),
-		trace.WithAttributes(attributes...), trace.WithLinks(links(s.Links)...))
-	span.End(trace.WithTimestamp(s.To))
+	_, span := t.tracer().Start(ctx, s.Name, trace.WithTimestamp(s.Start), trace.WithSpanKind(kind),
+		trace.WithAttributes(attributes...), trace.WithLinks(parseLinks(s.Links)...))
+	span.End(trace.WithTimestamp(s.End))
 }
 
-// Batch wraps a handler of messages that were received together into a span of its own,
+// TraceBatch wraps a handler of messages that were received together into a span of its own,
 // which is linked to the story of each: it belongs to none of them more than to the others.
-func (t *Telemetry) Batch(batch host.Batch) host.Batch {
+func (t *Telemetry) TraceBatch(batch host.BatchHandler) host.BatchHandler {
 	return func(ctx context.Context, deliveries []host.Delivery) {
 		ctx, span := t.tracer().Start(ctx, "process batch", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 			attribute.String("messaging.operation.type", "process"), attribute.Int("messaging.batch.message_count", len(deliveries)),
@@ -51,7 +51,7 @@ func (t *Telemetry) Batch(batch host.Batch) host.Batch {
 			return
 		}
 		for i := range deliveries {
-			for _, link := range links(deliveries[i].Stories) {
+			for _, link := range parseLinks(deliveries[i].Traceparents) {
 				span.AddLink(link)
 			}
 		}
@@ -60,16 +60,16 @@ func (t *Telemetry) Batch(batch host.Batch) host.Batch {
 
 func (t *Telemetry) tracer() trace.Tracer { return t.traces.Tracer("joist") }
 
-// spanOf reads a W3C context. What cannot be read is not valid.
-func spanOf(traceparent string) trace.SpanContext {
+// parseTraceparent reads a W3C context. What cannot be read is not valid.
+func parseTraceparent(traceparent string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparentKey: traceparent})
 	return trace.SpanContextFromContext(ctx)
 }
 
-func links(of []string) []trace.Link {
+func parseLinks(of []string) []trace.Link {
 	var all []trace.Link
 	for _, traceparent := range of {
-		if to := spanOf(traceparent); to.IsValid() {
+		if to := parseTraceparent(traceparent); to.IsValid() {
 			all = append(all, trace.Link{SpanContext: to})
 		}
 	}

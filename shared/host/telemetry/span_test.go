@@ -33,12 +33,12 @@ func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
 	told, spans := listened(t)
 	notice := noticed(t, event.SpotInterruption)
 	for range 2 {
-		told.Span(host.Span{Name: "notice", Of: notice, Begins: true, From: noon.Add(-time.Second), To: noon, Fields: []any{"pods", 3}})
+		told.RecordSpan(host.Span{Name: "notice", Envelope: notice, IsRoot: true, Start: noon.Add(-time.Second), End: noon, Fields: []any{"pods", 3}})
 	}
-	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), notice); err != nil {
+	if err := told.TraceHandler(func(context.Context, event.Envelope) error { return nil })(t.Context(), notice); err != nil {
 		t.Fatal(err)
 	}
-	told.Span(host.Span{Name: "clocks", Of: notice, From: noon.Add(time.Second), To: noon})
+	told.RecordSpan(host.Span{Name: "clocks", Envelope: notice, Start: noon.Add(time.Second), End: noon})
 	ended := spans.Ended()
 	first, again, handled, last := ended[0], ended[1], ended[2], ended[3]
 	if id := first.SpanContext().TraceID().String(); id != notice.Correlation || first.Parent().IsValid() || !first.StartTime().Equal(noon.Add(-time.Second)) {
@@ -67,8 +67,8 @@ func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
 func TestABatchIsLinkedToItsStories(t *testing.T) {
 	told, spans := listened(t)
 	stories := []string{noticed(t, event.SpotInterruption).Root(), noticed(t, event.StateChange).Root()}
-	told.Batch(func(_ context.Context, batch []host.Delivery) {
-		batch[0].Stories, batch[1].Stories = stories, []string{"?"}
+	told.TraceBatch(func(_ context.Context, batch []host.Delivery) {
+		batch[0].Traceparents, batch[1].Traceparents = stories, []string{"?"}
 	})(t.Context(), make([]host.Delivery, 3))
 	batch := spans.Ended()[0]
 	var linked []string

@@ -40,14 +40,14 @@ type Options struct {
 type Telemetry struct {
 	Options
 	Log *slog.Logger
-	// Also hears of each line beside the log, for what only one service counts; nil is
+	// OnMessage hears of each line beside the log, for what only one service counts; nil is
 	// nobody. It is set before the first line.
-	Also   func(l host.Line)
-	plain  plain
-	meters meters
-	traces *tracing.TracerProvider
-	// others are those that For made, whose metrics are served with these.
-	others []*Telemetry
+	OnMessage func(l host.LogLine)
+	plain     fastLogger
+	meters    meters
+	traces    *tracing.TracerProvider
+	// clusters are those that For made, whose metrics are served with these.
+	clusters []*Telemetry
 }
 
 // New makes it.
@@ -57,7 +57,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	if o.Cluster != "" {
-		meters.begin(o.Service)
+		meters.initCounters(o.Service)
 	}
 	if o.CloudWatch != "" {
 		meters.cloudWatch, meters.cluster = o.cloudWatch(), o.Cluster
@@ -68,7 +68,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	}
 	about := resource.NewSchemaless(is...)
 	traces := []tracing.TracerProviderOption{
-		tracing.WithResource(about), tracing.WithIDGenerator(stories{}), tracing.WithSampler(tracing.ParentBased(tracing.AlwaysSample())),
+		tracing.WithResource(about), tracing.WithIDGenerator(idGenerator{}), tracing.WithSampler(tracing.ParentBased(tracing.AlwaysSample())),
 	}
 	if o.Export {
 		exporter, err := otlptracehttp.New(ctx)
@@ -79,33 +79,33 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		traces = append(traces, tracing.WithBatcher(exporter))
 	}
 	// Two write lines, and none may cut another's in two.
-	o.Out = &oneByOne{out: o.Out}
+	o.Out = &lockedWriter{out: o.Out}
 	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
 		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
 	return &Telemetry{
-		Options: o, Log: slog.New(handler), plain: newPlain(o), meters: meters, traces: tracing.NewTracerProvider(traces...),
+		Options: o, Log: slog.New(handler), plain: newFastLogger(o), meters: meters, traces: tracing.NewTracerProvider(traces...),
 	}, nil
 }
 
-// For is the same process's voice about one of the clusters that it serves: its lines and
+// ForCluster is the same process's voice about one of the clusters that it serves: its lines and
 // metrics name that cluster. It is called before anything is served.
-func (t *Telemetry) For(cluster string) (*Telemetry, error) {
+func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 	meters, err := newMeters(prometheus.Labels{ByCluster: cluster})
 	if err != nil {
 		return nil, err
 	}
-	meters.begin(t.Service)
+	meters.initCounters(t.Service)
 	meters.cloudWatch, meters.cluster = t.meters.cloudWatch, cluster
 	one := *t
-	one.Cluster, one.meters, one.Also, one.others = cluster, meters, nil, nil
-	t.others = append(t.others, &one)
+	one.Cluster, one.meters, one.OnMessage, one.clusters = cluster, meters, nil, nil
+	t.clusters = append(t.clusters, &one)
 	return &one, nil
 }
 
 // Flush sends what waits to be sent, for a process that may be frozen now.
 func (t *Telemetry) Flush(ctx context.Context) {
 	// Nobody could do anything about a failure.
-	_ = t.tellCloudWatch(ctx)
+	_ = t.writeCloudWatch(ctx)
 	_ = t.traces.ForceFlush(ctx)
 }
 
@@ -113,28 +113,28 @@ func (t *Telemetry) Flush(ctx context.Context) {
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(t.tellCloudWatch(ctx), t.traces.Shutdown(ctx))
+	return errors.Join(t.writeCloudWatch(ctx), t.traces.Shutdown(ctx))
 }
 
-// Trouble logs failures that no message stands for, each as often as is worth
+// ErrorLog logs failures that no message stands for, each as often as is worth
 // reading.
-func (t *Telemetry) Trouble() *host.Trouble {
-	return &host.Trouble{Tell: func(err error, times int) {
+func (t *Telemetry) ErrorLog() *host.RateLimitedLog {
+	return &host.RateLimitedLog{Write: func(err error, times int) {
 		t.Log.LogAttrs(context.Background(), slog.LevelError, "trouble", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
 			slog.String("kind", string(fault.KindOf(err))), slog.Int("times", times))
 	}}
 }
 
-// Count adds to a counter, sets a gauge, or notes a value in a histogram, with the
+// RecordMetric adds to a counter, sets a gauge, or notes a value in a histogram, with the
 // values of its labels in the order of the catalogue. A gauge that is set to NaN is
 // forgotten.
-func (t *Telemetry) Count(metric Metric, value float64, labels ...string) {
-	t.meters.record(metric, value, labels...)
+func (t *Telemetry) RecordMetric(metric Metric, value float64, labels ...string) {
+	t.meters.recordValue(metric, value, labels...)
 }
 
-// Stepped counts one step of a loop that looked at the cluster, or failed. The steps of
+// RecordReconcile counts one step of a loop that looked at the cluster, or failed. The steps of
 // who waits to lead would outnumber the looks of who leads, and hide that those fail.
-func (t *Telemetry) Stepped(took time.Duration, looked bool, err error) {
+func (t *Telemetry) RecordReconcile(took time.Duration, looked bool, err error) {
 	if !looked && err == nil {
 		return
 	}
@@ -142,8 +142,8 @@ func (t *Telemetry) Stepped(took time.Duration, looked bool, err error) {
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	t.meters.record(Steps, took.Seconds(), t.Service, result)
+	t.meters.recordValue(ReconcileTime, took.Seconds(), t.Service, result)
 	if err != nil {
-		t.meters.record(LooksFailed, 1, t.Service)
+		t.meters.recordValue(ReconcileFailures, 1, t.Service)
 	}
 }

@@ -16,16 +16,16 @@ import (
 
 const traceparentKey = "traceparent"
 
-// Trace wraps a handler of envelopes into a span. The span's parent is the span
+// TraceHandler wraps a handler of envelopes into a span. The span's parent is the span
 // of the hop before, which the envelope carries, and the envelope that the
 // handler sees carries the new one: whatever it causes inherits it. Where no hop
 // was before, the story begins a trace of its own.
-func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error {
+func (t *Telemetry) TraceHandler(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error {
 	tracer := t.tracer()
 	w3c := propagation.TraceContext{}
 	return func(ctx context.Context, e event.Envelope) error {
 		ctx = w3c.Extract(ctx, propagation.MapCarrier{traceparentKey: e.Traceparent})
-		ctx, span := tracer.Start(context.WithValue(ctx, storyKey{}, e.Correlation), "process "+string(e.Type),
+		ctx, span := tracer.Start(context.WithValue(ctx, correlationKey{}, e.Correlation), "process "+string(e.Type),
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 				attribute.String("messaging.operation.type", "process"), attribute.String("messaging.message.id", e.ID),
 				attribute.String("joist.cluster", e.Cluster), attribute.String("joist.subject", e.Subject),
@@ -44,29 +44,29 @@ func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) err
 	}
 }
 
-// storyKey is of the story that a span belongs to, and rootKey of the id of a span that
+// correlationKey is of the story that a span belongs to, and rootSpanKey of the id of a span that
 // begins one and is known beforehand.
 type (
-	storyKey struct{}
-	rootKey  struct{}
+	correlationKey struct{}
+	rootSpanKey    struct{}
 )
 
-// stories makes the ids of spans. A trace that begins takes the correlation id
+// idGenerator makes the ids of spans. A trace that begins takes the correlation id
 // of its story, which has the 16 bytes of a trace id because both are that.
-type stories struct{}
+type idGenerator struct{}
 
 // NewIDs makes the ids of a span that begins a trace.
-func (s stories) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	correlation, _ := ctx.Value(storyKey{}).(string)
-	root, known := ctx.Value(rootKey{}).(trace.SpanID)
+func (s idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	correlation, _ := ctx.Value(correlationKey{}).(string)
+	root, known := ctx.Value(rootSpanKey{}).(trace.SpanID)
 	if !known || !root.IsValid() {
 		root = s.NewSpanID(ctx, trace.TraceID{})
 	}
-	return traceOf(correlation), root
+	return traceIDFrom(correlation), root
 }
 
 // NewSpanID draws one: two tries of one message are two spans.
-func (stories) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+func (idGenerator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	var id trace.SpanID
 	for !id.IsValid() {
 		_, _ = rand.Read(id[:]) // never fails
@@ -74,9 +74,9 @@ func (stories) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	return id
 }
 
-// traceOf is the correlation id itself, or a hash of one that is not ours (the
+// traceIDFrom is the correlation id itself, or a hash of one that is not ours (the
 // scheduler's); without one it is drawn.
-func traceOf(correlation string) trace.TraceID {
+func traceIDFrom(correlation string) trace.TraceID {
 	if id, err := trace.TraceIDFromHex(correlation); err == nil && id.IsValid() {
 		return id
 	}

@@ -34,13 +34,13 @@ func TestTraceCarriesTheStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var second event.Envelope
-	if err := told.Trace(func(_ context.Context, e event.Envelope) (err error) {
+	if err := told.TraceHandler(func(_ context.Context, e event.Envelope) (err error) {
 		second, err = maker.New(noon, event.Tick{Want: event.WantStatus, Due: noon}, &e)
 		return err
 	})(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	if err := told.Trace(func(context.Context, event.Envelope) error { return errors.New("no luck") })(t.Context(), second); err == nil {
+	if err := told.TraceHandler(func(context.Context, event.Envelope) error { return errors.New("no luck") })(t.Context(), second); err == nil {
 		t.Fatal("the handler's error is lost")
 	}
 	ended := spans.Ended()
@@ -64,13 +64,13 @@ func TestTraceCarriesTheStory(t *testing.T) {
 
 func TestTraceOf(t *testing.T) {
 	known := event.DeriveID("x", event.Cluster{Name: "prod"})
-	if got := traceOf(known).String(); got != known {
+	if got := traceIDFrom(known).String(); got != known {
 		t.Errorf("%s became %s", known, got)
 	}
-	if a, b := traceOf("scheduler-1"), traceOf("scheduler-1"); a != b || !a.IsValid() || a == traceOf("scheduler-2") {
+	if a, b := traceIDFrom("scheduler-1"), traceIDFrom("scheduler-1"); a != b || !a.IsValid() || a == traceIDFrom("scheduler-2") {
 		t.Error("an id that is not ours is not hashed")
 	}
-	if a, b := traceOf(""), traceOf(""); a == b || !a.IsValid() {
+	if a, b := traceIDFrom(""), traceIDFrom(""); a == b || !a.IsValid() {
 		t.Error("without an id none is drawn")
 	}
 }
@@ -83,7 +83,7 @@ func TestExportWithoutCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), event.Envelope{}); err != nil {
+	if err := told.TraceHandler(func(context.Context, event.Envelope) error { return nil })(t.Context(), event.Envelope{}); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -109,10 +109,10 @@ func TestFlushExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	story := event.Envelope{Type: "plan.made.v1", Cluster: "prod", Correlation: event.DeriveID("x", event.Cluster{Name: "prod"})}
-	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), story); err != nil {
+	if err := told.TraceHandler(func(context.Context, event.Envelope) error { return nil })(t.Context(), story); err != nil {
 		t.Fatal(err)
 	}
-	told.Span(host.Span{Name: "node initialized", Of: story, From: noon, To: noon.Add(time.Minute)})
+	told.RecordSpan(host.Span{Name: "node initialized", Envelope: story, Start: noon, End: noon.Add(time.Minute)})
 	told.Flush(t.Context())
 	mu.Lock()
 	defer mu.Unlock()
@@ -127,10 +127,10 @@ func TestFlushExports(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pulse := &Pulse{Name: "the poller", Limit: time.Minute}
-		pulse.Beat()
+		pulse := &Heartbeat{Name: "the poller", Limit: time.Minute}
+		pulse.Record()
 		ready := errors.New("the cache is not synced")
-		handler := Probes{Alive: pulse.Alive, Ready: func() error { return ready }}.handler()
+		handler := Probes{Alive: pulse.Check, Ready: func() error { return ready }}.handler()
 		get := func(path string) (int, string) {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
@@ -150,7 +150,7 @@ func TestProbes(t *testing.T) {
 		if code, _ := get("/readyz"); code != 200 {
 			t.Error(code)
 		}
-		pulse.Beat()
+		pulse.Record()
 		if code, _ := get("/healthz"); code != 200 {
 			t.Error(code)
 		}

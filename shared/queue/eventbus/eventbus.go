@@ -55,7 +55,7 @@ func (b *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		plain = append(plain, queue.Outgoing{Source: m.Source, Type: m.Type, Body: m.Body})
 	}
-	batches, err := queue.Batches(maxCall, plain...)
+	batches, err := queue.SplitBatches(maxCall, plain...)
 	if err != nil {
 		return fmt.Errorf("sending to bus %s: %w", b.name, err)
 	}

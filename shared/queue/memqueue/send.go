@@ -17,7 +17,7 @@ const maxCall = 1 << 20
 // Send takes messages in calls of ten. Faults strike a call, so that of many
 // messages some may be taken and some not.
 func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	batches, err := queue.Batches(maxCall, messages...)
+	batches, err := queue.SplitBatches(maxCall, messages...)
 	if err != nil {
 		return fmt.Errorf("sending to %s: %w", q.name, err)
 	}

@@ -17,7 +17,7 @@ func TestSuite(t *testing.T) {
 func TestSuiteOfSharedCalls(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) queuetest.Subject {
 		s := subject(t)
-		s.Queue, s.Dead, s.Bus = queue.Gather(s.Queue, 2), queue.Gather(s.Dead, 2), queue.GatherSender(s.Bus, 2)
+		s.Queue, s.Dead, s.Bus = queue.BatchCalls(s.Queue, 2), queue.BatchCalls(s.Dead, 2), queue.BatchSends(s.Bus, 2)
 		return s
 	})
 }

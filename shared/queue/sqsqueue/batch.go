@@ -23,7 +23,7 @@ const attempts = 4
 // Send sends every message, in as many calls as it takes. An error names the
 // first entry that failed for good.
 func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	batches, err := queue.Batches(maxCall, messages...)
+	batches, err := queue.SplitBatches(maxCall, messages...)
 	if err != nil {
 		return fmt.Errorf("sending to queue %s: %w", q.name, err)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	startup.Function(startup.Service{
+	startup.RunFunction(startup.Service{
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, the resources that node classes select, instance types and prices.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -29,7 +29,7 @@ func main() {
 	}, buildHandler, lambda.Serve)
 }
 
-func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
 		Instances: ec2, Network: ec2, Placements: ec2,
@@ -39,12 +39,12 @@ func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
 		ClusterOverrides: catalog.ClusterOverrides{
 			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.NoEKS,
 		},
-		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
+		Blobs: p.BlobStore(), Bus: p.EventBus(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}
 	if p.ZonalShift {
 		service.Shifts = zonalshift.New(p.AWS)
 	}
-	return p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
+	return p.NewEventHandler(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }
 
 // imageClient finds images in EC2 and reads their ids from SSM parameters.

@@ -2,7 +2,7 @@
 // of each if it were sent again.
 //
 // The idea: a letter's future is not guessed. The message goes through the very
-// functions that decide in the host (host.Open, the bodies' own checks, interruption's
+// functions that decide in the host (host.OpenEnvelope, the bodies' own checks, interruption's
 // own handler), up to the point where a service would begin to act. What depends on the
 // world beyond is read there by whoever may: the fence that a plan passes, the NodeClaims
 // that wait for a launch. Else it is said as a note.
@@ -137,7 +137,7 @@ func (r Reader) Read(m queue.Message, now time.Time) DeadLetter {
 	switch {
 	case a[ruleAttribute] != "":
 		l.Origin, l.Kind, l.Reason = Undelivered, a[codeAttribute], a[messageAttribute]
-	case a[host.ParkedAttribute] != "":
+	case a[host.MovedAtAttribute] != "":
 		l.Origin, l.Kind, l.Reason = Parked, a[host.KindAttribute], a[host.ReasonAttribute]
 	default:
 		l.Origin, l.Reason = Redriven, "SQS moved it to the DLQ; no consumer recorded an error; received "+strconv.Itoa(m.Receives)+" times in total"
@@ -158,7 +158,7 @@ func (r Reader) Read(m queue.Message, now time.Time) DeadLetter {
 	r.unwrap(&l)
 	r.describe(&l)
 	l.again = queue.Outgoing{Source: l.From, Type: l.Type, Body: l.body}
-	if !queue.Text(l.body) || len(l.body) > queue.MaxBody {
+	if !queue.IsSendableText(l.body) || len(l.body) > queue.MaxBody {
 		l.Predicted = Prediction{Cut, "its body is not valid text for SQS or too large; no service of Joist sent it"}
 		return l
 	}

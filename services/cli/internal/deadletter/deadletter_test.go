@@ -43,7 +43,7 @@ func notice(ago time.Duration) string {
 
 func parked(more map[string]string) map[string]string {
 	a := map[string]string{
-		host.ReasonAttribute: reason, host.KindAttribute: "poison", host.ServiceAttribute: "lifecycle", host.ParkedAttribute: "2026-11-22T11:00:00Z",
+		host.ReasonAttribute: reason, host.KindAttribute: "poison", host.ServiceAttribute: "lifecycle", host.MovedAtAttribute: "2026-11-22T11:00:00Z",
 	}
 	maps.Copy(a, more)
 	return a

@@ -37,7 +37,7 @@ func (r Reader) predict(body []byte, now time.Time) Prediction {
 
 // checkService goes as far as a service of ours goes before it acts.
 func (r Reader) checkService(m queue.Message, now func() time.Time) error {
-	e, err := host.Open(host.Accept{Cluster: r.Cluster, Types: typesOf(r.Service), Now: now}, m)
+	e, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: r.Cluster, Types: typesOf(r.Service), Now: now}, m)
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,10 @@ func (r Reader) predictFromError(err error, m queue.Message) Prediction {
 		return Prediction{Handle, r.unknown(m)}
 	}
 	why := errorText(err)
-	switch host.Judge(err, m).Action {
+	switch host.DecideDisposition(err, m).Action {
 	case host.Delete:
 		return Prediction{Noop, why}
-	case host.Park:
+	case host.MoveToDLQ:
 		return Prediction{Poison, why}
 	default:
 		return Prediction{Handle, why}

@@ -85,7 +85,7 @@ func (w ClusterState) predictFenced(e event.Envelope, p Prediction) Prediction {
 		if err != nil || w.Outbox == nil {
 			return p
 		}
-		if err := w.Outbox.Fits(plan); host.Judge(err, queue.Message{}).Action == host.Delete && err != nil {
+		if err := w.Outbox.Fits(plan); host.DecideDisposition(err, queue.Message{}).Action == host.Delete && err != nil {
 			return Prediction{Noop, errorText(err)}
 		}
 		return Prediction{Handle, "the outbox waits for it"}

@@ -43,8 +43,8 @@ func (w *watch) nodes() {
 func (w *watch) trail() {
 	var correlation string
 	for _, h := range w.heard {
-		if event.Type(h.line.Note.Type) == event.LaunchRequestedType {
-			correlation = h.line.Note.Correlation
+		if event.Type(h.line.LogFields.Type) == event.LaunchRequestedType {
+			correlation = h.line.LogFields.Correlation
 			break
 		}
 	}
@@ -55,8 +55,8 @@ func (w *watch) trail() {
 	fmt.Fprintf(w.out, "\nTrace of pod %s: every message with correlation ID %.12s…\n", pods[0].Name, correlation)
 	t := w.table("at", "handled by", "message", "subject", "disposition")
 	for _, h := range w.heard {
-		if n := h.line.Note; n.Correlation == correlation {
-			t.AppendRow(table.Row{w.clock(h.at), h.line.Service, n.Type, short(n.Subject), h.line.Verdict.Action})
+		if n := h.line.LogFields; n.Correlation == correlation {
+			t.AppendRow(table.Row{w.clock(h.at), h.line.Service, n.Type, short(n.Subject), h.line.Disposition.Action})
 		}
 	}
 	t.AppendRow(table.Row{w.clock(w.world.Now()), "kube-scheduler", "pod is running", pods[0].Spec.NodeName, ""})
@@ -79,8 +79,8 @@ func (w *watch) warning(victim memcloud.Record) {
 	told := map[event.Type]bool{}
 	after := func(at time.Time) string { return at.Sub(w.warned).Round(100 * time.Millisecond).String() }
 	for _, h := range w.heard {
-		kind := event.Type(h.line.Note.Type)
-		if h.at.Before(w.warned) || h.line.Verdict.Kind != "" || told[kind] {
+		kind := event.Type(h.line.LogFields.Type)
+		if h.at.Before(w.warned) || h.line.Disposition.Kind != "" || told[kind] {
 			continue
 		}
 		told[kind] = true

@@ -35,7 +35,7 @@ type watch struct {
 // heard is one message that a service handled.
 type heard struct {
 	at   time.Time
-	line host.Line
+	line host.LogLine
 }
 
 func newWatch(out io.Writer, verbose bool) *watch {
@@ -62,18 +62,18 @@ var telling = []event.Type{
 }
 
 // line takes the wide log line of every message that a service handles.
-func (w *watch) line(l host.Line) {
+func (w *watch) line(l host.LogLine) {
 	w.heard = append(w.heard, heard{w.world.Now(), l})
-	worth := slices.Contains(telling, event.Type(l.Note.Type)) && l.Verdict.Action == host.Delete && l.Verdict.Kind == ""
+	worth := slices.Contains(telling, event.Type(l.LogFields.Type)) && l.Disposition.Action == host.Delete && l.Disposition.Kind == ""
 	if !worth && !w.verbose {
 		return
 	}
-	text := l.Note.Type + " " + l.Note.Subject + fields(l.Note.Fields)
-	if l.Note.Type == "" {
-		text = "an AWS event" + fields(l.Note.Fields)
+	text := l.LogFields.Type + " " + l.LogFields.Subject + fields(l.LogFields.Pairs)
+	if l.LogFields.Type == "" {
+		text = "an AWS event" + fields(l.LogFields.Pairs)
 	}
-	if l.Verdict.Kind != "" {
-		text += fmt.Sprintf("  [%s: %s]", l.Verdict.Kind, l.Verdict.Reason)
+	if l.Disposition.Kind != "" {
+		text += fmt.Sprintf("  [%s: %s]", l.Disposition.Kind, l.Disposition.Reason)
 	}
 	w.say(l.Service, "%s", text)
 }

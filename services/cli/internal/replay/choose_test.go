@@ -34,7 +34,7 @@ func body(t *testing.T, n int, ago time.Duration) []byte {
 // letter is one that a host parked.
 func letter(t *testing.T, id string, text []byte, more map[string]string) deadletter.DeadLetter {
 	t.Helper()
-	attributes := map[string]string{host.ParkedAttribute: now.Format(time.RFC3339), host.KindAttribute: "bug", host.ReasonAttribute: "No such Instance"}
+	attributes := map[string]string{host.MovedAtAttribute: now.Format(time.RFC3339), host.KindAttribute: "bug", host.ReasonAttribute: "No such Instance"}
 	maps.Copy(attributes, more)
 	return deadletter.Reader{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}.Read(queue.Message{ID: id, Body: text, Sent: now, Attributes: attributes}, now)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	startup.Function(startup.Service{
+	startup.RunFunction(startup.Service{
 		Name:     "disruption",
 		Purpose:  "joist-disruption reads snapshots of the cluster and proposes what to remove or replace.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -26,16 +26,16 @@ func main() {
 
 // metrics maps the service's metrics to their names in telemetry.
 var metrics = map[disruption.Counted]telemetry.Metric{
-	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts, disruption.Evaluations: telemetry.Evaluation,
-	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,
+	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts, disruption.Evaluations: telemetry.EvaluationTime,
+	disruption.Moves: telemetry.ConsolidationMoves, disruption.Scores: telemetry.ConsolidationScore,
 }
 
-func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := disruption.Service{
-		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.Kept[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[what], value, labels...)
+			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},
 	}
-	return p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
+	return p.NewEventHandler(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }

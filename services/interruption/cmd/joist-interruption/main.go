@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	startup.Function(startup.Service{
+	startup.RunFunction(startup.Service{
 		Name:     "interruption",
 		Purpose:  "joist-interruption receives AWS's interruption events and publishes those about the cluster's instances.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
@@ -31,14 +31,14 @@ func main() {
 
 // metrics has the metric of each counter.
 var metrics = map[interruption.NoticeCounter]telemetry.Metric{
-	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.QueueDuration: telemetry.Heard,
+	interruption.Received: telemetry.NoticesReceived, interruption.Deleted: telemetry.NoticesDeleted, interruption.QueueDuration: telemetry.NoticeLatency,
 }
 
 // wiring builds the service of each cluster. EC2's request limits apply to the account, so
 // the clusters of a process share one limiter.
 type wiring struct{ limiter *rate.Limiter }
 
-func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
+func (w *wiring) newHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	if w.limiter == nil {
 		w.limiter = rate.NewLimiter(describesPerSecond, describesBurst)
 	}
@@ -46,17 +46,17 @@ func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
 	// All handlers share one service, because they share its cache and its calls.
 	service := &interruption.Service{
 		EC2: limitedEC2{ec2, w.limiter}, Statuses: ec2,
-		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
-		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
+		Bus:     queue.BatchSends(p.EventBus(), interruption.BusLanes),
+		Cluster: p.Cluster, Account: p.AccountID(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
 	if p.Traces {
-		service.Span = p.Telemetry.Span
+		service.Span = p.Telemetry.RecordSpan
 	}
-	p.Telemetry.Also = interruption.CountLines(func(counter interruption.NoticeCounter, value float64, labels ...string) {
-		p.Telemetry.Count(metrics[counter], value, labels...)
+	p.Telemetry.OnMessage = interruption.CountLines(func(counter interruption.NoticeCounter, value float64, labels ...string) {
+		p.Telemetry.RecordMetric(metrics[counter], value, labels...)
 	})
 	options := interruption.Options()
-	options.Batch = p.Telemetry.Batch(service.Batch)
+	options.HandleBatch = p.Telemetry.TraceBatch(service.Batch)
 	return service.Handle, options
 }
 

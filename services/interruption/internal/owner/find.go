@@ -39,7 +39,7 @@ type Finder struct {
 	Limit time.Duration
 
 	once    sync.Once
-	batcher *batcher.Convoy[*query]
+	batcher *batcher.CallBatcher[*query]
 	cache   cache
 }
 
@@ -193,9 +193,9 @@ func (o *Owners) addInstance(id string, e *entry) {
 	}
 }
 
-func (f *Finder) callBatcher() *batcher.Convoy[*query] {
+func (f *Finder) callBatcher() *batcher.CallBatcher[*query] {
 	f.once.Do(func() {
-		f.batcher = batcher.New(batcher.Options[*query]{Lanes: parallelCalls, Items: idsPerCall, Call: f.describeOwners})
+		f.batcher = batcher.New(batcher.Options[*query]{MaxCalls: parallelCalls, MaxItems: idsPerCall, Call: f.describeOwners})
 	})
 	return f.batcher
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	startup.Function(startup.Service{
+	startup.RunFunction(startup.Service{
 		Name:     "launcher",
 		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle requests.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -32,8 +32,8 @@ func main() {
 
 // metrics has the metric of each counter.
 var metrics = map[launcher.LaunchCounter]telemetry.Metric{
-	launcher.LaunchesStopped: telemetry.Stopped, launcher.LaunchesRefused: telemetry.Refusals, launcher.ForeignSkipped: telemetry.Spared,
-	launcher.InstancesLaunched: telemetry.Launched, launcher.InstancesTerminated: telemetry.Ended,
+	launcher.LaunchesStopped: telemetry.LaunchesStopped, launcher.LaunchesRefused: telemetry.LaunchErrors, launcher.ForeignSkipped: telemetry.ForeignRequestsRefused,
+	launcher.InstancesLaunched: telemetry.InstancesLaunched, launcher.InstancesTerminated: telemetry.TerminationsRequested,
 }
 
 // parallelMessages is how many messages are handled at a time. Most of them wait for a
@@ -47,7 +47,7 @@ type wiring struct {
 	telemetryByCluster map[string]*telemetry.Telemetry
 }
 
-func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
+func (w *wiring) newHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	if w.limiter == nil {
 		w.limiter, w.telemetryByCluster = ratelimit.New(p.EC2Share), map[string]*telemetry.Telemetry{}
 		w.limiter.OnCall = w.recordWait
@@ -58,15 +58,15 @@ func (w *wiring) newHandler(p *startup.Parts) (host.Handler, host.Options) {
 	once.RetryMaxAttempts = 1
 	ec2 := w.limiter.ForCluster(p.Cluster.Name, ec2cloud.New(once))
 	service := launcher.Service{
-		EC2: batch.New(ec2, ec2cloud.Timeout), DryRun: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
+		EC2: batch.New(ec2, ec2cloud.Timeout), DryRun: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.BlobStore(), Bus: p.EventBus(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
 		Count: func(counter launcher.LaunchCounter, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[counter], value, labels...)
+			p.Telemetry.RecordMetric(metrics[counter], value, labels...)
 		},
 		Cache: launcher.NewLaunchCache(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// One message may make a CreateFleet call of up to four minutes and then describe the instances.
-	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallelMessages}
+	return p.NewEventHandler(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, MaxConcurrent: parallelMessages}
 }
 
 // recordWait records how long a call waited for tokens.
@@ -75,5 +75,5 @@ func (w *wiring) recordWait(cluster, bucket string, waited time.Duration, err er
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	w.telemetryByCluster[cluster].Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
+	w.telemetryByCluster[cluster].RecordMetric(telemetry.EC2RateLimitWait, waited.Seconds(), bucket, result)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	startup.Main(startup.Service{
+	startup.RunService(startup.Service{
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
@@ -39,18 +39,18 @@ var watched = []cluster.Kind{
 var metrics = map[lifecycle.MetricName]telemetry.Metric{
 	lifecycle.Decisions: telemetry.Decisions, lifecycle.PoolDecisions: telemetry.PoolDecisions,
 	lifecycle.FailedValidations: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
-	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.Initialized,
+	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.ClaimInitialization,
 	lifecycle.ClaimsDisrupted: telemetry.ClaimsDisrupted, lifecycle.ClaimsTerminated: telemetry.ClaimsTerminated,
 	lifecycle.ClaimTermination: telemetry.ClaimTermination, lifecycle.NodesTerminated: telemetry.NodesTerminated,
-	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue, lifecycle.GarbageCollectionStopped: telemetry.SweepsStopped,
-	lifecycle.Usage: telemetry.Usage, lifecycle.Limit: telemetry.Limit, lifecycle.Cost: telemetry.Cost,
+	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.DrainsOverdue, lifecycle.GarbageCollectionStopped: telemetry.GarbageCollectionStopped,
+	lifecycle.Usage: telemetry.PoolUsage, lifecycle.Limit: telemetry.PoolLimit, lifecycle.Cost: telemetry.PoolCost,
 }
 
 // parallel is the number of concurrent writes of one reconcile. The client's rate limit applies
 // in any case; concurrency helps when the API server is slow.
 const parallel = 32
 
-func run(ctx context.Context, p *startup.Parts) error {
+func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, p *startup.Parts) error {
 	if err != nil {
 		return err
 	}
-	if p.Cluster, err = startup.Identify(ctx, client, p.Cluster); err != nil {
+	if p.Cluster, err = startup.IdentifyCluster(ctx, client, p.Cluster); err != nil {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched})
@@ -68,7 +68,7 @@ func run(ctx context.Context, p *startup.Parts) error {
 		return err
 	}
 	service := lifecycle.New(lifecycle.Config{
-		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
+		Client: client, Cache: cache, Blobs: p.BlobStore(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
 		Settings: p.Scheduling, Catalogues: &blob.Kept[catalog.Catalogue]{},
@@ -76,20 +76,20 @@ func run(ctx context.Context, p *startup.Parts) error {
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 		Count: func(what lifecycle.MetricName, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[what], value, labels...)
+			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},
-		Span: p.Telemetry.Span,
+		Span: p.Telemetry.RecordSpan,
 	})
 	// Reconciles and messages take turns, except notices. Only a leader handles any.
-	gate := host.NewGate()
-	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.ReconcileInterval, Next: service.NextRetry}, service.Reconciled, cache)
-	inbox := p.Worker(p.Events(lifecycle.Types, service.ConcurrentHandler(gate)))
-	poll := p.Poll(inbox, host.Options{Parallel: lifecycle.MaxInFlight, Deadline: lifecycle.InboxTimeout, Allowed: service.Leads})
+	gate := host.NewMutex()
+	loop, feed := p.NewLoop(host.Loop{Reconcile: gate.WrapLocked(service.Step), Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry}, service.Reconciled, cache)
+	inbox := p.NewWorker(p.NewEventHandler(lifecycle.Types, service.ConcurrentHandler(gate)))
+	poll := p.NewPoll(inbox, host.Options{MaxConcurrent: lifecycle.MaxInFlight, Deadline: lifecycle.InboxTimeout, MayReceive: service.Leads})
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
-	return errors.Join(host.Together(ctx, feed, loop, poll, renewal.Run), startup.Resign(ctx, service.Release))
+	renewal := host.Loop{Reconcile: service.Renew, Interval: lease.RetryPeriod}
+	return errors.Join(host.RunTogether(ctx, feed, loop, poll, renewal.Run), startup.RunAfterStop(ctx, service.Release))
 }
 
 // repair returns the node repair policy of the settings. Without the feature gate no node is

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	startup.Function(startup.Service{
+	startup.RunFunction(startup.Service{
 		Name:     "planner",
 		Purpose:  "joist-planner reads batches of pods without a node and says what to launch.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -26,16 +26,16 @@ func main() {
 
 // metrics maps the service's metrics to their names in telemetry.
 var metrics = map[planner.Counted]telemetry.Metric{
-	planner.Pending: telemetry.Pending, planner.Ignored: telemetry.Ignored, planner.Unplaced: telemetry.Unplaced,
-	planner.Planned: telemetry.Planned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.Solving,
+	planner.Pending: telemetry.BatchPods, planner.Ignored: telemetry.IgnoredPods, planner.Unplaced: telemetry.UnschedulablePods,
+	planner.Planned: telemetry.ClaimsPlanned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.PlanningTime,
 }
 
-func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := planner.Service{
-		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what planner.Counted, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[what], value, labels...)
+			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},
 	}
-	return p.Events(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
+	return p.NewEventHandler(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	startup.Main(startup.Service{
+	startup.RunService(startup.Service{
 		Name:     "watcher",
 		Purpose:  "joist-watcher reads the Kubernetes API and sends batches of unschedulable pods to the planner.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
@@ -51,10 +51,10 @@ func watchedKinds(gates planning.Gates) []cluster.Kind {
 
 // metrics maps the service's metrics to their names in telemetry.
 var metrics = map[watcher.Counted]telemetry.Metric{
-	watcher.Waiting: telemetry.Waiting, watcher.Bound: telemetry.Bound, watcher.Started: telemetry.Started, watcher.Sent: telemetry.Sent,
+	watcher.Waiting: telemetry.WaitingPods, watcher.Bound: telemetry.PodBoundTime, watcher.Started: telemetry.PodStartupTime, watcher.Sent: telemetry.MessagesSent,
 }
 
-func run(ctx context.Context, p *startup.Parts) error {
+func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
@@ -64,7 +64,7 @@ func run(ctx context.Context, p *startup.Parts) error {
 	if err != nil {
 		return err
 	}
-	if p.Cluster, err = startup.Identify(ctx, client, p.Cluster); err != nil {
+	if p.Cluster, err = startup.IdentifyCluster(ctx, client, p.Cluster); err != nil {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
@@ -75,30 +75,30 @@ func run(ctx context.Context, p *startup.Parts) error {
 		return err
 	}
 	service := watcher.New(watcher.Config{
-		Client: client, Cache: cache, Blobs: p.Blobs(),
+		Client: client, Cache: cache, Blobs: p.BlobStore(),
 		Planner:    p.Queue(p.PlannerURL, settings.PlannerURL),
 		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 		Count: func(what watcher.Counted, value float64, labels ...string) {
-			p.Telemetry.Count(metrics[what], value, labels...)
+			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},
 		Span: spanReporter(p),
 	})
-	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.StepInterval, Next: service.NextStep, Rest: service.MinPause}, service.Reconciled, cache)
+	loop, feed := p.NewLoop(host.Loop{Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause}, service.Reconciled, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
-	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), startup.Resign(ctx, service.Release))
+	renewal := host.Loop{Reconcile: service.Renew, Interval: lease.RetryPeriod}
+	return errors.Join(host.RunTogether(ctx, feed, loop, renewal.Run), startup.RunAfterStop(ctx, service.Release))
 }
 
 // spanReporter returns the function that reports spans, or nil without a collector, because
 // collecting their data costs time.
-func spanReporter(p *startup.Parts) func(host.Span) {
+func spanReporter(p *startup.Bootstrap) func(host.Span) {
 	if !p.Traces {
 		return nil
 	}
-	return p.Telemetry.Span
+	return p.Telemetry.RecordSpan
 }

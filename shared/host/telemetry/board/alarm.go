@@ -7,17 +7,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Watch is a condition that needs an operator's attention. It is one alert in Prometheus,
+// Alert is a condition that needs an operator's attention. It is one alert in Prometheus,
 // and one or several alarms in CloudWatch.
-type Watch struct {
+type Alert struct {
 	// Name is also the name of the runbook: deploy/docs/runbooks/<name>.md.
 	Name string
-	// Means is the sentence that the notification shows.
-	Means string
-	// Page marks an alarm that pages the person on call; others wait for working hours.
-	Page bool
-	// First is the command to run first, with NAME in place of the cluster's name.
-	First string
+	// Meaning is the sentence that the notification shows.
+	Meaning string
+	// IsPage marks an alarm that pages the person on call; others wait for working hours.
+	IsPage bool
+	// FirstStep is the command to run first, with NAME in place of the cluster's name.
+	FirstStep string
 	// Expr is the condition in PromQL, and For how long it must hold. It is empty if only
 	// CloudWatch has the metric.
 	Expr string
@@ -41,8 +41,8 @@ type Cluster struct {
 type Alarm struct {
 	// Name is unique in an account and region.
 	Name string
-	// Watch is the name of the watch and of the runbook.
-	Watch string
+	// Alert is the name of the watch and of the runbook.
+	Alert string
 	// Description holds the meaning, the first command and the runbook.
 	Description string
 	// Metrics holds the metric to compare, or several metrics that Expression combines by
@@ -57,10 +57,10 @@ type Alarm struct {
 	Periods, Datapoints int
 	// Missing is the treatment of missing data: notBreaching or breaching.
 	Missing string
-	Page    bool
+	IsPage  bool
 	// Runbook is the path of the page in the repository.
-	Runbook string
-	First   string
+	Runbook   string
+	FirstStep string
 }
 
 // Metric is one series of CloudWatch.
@@ -88,12 +88,12 @@ const (
 const runbooks = "deploy/docs/runbooks/"
 
 // Runbook returns the path of a watch's page in the repository.
-func (w Watch) Runbook() string { return runbooks + w.Name + ".md" }
+func (w Alert) Runbook() string { return runbooks + w.Name + ".md" }
 
 // Alarms returns the alarms of a cluster in CloudWatch, in a fixed order.
 func Alarms(c Cluster) []Alarm {
 	var all []Alarm
-	for _, w := range Watches {
+	for _, w := range Alerts {
 		if w.inside && !c.Inside {
 			continue
 		}
@@ -102,8 +102,8 @@ func Alarms(c Cluster) []Alarm {
 			if a.Name != "" {
 				name += "-" + a.Name
 			}
-			a.Name, a.Watch, a.Page, a.First, a.Runbook = name, w.Name, w.Page, strings.ReplaceAll(w.First, "NAME", c.Cluster), w.Runbook()
-			a.Description = w.Means + " First: " + a.First + ". Runbook: " + w.Runbook()
+			a.Name, a.Alert, a.IsPage, a.FirstStep, a.Runbook = name, w.Name, w.IsPage, strings.ReplaceAll(w.FirstStep, "NAME", c.Cluster), w.Runbook()
+			a.Description = w.Meaning + " First: " + a.FirstStep + ". Runbook: " + w.Runbook()
 			all = append(all, a)
 		}
 	}

@@ -146,14 +146,14 @@ func TestEveryAlarmHasARunbook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range board.Watches {
+	for _, w := range board.Alerts {
 		file := filepath.Join(deploy, "docs/runbooks", w.Name+".md")
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Errorf("alarm %s has no page: %v", w.Name, err)
 			continue
 		}
-		if begin := "# " + w.Name + "\n\n    " + w.First + "\n\n## Cause\n\n" + w.Means; !strings.HasPrefix(string(text), begin) {
+		if begin := "# " + w.Name + "\n\n    " + w.FirstStep + "\n\n## Cause\n\n" + w.Meaning; !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s does not begin with %q", file, begin)
 		}
 		for _, want := range []string{"\n## Check\n", "\n## Fix\n", "\n## When no action is needed\n"} {
@@ -161,7 +161,7 @@ func TestEveryAlarmHasARunbook(t *testing.T) {
 				t.Errorf("%s has no section %q", file, want)
 			}
 		}
-		if entry := "- [" + w.Name + "](" + w.Name + ".md): " + w.Means + "\n"; !strings.Contains(string(list), entry) {
+		if entry := "- [" + w.Name + "](" + w.Name + ".md): " + w.Meaning + "\n"; !strings.Contains(string(list), entry) {
 			t.Errorf("README.md of the runbooks has no line %q", entry)
 		}
 		pages = slices.DeleteFunc(pages, func(page string) bool { return page == file })
@@ -319,7 +319,7 @@ func known(p topology.Plan, m board.Metric) bool {
 
 // PromQL names only metrics of the catalogue.
 func TestExpressionsNameTheCatalogue(t *testing.T) {
-	for _, w := range board.Watches {
+	for _, w := range board.Alerts {
 		if w.Expr == "" && len(board.Alarms(board.Cluster{Plan: plan(t), Inside: true})) == 0 {
 			t.Errorf("watch %s watches nothing", w.Name)
 		}
@@ -335,14 +335,14 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 
 // A service without a leader has no series, so its alarm must not need one.
 func TestNobodyLooksIsAnAlarm(t *testing.T) {
-	at := slices.IndexFunc(board.Watches, func(w board.Watch) bool { return w.Name == "looks-failing" })
-	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Watch != "looks-failing" })
+	at := slices.IndexFunc(board.Alerts, func(w board.Alert) bool { return w.Name == "looks-failing" })
+	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Alert != "looks-failing" })
 	if at < 0 || len(alarms) != len(topology.Inside) {
 		t.Fatalf("watch %d, %d alarms", at, len(alarms))
 	}
 	for i, service := range topology.Inside {
-		if want := `or label_replace(vector(0), "service", "` + service + `", "", "")`; !strings.Contains(board.Watches[at].Expr, want) {
-			t.Errorf("%s is not in %s", want, board.Watches[at].Expr)
+		if want := `or label_replace(vector(0), "service", "` + service + `", "", "")`; !strings.Contains(board.Alerts[at].Expr, want) {
+			t.Errorf("%s is not in %s", want, board.Alerts[at].Expr)
 		}
 		if a := alarms[i]; a.Missing != "breaching" || !strings.Contains(a.Expression, "FILL(m1,0) <=") {
 			t.Errorf("%s: %+v", service, a)
@@ -394,7 +394,7 @@ func TestSharedFunctions(t *testing.T) {
 	}
 	own := 0
 	for _, a := range board.Alarms(board.Cluster{Plan: plan(t), Inside: true}) {
-		if a.Watch == "function-failing" {
+		if a.Alert == "function-failing" {
 			own++
 		}
 	}

@@ -41,7 +41,7 @@ func TestCardsNameAlarms(t *testing.T) {
 			t.Errorf("the card of %s has no alarms", service)
 		}
 		for name := range alarms {
-			if !slices.ContainsFunc(board.Watches, func(w board.Watch) bool { return w.Name == name }) {
+			if !slices.ContainsFunc(board.Alerts, func(w board.Alert) bool { return w.Name == name }) {
 				t.Errorf("the card of %s has %s, which is no alarm", service, name)
 			}
 		}

@@ -50,8 +50,8 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	}
 	out.WriteString("\n## Alarms\n\nThe Prometheus alerts are in [alerts.yaml](../grafana/alerts.yaml). The CDK app creates the CloudWatch alarms.\n\n" +
 		"| alarm | pages | meaning | first command | CloudWatch | Prometheus |\n|---|---|---|---|---|---|\n")
-	for _, w := range Watches {
-		fmt.Fprintf(&out, "| [%s](runbooks/%s) | %s | %s | `%s` | %s | %s |\n", w.Name, path.Base(w.Runbook()), yes(w.Page), w.Means, w.First, where(w), yes(w.Expr != ""))
+	for _, w := range Alerts {
+		fmt.Fprintf(&out, "| [%s](runbooks/%s) | %s | %s | `%s` | %s | %s |\n", w.Name, path.Base(w.Runbook()), yes(w.IsPage), w.Meaning, w.FirstStep, where(w), yes(w.Expr != ""))
 	}
 	out.WriteString("\n## Metrics\n")
 	for _, row := range Rows {
@@ -65,7 +65,7 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	}
 	out.WriteString("\n## Karpenter's metrics\n\nThe metrics above that begin with `karpenter_` have the meaning of Karpenter v1.14, so its dashboards keep working. " +
 		"Times start when Joist observed the change, which is within a second.\nKarpenter's other metrics:\n\n| Karpenter | Joist | why |\n|---|---|---|\n")
-	for _, o := range telemetry.Others {
+	for _, o := range telemetry.KarpenterMetrics {
 		like := "absent"
 		if o.Like != "" {
 			like = "similar: `" + o.Like + "`"
@@ -76,7 +76,7 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 }
 
 // where returns when CloudWatch has the alarms of a watch.
-func where(w Watch) string {
+func where(w Alert) string {
 	if w.inside {
 		return "with `cloudWatchMetrics`"
 	}

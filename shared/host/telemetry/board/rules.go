@@ -13,17 +13,17 @@ const site = "https://github.com/joist-autoscaler/joist/blob/main/"
 // PrometheusRule returns the alerts as a manifest of the Prometheus operator.
 func PrometheusRule() ([]byte, error) {
 	var rules []map[string]any
-	for _, w := range Watches {
+	for _, w := range Alerts {
 		if w.Expr == "" {
 			continue
 		}
 		severity := "warning"
-		if w.Page {
+		if w.IsPage {
 			severity = "critical"
 		}
 		rule := map[string]any{
 			"alert": "Joist" + camel(w.Name), "expr": w.Expr, "labels": map[string]string{"severity": severity},
-			"annotations": map[string]string{"summary": w.Means, "description": "First: " + w.First, "runbook_url": site + w.Runbook()},
+			"annotations": map[string]string{"summary": w.Meaning, "description": "First: " + w.FirstStep, "runbook_url": site + w.Runbook()},
 		}
 		if w.For > 0 {
 			rule["for"] = fmt.Sprintf("%dm", int(w.For/time.Minute))

@@ -9,102 +9,102 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Watches lists every alarm, the most urgent first.
-var Watches = []Watch{
+// Alerts lists every alarm, the most urgent first.
+var Alerts = []Alert{
 	{
-		Name: "dead-letters", Page: true, First: "joist dead list --cluster NAME",
-		Means:      "A message could not be processed and was moved to a dead-letter queue.",
+		Name: "dead-letters", IsPage: true, FirstStep: "joist dead list --cluster NAME",
+		Meaning:    "A message could not be processed and was moved to a dead-letter queue.",
 		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
 		cloudWatch: eachQueue(deadLetters),
 	},
 	{
-		Name: "oldest-message", Page: true, First: "joist queues --cluster NAME",
-		Means:      "The oldest message in a queue has waited longer than the limit of its service.",
+		Name: "oldest-message", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Meaning:    "The oldest message in a queue has waited longer than the limit of its service.",
 		Expr:       "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60",
 		For:        3 * time.Minute,
 		cloudWatch: eachQueue(late),
 	},
 	{
-		Name: "notice-overdue", Page: true, First: "joist queues --cluster NAME",
-		Means:      "AWS terminated an instance at the announced time, and its node was not fully drained.",
+		Name: "notice-overdue", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Meaning:    "AWS terminated an instance at the announced time, and its node was not fully drained.",
 		Expr:       "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
-		cloudWatch: total(telemetry.Overdue), inside: true,
+		cloudWatch: total(telemetry.DrainsOverdue), inside: true,
 	},
 	{
-		Name: "bug", Page: true, First: "joist dead list --cluster NAME",
-		Means:      "A handler panicked or hit an internal error.",
+		Name: "bug", IsPage: true, FirstStep: "joist dead list --cluster NAME",
+		Meaning:    "A handler panicked or hit an internal error.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="bug"}[10m])) > 0`,
 		cloudWatch: refused("bug", 0),
 	},
 	{
-		Name: "sweep-stopped", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "Lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
+		Name: "sweep-stopped", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "Lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
 		Expr:       "sum(increase(joist_sweeps_stopped_total[10m])) > 0",
-		cloudWatch: total(telemetry.SweepsStopped), inside: true,
+		cloudWatch: total(telemetry.GarbageCollectionStopped), inside: true,
 	},
 	{
-		Name: "watcher-silent", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "The watcher has stopped sending messages: pending pods get no nodes.",
+		Name: "watcher-silent", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "The watcher has stopped sending messages: pending pods get no nodes.",
 		Expr:       `(sum(increase(joist_messages_sent_total{service="watcher"}[2m])) or vector(0)) < 1`,
 		For:        time.Minute,
 		cloudWatch: silent,
 	},
 	{
-		Name: "denied", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "AWS or Kubernetes denied a call: a permission is missing.",
+		Name: "denied", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "AWS or Kubernetes denied a call: a permission is missing.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="denied"}[10m])) > 0`,
 		cloudWatch: refused("denied", 0),
 	},
 	{
-		Name: "poison", First: "joist dead list --cluster NAME",
-		Means:      "More than five messages within five minutes were malformed or inconsistent.",
+		Name: "poison", FirstStep: "joist dead list --cluster NAME",
+		Meaning:    "More than five messages within five minutes were malformed or inconsistent.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="poison"}[5m])) > 5`,
 		cloudWatch: refused("poison", 5),
 	},
 	{
-		Name: "launch-shortage", First: "joist doctor --cluster NAME",
-		Means: "EC2 refused more than half of the launches of the last 15 minutes.",
+		Name: "launch-shortage", FirstStep: "joist doctor --cluster NAME",
+		Meaning: "EC2 refused more than half of the launches of the last 15 minutes.",
 		Expr: `sum(increase(joist_launch_refusals_total[15m])) > 4 and` +
 			` sum(increase(joist_launch_refusals_total[15m])) > (sum(increase(joist_instances_launched_total[15m])) or vector(0))`,
 		cloudWatch: shortage,
 	},
 	{
-		Name: "launches-stopped", Page: true, First: "joist queues --cluster NAME",
-		Means:      "Launches paused: the requested instances exceed the safety limit of the launcher.",
+		Name: "launches-stopped", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Meaning:    "Launches paused: the requested instances exceed the safety limit of the launcher.",
 		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
-		cloudWatch: total(telemetry.Stopped),
+		cloudWatch: total(telemetry.LaunchesStopped),
 	},
 	{
-		Name: "foreign-touched", Page: true, First: "joist doctor --cluster NAME",
-		Means: "A request was refused: it would change an AWS resource that does not belong to the cluster, or it invoked a function with records that are not in the queue of that function.",
+		Name: "foreign-touched", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Meaning: "A request was refused: it would change an AWS resource that does not belong to the cluster, or it invoked a function with records that are not in the queue of that function.",
 		Expr: "(sum(increase(joist_foreign_spared_total[10m])) or vector(0)) +" +
 			" (sum(increase(joist_records_refused_total[10m])) or vector(0)) > 0",
-		cloudWatch: either(telemetry.Spared, telemetry.Strange),
+		cloudWatch: either(telemetry.ForeignRequestsRefused, telemetry.RecordsRefused),
 	},
 	{
-		Name: "looks-failing", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "The watcher or lifecycle cannot reconcile the cluster, or it has no leader.",
+		Name: "looks-failing", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "The watcher or lifecycle cannot reconcile the cluster, or it has no leader.",
 		Expr:       noLooks() + " or " + looksEnd("!=") + " > " + looksEnd("="),
 		For:        5 * time.Minute,
 		cloudWatch: looks, inside: true,
 	},
 	{
-		Name: "function-failing", Page: true, First: "joist queues --cluster NAME",
-		Means:      "A Lambda function fails, times out or is throttled.",
+		Name: "function-failing", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Meaning:    "A Lambda function fails, times out or is throttled.",
 		cloudWatch: functions,
 	},
 	{
-		Name: "verdicts-failed", First: "joist doctor --cluster NAME",
-		Means:      "Processed messages could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
+		Name: "verdicts-failed", FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "Processed messages could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
 		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
-		cloudWatch: often(telemetry.Undone, 10),
+		cloudWatch: often(telemetry.DispositionFailures, 10),
 	},
 	{
-		Name: "clocks-differ", First: "joist doctor --cluster NAME",
-		Means:      "The clock of a sender is more than a minute ahead of SQS, and the deadlines in its messages are wrong by as much.",
+		Name: "clocks-differ", FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "The clock of a sender is more than a minute ahead of SQS, and the deadlines in its messages are wrong by as much.",
 		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
 		For:        15 * time.Minute,
-		cloudWatch: often(telemetry.Skewed, 0),
+		cloudWatch: often(telemetry.ClockSkews, 0),
 	},
 }
 
@@ -167,7 +167,7 @@ const fiveMinutes = 300
 func refused(kind string, threshold float64) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{
-			Metrics:   []Metric{counted(telemetry.Refused, p, Dimension{"kind", kind})},
+			Metrics:   []Metric{counted(telemetry.HandlingErrors, p, Dimension{"kind", kind})},
 			Threshold: threshold, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
 		}}
 	}
@@ -208,7 +208,7 @@ func shortage(p topology.Plan) []Alarm {
 			metric telemetry.Metric
 			id     string
 			sum    *string
-		}{{telemetry.Refusals, "r", &refused}, {telemetry.Launched, "l", &launched}} {
+		}{{telemetry.LaunchErrors, "r", &refused}, {telemetry.InstancesLaunched, "l", &launched}} {
 			m := counted(of.metric, p, Dimension{"capacity_type", sold})
 			m.ID = fmt.Sprintf("%s%d", of.id, i)
 			a.Metrics = append(a.Metrics, m)
@@ -263,7 +263,7 @@ func noLooks() string {
 func looks(p topology.Plan) []Alarm {
 	var all []Alarm
 	for _, service := range topology.Inside {
-		whole, failed := counted(telemetry.Steps, p, Dimension{"service", service}), counted(telemetry.LooksFailed, p, Dimension{"service", service})
+		whole, failed := counted(telemetry.ReconcileTime, p, Dimension{"service", service}), counted(telemetry.ReconcileFailures, p, Dimension{"service", service})
 		whole.Statistic, failed.ID = "SampleCount", "m2"
 		all = append(all, Alarm{
 			Name: service, Metrics: []Metric{whole, failed}, Expression: "IF(FILL(m1,0) <= 2*FILL(m2,0), 1, 0)",

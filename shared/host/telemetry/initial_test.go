@@ -27,12 +27,12 @@ func TestCountersBeginAtNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := several.For("prod"); err != nil {
+		if _, err := several.ForCluster("prod"); err != nil {
 			t.Fatal(err)
 		}
 		for name, told := range map[string]*Telemetry{"one": one, "several": several} {
 			w := httptest.NewRecorder()
-			told.metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			told.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 			text := strings.NewReplacer(`cluster="prod",`, "", `{cluster="prod"}`, "").Replace(w.Body.String())
 			for _, series := range want {
 				if !strings.Contains(text, series+" 0\n") {
@@ -60,10 +60,10 @@ func TestWhatBegins(t *testing.T) {
 	for _, found := range regexp.MustCompile(`Kind = "(\w+)"`).FindAllSubmatch(source, -1) {
 		written = append(written, string(found[1]))
 	}
-	if !slices.Equal(written, texts(kinds)) {
-		t.Errorf("kinds %v, want %v", kinds, written)
+	if !slices.Equal(written, toStrings(errorKinds)) {
+		t.Errorf("kinds %v, want %v", errorKinds, written)
 	}
-	for name, values := range begins {
+	for name, values := range initialLabels {
 		i := slices.IndexFunc(Catalogue, func(m Metric) bool { return m.Name == name })
 		if i < 0 || Catalogue[i].Kind != Counter {
 			t.Fatalf("%s is no counter", name)

@@ -62,7 +62,7 @@ func TestEveryPoisonIsParked(t *testing.T) {
 			}
 			m := b.deliver(t, c.body)
 			m.Attributes = map[string]string{"source": strings.Repeat("s", 2000), "type": "t"}
-			if line := w.Deal(t.Context(), m); line.Err != nil || line.Verdict.Action != host.Park {
+			if line := w.ProcessMessage(t.Context(), m); line.DispositionErr != nil || line.Disposition.Action != host.MoveToDLQ {
 				t.Fatalf("%+v", line)
 			}
 			if in, _ := b.left(t); in != 0 {

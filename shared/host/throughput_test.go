@@ -74,8 +74,8 @@ func (f far) Send(ctx context.Context, messages ...queue.Outgoing) error {
 // quick are the options of a service for which seconds count.
 func quick() host.Options {
 	return host.Options{
-		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second,
-		Again: func(queue.Message) time.Duration { return time.Second },
+		MaxConcurrent: 512, Receivers: 8, MaxCalls: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, MaxRetryPause: time.Second,
+		Backoff: func(queue.Message) time.Duration { return time.Second },
 	}
 }
 
@@ -110,10 +110,10 @@ func handling(t *testing.T, o host.Options, poison, n int) (done []time.Duration
 			time.Sleep(2 * apiTrip)
 			return nil
 		})
-		worker.Log = func(l host.Line) {
+		worker.Log = func(l host.LogLine) {
 			mu.Lock()
 			defer mu.Unlock()
-			if l.Verdict.Action == host.Delete {
+			if l.Disposition.Action == host.Delete {
 				done = append(done, time.Since(began))
 			}
 		}

@@ -34,20 +34,20 @@ func quiet(t *testing.T, level slog.Level) (*Telemetry, *bytes.Buffer) {
 	return told, &out
 }
 
-func line(action host.Action, kind fault.Kind) host.Line {
-	return host.Line{
-		Service: "planner",
-		Note:    host.Note{Type: "pods.unschedulable.v1", ID: "3f", Subject: "batch/7", Cluster: "prod", Correlation: "3e", Fields: []any{"claims", 2}},
-		Message: queue.Message{ID: "m", Receives: 3, Sent: noon}, Began: noon.Add(1500 * time.Millisecond), Took: 250 * time.Millisecond,
-		Verdict: host.Verdict{Action: action, Kind: kind},
+func line(action host.Action, kind fault.Kind) host.LogLine {
+	return host.LogLine{
+		Service:   "planner",
+		LogFields: host.LogFields{Type: "pods.unschedulable.v1", ID: "3f", Subject: "batch/7", Cluster: "prod", Correlation: "3e", Pairs: []any{"claims", 2}},
+		Message:   queue.Message{ID: "m", Receives: 3, Sent: noon}, Start: noon.Add(1500 * time.Millisecond), Duration: 250 * time.Millisecond,
+		Disposition: host.MessageDisposition{Action: action, Kind: kind},
 	}
 }
 
 func TestLine(t *testing.T) {
 	told, out := quiet(t, slog.LevelInfo)
-	l := line(host.Hide, fault.Throttled)
-	l.Verdict.After, l.Verdict.Reason, l.Note.Skew, l.Err = 3*time.Second, "calling EC2: slow down", 2*time.Minute, errors.New("no route")
-	told.Line(l)
+	l := line(host.RetryLater, fault.Throttled)
+	l.Disposition.RetryAfter, l.Disposition.Reason, l.LogFields.Skew, l.DispositionErr = 3*time.Second, "calling EC2: slow down", 2*time.Minute, errors.New("no route")
+	told.LogMessage(l)
 	if n := strings.Count(out.String(), "\n"); n != 1 {
 		t.Errorf("%d lines", n)
 	}
@@ -68,21 +68,21 @@ func TestLine(t *testing.T) {
 
 func TestLevels(t *testing.T) {
 	skewed, undone := line(host.Delete, ""), line(host.Delete, "")
-	skewed.Note.Skew, undone.Err = 2*time.Minute, errors.New("no route")
+	skewed.LogFields.Skew, undone.DispositionErr = 2*time.Minute, errors.New("no route")
 	for _, c := range []struct {
 		name string
-		line host.Line
+		line host.LogLine
 		want slog.Level
 	}{
 		{"done", line(host.Delete, ""), slog.LevelInfo}, {"stale", line(host.Delete, fault.Stale), slog.LevelInfo},
-		{"retried", line(host.Hide, fault.Retry), slog.LevelWarn}, {"skewed", skewed, slog.LevelWarn},
-		{"a bug", line(host.Keep, fault.Bug), slog.LevelError}, {"parked", line(host.Park, fault.Poison), slog.LevelError},
+		{"retried", line(host.RetryLater, fault.Retry), slog.LevelWarn}, {"skewed", skewed, slog.LevelWarn},
+		{"a bug", line(host.LeaveHidden, fault.Bug), slog.LevelError}, {"parked", line(host.MoveToDLQ, fault.Poison), slog.LevelError},
 		{"undone", undone, slog.LevelError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, floor := range []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 				told, out := quiet(t, floor)
-				told.Line(c.line)
+				told.LogMessage(c.line)
 				if (out.Len() > 0) != (c.want >= floor) {
 					t.Errorf("at level %s: %q", floor, out)
 				}
@@ -94,19 +94,19 @@ func TestLevels(t *testing.T) {
 // What a line counts, and that a quiet log counts all the same.
 func TestCounts(t *testing.T) {
 	told, _ := quiet(t, slog.LevelError)
-	told.Line(line(host.Delete, ""))
-	told.Line(line(host.Delete, ""))
-	told.Line(line(host.Delete, fault.Stale))
-	told.Line(line(host.Park, fault.Poison))
-	unread := line(host.Park, fault.Poison)
-	unread.Note, unread.Err = host.Note{}, errors.New("no route")
-	told.Line(unread)
-	told.Stepped(time.Second, true, nil)
-	told.Stepped(time.Second, false, nil)
-	told.Stepped(time.Second, true, fault.F("x", fault.Denied, "y"))
-	told.Stepped(time.Second, false, fault.F("x", fault.Retry, "y"))
+	told.LogMessage(line(host.Delete, ""))
+	told.LogMessage(line(host.Delete, ""))
+	told.LogMessage(line(host.Delete, fault.Stale))
+	told.LogMessage(line(host.MoveToDLQ, fault.Poison))
+	unread := line(host.MoveToDLQ, fault.Poison)
+	unread.LogFields, unread.DispositionErr = host.LogFields{}, errors.New("no route")
+	told.LogMessage(unread)
+	told.RecordReconcile(time.Second, true, nil)
+	told.RecordReconcile(time.Second, false, nil)
+	told.RecordReconcile(time.Second, true, fault.F("x", fault.Denied, "y"))
+	told.RecordReconcile(time.Second, false, fault.F("x", fault.Retry, "y"))
 	w := httptest.NewRecorder()
-	told.metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	told.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`joist_events_handled_total{service="planner",type="pods.unschedulable.v1",verdict="delete"} 3`,
 		`joist_events_handled_total{service="planner",type="pods.unschedulable.v1",verdict="park"} 1`,
@@ -142,8 +142,8 @@ func grep(text, prefix string) string {
 func TestAlso(t *testing.T) {
 	told, out := quiet(t, slog.LevelError)
 	var heard []string
-	told.Also = func(l host.Line) { heard = append(heard, l.Note.ID) }
-	told.Line(line(host.Delete, ""))
+	told.OnMessage = func(l host.LogLine) { heard = append(heard, l.LogFields.ID) }
+	told.LogMessage(line(host.Delete, ""))
 	if diff := cmp.Diff([]string{"3f"}, heard); diff != "" || out.Len() != 0 {
 		t.Error(diff, out)
 	}

@@ -81,11 +81,11 @@ func TestCallersShare(t *testing.T) {
 		want    []int
 		took    time.Duration
 	}{
-		{"a lone caller", batcher.Options[int]{Lanes: 1, Items: 10}, 1, []int{1}, trip},
-		{"as many as lanes", batcher.Options[int]{Lanes: 4, Items: 10}, 4, []int{1, 1, 1, 1}, trip},
-		{"the rest together", batcher.Options[int]{Lanes: 1, Items: 10}, 25, []int{1, 10, 10, 4}, 4 * trip},
-		{"over two lanes", batcher.Options[int]{Lanes: 2, Items: 10}, 22, []int{1, 1, 10, 10}, 2 * trip},
-		{"by weight", batcher.Options[int]{Lanes: 1, Items: 10, Weight: 9, Weigh: func(i int) int { return i }}, 6, []int{1, 3, 1, 1}, 4 * trip},
+		{"a lone caller", batcher.Options[int]{MaxCalls: 1, MaxItems: 10}, 1, []int{1}, trip},
+		{"as many as lanes", batcher.Options[int]{MaxCalls: 4, MaxItems: 10}, 4, []int{1, 1, 1, 1}, trip},
+		{"the rest together", batcher.Options[int]{MaxCalls: 1, MaxItems: 10}, 25, []int{1, 10, 10, 4}, 4 * trip},
+		{"over two lanes", batcher.Options[int]{MaxCalls: 2, MaxItems: 10}, 22, []int{1, 1, 10, 10}, 2 * trip},
+		{"by weight", batcher.Options[int]{MaxCalls: 1, MaxItems: 10, MaxWeight: 9, ItemWeight: func(i int) int { return i }}, 6, []int{1, 3, 1, 1}, 4 * trip},
 		{"one at a time", batcher.Options[int]{}, 3, []int{1, 1, 1}, 3 * trip},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCallersShare(t *testing.T) {
 				if took := time.Since(began); took != c.took || !slices.Equal(r.sizes(), c.want) {
 					t.Errorf("calls of %v in %s, want %v in %s", r.sizes(), took, c.want, c.took)
 				}
-				if r.busiest > max(1, c.options.Lanes) || errors.Join(answers...) != nil {
+				if r.busiest > max(1, c.options.MaxCalls) || errors.Join(answers...) != nil {
 					t.Errorf("%d calls at a time: %v", r.busiest, answers)
 				}
 				// Calls that set out at the same moment are noted in any order.
@@ -121,7 +121,7 @@ func TestCallersShare(t *testing.T) {
 func TestEachHearsItsOwnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{bad: 5}
-		shared := batcher.New(batcher.Options[int]{Lanes: 1, Items: 10, Call: r.call})
+		shared := batcher.New(batcher.Options[int]{MaxCalls: 1, MaxItems: 10, Call: r.call})
 		for i, err := range all(t, 8, func(ctx context.Context, item int) error { return shared.Do(ctx, item) }) {
 			if (i+1 == 5) != fault.Is(err, fault.Invalid) || i+1 != 5 && err != nil {
 				t.Errorf("%d: %v", i+1, err)
@@ -137,7 +137,7 @@ func TestEachHearsItsOwnAnswer(t *testing.T) {
 func TestAnOutageIsEverybodys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{broken: fault.F("calling", fault.Retry, "down")}
-		shared := batcher.New(batcher.Options[int]{Lanes: 1, Items: 10, Call: r.call})
+		shared := batcher.New(batcher.Options[int]{MaxCalls: 1, MaxItems: 10, Call: r.call})
 		for _, err := range all(t, 5, func(ctx context.Context, item int) error { return shared.Do(ctx, item) }) {
 			if !fault.Is(err, fault.Retry) {
 				t.Error(err)
@@ -163,7 +163,7 @@ func TestGivingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r road
-				shared := batcher.New(batcher.Options[int]{Lanes: 1, Items: 10, Call: r.call})
+				shared := batcher.New(batcher.Options[int]{MaxCalls: 1, MaxItems: 10, Call: r.call})
 				answers := all(t, 4, func(ctx context.Context, item int) error {
 					if item == c.who {
 						limited, cancel := context.WithTimeout(ctx, c.after)
@@ -190,7 +190,7 @@ func TestGivingUp(t *testing.T) {
 func TestAPanicFreesTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{panics: errors.New("oh")}
-		shared := batcher.New(batcher.Options[int]{Lanes: 1, Items: 10, Call: r.call})
+		shared := batcher.New(batcher.Options[int]{MaxCalls: 1, MaxItems: 10, Call: r.call})
 		panicked := 0
 		var mu sync.Mutex
 		answers := all(t, 4, func(ctx context.Context, item int) (err error) {

@@ -33,34 +33,34 @@ func TestPlainIsWhatSlogWrites(t *testing.T) {
 	plain := 0
 	rapid.Check(t, func(t *rapid.T) {
 		odd := rapid.Bool().Draw(t, "odd")
-		l := host.Line{
+		l := host.LogLine{
 			Service: "planner",
-			Note: host.Note{
+			LogFields: host.LogFields{
 				Type: anyText(t, "type", odd), ID: anyText(t, "id", odd), Subject: anyText(t, "subject", odd), Cluster: anyText(t, "cluster", odd),
 				Correlation: anyText(t, "correlation", odd), Skew: time.Duration(rapid.Int64Range(-1, 9).Draw(t, "skew")) * time.Minute,
-				Fields: rapid.SampledFrom([][]any{
+				Pairs: rapid.SampledFrom([][]any{
 					nil, {"a", 1, "b", "text"}, {"a", -1}, {"text", "\""}, {"a"}, {1, 2}, {"a", nil}, {"a", true}, {slog.Int("a", 1)}, {"a", int64(1), "b", 2},
 				}).Draw(t, "fields"),
 			},
 			Message: queue.Message{Receives: rapid.Int().Draw(t, "receives"), Sent: noon},
-			Verdict: host.Verdict{
-				Action: rapid.SampledFrom([]host.Action{host.Delete, host.Hide, host.Park, host.Keep}).Draw(t, "action"), Kind: fault.Kind(anyText(t, "kind", odd)),
-				After: time.Duration(rapid.Int64Range(-1, 1e12).Draw(t, "after")), Reason: anyText(t, "reason", odd),
+			Disposition: host.MessageDisposition{
+				Action: rapid.SampledFrom([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ, host.LeaveHidden}).Draw(t, "action"), Kind: fault.Kind(anyText(t, "kind", odd)),
+				RetryAfter: time.Duration(rapid.Int64Range(-1, 1e12).Draw(t, "after")), Reason: anyText(t, "reason", odd),
 			},
-			Began: rapid.SampledFrom([]time.Time{{}, noon, noon.In(time.FixedZone("east", 3600)), time.Now(), noon.AddDate(9000, 0, 0)}).Draw(t, "began"),
-			Took:  time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "took")),
+			Start:    rapid.SampledFrom([]time.Time{{}, noon, noon.In(time.FixedZone("east", 3600)), time.Now(), noon.AddDate(9000, 0, 0)}).Draw(t, "began"),
+			Duration: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "took")),
 		}
 		if rapid.Bool().Draw(t, "undone") {
-			l.Err = errors.New(anyText(t, "err", odd))
+			l.DispositionErr = errors.New(anyText(t, "err", odd))
 		}
 		quick.Reset()
 		slow.Reset()
-		short.Line(l)
-		long.Line(l)
+		short.LogMessage(l)
+		long.LogMessage(l)
 		if quick.String() != slow.String() {
 			t.Fatalf("got  %swant %s", quick, slow)
 		}
-		if short.plain.write(&l, level(&l)) {
+		if short.plain.writeLine(&l, logLevel(&l)) {
 			plain++
 		}
 	})
@@ -80,6 +80,6 @@ func BenchmarkLine(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		out.Reset()
-		told.Line(l)
+		told.LogMessage(l)
 	}
 }

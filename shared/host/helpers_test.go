@@ -44,7 +44,7 @@ type bench struct {
 
 	mu       sync.Mutex
 	calls    []string
-	lines    []host.Line
+	lines    []host.LogLine
 	fail     error // what Receive gives instead of messages
 	failures int   // how often; -1 is for ever
 	refuse   error // what Delete and the dead letters give
@@ -66,7 +66,7 @@ func newBench() *bench {
 }
 
 func (b *bench) worker(handle host.Handler) host.Worker {
-	return host.Worker{Service: "planner", Queue: b, Dead: letters{b}, Handle: handle, Now: time.Now, Log: func(l host.Line) {
+	return host.Worker{Service: "planner", Queue: b, Dead: letters{b}, Handle: handle, Now: time.Now, Log: func(l host.LogLine) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.lines = append(b.lines, l)

@@ -26,7 +26,7 @@ func TestURLOf(t *testing.T) {
 		{"too short", "arn:aws:sqs:eu-west-1:q", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _, err := urlOf(c.arn)
+			got, _, err := queueURLFromARN(c.arn)
 			if got != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -39,14 +39,14 @@ func TestAccountOf(t *testing.T) {
 		"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-interruption": "111122223333", "http://127.0.0.1:9324/queue/q": "", "": "",
 		"https://sqs.eu-west-1.amazonaws.com/11112222333x/q": "",
 	} {
-		if got := accountOf(url); got != want {
+		if got := accountFromQueueURL(url); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
 	}
 }
 
 // opened sets the environment of a test and opens its parts.
-func opened(t *testing.T, env map[string]string, s Service) (*Parts, error) {
+func opened(t *testing.T, env map[string]string, s Service) (*Bootstrap, error) {
 	t.Helper()
 	set(t, env)
 	return Open(t.Context(), s)
@@ -96,7 +96,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := identified(t.Context(), p.AWS); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+	if err := checkCredentials(t.Context(), p.AWS); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Error(err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
@@ -104,7 +104,7 @@ func TestCredentials(t *testing.T) {
 	if p, err = opened(t, env, planner); err != nil {
 		t.Fatal(err)
 	}
-	if err := identified(t.Context(), p.AWS); err != nil {
+	if err := checkCredentials(t.Context(), p.AWS); err != nil {
 		t.Error(err)
 	}
 }
@@ -138,7 +138,7 @@ func TestIdentify(t *testing.T) {
 		{"without rights", api{uid: "u1", refused: denied}, "", "grant it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Identify(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.told})
+			got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.told})
 			switch {
 			case c.want == "" && (err != nil || got.UID != "u1"):
 				t.Errorf("%v: %v", got, err)
@@ -168,16 +168,16 @@ func TestLoopTellsWhyNothingHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	p.Trouble.Tell = func(err error, _ int) { told = append(told, err.Error()) }
+	p.ErrorLog.Write = func(err error, _ int) { told = append(told, err.Error()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	steps, asked := 0, 0
-	loop, feed := p.Loop(host.Loop{Pace: time.Millisecond, Step: func(context.Context) error {
+	loop, feed := p.NewLoop(host.Loop{Interval: time.Millisecond, Reconcile: func(context.Context) error {
 		if steps++; steps == 2 {
 			cancel()
 		}
 		return nil
 	}}, func() bool { asked++; return false }, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
-	if err := host.Together(ctx, loop, feed); err != nil {
+	if err := host.RunTogether(ctx, loop, feed); err != nil {
 		t.Error(err)
 	}
 	if asked == 0 {

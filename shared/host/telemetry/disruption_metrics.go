@@ -42,4 +42,4 @@ var (
 	}
 )
 
-var voluntary = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures}
+var disruptionMetrics = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures}

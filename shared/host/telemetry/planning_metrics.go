@@ -1,36 +1,36 @@
 package telemetry
 
 var (
-	labelLimit      = Label{Name: "kind", Help: "throttled (too many instances within a minute) or denied (too many in one launch intent)", Max: 2}
-	labelCode       = Label{Name: "code", Help: "EC2's error code, or other", Max: 20}
-	labelSold       = Label{Name: "capacity_type", Help: "spot, on-demand or reserved", Max: 3}
-	labelThing      = Label{Name: "thing", Help: "instance or profile", Max: 2}
-	labelController = Label{Name: "controller", Help: "always provisioner, as in Karpenter", Max: 1}
+	labelLimit        = Label{Name: "kind", Help: "throttled (too many instances within a minute) or denied (too many in one launch intent)", Max: 2}
+	labelCode         = Label{Name: "code", Help: "EC2's error code, or other", Max: 20}
+	labelCapacityType = Label{Name: "capacity_type", Help: "spot, on-demand or reserved", Max: 3}
+	labelThing        = Label{Name: "thing", Help: "instance or profile", Max: 2}
+	labelController   = Label{Name: "controller", Help: "always provisioner, as in Karpenter", Max: 1}
 )
 
 // Planning and launches.
 var (
-	Pending = Metric{
+	BatchPods = Metric{
 		Name: "joist_batch_pods", Kind: Gauge, Unit: "{pod}",
 		Help:     "Pods in the last batch that was planned: pods that are pending or whose node is being removed.",
 		Services: []string{"planner"}, Panel: "Pending pods", CloudWatch: []string{ByCluster},
 	}
-	Unplaced = Metric{
+	UnschedulablePods = Metric{
 		Name: "karpenter_scheduler_unschedulable_pods_count", Kind: Gauge, Unit: "{pod}",
 		Help:   "Pods of the last batch that no node can run, existing or new.",
 		Labels: []Label{labelController}, Services: []string{"planner"}, Panel: "Pending pods", CloudWatch: []string{ByCluster},
 	}
-	Ignored = Metric{
+	IgnoredPods = Metric{
 		Name: "karpenter_scheduler_ignored_pods_count", Kind: Gauge, Unit: "{pod}",
 		Help:     "Pending pods that Joist does not plan, at the time of the last batch.",
 		Services: []string{"planner"}, Panel: "Pending pods", CloudWatch: []string{ByCluster},
 	}
-	Planned = Metric{
+	ClaimsPlanned = Metric{
 		Name: "joist_nodeclaims_planned_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:     "NodeClaims in plans. Lifecycle may refuse some; pods that stay pending are planned again.",
 		Services: []string{"planner"}, Panel: "NodeClaims planned and created", CloudWatch: []string{ByCluster},
 	}
-	Solving = Metric{
+	PlanningTime = Metric{
 		Name: "karpenter_scheduler_scheduling_duration_seconds", Kind: Histogram, Unit: "s", Buckets: karpenterBuckets,
 		Help:   "Time to plan a batch.",
 		Labels: []Label{labelController}, Services: []string{"planner"}, Panel: "Planning time", CloudWatch: []string{ByCluster},
@@ -40,36 +40,36 @@ var (
 		Help:     "Price of the NodeClaims in plans, in US dollars per hour.",
 		Services: []string{"planner"}, Panel: "Cost of planned NodeClaims", CloudWatch: []string{ByCluster},
 	}
-	Launched = Metric{
+	InstancesLaunched = Metric{
 		Name: "joist_instances_launched_total", Kind: Counter, Unit: "{instance}",
 		Help:   "Instances that EC2 launched.",
-		Labels: []Label{labelSold}, Services: []string{"launcher"}, Panel: "Instances launched and refused", By: []string{"capacity_type"},
+		Labels: []Label{labelCapacityType}, Services: []string{"launcher"}, Panel: "Instances launched and refused", By: []string{"capacity_type"},
 		CloudWatch: []string{ByCluster, "capacity_type"},
 	}
-	Refusals = Metric{
+	LaunchErrors = Metric{
 		Name: "joist_launch_refusals_total", Kind: Counter, Unit: "{refusal}",
 		Help:   "Errors that EC2 returned for launches, by code.",
-		Labels: []Label{labelCode, labelSold}, Services: []string{"launcher"}, Panel: "Instances launched and refused", By: []string{"code", "capacity_type"},
+		Labels: []Label{labelCode, labelCapacityType}, Services: []string{"launcher"}, Panel: "Instances launched and refused", By: []string{"code", "capacity_type"},
 		CloudWatch: []string{ByCluster, "capacity_type"},
 	}
-	Ended = Metric{
+	TerminationsRequested = Metric{
 		Name: "joist_instances_ended_total", Kind: Counter, Unit: "{instance}",
 		Help:     "Instances whose termination was requested from EC2.",
 		Services: []string{"launcher"}, Panel: "Terminations requested", CloudWatch: []string{ByCluster},
 	}
-	Stopped = Metric{
+	LaunchesStopped = Metric{
 		Name: "joist_launches_stopped_total", Kind: Counter, Unit: "{message}",
 		Help:   "Launch requests above the safety limit of the launcher, counted at each attempt.",
 		Labels: []Label{labelLimit}, Services: []string{"launcher"}, Panel: "Launches paused, requests refused", By: []string{"kind"}, CloudWatch: []string{ByCluster},
 	}
-	Spared = Metric{
+	ForeignRequestsRefused = Metric{
 		Name: "joist_foreign_spared_total", Kind: Counter, Unit: "{message}",
 		Help:   "Refused requests to change a resource that does not have the cluster's tags or belongs to another NodeClaim.",
 		Labels: []Label{labelThing}, Services: []string{"launcher"}, Panel: "Launches paused, requests refused", By: []string{"thing"}, CloudWatch: []string{ByCluster},
 	}
 )
 
-var story = []Metric{Pending, Unplaced, Ignored, Planned, Solving, PlannedPrice, Launched, Refusals, Ended, Stopped, Spared}
+var planningMetrics = []Metric{BatchPods, UnschedulablePods, IgnoredPods, ClaimsPlanned, PlanningTime, PlannedPrice, InstancesLaunched, LaunchErrors, TerminationsRequested, LaunchesStopped, ForeignRequestsRefused}
 
 // karpenterBuckets are Karpenter's buckets, so that queries over them keep working
 // (Karpenter v1.14.0: pkg/metrics/constants.go).

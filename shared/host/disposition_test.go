@@ -27,32 +27,32 @@ func TestJudge(t *testing.T) {
 		{"success at the hundredth receive", nil, 100, host.Delete, ""},
 		{"foreign", kind(fault.Foreign), 1, host.Delete, fault.Foreign},
 		{"stale", kind(fault.Stale), 1, host.Delete, fault.Stale},
-		{"poison", kind(fault.Poison), 1, host.Park, fault.Poison},
-		{"rejected at the hundredth receive", kind(fault.Rejected), 100, host.Hide, fault.Rejected},
-		{"retry", kind(fault.Retry), 1, host.Hide, fault.Retry},
-		{"retry never parks by itself", kind(fault.Retry), 99, host.Hide, fault.Retry},
-		{"throttled", kind(fault.Throttled), 1, host.Hide, fault.Throttled},
-		{"unknown", kind(fault.Unknown), 1, host.Hide, fault.Unknown},
-		{"denied", kind(fault.Denied), 1, host.Hide, fault.Denied},
-		{"conflict", kind(fault.Conflict), 1, host.Hide, fault.Conflict},
-		{"missing", kind(fault.Missing), 1, host.Hide, fault.Missing},
-		{"bug", kind(fault.Bug), 1, host.Keep, fault.Bug},
-		{"bug just before the limit", kind(fault.Bug), host.ParkAfter - 1, host.Keep, fault.Bug},
-		{"bug at the limit", kind(fault.Bug), host.ParkAfter, host.Park, fault.Bug},
-		{"invalid", kind(fault.Invalid), 1, host.Keep, fault.Invalid},
-		{"invalid at the limit", kind(fault.Invalid), host.ParkAfter, host.Park, fault.Invalid},
-		{"an error without a kind is a bug", errors.New("plain"), 1, host.Keep, fault.Bug},
+		{"poison", kind(fault.Poison), 1, host.MoveToDLQ, fault.Poison},
+		{"rejected at the hundredth receive", kind(fault.Rejected), 100, host.RetryLater, fault.Rejected},
+		{"retry", kind(fault.Retry), 1, host.RetryLater, fault.Retry},
+		{"retry never parks by itself", kind(fault.Retry), 99, host.RetryLater, fault.Retry},
+		{"throttled", kind(fault.Throttled), 1, host.RetryLater, fault.Throttled},
+		{"unknown", kind(fault.Unknown), 1, host.RetryLater, fault.Unknown},
+		{"denied", kind(fault.Denied), 1, host.RetryLater, fault.Denied},
+		{"conflict", kind(fault.Conflict), 1, host.RetryLater, fault.Conflict},
+		{"missing", kind(fault.Missing), 1, host.RetryLater, fault.Missing},
+		{"bug", kind(fault.Bug), 1, host.LeaveHidden, fault.Bug},
+		{"bug just before the limit", kind(fault.Bug), host.MaxBugReceives - 1, host.LeaveHidden, fault.Bug},
+		{"bug at the limit", kind(fault.Bug), host.MaxBugReceives, host.MoveToDLQ, fault.Bug},
+		{"invalid", kind(fault.Invalid), 1, host.LeaveHidden, fault.Invalid},
+		{"invalid at the limit", kind(fault.Invalid), host.MaxBugReceives, host.MoveToDLQ, fault.Invalid},
+		{"an error without a kind is a bug", errors.New("plain"), 1, host.LeaveHidden, fault.Bug},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := host.Judge(c.err, queue.Message{ID: "m", Receives: c.receives})
+			v := host.DecideDisposition(c.err, queue.Message{ID: "m", Receives: c.receives})
 			if v.Action != c.action || v.Kind != c.kind {
 				t.Errorf("%s of kind %q, want %s of kind %q", v.Action, v.Kind, c.action, c.kind)
 			}
 			if c.err != nil && v.Reason != c.err.Error() {
 				t.Errorf("reason %q", v.Reason)
 			}
-			if (v.After > 0) != (v.Action == host.Hide) {
-				t.Errorf("%s for %s", v.Action, v.After)
+			if (v.RetryAfter > 0) != (v.Action == host.RetryLater) {
+				t.Errorf("%s for %s", v.Action, v.RetryAfter)
 			}
 		})
 	}

@@ -25,15 +25,15 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cluster, pods := range map[string]float64{"prod": 3, "staging": 5} {
-		one, err := both.For(cluster)
+		one, err := both.ForCluster(cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := line(host.Delete, "")
-		l.Note.Cluster = ""
-		one.Line(l)
-		one.Count(Pending, pods)
-		one.Trouble().Happened(noon, errors.New("no route"))
+		l.LogFields.Cluster = ""
+		one.LogMessage(l)
+		one.RecordMetric(BatchPods, pods)
+		one.ErrorLog().Report(noon, errors.New("no route"))
 	}
 	both.Flush(t.Context())
 	lines, sent := map[string]int{}, map[string]float64{}
@@ -46,7 +46,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		if word, ok := fields["msg"].(string); ok {
 			lines[word+" "+cluster]++
 		}
-		if pods, ok := fields[Pending.Name].(float64); ok {
+		if pods, ok := fields[BatchPods.Name].(float64); ok {
 			sent[cluster] = pods
 		}
 	}
@@ -57,10 +57,10 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		t.Error(diff)
 	}
 	answer := httptest.NewRecorder()
-	both.metrics().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	both.metricsHandler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	scraped := map[string]bool{}
 	for text := range strings.SplitSeq(answer.Body.String(), "\n") {
-		if strings.HasPrefix(text, Pending.Name) || strings.HasPrefix(text, Handled.Name) {
+		if strings.HasPrefix(text, BatchPods.Name) || strings.HasPrefix(text, MessagesHandled.Name) {
 			scraped[text] = true
 		}
 	}

@@ -1,34 +1,34 @@
 package telemetry
 
 var (
-	labelPool     = Label{Name: "nodepool", Help: "the NodePool", Max: 30}
-	labelZone     = Label{Name: "zone", Help: "the availability zone", Max: 6}
-	labelOf       = Label{Name: "capacity_type", Help: "spot, on-demand or reserved; empty while it is not known", Max: 4, Bare: true}
-	labelMade     = Label{Name: "reason", Help: "provisioned, or the reason for a replacement: drifted, underutilized or empty", Max: 6}
-	labelRelaxed  = Label{Name: "min_values_relaxed", Help: "true if a minValues was relaxed", Max: 2}
-	labelEnded    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
-	labelResource = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
-	labelNotice   = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
+	labelPool         = Label{Name: "nodepool", Help: "the NodePool", Max: 30}
+	labelZone         = Label{Name: "zone", Help: "the availability zone", Max: 6}
+	labelPodCapacity  = Label{Name: "capacity_type", Help: "spot, on-demand or reserved; empty while it is not known", Max: 4, Bare: true}
+	labelCreateReason = Label{Name: "reason", Help: "provisioned, or the reason for a replacement: drifted, underutilized or empty", Max: 6}
+	labelRelaxed      = Label{Name: "min_values_relaxed", Help: "true if a minValues was relaxed", Max: 2}
+	labelEndReason    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
+	labelResource     = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
+	labelNotice       = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
 )
 
 // Pods, as the watcher sees them.
 var (
-	Waiting = Metric{
+	WaitingPods = Metric{
 		Name: "joist_pods_waiting", Kind: Gauge, Unit: "{pod}",
 		Help:     "Pods in the watcher's cache that are pending or whose node is being removed.",
 		Services: []string{"watcher"}, Panel: "Pending pods", CloudWatch: []string{ByCluster},
 	}
-	Bound = Metric{
+	PodBoundTime = Metric{
 		Name: "karpenter_pods_bound_duration_seconds", Kind: Histogram, Unit: "s", Buckets: karpenterBuckets,
 		Help:     "Time from the creation of a pod until the watcher saw it bound to a node.",
 		Services: []string{"watcher"}, Panel: "Pod startup time", CloudWatch: []string{ByCluster},
 	}
-	Started = Metric{
+	PodStartupTime = Metric{
 		Name: "karpenter_pods_startup_duration_seconds", Kind: Summary, Unit: "s",
 		Help:     "Time from the creation of a pod until the watcher saw it running and ready.",
 		Services: []string{"watcher"}, Panel: "Pod startup time", CloudWatch: []string{ByCluster},
 	}
-	Sent = Metric{
+	MessagesSent = Metric{
 		Name: "joist_messages_sent_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages sent by the watcher.",
 		Labels: []Label{labelService, labelType}, Services: []string{"watcher"}, Panel: "Messages sent by the watcher", By: []string{"type"},
@@ -37,18 +37,18 @@ var (
 
 // Events from AWS, as interruption receives them.
 var (
-	Received = Metric{
+	NoticesReceived = Metric{
 		Name: "karpenter_interruption_received_messages_total", Kind: Counter, Unit: "{message}",
 		Help:   "Valid events received from AWS.",
 		Labels: []Label{labelNotice}, Services: []string{"interruption"}, Panel: "Interruption notices", By: []string{"message_type"},
 		CloudWatch: []string{ByCluster, "message_type"},
 	}
-	Deleted = Metric{
+	NoticesDeleted = Metric{
 		Name: "karpenter_interruption_deleted_messages_total", Kind: Counter, Unit: "{message}",
 		Help:     "Events from AWS that were processed and deleted from the queue.",
 		Services: []string{"interruption"}, Panel: "Interruption notices",
 	}
-	Heard = Metric{
+	NoticeLatency = Metric{
 		Name: "karpenter_interruption_message_queue_duration_seconds", Kind: Histogram, Unit: "s", Buckets: karpenterBuckets,
 		Help:     "Time from the arrival of an event from AWS in the queue until it was processed.",
 		Services: []string{"interruption"}, Panel: "Interruption handling latency", CloudWatch: []string{ByCluster},
@@ -60,7 +60,7 @@ var (
 	ClaimsCreated = Metric{
 		Name: "karpenter_nodeclaims_created_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims created.",
-		Labels: []Label{labelMade, labelPool, labelRelaxed}, Services: []string{"lifecycle"}, Panel: "NodeClaims planned and created", By: []string{"reason"},
+		Labels: []Label{labelCreateReason, labelPool, labelRelaxed}, Services: []string{"lifecycle"}, Panel: "NodeClaims planned and created", By: []string{"reason"},
 		CloudWatch: []string{ByCluster, "reason"},
 	}
 	NodesCreated = Metric{
@@ -69,7 +69,7 @@ var (
 		Labels: []Label{labelPool, labelZone}, Services: []string{"lifecycle"}, Panel: "Nodes joined", By: []string{"nodepool"},
 		CloudWatch: []string{ByCluster},
 	}
-	Initialized = Metric{
+	ClaimInitialization = Metric{
 		Name: "joist_nodeclaim_initialized_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time from the creation of a NodeClaim until its node was initialized.",
 		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Nodes joined", CloudWatch: []string{ByCluster},
@@ -77,13 +77,13 @@ var (
 	ClaimsDisrupted = Metric{
 		Name: "karpenter_nodeclaims_disrupted_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims whose deletion began, by reason.",
-		Labels: []Label{labelEnded, labelPool, labelOf}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"reason"},
+		Labels: []Label{labelEndReason, labelPool, labelPodCapacity}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"reason"},
 		CloudWatch: []string{ByCluster, "reason"},
 	}
 	ClaimsTerminated = Metric{
 		Name: "karpenter_nodeclaims_terminated_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims terminated.",
-		Labels: []Label{labelPool, labelOf, labelZone}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"capacity_type"},
+		Labels: []Label{labelPool, labelPodCapacity, labelZone}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"capacity_type"},
 		CloudWatch: []string{ByCluster},
 	}
 	NodesTerminated = Metric{
@@ -103,32 +103,32 @@ var (
 		Help:    "Time from the deletion of a NodeClaim until it was terminated.",
 		Labels:  []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Termination time",
 	}
-	Overdue = Metric{
+	DrainsOverdue = Metric{
 		Name: "joist_drains_overdue_total", Kind: Counter, Unit: "{node}",
 		Help:   "Nodes that were not fully drained when AWS terminated their instance at the announced time.",
 		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Drains past the deadline", By: []string{"nodepool"},
 		CloudWatch: []string{ByCluster},
 	}
-	SweepsStopped = Metric{
+	GarbageCollectionStopped = Metric{
 		Name: "joist_sweeps_stopped_total", Kind: Counter, Unit: "{sweep}",
 		Help:     "Times that lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
 		Services: []string{"lifecycle"}, Panel: "Launches paused, requests refused", CloudWatch: []string{ByCluster},
 	}
 )
 
-// Usage, limits and cost of NodePools.
+// PoolUsage, limits and cost of NodePools.
 var (
-	Usage = Metric{
+	PoolUsage = Metric{
 		Name: "karpenter_nodepools_usage", Kind: Gauge, Unit: "1",
 		Help:   "Resources of the NodeClaims of a NodePool, in Kubernetes units.",
 		Labels: []Label{labelResource, labelPool}, Services: []string{"lifecycle"}, Panel: "NodePool usage and limits", By: []string{"nodepool", "resource_type"},
 	}
-	Limit = Metric{
+	PoolLimit = Metric{
 		Name: "karpenter_nodepools_limit", Kind: Gauge, Unit: "1",
 		Help:   "Resource limits of a NodePool, in Kubernetes units.",
 		Labels: []Label{labelResource, labelPool}, Services: []string{"lifecycle"}, Panel: "NodePool usage and limits", By: []string{"nodepool", "resource_type"},
 	}
-	Cost = Metric{
+	PoolCost = Metric{
 		Name: "karpenter_nodepools_cost_total", Kind: Gauge, Unit: "{USD}/h",
 		Help:   "Launch price of the instances of a NodePool, in US dollars per hour, without instances of unknown price.",
 		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Cost by NodePool", By: []string{"nodepool"},
@@ -136,9 +136,9 @@ var (
 	}
 )
 
-var inside = []Metric{
-	Waiting, Bound, Started, Sent, Received, Deleted, Heard,
-	ClaimsCreated, NodesCreated, Initialized, ClaimsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, Overdue,
-	SweepsStopped,
-	Usage, Limit, Cost,
+var clusterMetrics = []Metric{
+	WaitingPods, PodBoundTime, PodStartupTime, MessagesSent, NoticesReceived, NoticesDeleted, NoticeLatency,
+	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
+	GarbageCollectionStopped,
+	PoolUsage, PoolLimit, PoolCost,
 }

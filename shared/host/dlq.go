@@ -20,7 +20,7 @@ const (
 	ReasonAttribute  = "reason"
 	KindAttribute    = "kind"
 	ServiceAttribute = "service"
-	ParkedAttribute  = "parked"
+	MovedAtAttribute = "parked"
 )
 
 // The attributes of a dead letter whose body is not the message's own.
@@ -34,46 +34,46 @@ const (
 )
 
 const (
-	// reasonLength keeps a reason within what a message attribute is read for.
-	reasonLength = 1024
-	// nameLength does so for what a stranger wrote into source and type.
-	nameLength = 256
+	// maxReasonLength keeps a reason within what a message attribute is read for.
+	maxReasonLength = 1024
+	// maxNameLength does so for what a stranger wrote into source and type.
+	maxNameLength = 256
 )
 
-// park sends a dead letter, whatever the message is.
-func (w Worker) park(ctx context.Context, m queue.Message, v Verdict) error {
-	letter := w.letter(m, v)
-	err := w.Dead.Send(ctx, fit(letter, queue.MaxDead))
+// sendDeadLetter sends a dead letter, whatever the message is.
+func (w Worker) sendDeadLetter(ctx context.Context, m queue.Message, v MessageDisposition) error {
+	letter := w.newDeadLetter(m, v)
+	err := w.Dead.Send(ctx, fitToLimit(letter, queue.MaxDeadLetter))
 	if len(m.Body) > queue.MaxBody/2 && fault.Is(err, fault.Invalid) {
 		// A queue may be set to take less than SQS can.
-		err = w.Dead.Send(ctx, fit(letter, queue.MaxBody))
+		err = w.Dead.Send(ctx, fitToLimit(letter, queue.MaxBody))
 	}
 	return err
 }
 
-// letter is the dead letter of a message.
-func (w Worker) letter(m queue.Message, v Verdict) queue.Outgoing {
+// newDeadLetter is the dead letter of a message.
+func (w Worker) newDeadLetter(m queue.Message, v MessageDisposition) queue.Outgoing {
 	return queue.Outgoing{
-		Source: first(m.Attributes[queue.SourceAttribute], nameLength), Type: first(m.Attributes[queue.TypeAttribute], nameLength),
-		Body: m.Body, Dead: true,
+		Source: truncateText(m.Attributes[queue.SourceAttribute], maxNameLength), Type: truncateText(m.Attributes[queue.TypeAttribute], maxNameLength),
+		Body: m.Body, IsDeadLetter: true,
 		Attributes: map[string]string{
-			ReasonAttribute: first(v.Reason, reasonLength), KindAttribute: string(v.Kind), ServiceAttribute: w.Service,
-			ParkedAttribute: w.Now().UTC().Format(time.RFC3339),
+			ReasonAttribute: truncateText(v.Reason, maxReasonLength), KindAttribute: string(v.Kind), ServiceAttribute: w.Service,
+			MovedAtAttribute: w.Now().UTC().Format(time.RFC3339),
 		},
 	}
 }
 
-// fit makes a dead letter one that a queue takes: encoded where it is no text,
+// fitToLimit makes a dead letter one that a queue takes: encoded where it is no text,
 // and cut where it is larger than the limit, which the attributes say.
-func fit(letter queue.Outgoing, limit int) queue.Outgoing {
-	encoded := !queue.Text(letter.Body)
+func fitToLimit(letter queue.Outgoing, limit int) queue.Outgoing {
+	encoded := !queue.IsSendableText(letter.Body)
 	if encoded {
-		letter = saying(letter, EncodingAttribute, "base64")
+		letter = withAttribute(letter, EncodingAttribute, "base64")
 	}
-	if size(letter, encoded) > limit {
+	if encodedSize(letter, encoded) > limit {
 		sum := sha256.Sum256(letter.Body)
-		letter = saying(letter, DigestAttribute, hex.EncodeToString(sum[:]))
-		letter = saying(letter, BytesAttribute, strconv.Itoa(len(letter.Body)))
+		letter = withAttribute(letter, DigestAttribute, hex.EncodeToString(sum[:]))
+		letter = withAttribute(letter, BytesAttribute, strconv.Itoa(len(letter.Body)))
 		room := limit - (letter.Size() - len(letter.Body))
 		if encoded {
 			room = base64.StdEncoding.DecodedLen(room / 4 * 4)
@@ -93,22 +93,22 @@ func fit(letter queue.Outgoing, limit int) queue.Outgoing {
 	return letter
 }
 
-// size is the letter's size once it is encoded.
-func size(letter queue.Outgoing, encoded bool) int {
+// encodedSize is the letter's size once it is encoded.
+func encodedSize(letter queue.Outgoing, encoded bool) int {
 	if encoded {
 		return letter.Size() - len(letter.Body) + base64.StdEncoding.EncodedLen(len(letter.Body))
 	}
 	return letter.Size()
 }
 
-// saying is the letter with one attribute more.
-func saying(letter queue.Outgoing, name, value string) queue.Outgoing {
+// withAttribute is the letter with one attribute more.
+func withAttribute(letter queue.Outgoing, name, value string) queue.Outgoing {
 	letter.Attributes = maps.Clone(letter.Attributes)
 	letter.Attributes[name] = value
 	return letter
 }
 
-// first is the beginning of a text.
-func first(text string, length int) string {
+// truncateText is the beginning of a text.
+func truncateText(text string, length int) string {
 	return text[:min(len(text), length)]
 }

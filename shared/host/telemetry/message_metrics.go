@@ -1,13 +1,13 @@
 package telemetry
 
 var (
-	labelService = Label{Name: "service", Help: "the service", Max: 8}
-	labelType    = Label{Name: "type", Help: "the message type, or none if it could not be decoded", Max: 40}
-	labelVerdict = Label{Name: "verdict", Help: "delete (processed), hide (retried later), park (moved to the dead-letter queue) or keep (not processed, delivered again by SQS)", Max: 4}
-	labelKind    = Label{Name: "kind", Help: "the error kind", Max: 16}
-	labelStrange = Label{Name: "unknown", Help: "queue or receipt: the part of the record that is not known", Max: 2}
-	labelBucket  = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
-	labelResult  = Label{Name: "result", Help: "ok, or the error kind", Max: 17}
+	labelService     = Label{Name: "service", Help: "the service", Max: 8}
+	labelType        = Label{Name: "type", Help: "the message type, or none if it could not be decoded", Max: 40}
+	labelDisposition = Label{Name: "verdict", Help: "delete (processed), hide (retried later), park (moved to the dead-letter queue) or keep (not processed, delivered again by SQS)", Max: 4}
+	labelKind        = Label{Name: "kind", Help: "the error kind", Max: 16}
+	labelUnknownPart = Label{Name: "unknown", Help: "queue or receipt: the part of the record that is not known", Max: 2}
+	labelBucket      = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
+	labelResult      = Label{Name: "result", Help: "ok, or the error kind", Max: 17}
 )
 
 // seconds are buckets for both latencies of milliseconds and a backlog of an hour.
@@ -15,67 +15,67 @@ var seconds = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 
 
 // Metrics of every message and every reconcile.
 var (
-	Handled = Metric{
+	MessagesHandled = Metric{
 		Name: "joist_events_handled_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages handled, by outcome.",
-		Labels: []Label{labelService, labelType, labelVerdict}, Services: everyone,
+		Labels: []Label{labelService, labelType, labelDisposition}, Services: consumers,
 		Panel: "Message outcomes", By: []string{"service", "verdict"}, CloudWatch: []string{ByCluster, "service", "verdict"},
 	}
-	Age = Metric{
+	QueueAge = Metric{
 		Name: "joist_event_age_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Age of messages in their queue when their processing began.",
-		Labels: []Label{labelService, labelType}, Services: everyone,
+		Labels: []Label{labelService, labelType}, Services: consumers,
 		Panel: "Queue latency", By: []string{"service"},
 	}
-	Took = Metric{
+	HandlingTime = Metric{
 		Name: "joist_event_handling_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time to process a message.",
-		Labels: []Label{labelService, labelType}, Services: everyone,
+		Labels: []Label{labelService, labelType}, Services: consumers,
 		Panel: "Handling time", By: []string{"service"},
 	}
 	DeadLetters = Metric{
 		Name: "joist_dead_letters_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages that a service moved to its dead-letter queue, by error kind.",
-		Labels: []Label{labelService, labelKind}, Services: everyone,
+		Labels: []Label{labelService, labelKind}, Services: consumers,
 		Panel: "Dead-letter messages", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
 	}
-	Refused = Metric{
+	HandlingErrors = Metric{
 		Name: "joist_events_refused_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages whose processing failed, by error kind, including foreign and stale messages.",
-		Labels: []Label{labelService, labelKind}, Services: everyone,
+		Labels: []Label{labelService, labelKind}, Services: consumers,
 		Panel: "Errors by kind", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "kind"},
 	}
-	Skewed = Metric{
+	ClockSkews = Metric{
 		Name: "joist_events_skewed_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages from a sender whose clock is more than a minute ahead of SQS.",
-		Labels: []Label{labelService, labelType}, Services: everyone,
+		Labels: []Label{labelService, labelType}, Services: consumers,
 		Panel: "Clock skew and failed acknowledgements", By: []string{"service"}, CloudWatch: []string{ByCluster},
 	}
-	Undone = Metric{
+	DispositionFailures = Metric{
 		Name: "joist_verdicts_failed_total", Kind: Counter, Unit: "{message}",
 		Help:   "Processed messages that could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
-		Labels: []Label{labelService, labelVerdict}, Services: everyone,
+		Labels: []Label{labelService, labelDisposition}, Services: consumers,
 		Panel: "Clock skew and failed acknowledgements", By: []string{"service"}, CloudWatch: []string{ByCluster},
 	}
-	Strange = Metric{
+	RecordsRefused = Metric{
 		Name: "joist_records_refused_total", Kind: Counter, Unit: "{message}",
 		Help:   "Records that a function refused without reading them: from another queue, or with a receipt that SQS does not know.",
-		Labels: []Label{labelStrange}, Services: asFunctions,
+		Labels: []Label{labelUnknownPart}, Services: functionServices,
 		Panel: "Clock skew and failed acknowledgements", By: []string{"unknown"}, CloudWatch: []string{ByCluster},
 	}
-	Steps = Metric{
+	ReconcileTime = Metric{
 		Name: "joist_step_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time to reconcile the whole cluster, by result. A standby replica counts only failures.",
-		Labels: []Label{labelService, labelResult}, Services: looking,
+		Labels: []Label{labelService, labelResult}, Services: reconcilingServices,
 		Panel: "Reconcile time", By: []string{"service", "result"}, CloudWatch: []string{ByCluster, "service"},
 	}
-	LooksFailed = Metric{
+	ReconcileFailures = Metric{
 		Name: "joist_looks_failed_total", Kind: Counter, Unit: "{reconcile}",
 		Help:   "Reconciles of the whole cluster that failed.",
-		Labels: []Label{labelService}, Services: looking,
+		Labels: []Label{labelService}, Services: reconcilingServices,
 		Panel: "Reconcile time", By: []string{"service"}, CloudWatch: []string{ByCluster, "service"},
 	}
-	EC2Wait = Metric{
+	EC2RateLimitWait = Metric{
 		Name: "joist_token_wait_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time that EC2 calls waited in the rate limiter, by result.",
 		Labels: []Label{labelBucket, labelResult}, Services: []string{"launcher"},
@@ -83,4 +83,4 @@ var (
 	}
 )
 
-var pipeline = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Strange, Steps, LooksFailed, EC2Wait}
+var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DeadLetters, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, ReconcileTime, ReconcileFailures, EC2RateLimitWait}

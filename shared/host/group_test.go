@@ -29,7 +29,7 @@ func TestTogether(t *testing.T) {
 				defer stop()
 				defer time.AfterFunc(c.stop, stop).Stop()
 				began, cleaned := time.Now(), false
-				err := host.Together(ctx, c.ends, func(ctx context.Context) error {
+				err := host.RunTogether(ctx, c.ends, func(ctx context.Context) error {
 					<-ctx.Done()
 					time.Sleep(time.Second)
 					cleaned = true

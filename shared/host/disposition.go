@@ -15,29 +15,29 @@ type Action string
 const (
 	// Delete removes the message: it is dealt with.
 	Delete Action = "delete"
-	// Hide gives it back after a while.
-	Hide Action = "hide"
-	// Park sends it to the dead-letter queue with a reason, then removes it.
-	Park Action = "park"
-	// Keep leaves it alone: it comes back when its visibility ends.
-	Keep Action = "keep"
+	// RetryLater gives it back after a while.
+	RetryLater Action = "hide"
+	// MoveToDLQ sends it to the dead-letter queue with a reason, then removes it.
+	MoveToDLQ Action = "park"
+	// LeaveHidden leaves it alone: it comes back when its visibility ends.
+	LeaveHidden Action = "keep"
 )
 
-// ParkAfter is how often a message that trips a bug is tried before it is
+// MaxBugReceives is how often a message that trips a bug is tried before it is
 // parked. It is few, because a bug rarely heals, and more than one, because a
 // deployment may mend it meanwhile.
-const ParkAfter = 5
+const MaxBugReceives = 5
 
 const (
-	backoffBase = 2 * time.Second
-	backoffMax  = 60 * time.Second
+	minBackoff = 2 * time.Second
+	maxBackoff = 60 * time.Second
 )
 
-// Verdict is one decision about one message.
-type Verdict struct {
+// MessageDisposition is one decision about one message.
+type MessageDisposition struct {
 	Action Action
-	// After is how long a hidden message stays hidden.
-	After time.Duration
+	// RetryAfter is how long a hidden message stays hidden.
+	RetryAfter time.Duration
 	// Kind is the kind of the error, or "" after success; it is what metrics
 	// count.
 	Kind fault.Kind
@@ -45,7 +45,7 @@ type Verdict struct {
 	Reason string
 }
 
-// Judge is the verdict table.
+// DecideDisposition is the verdict table.
 //
 //	nil                                   delete
 //	foreign, stale                        delete, counted
@@ -53,22 +53,22 @@ type Verdict struct {
 //	retry, throttled, rejected, unknown,
 //	denied, conflict, missing             hide for a growing, jittered while
 //	bug, invalid, a panic                 keep; park after ParkAfter receives
-func Judge(err error, m queue.Message) Verdict {
+func DecideDisposition(err error, m queue.Message) MessageDisposition {
 	if err == nil {
-		return Verdict{Action: Delete}
+		return MessageDisposition{Action: Delete}
 	}
-	v := Verdict{Kind: fault.KindOf(err), Reason: err.Error()}
+	v := MessageDisposition{Kind: fault.KindOf(err), Reason: err.Error()}
 	switch v.Kind {
 	case fault.Foreign, fault.Stale:
 		v.Action = Delete
 	case fault.Poison:
-		v.Action = Park
+		v.Action = MoveToDLQ
 	case fault.Retry, fault.Throttled, fault.Rejected, fault.Unknown, fault.Denied, fault.Conflict, fault.Missing:
-		v.Action, v.After = Hide, Backoff(m)
+		v.Action, v.RetryAfter = RetryLater, Backoff(m)
 	default:
-		v.Action = Keep
-		if m.Receives >= ParkAfter {
-			v.Action = Park
+		v.Action = LeaveHidden
+		if m.Receives >= MaxBugReceives {
+			v.Action = MoveToDLQ
 		}
 	}
 	return v
@@ -78,11 +78,11 @@ func Judge(err error, m queue.Message) Verdict {
 // less up to a quarter. The jitter is a hash of the message and the receive, so
 // that workers spread and a simulation repeats.
 func Backoff(m queue.Message) time.Duration {
-	wait := backoffBase
-	for i := 1; i < m.Receives && wait < backoffMax; i++ {
+	wait := minBackoff
+	for i := 1; i < m.Receives && wait < maxBackoff; i++ {
 		wait *= 2
 	}
-	wait = min(wait, backoffMax)
+	wait = min(wait, maxBackoff)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(m.ID + strconv.Itoa(m.Receives)))
 	return wait - wait/4*time.Duration(h.Sum32()%1000)/1000

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// Together runs functions side by side. The first that returns ends the
-// others' context; all have returned when Together does. Errors of contexts that
+// RunTogether runs functions side by side. The first that returns ends the
+// others' context; all have returned when RunTogether does. Errors of contexts that
 // ended are the ordinary end, and left out.
-func Together(ctx context.Context, run ...func(ctx context.Context) error) error {
+func RunTogether(ctx context.Context, run ...func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, len(run))

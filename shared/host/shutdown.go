@@ -1,0 +1,66 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// cancelTimeout is what a cancelled handler gets to return by itself, so that its
+// own verdict stands.
+const cancelTimeout = 2 * time.Second
+
+// shutDown ends a run: first with patience, then by cancelling, then by giving back
+// what is left.
+func (p *poller) shutDown(work context.Context, cancel context.CancelFunc) {
+	if p.waitUntilIdle(p.Grace) {
+		return
+	}
+	cancel()
+	if p.waitUntilIdle(cancelTimeout) {
+		return
+	}
+	p.mu.Lock()
+	var left []string
+	for f := range p.inFlight {
+		left = f.appendReceipts(left)
+	}
+	p.mu.Unlock()
+	slices.Sort(left)
+	for _, receipt := range left {
+		p.returnMessage(work, receipt)
+	}
+}
+
+// waitUntilIdle waits until no handler runs, and reports whether that came true.
+// In vain, it gives back the slots that it took.
+func (p *poller) waitUntilIdle(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	taken := 0
+	for taken < cap(p.slots) {
+		select {
+		case <-p.slots:
+			taken++
+		case <-timer.C:
+			for range taken {
+				p.slots <- struct{}{}
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// returnMessage shows a message to other workers again.
+func (p *poller) returnMessage(ctx context.Context, receipt string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := p.Queue.Hide(ctx, receipt, 0)
+	if err != nil && !fault.Is(err, fault.Missing) {
+		p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("giving back a message of %s: %w", p.Service, err))
+	}
+}

@@ -1,0 +1,155 @@
+package telemetry
+
+import (
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// fastLogger writes the ordinary line of a message as slog's JSON handler would, byte for
+// byte, at a fifth of the cost: there may be ten thousand a second. A line with
+// text that needs an escape, or a field of another type, it leaves to slog.
+type fastLogger struct {
+	out io.Writer
+	// service is the member that slog writes in each line.
+	service string
+}
+
+func newFastLogger(o Options) fastLogger { return fastLogger{out: o.Out, service: o.Service} }
+
+// lineWriters are used again, for most are of one length.
+var lineWriters = sync.Pool{New: func() any { return &lineWriter{text: make([]byte, 0, 1024)} }}
+
+// lineWriter is one line that is being written.
+type lineWriter struct {
+	text []byte
+	// needsSlog is set where slog has to write it.
+	needsSlog bool
+	// lastTime and stamp are the time that was written last, for the lines of a batch have
+	// the same.
+	lastTime  time.Time
+	lastStamp []byte
+}
+
+// writeLine reports whether it wrote the line.
+func (p fastLogger) writeLine(l *host.LogLine, level slog.Level) bool {
+	w := lineWriters.Get().(*lineWriter)
+	defer lineWriters.Put(w)
+	w.text, w.needsSlog = w.text[:0], false
+	w.writeTime(`{"time":`, l.Start.Add(l.Duration))
+	w.writeString(`,"level":`, level.String())
+	w.writeString(`,"msg":`, logMessage)
+	w.writeString(`,"service":`, p.service)
+	w.writeString(`,"event.type":`, l.LogFields.Type)
+	w.writeString(`,"event.id":`, l.LogFields.ID)
+	w.writeString(`,"subject":`, l.LogFields.Subject)
+	w.writeString(`,"cluster":`, l.LogFields.Cluster)
+	w.writeString(`,"correlation":`, l.LogFields.Correlation)
+	w.writeInt(`,"receive_count":`, int64(l.Message.Receives))
+	w.writeInt(`,"age_ms":`, l.Age().Milliseconds())
+	w.writeString(`,"verdict":`, string(l.Disposition.Action))
+	w.writeString(`,"kind":`, string(l.Disposition.Kind))
+	w.writeInt(`,"took_ms":`, l.Duration.Milliseconds())
+	if l.Disposition.RetryAfter > 0 {
+		w.writeInt(`,"again_ms":`, l.Disposition.RetryAfter.Milliseconds())
+	}
+	if l.LogFields.Skew > 0 {
+		w.writeInt(`,"skew_ms":`, l.LogFields.Skew.Milliseconds())
+	}
+	w.writePairs(l.LogFields.Pairs)
+	if l.Disposition.Reason != "" {
+		w.writeString(`,"error":`, l.Disposition.Reason)
+	}
+	if l.DispositionErr != nil {
+		w.writeString(`,"undone":`, l.DispositionErr.Error())
+	}
+	if w.needsSlog {
+		return false
+	}
+	w.text = append(w.text, "}\n"...)
+	// Nobody could do anything about a failure.
+	_, _ = p.out.Write(w.text)
+	return true
+}
+
+// writeString writes a text behind its name, which comes with all that stands around it.
+func (w *lineWriter) writeString(name, value string) {
+	w.text = append(w.text, name...)
+	w.writeQuoted(value)
+}
+
+func (w *lineWriter) writeInt(name string, value int64) {
+	w.text = strconv.AppendInt(append(w.text, name...), value, 10)
+}
+
+// isLiteral are the bytes that slog writes as they are.
+var isLiteral = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'
+	}
+	return table
+}()
+
+// writeQuoted writes a text. One that slog would escape is odd.
+func (w *lineWriter) writeQuoted(text string) {
+	for i := range len(text) {
+		if !isLiteral[text[i]] {
+			w.needsSlog = true
+			return
+		}
+	}
+	w.text = append(append(append(w.text, '"'), text...), '"')
+}
+
+// writeTime writes a time as slog does. A year that RFC 3339 has no room for is odd, and
+// so is the zero time, which slog leaves out.
+func (w *lineWriter) writeTime(name string, at time.Time) {
+	if year := at.Year(); at.IsZero() || year < 0 || year >= 10_000 {
+		w.needsSlog = true
+		return
+	}
+	if at != w.lastTime { // The same moment in another zone reads otherwise.
+		w.lastTime, w.lastStamp = at, at.AppendFormat(w.lastStamp[:0], time.RFC3339Nano)
+	}
+	w.text = append(append(append(append(w.text, name...), '"'), w.lastStamp...), '"')
+}
+
+// writePairs writes a handler's own pairs of a name and a value.
+func (w *lineWriter) writePairs(pairs []any) {
+	for len(pairs) > 1 && !w.needsSlog {
+		name, named := pairs[0].(string)
+		if !named {
+			break
+		}
+		w.text = append(w.text, ',')
+		w.writeQuoted(name)
+		switch value := pairs[1].(type) {
+		case string:
+			w.writeString(":", value)
+		case int:
+			w.writeInt(":", int64(value))
+		default:
+			w.needsSlog = true
+		}
+		pairs = pairs[2:]
+	}
+	if len(pairs) > 0 {
+		w.needsSlog = true
+	}
+}
+
+// lockedWriter lets one write at a time.
+type lockedWriter struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (o *lockedWriter) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.out.Write(text)
+}

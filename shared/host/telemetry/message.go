@@ -1,0 +1,98 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// LogMessage tells of one message: a wide line of what it was, what became of it and
+// what its handler said, and the metrics of the same.
+func (t *Telemetry) LogMessage(l host.LogLine) {
+	ctx := context.Background()
+	if l.LogFields.Cluster == "" {
+		// AWS's own events name none: whose queue it is says whose they are.
+		l.LogFields.Cluster = t.Cluster
+	}
+	t.countMessage(&l)
+	if t.OnMessage != nil {
+		t.OnMessage(l)
+	}
+	level := logLevel(&l)
+	if !t.Log.Enabled(ctx, level) {
+		return
+	}
+	if t.plain.writeLine(&l, level) {
+		return
+	}
+	record := slog.NewRecord(l.Start.Add(l.Duration), level, logMessage, 0)
+	record.AddAttrs(
+		slog.String("event.type", l.LogFields.Type), slog.String("event.id", l.LogFields.ID), slog.String("subject", l.LogFields.Subject),
+		slog.String("cluster", l.LogFields.Cluster), slog.String("correlation", l.LogFields.Correlation),
+		slog.Int("receive_count", l.Message.Receives), slog.Int64("age_ms", l.Age().Milliseconds()),
+		slog.String("verdict", string(l.Disposition.Action)), slog.String("kind", string(l.Disposition.Kind)),
+		slog.Int64("took_ms", l.Duration.Milliseconds()),
+	)
+	if l.Disposition.RetryAfter > 0 {
+		record.AddAttrs(slog.Int64("again_ms", l.Disposition.RetryAfter.Milliseconds()))
+	}
+	if l.LogFields.Skew > 0 {
+		record.AddAttrs(slog.Int64("skew_ms", l.LogFields.Skew.Milliseconds()))
+	}
+	record.Add(l.LogFields.Pairs...)
+	if l.Disposition.Reason != "" {
+		record.AddAttrs(slog.String("error", l.Disposition.Reason))
+	}
+	if l.DispositionErr != nil {
+		record.AddAttrs(slog.String("undone", l.DispositionErr.Error()))
+	}
+	_ = t.Log.Handler().Handle(ctx, record)
+}
+
+// RefuseRecord logs and counts a record that a function refuses before any handler sees
+// it. One whose receipt could not be checked is logged alone.
+func (t *Telemetry) RefuseRecord(l host.LogLine, why host.RefusalReason) {
+	t.LogMessage(l)
+	if why != host.UncheckedReceipt {
+		t.meters.recordValue(RecordsRefused, 1, string(why))
+	}
+}
+
+// logMessage is that of each line.
+const logMessage = "handled"
+
+// logLevel is Error for what a person should look at, Warn for what heals itself,
+// and Info for the ordinary: foreign and stale messages are that.
+func logLevel(l *host.LogLine) slog.Level {
+	switch {
+	case l.DispositionErr != nil, l.Disposition.Action == host.MoveToDLQ, l.Disposition.Action == host.LeaveHidden:
+		return slog.LevelError
+	case l.Disposition.Action == host.RetryLater, l.LogFields.Skew > 0:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}
+
+func (t *Telemetry) countMessage(l *host.LogLine) {
+	service, typ, verdict, kind := l.Service, l.LogFields.Type, string(l.Disposition.Action), string(l.Disposition.Kind)
+	to := t.meters.messageSinksFor(messageLabels{service, typ, verdict, kind})
+	to.count(1)
+	to.took(l.Duration.Seconds())
+	if !l.Message.Sent.IsZero() {
+		to.age(l.Age().Seconds())
+	}
+	if to.refused != nil {
+		to.refused(1)
+	}
+	if l.LogFields.Skew > 0 {
+		t.meters.recordValue(ClockSkews, 1, service, typ)
+	}
+	switch {
+	case l.DispositionErr != nil:
+		t.meters.recordValue(DispositionFailures, 1, service, verdict)
+	case l.Disposition.Action == host.MoveToDLQ:
+		t.meters.recordValue(DeadLetters, 1, service, kind)
+	}
+}
