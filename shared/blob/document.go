@@ -99,11 +99,11 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
 		return fault.F("verifying "+ref.Key(), fault.Poison, "the object has digest %s and %d bytes", got, len(data))
 	}
-	text, err := unpack(ref.Key(), data)
+	text, err := decompress(ref.Key(), data)
 	if err != nil {
 		return err
 	}
-	return fill(ref.Key(), text, doc)
+	return decodeJSON(ref.Key(), text, doc)
 }
 
 // Open fills doc from a document that somebody has taken out of the store, as it was
@@ -111,19 +111,19 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 // errors, which are Poison, call it.
 func Open(name string, data []byte, doc any) error {
 	if !bytes.HasPrefix(data, frameMagic) {
-		return fill(name, data, doc)
+		return decodeJSON(name, data, doc)
 	}
-	text, err := unpack(name, data)
+	text, err := decompress(name, data)
 	if err != nil {
 		return err
 	}
-	return fill(name, text, doc)
+	return decodeJSON(name, text, doc)
 }
 
 // frameMagic is how what zstd compressed begins.
 var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-func unpack(name string, data []byte) ([]byte, error) {
+func decompress(name string, data []byte) ([]byte, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument))
 	if err != nil {
 		return nil, fault.E("preparing decompression", fault.Bug, err)
@@ -136,7 +136,7 @@ func unpack(name string, data []byte) ([]byte, error) {
 	return text, nil
 }
 
-func fill(name string, text []byte, doc any) error {
+func decodeJSON(name string, text []byte, doc any) error {
 	if err := json.Unmarshal(text, doc); err != nil {
 		return fault.E("decoding "+name, fault.Poison, err)
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// appender is a body that writes itself, byte for byte as encoding/json would.
+// fastBody is a body that writes itself, byte for byte as encoding/json would.
 // It is for the bodies of which there are thousands a second.
-type appender interface {
-	chapter
+type fastBody interface {
+	tracedBody
 	AppendJSON(out []byte) ([]byte, error)
 	// appendKey appends the fields of Key as DeriveID does.
 	appendKey(text []byte) []byte
-	// about is Subject in its two parts.
-	about() (what, name string)
+	// subjectParts is Subject in its two parts.
+	subjectParts() (what, name string)
 }
 
 // encodeBody appends a body that its consumer will take.
@@ -36,7 +36,7 @@ func encodeBody(out []byte, spec Spec, body Body) ([]byte, error) {
 }
 
 func appendBody(out []byte, body Body) ([]byte, error) {
-	if a, ok := body.(appender); ok {
+	if a, ok := body.(fastBody); ok {
 		if out == nil {
 			out = make([]byte, 0, 320)
 		}
@@ -49,27 +49,27 @@ func appendBody(out []byte, body Body) ([]byte, error) {
 // AppendJSON writes the body as encoding/json would.
 func (b InstanceGone) AppendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
-	w.always("instanceId", b.InstanceID)
-	w.time("shown", b.Shown)
+	w.addText("instanceId", b.InstanceID)
+	w.addTime("shown", b.Shown)
 	return append(w.out, '}'), w.err
 }
 
 // AppendJSON writes the body as encoding/json would.
 func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
-	w.always("kind", string(b.Kind))
-	w.always("instanceId", b.InstanceID)
+	w.addText("kind", string(b.Kind))
+	w.addText("instanceId", b.InstanceID)
 	if !b.Deadline.IsZero() {
-		w.time("deadline", b.Deadline)
+		w.addTime("deadline", b.Deadline)
 	}
-	w.time("noticed", b.Noticed)
-	w.some("detail", b.Detail)
+	w.addTime("noticed", b.Noticed)
+	w.addNonEmpty("detail", b.Detail)
 	if b.Offering != (Offering{}) {
-		w.name("offering")
+		w.beginMember("offering")
 		w.out = append(w.out, '{')
-		w.some("instanceType", b.Offering.InstanceType)
-		w.some("zone", b.Offering.Zone)
-		w.some("capacityType", b.Offering.CapacityType)
+		w.addNonEmpty("instanceType", b.Offering.InstanceType)
+		w.addNonEmpty("zone", b.Offering.Zone)
+		w.addNonEmpty("capacityType", b.Offering.CapacityType)
 		w.out = append(w.out, '}')
 	}
 	return append(w.out, '}'), w.err
@@ -84,27 +84,27 @@ func (e *Envelope) appendKnown(out []byte) ([]byte, error) {
 // appendHead writes all that stands before the data.
 func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
-	w.always("specversion", e.SpecVersion)
-	w.always("id", e.ID)
-	w.always("source", e.Source)
-	w.always("type", string(e.Type))
-	w.some("subject", e.Subject)
-	w.time("time", e.Time)
-	w.always("cluster", e.Cluster)
-	w.some("clusteruid", e.ClusterUID)
-	w.some("correlation", e.Correlation)
-	w.some("causation", e.Causation)
-	w.time("expires", e.Expires)
-	w.some("traceparent", e.Traceparent)
-	w.some("dataref", e.Dataref)
-	w.name("data")
+	w.addText("specversion", e.SpecVersion)
+	w.addText("id", e.ID)
+	w.addText("source", e.Source)
+	w.addText("type", string(e.Type))
+	w.addNonEmpty("subject", e.Subject)
+	w.addTime("time", e.Time)
+	w.addText("cluster", e.Cluster)
+	w.addNonEmpty("clusteruid", e.ClusterUID)
+	w.addNonEmpty("correlation", e.Correlation)
+	w.addNonEmpty("causation", e.Causation)
+	w.addTime("expires", e.Expires)
+	w.addNonEmpty("traceparent", e.Traceparent)
+	w.addNonEmpty("dataref", e.Dataref)
+	w.beginMember("data")
 	return w.out, w.err
 }
 
-// compact reports whether encoding/json would write the value as it stands.
-func compact(data []byte) bool {
-	s := scan{data: data}
-	return s.whole() == nil && !s.loose
+// isCompact reports whether encoding/json would write the value as it stands.
+func isCompact(data []byte) bool {
+	s := scanner{data: data}
+	return s.scanAll() == nil && !s.needsRewrite
 }
 
 // writer appends the members of an object.
@@ -113,8 +113,8 @@ type writer struct {
 	err error
 }
 
-// name begins a member. Names are ours, and plain.
-func (w *writer) name(name string) {
+// beginMember begins a member. Names are ours, and plain.
+func (w *writer) beginMember(name string) {
 	before := `,"`
 	if w.out[len(w.out)-1] == '{' {
 		before = `"`
@@ -122,36 +122,36 @@ func (w *writer) name(name string) {
 	w.out = append(append(append(w.out, before...), name...), `":`...)
 }
 
-// always writes a text, and some writes one that is not empty.
-func (w *writer) always(name, value string) {
-	w.name(name)
+// addText writes a text, and some writes one that is not empty.
+func (w *writer) addText(name, value string) {
+	w.beginMember(name)
 	w.out = appendText(w.out, value)
 }
 
-func (w *writer) some(name, value string) {
+func (w *writer) addNonEmpty(name, value string) {
 	if value != "" {
-		w.always(name, value)
+		w.addText(name, value)
 	}
 }
 
-// bytes writes a text that needs no escape.
-func (w *writer) bytes(name string, value []byte) {
-	w.name(name)
+// addRaw writes a text that needs no escape.
+func (w *writer) addRaw(name string, value []byte) {
+	w.beginMember(name)
 	w.out = append(append(append(w.out, '"'), value...), '"')
 }
 
-// joined writes a text in two parts, of which the first needs no escape.
-func (w *writer) joined(name, first, rest string) {
-	if !plain(rest) {
-		w.always(name, first+rest)
+// addJoined writes a text in two parts, of which the first needs no escape.
+func (w *writer) addJoined(name, first, rest string) {
+	if !isPlain(rest) {
+		w.addText(name, first+rest)
 		return
 	}
-	w.name(name)
+	w.beginMember(name)
 	w.out = append(append(append(append(w.out, '"'), first...), rest...), '"')
 }
 
-func (w *writer) time(name string, value time.Time) {
-	w.name(name)
+func (w *writer) addTime(name string, value time.Time) {
+	w.beginMember(name)
 	out, err := value.AppendText(append(w.out, '"'))
 	if err != nil {
 		w.err = err
@@ -163,7 +163,7 @@ func (w *writer) time(name string, value time.Time) {
 // appendText writes a JSON string. What needs an escape, or is not ASCII, is left to
 // encoding/json.
 func appendText(out []byte, text string) []byte {
-	if !plain(text) {
+	if !isPlain(text) {
 		// A string cannot fail.
 		quoted, _ := json.Marshal(text)
 		return append(out, quoted...)
@@ -171,10 +171,10 @@ func appendText(out []byte, text string) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// plain reports whether a text stands for itself in JSON.
-func plain(text string) bool {
+// isPlain reports whether a text stands for itself in JSON.
+func isPlain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c > 0x7e || !ordinary[c] {
+		if c := text[i]; c > 0x7e || !isOrdinary[c] {
 			return false
 		}
 	}

@@ -31,7 +31,7 @@ func Decode(data []byte) (Envelope, error) {
 	}
 	var e Envelope
 	if err := json.Unmarshal(data, &e); err != nil {
-		return Envelope{}, fault.E("decoding an envelope", fault.Poison, located(data, err))
+		return Envelope{}, fault.E("decoding an envelope", fault.Poison, withOffset(data, err))
 	}
 	if err := e.validate(); err != nil {
 		return Envelope{}, err
@@ -39,21 +39,21 @@ func Decode(data []byte) (Envelope, error) {
 	if err := json.Unmarshal(data, &e.extra); err != nil {
 		return Envelope{}, fault.E("decoding an envelope", fault.Poison, err)
 	}
-	for _, known := range attributes {
+	for _, known := range knownAttributes {
 		delete(e.extra, known)
 	}
-	if err := e.spelled(); err != nil {
+	if err := e.checkSpelling(); err != nil {
 		return Envelope{}, err
 	}
 	return e, nil
 }
 
-// spelled refuses attributes that encoding/json takes for a known one and that
+// checkSpelling refuses attributes that encoding/json takes for a known one and that
 // are spelled otherwise: "ID" beside "id" would make it a matter of their order
 // which of the two counts.
-func (e *Envelope) spelled() error {
+func (e *Envelope) checkSpelling() error {
 	for name := range e.extra {
-		for _, known := range attributes {
+		for _, known := range knownAttributes {
 			if strings.EqualFold(name, known) {
 				return fault.F("decoding an envelope", fault.Poison, "attribute %q is to be spelled %q", name, known)
 			}
@@ -62,14 +62,14 @@ func (e *Envelope) spelled() error {
 	return nil
 }
 
-var attributes = []string{
+var knownAttributes = []string{
 	"specversion", "id", "source", "type", "subject", "time", "cluster", "clusteruid", "correlation", "causation",
 	"expires", "traceparent", "dataref", "data",
 }
 
-// boundExpiry completes a tick, whose scheduler can fill in its time of day but cannot add
+// completeExpiry completes a tick, whose scheduler can fill in its time of day but cannot add
 // to it, and lets no message live longer than its type, whoever wrote it.
-func (e *Envelope) boundExpiry(spec Spec) {
+func (e *Envelope) completeExpiry(spec Spec) {
 	latest := e.Time.Add(max(spec.TTL, MinTTL))
 	tick := e.Type == TickType && e.Expires.IsZero()
 	if tick || e.Expires.After(latest) && e.Expires.Year() <= lastYear {
@@ -91,7 +91,7 @@ func (e *Envelope) validate() error {
 	if err != nil {
 		return err
 	}
-	e.boundExpiry(spec)
+	e.completeExpiry(spec)
 	poison := func(format string, args ...any) error {
 		return fault.F("checking the envelope of "+string(e.Type), fault.Poison, format, args...)
 	}
@@ -125,7 +125,7 @@ func As[T Body](e Envelope) (T, error) {
 		return body, fault.F("reading a body", fault.Bug, "the envelope is a %s, not a %s", e.Type, want)
 	}
 	if err := json.Unmarshal(e.Data, &body); err != nil {
-		return body, fault.E("decoding the data of "+string(e.Type), fault.Poison, located(e.Data, err))
+		return body, fault.E("decoding the data of "+string(e.Type), fault.Poison, withOffset(e.Data, err))
 	}
 	if err := body.Validate(); err != nil {
 		return body, fault.E("checking the data of "+string(e.Type), fault.Poison, err)
@@ -133,8 +133,8 @@ func As[T Body](e Envelope) (T, error) {
 	return body, nil
 }
 
-// located adds the place to a JSON error that has one.
-func located(data []byte, err error) error {
+// withOffset adds the place to a JSON error that has one.
+func withOffset(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {

@@ -70,14 +70,14 @@ type Body interface {
 	Validate() error
 }
 
-// referrer is a body whose bulk lies in a document.
-type referrer interface{ Reference() Ref }
+// documentBody is a body whose bulk lies in a document.
+type documentBody interface{ Reference() Ref }
 
-// chapter is a body that belongs to the story of what it is about, whoever says it and
+// tracedBody is a body that belongs to the story of what it is about, whoever says it and
 // whatever made them look: its messages find together though no one knows of the others.
-type chapter interface {
-	// story names whose story it is.
-	story() (kind, name string)
+type tracedBody interface {
+	// traceKey names whose story it is.
+	traceKey() (kind, name string)
 }
 
 // Maker stamps envelopes for one service.
@@ -108,10 +108,10 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	if err != nil {
 		return Envelope{}, err
 	}
-	e := m.stamp(now, expires, body)
+	e := m.newEnvelope(now, expires, body)
 	e.Data = data
 	if cause != nil {
-		e.inherit(*cause, body)
+		e.inheritTrace(*cause, body)
 	}
 	return e, nil
 }
@@ -135,10 +135,10 @@ func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
 // appendHead writes all that stands before the data of a message that begins a story.
 func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]byte, error) {
 	expires := now.Add(max(spec.TTL, MinTTL))
-	if a, ok := body.(appender); ok {
-		return m.appendStory(out, now.UTC(), expires.UTC(), spec.Type, a)
+	if a, ok := body.(fastBody); ok {
+		return m.appendTraceHead(out, now.UTC(), expires.UTC(), spec.Type, a)
 	}
-	e := m.stamp(now, expires, body)
+	e := m.newEnvelope(now, expires, body)
 	return e.appendHead(out)
 }
 
@@ -147,23 +147,23 @@ const sourcePrefix = "joist/"
 
 // Head is the envelope that New makes where no message is the cause, without its data,
 // for who tells of a message rather than sends it.
-func (m Maker) Head(now time.Time, body Body) Envelope { return m.stamp(now, now, body) }
+func (m Maker) Head(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
 
 // Story is the correlation that Head gives, without the rest of it.
 func (m Maker) Story(body Body) string {
-	if c, ok := body.(chapter); ok {
-		return m.storyOf(c)
+	if c, ok := body.(tracedBody); ok {
+		return m.traceIDOf(c)
 	}
 	return DeriveID(string(body.EventType()), m.Cluster, body.Key()...)
 }
 
-func (m Maker) storyOf(c chapter) string {
-	kind, name := c.story()
+func (m Maker) traceIDOf(c tracedBody) string {
+	kind, name := c.traceKey()
 	return DeriveID(kind, m.Cluster, name)
 }
 
-// stamp makes the envelope without its data.
-func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
+// newEnvelope makes the envelope without its data.
+func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest
 	}
@@ -175,22 +175,22 @@ func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	}
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
-	if c, ok := body.(chapter); ok {
-		e.Correlation = m.storyOf(c)
+	if c, ok := body.(tracedBody); ok {
+		e.Correlation = m.traceIDOf(c)
 		e.Traceparent = e.Root()
 	}
-	if r, ok := body.(referrer); ok {
+	if r, ok := body.(documentBody); ok {
 		e.Dataref = r.Reference().Key()
 	}
 	return e
 }
 
-// inherit takes the story from the cause, unless the body has one of its own. An
+// inheritTrace takes the story from the cause, unless the body has one of its own. An
 // emitter that does not know the cluster's UID learns it here; the id is not changed by
 // that, so that it does not depend on which message happened to be the cause.
-func (e *Envelope) inherit(cause Envelope, body Body) {
+func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 	e.Causation = cause.ID
-	if _, own := body.(chapter); !own {
+	if _, own := body.(tracedBody); !own {
 		e.Correlation, e.Traceparent = cause.Correlation, cause.Traceparent
 	}
 	if e.ClusterUID == "" {
@@ -227,7 +227,7 @@ const (
 // Encode writes the envelope as structured JSON, with attributes that were
 // unknown on arrival after the known ones.
 func (e Envelope) Encode() ([]byte, error) {
-	known, err := e.known()
+	known, err := e.encodeKnown()
 	if err != nil {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
@@ -241,9 +241,9 @@ func (e Envelope) Encode() ([]byte, error) {
 	return append(append(known[:len(known)-1], ','), extra[1:]...), nil
 }
 
-// known writes the attributes that this version knows.
-func (e Envelope) known() ([]byte, error) {
-	if compact(e.Data) {
+// encodeKnown writes the attributes that this version knows.
+func (e Envelope) encodeKnown() ([]byte, error) {
+	if isCompact(e.Data) {
 		return e.appendKnown(make([]byte, 0, len(e.Data)+512))
 	}
 	return json.Marshal(e)

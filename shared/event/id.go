@@ -15,16 +15,16 @@ const idBytes = 16
 func DeriveID(kind string, cluster Cluster, key ...string) string {
 	// Most keys fit, and then the hash needs no memory.
 	var room [512]byte
-	text := appendOrigin(room[:0], kind, cluster)
+	text := appendIDPrefix(room[:0], kind, cluster)
 	for _, field := range key {
 		text = appendField(text, field)
 	}
-	id := digest(text)
+	id := hashID(text)
 	return string(id[:])
 }
 
-// appendOrigin appends what stands before the key in every id.
-func appendOrigin(text []byte, kind string, cluster Cluster) []byte {
+// appendIDPrefix appends what stands before the key in every id.
+func appendIDPrefix(text []byte, kind string, cluster Cluster) []byte {
 	return appendField(appendField(appendField(text, kind), cluster.Name), cluster.UID)
 }
 
@@ -32,8 +32,8 @@ func appendField(text []byte, field string) []byte {
 	return append(binary.BigEndian.AppendUint64(text, uint64(len(field))), field...)
 }
 
-// digest is the id of what was written field by field.
-func digest(text []byte) (id [2 * idBytes]byte) {
+// hashID is the id of what was written field by field.
+func hashID(text []byte) (id [2 * idBytes]byte) {
 	sum := sha256.Sum256(text)
 	hex.Encode(id[:], sum[:idBytes])
 	return id

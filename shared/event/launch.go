@@ -116,7 +116,7 @@ func (b LaunchSettled) Validate() error {
 			return errors.New("an instance has no id")
 		}
 	}
-	return bounded(b.Refusals)
+	return checkRefusals(b.Refusals)
 }
 
 // The bounds of refusals: a fleet has at most 300 overrides, and lifecycle writes the
@@ -126,8 +126,8 @@ const (
 	maxRefusalMessage = 4 << 10
 )
 
-// bounded refuses more or longer refusals than one launch can have.
-func bounded(refusals []Refusal) error {
+// checkRefusals refuses more or longer refusals than one launch can have.
+func checkRefusals(refusals []Refusal) error {
 	if len(refusals) > maxRefusals {
 		return fmt.Errorf("%d refusals exceed the limit of %d", len(refusals), maxRefusals)
 	}

@@ -18,8 +18,8 @@ const (
 	StatusImpaired          NoticeKind = "instance-status"
 )
 
-// aboutInstance begins the subject of what is about an instance.
-const aboutInstance = "instance/"
+// instancePrefix begins the subject of what is about an instance.
+const instancePrefix = "instance/"
 
 // NodeNoticed says that an instance of the cluster is about to go.
 type NodeNoticed struct {
@@ -40,7 +40,7 @@ func (NodeNoticed) EventType() Type { return NodeNoticedType }
 func (b NodeNoticed) Key() []string {
 	return []string{string(b.Kind), b.InstanceID, b.Detail, b.Noticed.UTC().Format(time.RFC3339Nano)}
 }
-func (b NodeNoticed) Subject() string { return aboutInstance + b.InstanceID }
+func (b NodeNoticed) Subject() string { return instancePrefix + b.InstanceID }
 
 // Validate demands a kind and an instance.
 func (b NodeNoticed) Validate() error {
@@ -61,7 +61,7 @@ func (InstanceGone) EventType() Type { return InstanceGoneType }
 
 // Key is the instance: it goes once.
 func (b InstanceGone) Key() []string   { return []string{b.InstanceID} }
-func (b InstanceGone) Subject() string { return aboutInstance + b.InstanceID }
+func (b InstanceGone) Subject() string { return instancePrefix + b.InstanceID }
 
 // Validate demands an instance.
 func (b InstanceGone) Validate() error {

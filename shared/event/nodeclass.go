@@ -28,7 +28,7 @@ func (b NodeClassChanged) Key() []string {
 func (b NodeClassChanged) Subject() string { return "ec2nodeclass/" + b.Name }
 
 // Validate demands an object with a spec.
-func (b NodeClassChanged) Validate() error { return named(b.Name, b.UID, len(b.Spec) > 0) }
+func (b NodeClassChanged) Validate() error { return checkObject(b.Name, b.UID, len(b.Spec) > 0) }
 
 // Subnet is one resolved subnet.
 type Subnet struct {
@@ -116,7 +116,7 @@ func (b NodeClassResolved) Key() []string {
 func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 
 // Validate demands an object.
-func (b NodeClassResolved) Validate() error { return named(b.Name, b.UID, true) }
+func (b NodeClassResolved) Validate() error { return checkObject(b.Name, b.UID, true) }
 
 // NodeClassEnsure asks for the instance profile of a node class that names a
 // role, and for dry runs of what its launches will call.
@@ -162,7 +162,7 @@ func (b NodeClassEnsure) Validate() error {
 	if b.Tenancy != "" && b.Tenancy != dedicated {
 		return fmt.Errorf("unknown tenancy %q (use %s, or leave it out)", b.Tenancy, dedicated)
 	}
-	return named(b.Name, b.UID, b.Profile != "")
+	return checkObject(b.Name, b.UID, b.Profile != "")
 }
 
 // dedicated is the one tenancy that has to be named.
@@ -210,9 +210,9 @@ func (b NodeClassEnsured) Key() []string {
 func (b NodeClassEnsured) Subject() string { return "ec2nodeclass/" + b.Name }
 
 // Validate demands an object and a profile.
-func (b NodeClassEnsured) Validate() error { return named(b.Name, b.UID, b.Profile != "") }
+func (b NodeClassEnsured) Validate() error { return checkObject(b.Name, b.UID, b.Profile != "") }
 
-func named(name, uid string, rest bool) error {
+func checkObject(name, uid string, rest bool) error {
 	if name == "" || uid == "" || !rest {
 		return errors.New("name, uid and the payload are needed")
 	}

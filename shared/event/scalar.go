@@ -1,51 +1,51 @@
 package event
 
-// space passes over blanks between tokens.
-func (s *scan) space() {
+// skipSpace passes over blanks between tokens.
+func (s *scanner) skipSpace() {
 	if s.at < len(s.data) && s.data[s.at] <= ' ' {
-		s.blanks()
+		s.skipBlanks()
 	}
 }
 
-func (s *scan) blanks() {
+func (s *scanner) skipBlanks() {
 	for s.at < len(s.data) {
 		switch s.data[s.at] {
 		case ' ', '\t', '\n', '\r':
 			s.at++
-			s.loose = true
+			s.needsRewrite = true
 		default:
 			return
 		}
 	}
 }
 
-// begins reports whether a JSON value may begin with the byte.
-func begins(c byte) bool {
+// canBeginValue reports whether a JSON value may begin with the byte.
+func canBeginValue(c byte) bool {
 	switch c {
 	case '{', '[', '"', '-', 't', 'f', 'n':
 		return true
 	default:
-		return digit(c)
+		return isDigit(c)
 	}
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func hexDigit(c byte) bool { return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+func isHexDigit(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
-// word takes true, false or null.
-func (s *scan) word(word string) error {
+// scanWord takes true, false or null.
+func (s *scanner) scanWord(word string) error {
 	if len(s.data)-s.at < len(word) || string(s.data[s.at:s.at+len(word)]) != word {
-		return s.broken("a value is missing")
+		return s.syntaxError("a value is missing")
 	}
 	s.at += len(word)
-	return s.token()
+	return s.countToken()
 }
 
-// ordinary are the bytes that stand in a string for themselves, wherever it is
+// isOrdinary are the bytes that stand in a string for themselves, wherever it is
 // written: all but its end, escapes, control characters, and what encoding/json
 // escapes for HTML. 0xE2 begins the two line separators that it escapes too.
-var ordinary = func() (table [256]bool) {
+var isOrdinary = func() (table [256]bool) {
 	for c := range table {
 		table[c] = c >= 0x20
 	}
@@ -55,37 +55,37 @@ var ordinary = func() (table [256]bool) {
 	return table
 }()
 
-// text takes a string, and reports whether it has escapes.
-func (s *scan) text() (escaped bool, err error) {
+// scanText takes a string, and reports whether it has escapes.
+func (s *scanner) scanText() (escaped bool, err error) {
 	data, at := s.data, s.at+1
 	for ; at < len(data); at++ {
 		c := data[at]
-		if ordinary[c] {
+		if isOrdinary[c] {
 			continue
 		}
 		if s.at = at; c == '"' {
 			s.at++
-			return escaped, s.token()
+			return escaped, s.countToken()
 		}
 		switch {
 		case c == '\\':
 			escaped = true
-			if s.at++; !s.escape() {
-				return false, s.broken("an escape is none")
+			if s.at++; !s.scanEscape() {
+				return false, s.syntaxError("an escape is none")
 			}
 			at = s.at
 		case c < 0x20:
-			return false, s.broken("a control character stands in a string")
+			return false, s.syntaxError("a control character stands in a string")
 		default:
-			s.loose = true
+			s.needsRewrite = true
 		}
 	}
 	s.at = at
-	return false, s.broken("it ends within a string")
+	return false, s.syntaxError("it ends within a string")
 }
 
-// escape takes what follows a backslash, but for its last byte.
-func (s *scan) escape() bool {
+// scanEscape takes what follows a backslash, but for its last byte.
+func (s *scanner) scanEscape() bool {
 	if s.at >= len(s.data) {
 		return false
 	}
@@ -94,7 +94,7 @@ func (s *scan) escape() bool {
 		return true
 	case 'u':
 		for range 4 {
-			if s.at++; s.at >= len(s.data) || !hexDigit(s.data[s.at]) {
+			if s.at++; s.at >= len(s.data) || !isHexDigit(s.data[s.at]) {
 				return false
 			}
 		}
@@ -104,30 +104,30 @@ func (s *scan) escape() bool {
 	}
 }
 
-// number takes a number.
-func (s *scan) number() error {
-	s.closes('-')
-	if !s.closes('0') && !s.digits() {
-		return s.broken("a value is missing")
+// scanNumber takes a number.
+func (s *scanner) scanNumber() error {
+	s.acceptByte('-')
+	if !s.acceptByte('0') && !s.scanDigits() {
+		return s.syntaxError("a value is missing")
 	}
-	if s.closes('.') && !s.digits() {
-		return s.broken("a number ends in a dot")
+	if s.acceptByte('.') && !s.scanDigits() {
+		return s.syntaxError("a number ends in a dot")
 	}
-	if s.closes('e') || s.closes('E') {
-		if !s.closes('+') {
-			s.closes('-')
+	if s.acceptByte('e') || s.acceptByte('E') {
+		if !s.acceptByte('+') {
+			s.acceptByte('-')
 		}
-		if !s.digits() {
-			return s.broken("a number has no exponent")
+		if !s.scanDigits() {
+			return s.syntaxError("a number has no exponent")
 		}
 	}
-	return s.token()
+	return s.countToken()
 }
 
-// digits takes digits, and reports whether there are any.
-func (s *scan) digits() bool {
+// scanDigits takes digits, and reports whether there are any.
+func (s *scanner) scanDigits() bool {
 	from := s.at
-	for s.at < len(s.data) && digit(s.data[s.at]) {
+	for s.at < len(s.data) && isDigit(s.data[s.at]) {
 		s.at++
 	}
 	return s.at > from

@@ -11,8 +11,8 @@ import (
 // too deep or of too many tokens, before anything is decoded into memory. It
 // refuses objects with a name twice as well: readers do not agree which counts.
 func CheckLimits(data []byte) error {
-	s := scan{data: data, unique: true}
-	return s.whole()
+	s := scanner{data: data, unique: true}
+	return s.scanAll()
 }
 
 // Member is one name and its value in a JSON object.
@@ -28,203 +28,203 @@ type Member struct {
 func Members(data []byte, into []Member) ([]Member, error) {
 	// The list is no part of the scan, so that the caller's array can stay off the
 	// heap.
-	s := scan{data: data}
-	if err := s.begin(); err != nil {
+	s := scanner{data: data}
+	if err := s.scanStart(); err != nil {
 		return nil, err
 	}
 	if s.at == len(data) || data[s.at] != '{' {
-		if err := s.rest(); err != nil {
+		if err := s.scanRest(); err != nil {
 			return nil, err
 		}
-		return nil, unreadable("it is a JSON value, and no object")
+		return nil, poisonError("it is a JSON value, and no object")
 	}
-	if err := s.open(1); err != nil {
+	if err := s.openLevel(1); err != nil {
 		return nil, err
 	}
-	for more := !s.closes('}'); more; {
-		name, value, err := s.member(1)
+	for more := !s.acceptByte('}'); more; {
+		name, value, err := s.scanMember(1)
 		if err != nil {
 			return nil, err
 		}
 		into = append(into, Member{Name: name, Value: value})
-		if more, err = s.next('}'); err != nil {
+		if more, err = s.scanNext('}'); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.token(); err != nil {
+	if err := s.countToken(); err != nil {
 		return nil, err
 	}
-	return into, s.end()
+	return into, s.scanEnd()
 }
 
 // Elements appends the elements of a JSON list, as they are written. It takes a
 // value that Members gave, and so a valid one; of what is no list it gives none.
 func Elements(list []byte, into [][]byte) [][]byte {
-	s := scan{data: list}
-	if s.begin() != nil || s.at == len(list) || list[s.at] != '[' || s.open(1) != nil {
+	s := scanner{data: list}
+	if s.scanStart() != nil || s.at == len(list) || list[s.at] != '[' || s.openLevel(1) != nil {
 		return nil
 	}
-	for more := !s.closes(']'); more; {
+	for more := !s.acceptByte(']'); more; {
 		from := s.at
-		if s.value(1) != nil {
+		if s.scanValue(1) != nil {
 			return nil
 		}
 		into = append(into, list[from:s.at:s.at])
 		var err error
-		if more, err = s.next(']'); err != nil {
+		if more, err = s.scanNext(']'); err != nil {
 			return nil
 		}
 	}
-	if s.end() != nil {
+	if s.scanEnd() != nil {
 		return nil
 	}
 	return into
 }
 
-func unreadable(format string, args ...any) error {
+func poisonError(format string, args ...any) error {
 	return fault.F("reading a message", fault.Poison, format, args...)
 }
 
-// scan is one walk over a JSON text, from left to right, without reflection and
+// scanner is one walk over a JSON text, from left to right, without reflection and
 // almost without memory: most messages are looked at once and then dropped.
-type scan struct {
+type scanner struct {
 	data   []byte
 	at     int
 	tokens int
 	// unique refuses a name that stands twice in one object.
 	unique bool
-	// loose is set where encoding/json would write the text differently: with
+	// needsRewrite is set where encoding/json would write the text differently: with
 	// spaces between tokens, or characters that it escapes for HTML.
-	loose bool
+	needsRewrite bool
 }
 
-// whole walks the whole text.
-func (s *scan) whole() error {
-	if err := s.begin(); err != nil {
+// scanAll walks the whole text.
+func (s *scanner) scanAll() error {
+	if err := s.scanStart(); err != nil {
 		return err
 	}
-	return s.rest()
+	return s.scanRest()
 }
 
-// begin goes to the outermost value.
-func (s *scan) begin() error {
+// scanStart goes to the outermost value.
+func (s *scanner) scanStart() error {
 	if len(s.data) > MaxEnvelope {
-		return unreadable("%d bytes exceed the limit of %d", len(s.data), MaxEnvelope)
+		return poisonError("%d bytes exceed the limit of %d", len(s.data), MaxEnvelope)
 	}
 	if !utf8.Valid(s.data) {
-		return unreadable("not UTF-8")
+		return poisonError("not UTF-8")
 	}
-	s.space()
+	s.skipSpace()
 	return nil
 }
 
-// rest walks the outermost value, and makes sure that it is the only one.
-func (s *scan) rest() error {
-	if err := s.value(0); err != nil {
+// scanRest walks the outermost value, and makes sure that it is the only one.
+func (s *scanner) scanRest() error {
+	if err := s.scanValue(0); err != nil {
 		return err
 	}
-	return s.end()
+	return s.scanEnd()
 }
 
-// end makes sure that nothing follows.
-func (s *scan) end() error {
-	s.space()
+// scanEnd makes sure that nothing follows.
+func (s *scanner) scanEnd() error {
+	s.skipSpace()
 	switch {
 	case s.at == len(s.data):
 		return nil
-	case begins(s.data[s.at]):
-		return unreadable("more than one JSON value (the second begins at byte %d)", s.at)
+	case canBeginValue(s.data[s.at]):
+		return poisonError("more than one JSON value (the second begins at byte %d)", s.at)
 	default:
-		return s.broken("something follows the value")
+		return s.syntaxError("something follows the value")
 	}
 }
 
-// value walks one value that lies in depth objects and lists.
-func (s *scan) value(depth int) error {
+// scanValue walks one value that lies in depth objects and lists.
+func (s *scanner) scanValue(depth int) error {
 	if s.at >= len(s.data) {
-		return s.broken("it ends where a value belongs")
+		return s.syntaxError("it ends where a value belongs")
 	}
 	switch s.data[s.at] {
 	case '{':
-		return s.object(depth + 1)
+		return s.scanObject(depth + 1)
 	case '[':
-		return s.array(depth + 1)
+		return s.scanArray(depth + 1)
 	case '"':
-		_, err := s.text()
+		_, err := s.scanText()
 		return err
 	case 't':
-		return s.word("true")
+		return s.scanWord("true")
 	case 'f':
-		return s.word("false")
+		return s.scanWord("false")
 	case 'n':
-		return s.word("null")
+		return s.scanWord("null")
 	default:
-		return s.number()
+		return s.scanNumber()
 	}
 }
 
-// object walks an object, which is the depth-th level.
-func (s *scan) object(depth int) error {
-	if err := s.open(depth); err != nil {
+// scanObject walks an object, which is the depth-th level.
+func (s *scanner) scanObject(depth int) error {
+	if err := s.openLevel(depth); err != nil {
 		return err
 	}
-	var seen names
-	for more := !s.closes('}'); more; {
-		name, _, err := s.member(depth)
+	var seen nameSet
+	for more := !s.acceptByte('}'); more; {
+		name, _, err := s.scanMember(depth)
 		if err != nil {
 			return err
 		}
 		if s.unique && !seen.add(name) {
-			return unreadable("the name %q stands twice in one object", string(name))
+			return poisonError("the name %q stands twice in one object", string(name))
 		}
-		if more, err = s.next('}'); err != nil {
+		if more, err = s.scanNext('}'); err != nil {
 			return err
 		}
 	}
-	return s.token()
+	return s.countToken()
 }
 
-// member walks a name and its value.
-func (s *scan) member(depth int) (name, value []byte, err error) {
-	if name, err = s.name(); err != nil {
+// scanMember walks a name and its value.
+func (s *scanner) scanMember(depth int) (name, value []byte, err error) {
+	if name, err = s.scanName(); err != nil {
 		return nil, nil, err
 	}
 	from := s.at
-	if err := s.value(depth); err != nil {
+	if err := s.scanValue(depth); err != nil {
 		return nil, nil, err
 	}
 	return name, s.data[from:s.at:s.at], nil
 }
 
-// array walks a list, which is the depth-th level.
-func (s *scan) array(depth int) error {
-	if err := s.open(depth); err != nil {
+// scanArray walks a list, which is the depth-th level.
+func (s *scanner) scanArray(depth int) error {
+	if err := s.openLevel(depth); err != nil {
 		return err
 	}
-	for more := !s.closes(']'); more; {
-		err := s.value(depth)
+	for more := !s.acceptByte(']'); more; {
+		err := s.scanValue(depth)
 		if err != nil {
 			return err
 		}
-		if more, err = s.next(']'); err != nil {
+		if more, err = s.scanNext(']'); err != nil {
 			return err
 		}
 	}
-	return s.token()
+	return s.countToken()
 }
 
-// open takes the bracket of a level.
-func (s *scan) open(depth int) error {
+// openLevel takes the bracket of a level.
+func (s *scanner) openLevel(depth int) error {
 	if depth > MaxDepth {
-		return unreadable("JSON nests deeper than %d", MaxDepth)
+		return poisonError("JSON nests deeper than %d", MaxDepth)
 	}
 	s.at++
-	s.space()
-	return s.token()
+	s.skipSpace()
+	return s.countToken()
 }
 
-// closes takes the closing bracket, if it stands here.
-func (s *scan) closes(bracket byte) bool {
+// acceptByte takes the closing bracket, if it stands here.
+func (s *scanner) acceptByte(bracket byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == bracket {
 		s.at++
 		return true
@@ -232,70 +232,70 @@ func (s *scan) closes(bracket byte) bool {
 	return false
 }
 
-// next takes what stands behind a member or an element: a comma, so that there
+// scanNext takes what stands behind a member or an element: a comma, so that there
 // is more, or the closing bracket.
-func (s *scan) next(bracket byte) (more bool, err error) {
-	s.space()
-	if s.closes(',') {
-		s.space()
+func (s *scanner) scanNext(bracket byte) (more bool, err error) {
+	s.skipSpace()
+	if s.acceptByte(',') {
+		s.skipSpace()
 		return true, nil
 	}
-	if s.closes(bracket) {
+	if s.acceptByte(bracket) {
 		return false, nil
 	}
-	return false, s.broken("a comma or " + string(bracket) + " is missing")
+	return false, s.syntaxError("a comma or " + string(bracket) + " is missing")
 }
 
-// name takes a member's name and its colon.
-func (s *scan) name() ([]byte, error) {
+// scanName takes a member's name and its colon.
+func (s *scanner) scanName() ([]byte, error) {
 	if s.at >= len(s.data) || s.data[s.at] != '"' {
-		return nil, s.broken("a name is missing")
+		return nil, s.syntaxError("a name is missing")
 	}
 	from := s.at
-	escaped, err := s.text()
+	escaped, err := s.scanText()
 	if err != nil {
 		return nil, err
 	}
 	name := s.data[from+1 : s.at-1 : s.at-1]
 	if escaped {
-		name = []byte(unescaped(s.data[from:s.at]))
+		name = []byte(unescapeText(s.data[from:s.at]))
 	}
-	if s.space(); !s.closes(':') {
-		return nil, s.broken("a colon is missing")
+	if s.skipSpace(); !s.acceptByte(':') {
+		return nil, s.syntaxError("a colon is missing")
 	}
-	s.space()
+	s.skipSpace()
 	return name, nil
 }
 
-// unescaped is the text of a JSON string that was walked already.
-func unescaped(quoted []byte) string {
+// unescapeText is the text of a JSON string that was walked already.
+func unescapeText(quoted []byte) string {
 	var text string
 	// It is valid, so this cannot fail.
 	_ = json.Unmarshal(quoted, &text)
 	return text
 }
 
-// token counts one token.
-func (s *scan) token() error {
+// countToken counts one token.
+func (s *scanner) countToken() error {
 	if s.tokens++; s.tokens > MaxTokens {
-		return unreadable("more than %d JSON tokens", MaxTokens)
+		return poisonError("more than %d JSON tokens", MaxTokens)
 	}
 	return nil
 }
 
-func (s *scan) broken(what string) error {
-	return unreadable("not JSON: byte %d of %d: %s", s.at, len(s.data), what)
+func (s *scanner) syntaxError(what string) error {
+	return poisonError("not JSON: byte %d of %d: %s", s.at, len(s.data), what)
 }
 
-// names are the names that an object has had so far. Most have few.
-type names struct {
+// nameSet are the names that an object has had so far. Most have few.
+type nameSet struct {
 	few  [8][]byte
 	n    int
 	many map[string]bool
 }
 
 // add reports whether the name is new.
-func (n *names) add(name []byte) bool {
+func (n *nameSet) add(name []byte) bool {
 	if n.many != nil {
 		before := len(n.many)
 		n.many[string(name)] = true

@@ -5,53 +5,53 @@ import (
 	"time"
 )
 
-// appendStory writes what appendHead would of the envelope of a body that begins a
+// appendTraceHead writes what appendHead would of the envelope of a body that begins a
 // story, without the envelope.
-func (m Maker) appendStory(out []byte, now, expires time.Time, typ Type, body appender) ([]byte, error) {
+func (m Maker) appendTraceHead(out []byte, now, expires time.Time, typ Type, body fastBody) ([]byte, error) {
 	before := len(out)
 	// What ids derive from is written where the message comes to stand, and is gone then.
-	id := digest(body.appendKey(appendOrigin(out, string(typ), m.Cluster))[before:])
-	kind, whose := body.story()
-	story := digest(appendField(appendOrigin(out, kind, m.Cluster), whose)[before:])
-	what, name := body.about()
+	id := hashID(body.appendKey(appendIDPrefix(out, string(typ), m.Cluster))[before:])
+	kind, whose := body.traceKey()
+	story := hashID(appendField(appendIDPrefix(out, kind, m.Cluster), whose)[before:])
+	what, name := body.subjectParts()
 	w := writer{out: append(out[:before], '{')}
-	w.always("specversion", SpecVersion)
-	w.bytes("id", id[:])
-	w.joined("source", sourcePrefix, m.Service)
-	w.always("type", string(typ))
-	w.joined("subject", what, name)
-	w.time("time", now)
-	w.always("cluster", m.Cluster.Name)
-	w.some("clusteruid", m.Cluster.UID)
-	w.bytes("correlation", story[:])
-	w.time("expires", expires)
-	w.name("traceparent")
+	w.addText("specversion", SpecVersion)
+	w.addRaw("id", id[:])
+	w.addJoined("source", sourcePrefix, m.Service)
+	w.addText("type", string(typ))
+	w.addJoined("subject", what, name)
+	w.addTime("time", now)
+	w.addText("cluster", m.Cluster.Name)
+	w.addNonEmpty("clusteruid", m.Cluster.UID)
+	w.addRaw("correlation", story[:])
+	w.addTime("expires", expires)
+	w.beginMember("traceparent")
 	w.out = append(append(append(append(w.out, '"'), tracePrefix...), story[:]...), '-')
 	w.out = append(append(append(w.out, id[:spanDigits]...), traceSuffix...), '"')
-	w.name("data")
+	w.beginMember("data")
 	return w.out, w.err
 }
 
-func (b InstanceGone) appendKey(text []byte) []byte { return appendField(text, b.InstanceID) }
-func (b InstanceGone) about() (what, name string)   { return aboutInstance, b.InstanceID }
+func (b InstanceGone) appendKey(text []byte) []byte      { return appendField(text, b.InstanceID) }
+func (b InstanceGone) subjectParts() (what, name string) { return instancePrefix, b.InstanceID }
 
 // The notices about an instance and its end are one story: AWS sends each by itself, and
 // whoever handles one need not have seen the others.
-func (b InstanceGone) story() (kind, name string) { return instanceStory, b.InstanceID }
-func (b NodeNoticed) story() (kind, name string)  { return instanceStory, b.InstanceID }
+func (b InstanceGone) traceKey() (kind, name string) { return instanceTraceKind, b.InstanceID }
+func (b NodeNoticed) traceKey() (kind, name string)  { return instanceTraceKind, b.InstanceID }
 
-// instanceStory is what the ids of such stories derive from.
-const instanceStory = "story of an instance"
+// instanceTraceKind is what the ids of such stories derive from.
+const instanceTraceKind = "story of an instance"
 
 func (b NodeNoticed) appendKey(text []byte) []byte {
 	text = appendField(appendField(appendField(text, string(b.Kind)), b.InstanceID), b.Detail)
-	return appendMoment(text, b.Noticed)
+	return appendTimeField(text, b.Noticed)
 }
 
-func (b NodeNoticed) about() (what, name string) { return aboutInstance, b.InstanceID }
+func (b NodeNoticed) subjectParts() (what, name string) { return instancePrefix, b.InstanceID }
 
-// appendMoment is appendField for the text of a time.
-func appendMoment(text []byte, at time.Time) []byte {
+// appendTimeField is appendField for the text of a time.
+func appendTimeField(text []byte, at time.Time) []byte {
 	const size = 8 // of the length, which is known afterwards
 	before := len(text)
 	text = at.UTC().AppendFormat(append(text, make([]byte, size)...), time.RFC3339Nano)

@@ -100,12 +100,12 @@ func (t Type) Spec() (Spec, error) {
 			return Specs[i], nil
 		}
 	}
-	name, major, ok := t.split()
+	name, major, ok := t.splitVersion()
 	if !ok {
 		return Spec{}, fault.F("reading the type", fault.Poison, "%q is not of the form name.vN", string(t))
 	}
 	for _, spec := range Specs {
-		if known, ours, _ := spec.Type.split(); known == name {
+		if known, ours, _ := spec.Type.splitVersion(); known == name {
 			return Spec{}, fault.F("reading the type", fault.Poison, "%s has major version %d, and this service knows %d", name, major, ours).
 				WithHint("upgrade the older of the two services, then replay the message")
 		}
@@ -123,8 +123,8 @@ func (t Type) Life() time.Duration {
 	return spec.TTL
 }
 
-// split separates name and major version.
-func (t Type) split() (name string, major int, ok bool) {
+// splitVersion separates name and major version.
+func (t Type) splitVersion() (name string, major int, ok bool) {
 	cut := strings.LastIndex(string(t), ".v")
 	if cut <= 0 {
 		return "", 0, false

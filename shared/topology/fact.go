@@ -23,8 +23,8 @@ func inboxTypes() []event.Type {
 	return types
 }
 
-// everyFact are the facts of all services.
-func everyFact() []event.Type {
+// allFactTypes are the facts of all services.
+func allFactTypes() []event.Type {
 	var types []event.Type
 	for _, spec := range event.Specs {
 		if spec.Fact() {

@@ -24,21 +24,21 @@ type Cluster struct {
 	InterruptionQueue string
 }
 
-func (c Cluster) prefix() string { return cmp.Or(c.Prefix, c.Name) }
+func (c Cluster) namePrefix() string { return cmp.Or(c.Prefix, c.Name) }
 
-// longest is the length of the longest prefix with which every name fits: an
+// maxPrefixLength is the length of the longest prefix with which every name fits: an
 // archive's name has 48 characters and "-joist" at its end
 // (https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_CreateArchive.html);
 // roles and functions have 64, and rules and schedules, too.
-const longest = 42
+const maxPrefixLength = 42
 
 var (
 	clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	queueName   = regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}$`)
 )
 
-// check refuses what AWS would refuse half-way through a deployment.
-func (c Cluster) check() error {
+// validate refuses what AWS would refuse half-way through a deployment.
+func (c Cluster) validate() error {
 	invalid := func(remedy, format string, args ...any) error {
 		return fault.F("naming what carries the cluster's events", fault.Invalid, format, args...).WithHint("%s", remedy)
 	}
@@ -48,11 +48,11 @@ func (c Cluster) check() error {
 	case !clusterName.MatchString(c.Name):
 		return invalid("give the name as `aws eks list-clusters` prints it",
 			"%q is no name of an EKS cluster: it has 1 to 100 letters, digits, hyphens and underscores, and begins with a letter or digit", c.Name)
-	case !clusterName.MatchString(c.prefix()):
-		return invalid("use letters, digits, hyphens and underscores", "%q cannot begin the names of queues and functions", c.prefix())
-	case len(c.prefix()) > longest:
-		return invalid(fmt.Sprintf("set namePrefix to a shorter one of at most %d characters", longest),
-			"names that begin with %q are too long: with %d characters it leaves no room for %q in an archive's 48", c.prefix(), len(c.prefix()), "-joist")
+	case !clusterName.MatchString(c.namePrefix()):
+		return invalid("use letters, digits, hyphens and underscores", "%q cannot begin the names of queues and functions", c.namePrefix())
+	case len(c.namePrefix()) > maxPrefixLength:
+		return invalid(fmt.Sprintf("set namePrefix to a shorter one of at most %d characters", maxPrefixLength),
+			"names that begin with %q are too long: with %d characters it leaves no room for %q in an archive's 48", c.namePrefix(), len(c.namePrefix()), "-joist")
 	case strings.HasSuffix(c.InterruptionQueue, ".fifo"):
 		return invalid("make a standard queue", "the queue %q is FIFO, which EventBridge's rules and the interruption service do not use", c.InterruptionQueue)
 	case c.InterruptionQueue != "" && !queueName.MatchString(c.InterruptionQueue):

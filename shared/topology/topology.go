@@ -104,9 +104,9 @@ const (
 	retention = 24 * time.Hour
 	// deadRetention is the longest that SQS has.
 	deadRetention = 14 * 24 * time.Hour
-	// timesTimeout is AWS's advice for queues that functions read.
-	timesTimeout = 6
-	tickEvery    = time.Minute
+	// visibilityFactor is AWS's advice for queues that functions read.
+	visibilityFactor = 6
+	tickInterval     = time.Minute
 )
 
 // timeouts are what one message may take, and so a function's timeout: no shorter than
@@ -127,40 +127,40 @@ var timeouts = map[string]time.Duration{
 // Of plans what a cluster has. Errors are fault.Invalid, name what is wrong and say
 // how to mend it.
 func Of(c Cluster) (Plan, error) {
-	if err := c.check(); err != nil {
+	if err := c.validate(); err != nil {
 		return Plan{}, err
 	}
-	prefix := c.prefix()
+	prefix := c.namePrefix()
 	p := Plan{Cluster: c.Name, Prefix: prefix, Functions: c.Functions, Bus: prefix + "-joist", Archive: prefix + "-joist",
 		AuditLogGroup: "/joist/" + prefix + "/facts", AuditDead: prefix + "-joist-audit-dead", ScheduleGroup: prefix + "-joist"}
 	for _, service := range append(slices.Clone(Outside), "lifecycle") {
-		p.Queues = append(p.Queues, c.queue(service))
+		p.Queues = append(p.Queues, c.newQueue(service))
 	}
 	for i, rule := range event.NoticeRules {
-		p.Rules = append(p.Rules, Rule{ID: rule.Name, Name: prefix + "-joist-" + notices[i], Bus: DefaultBus, Pattern: rule.Pattern, Service: "interruption"})
+		p.Rules = append(p.Rules, Rule{ID: rule.Name, Name: prefix + "-joist-" + noticeRuleNames[i], Bus: DefaultBus, Pattern: rule.Pattern, Service: "interruption"})
 	}
 	p.Rules = append(p.Rules,
 		Rule{ID: "InboxRule", Name: prefix + "-joist-inbox", Bus: p.Bus, Pattern: InboxPattern(c.Name), Types: inboxTypes(), Service: "lifecycle", InputPath: "$.detail"},
-		Rule{ID: "AuditRule", Name: prefix + "-joist-audit", Bus: p.Bus, Pattern: factPattern(c.Name, everyFact()), Types: everyFact()})
+		Rule{ID: "AuditRule", Name: prefix + "-joist-audit", Bus: p.Bus, Pattern: factPattern(c.Name, allFactTypes()), Types: allFactTypes()})
 	for _, t := range []struct{ service, want string }{
 		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
 		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
 	} {
-		p.Ticks = append(p.Ticks, Tick{Name: prefix + "-joist-" + t.want, Service: t.service, Want: t.want, Every: tickEvery, Input: tick(c.Name, t.want)})
+		p.Ticks = append(p.Ticks, Tick{Name: prefix + "-joist-" + t.want, Service: t.service, Want: t.want, Every: tickInterval, Input: tickInput(c.Name, t.want)})
 	}
 	return p, nil
 }
 
-// notices are short names of event.NoticeRules, in their order: a rule's name has 64
+// noticeRuleNames are short names of event.NoticeRules, in their order: a rule's name has 64
 // characters.
-var notices = []string{"health", "spot", "rebalance", "state", "reservation"}
+var noticeRuleNames = []string{"health", "spot", "rebalance", "state", "reservation"}
 
-func (c Cluster) queue(service string) Queue {
-	name := c.prefix() + "-joist-" + service
+func (c Cluster) newQueue(service string) Queue {
+	name := c.namePrefix() + "-joist-" + service
 	q := Queue{
 		Service: service, Name: name, Dead: name + "-dead",
-		Timeout: timeouts[service], Visibility: timesTimeout * timeouts[service],
-		Retention: retention, DeadRetention: deadRetention, MaxReceives: maxReceives, Senders: senders(service),
+		Timeout: timeouts[service], Visibility: visibilityFactor * timeouts[service],
+		Retention: retention, DeadRetention: deadRetention, MaxReceives: maxReceives, Senders: sendersOf(service),
 	}
 	if service == "interruption" {
 		// Karpenter's name, so that what else knows the queue goes on knowing it.
@@ -172,9 +172,9 @@ func (c Cluster) queue(service string) Queue {
 	return q
 }
 
-// senders follow from the contract: who produces a command sends it, and facts come
+// sendersOf follow from the contract: who produces a command sends it, and facts come
 // by a rule.
-func senders(service string) []string {
+func sendersOf(service string) []string {
 	var list []string
 	for _, spec := range event.Specs {
 		if !slices.Contains(spec.Consumers, service) {
@@ -193,9 +193,9 @@ func senders(service string) []string {
 	return slices.Compact(list)
 }
 
-// tick is the scheduler's template. It can write the time and nothing computed, so the
+// tickInput is the scheduler's template. It can write the time and nothing computed, so the
 // id is the wish at that time, and the expiry follows from the type.
-func tick(cluster, want string) string {
+func tickInput(cluster, want string) string {
 	const at = "<aws.scheduler.scheduled-time>"
 	return fmt.Sprintf(`{"specversion":"1.0","id":"tick/%s/%s","source":"scheduler","type":%q,"subject":"tick/%s","time":"%s","cluster":%q,"data":{"want":%q,"due":"%s"}}`,
 		want, at, event.TickType, want, at, cluster, want, at)

@@ -40,10 +40,10 @@ func (c Call) Fault(err error) error {
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		return fault.E(c.Op, c.unanswered(err), err)
+		return fault.E(c.Op, c.localKind(err), err)
 	}
-	out := fault.E(c.Op, c.answered(api, err), err)
-	out.Hint = c.hint(out.Kind, api)
+	out := fault.E(c.Op, c.responseKind(api, err), err)
+	out.Hint = c.findHint(out.Kind, api)
 	return out
 }
 
@@ -56,23 +56,23 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// unanswered is the kind of an error without a word of AWS in it.
-func (c Call) unanswered(err error) fault.Kind {
+// localKind is the kind of an error without a word of AWS in it.
+func (c Call) localKind(err error) fault.Kind {
 	var parameters smithy.InvalidParamsError
 	var pointer *smithy.InvalidParamsError
 	switch {
 	case errors.As(err, &parameters), errors.As(err, &pointer):
 		return fault.Invalid
-	case !c.Writes || !sent(err):
+	case !c.Writes || !mayHaveSent(err):
 		return fault.Retry
 	}
 	return fault.Unknown
 }
 
-// sent reports whether the request may have left this machine. A connection
+// mayHaveSent reports whether the request may have left this machine. A connection
 // that was never made carried nothing; neither does a call that failed over
 // its credentials. All other errors are taken for the worst.
-func sent(err error) bool {
+func mayHaveSent(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return false
@@ -85,15 +85,15 @@ func sent(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// answered is the kind of AWS's own word. A server's failure leaves open
+// responseKind is the kind of AWS's own word. A server's failure leaves open
 // whether a write happened.
-func (c Call) answered(api smithy.APIError, err error) fault.Kind {
+func (c Call) responseKind(api smithy.APIError, err error) fault.Kind {
 	kind := KindOf(api.ErrorCode())
 	switch {
 	case kind != fault.Retry && kind != fault.Rejected:
 		return kind
-	case kind == fault.Retry || ofServer(api, err):
-		if c.Writes && !harmless[api.ErrorCode()] {
+	case kind == fault.Retry || isServerError(api, err):
+		if c.Writes && !definiteFailures[api.ErrorCode()] {
 			return fault.Unknown
 		}
 		return fault.Retry
@@ -101,7 +101,7 @@ func (c Call) answered(api smithy.APIError, err error) fault.Kind {
 	return fault.Rejected
 }
 
-func ofServer(api smithy.APIError, err error) bool {
+func isServerError(api smithy.APIError, err error) bool {
 	var answer *smithyhttp.ResponseError
 	return api.ErrorFault() == smithy.FaultServer ||
 		errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError
@@ -111,7 +111,7 @@ func ofServer(api smithy.APIError, err error) bool {
 // than its own.
 var notAuthorized = regexp.MustCompile(`not authorized to perform:? ([a-z0-9-]+:[A-Za-z0-9]+)`)
 
-func (c Call) hint(kind fault.Kind, api smithy.APIError) string {
+func (c Call) findHint(kind fault.Kind, api smithy.APIError) string {
 	if hint := hints[api.ErrorCode()]; hint != "" {
 		return hint
 	}

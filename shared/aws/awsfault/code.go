@@ -113,9 +113,9 @@ var codes = map[string]fault.Kind{
 	"Unavailable":            fault.Retry,
 }
 
-// harmless are the codes of Retry that say that nothing was done, so that a
+// definiteFailures are the codes of Retry that say that nothing was done, so that a
 // write need not be Unknown.
-var harmless = map[string]bool{
+var definiteFailures = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "ConcurrentModification": true,
 }
 
@@ -138,23 +138,23 @@ func KindOf(code string) fault.Kind {
 		return kind
 	}
 	switch {
-	case suffixed(code, ".NotFound", ".NotFoundException"):
+	case hasAnySuffix(code, ".NotFound", ".NotFoundException"):
 		return fault.Missing
-	case suffixed(code, ".AlreadyExistsException", ".Duplicate"):
+	case hasAnySuffix(code, ".AlreadyExistsException", ".Duplicate"):
 		return fault.Conflict
-	case suffixed(code, ".InUse"):
+	case hasAnySuffix(code, ".InUse"):
 		return fault.Rejected
-	case prefixed(code, "Invalid", "Malformed", "Missing", "Unsupported", "Validation"),
-		suffixed(code, "LimitExceeded", "LimitExceededException", "NotSupported"):
+	case hasAnyPrefix(code, "Invalid", "Malformed", "Missing", "Unsupported", "Validation"),
+		hasAnySuffix(code, "LimitExceeded", "LimitExceededException", "NotSupported"):
 		return fault.Invalid
 	}
 	return fault.Rejected
 }
 
-func suffixed(code string, ends ...string) bool {
+func hasAnySuffix(code string, ends ...string) bool {
 	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(code, end) })
 }
 
-func prefixed(code string, starts ...string) bool {
+func hasAnyPrefix(code string, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(code, start) })
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// wrapping is what the SDK writes around AWS's answer, as in
+// sdkText is what the SDK writes around AWS's answer, as in
 // "operation error SQS: GetQueueUrl, https response error StatusCode: 403, RequestID: 1, api error AccessDenied: no".
-var wrapping = regexp.MustCompile(`operation error [^:,]+: \w+, |https? response error StatusCode: \d+, (RequestID: [^,]*, )?(HostID: [^,]*, )?|` +
+var sdkText = regexp.MustCompile(`operation error [^:,]+: \w+, |https? response error StatusCode: \d+, (RequestID: [^,]*, )?(HostID: [^,]*, )?|` +
 	`exceeded maximum number of attempts, \d+, |get identity: |get credentials: |failed to refresh cached credentials, |request send failed, |\bapi error `)
 
 // Text is an error's text for a person: AWS's code and message without the words of
@@ -17,5 +17,5 @@ var wrapping = regexp.MustCompile(`operation error [^:,]+: \w+, |https? response
 // which has the request's id.
 func Text(err error) string {
 	text := strings.Replace(err.Error(), " (try: "+fault.HintOf(err)+")", "", 1)
-	return wrapping.ReplaceAllString(text, "")
+	return sdkText.ReplaceAllString(text, "")
 }

@@ -20,32 +20,32 @@ import (
 
 // Steady gives a configuration whose HTTP client does not cut connections.
 func Steady(config aws.Config) aws.Config {
-	if _, done := config.HTTPClient.(client); done {
+	if _, done := config.HTTPClient.(safeClient); done {
 		return config
 	}
 	if config.HTTPClient == nil {
 		config.HTTPClient = sdk.NewBuildableClient()
 	}
-	config.HTTPClient = client{config.HTTPClient}
+	config.HTTPClient = safeClient{config.HTTPClient}
 	return config
 }
 
-// client is another client that gets plain bodies.
-type client struct {
+// safeClient is another client that gets plain bodies.
+type safeClient struct {
 	next aws.HTTPClient
 }
 
 // Do sends a copy of the request, with a body that can be read and closed, and
 // nothing else.
-func (c client) Do(r *http.Request) (*http.Response, error) {
+func (c safeClient) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r = r.WithContext(r.Context())
-		r.Body = plain{r.Body}
+		r.Body = readCloserBody{r.Body}
 	}
 	return c.next.Do(r)
 }
 
-// plain hides the other methods of a body.
-type plain struct {
+// readCloserBody hides the other methods of a body.
+type readCloserBody struct {
 	io.ReadCloser
 }

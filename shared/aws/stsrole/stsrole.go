@@ -17,30 +17,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// early is how long before credentials end others are asked for: a call that is signed
+// expiryMargin is how long before credentials end others are asked for: a call that is signed
 // with ending ones is refused when it arrives, and sooner by a clock that is behind.
-const early = time.Minute
+const expiryMargin = time.Minute
 
 // Take gives a configuration whose calls are made with a role, which is taken with the
 // credentials of the given one (sts:AssumeRole). The session is what CloudTrail calls
 // whoever takes it, and what the role's trust policy may ask for.
 func Take(config aws.Config, role, session string) aws.Config {
 	taken := config.Copy()
-	taken.Credentials = aws.NewCredentialsCache(asked{role, session, stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role,
+	taken.Credentials = aws.NewCredentialsCache(roleProvider{role, session, stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role,
 		func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = session })},
-		func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = early })
+		func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryMargin })
 	return taken
 }
 
-// asked says what is wrong where a role cannot be had: every call would say it in words
+// roleProvider says what is wrong where a role cannot be had: every call would say it in words
 // of its own, and ask for a right to itself.
-type asked struct {
+type roleProvider struct {
 	role, session string
 	aws.CredentialsProvider
 }
 
 // Retrieve implements aws.CredentialsProvider.
-func (a asked) Retrieve(ctx context.Context) (aws.Credentials, error) {
+func (a roleProvider) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := a.CredentialsProvider.Retrieve(ctx)
 	if err != nil {
 		// The text alone: STS's own error would be taken for the answer to the call.

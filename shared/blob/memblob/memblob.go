@@ -64,7 +64,7 @@ type Store struct {
 	mu        sync.Mutex
 	now       func() time.Time
 	retention time.Duration
-	dice      *rand.Rand
+	random    *rand.Rand
 	faults    Faults
 	counts    map[Fault]int
 	objects   map[string]object
@@ -81,7 +81,7 @@ var _ blob.Store = (*Store)(nil)
 func New(o Options) *Store {
 	return &Store{
 		now: o.Now, retention: o.Retention, faults: o.Faults,
-		dice:   rand.New(rand.NewPCG(o.Seed, 0x626c6f62)),
+		random: rand.New(rand.NewPCG(o.Seed, 0x626c6f62)),
 		counts: map[Fault]int{}, objects: map[string]object{},
 	}
 }
@@ -97,11 +97,11 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.strikes(PutFailed, s.faults.FailPut) {
+	if s.shouldFail(PutFailed, s.faults.FailPut) {
 		return fault.F(op, fault.Retry, "the model failed the call")
 	}
 	s.objects[key] = object{data: bytes.Clone(data), written: s.now()}
-	if s.strikes(PutAnswerLost, s.faults.LosePutAnswer) {
+	if s.shouldFail(PutAnswerLost, s.faults.LosePutAnswer) {
 		return fault.F(op, fault.Unknown, "the model lost the answer")
 	}
 	return nil
@@ -111,13 +111,13 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.find(ctx, "reading "+key, key, GetFailed, s.faults.FailGet)
+	found, err := s.findObject(ctx, "reading "+key, key, GetFailed, s.faults.FailGet)
 	if err != nil {
 		return nil, err
 	}
 	data := append([]byte{}, found.data...)
-	if len(data) > 0 && s.strikes(Corrupted, s.faults.Corrupt) {
-		data[s.dice.IntN(len(data))] ^= 1 << s.dice.IntN(8)
+	if len(data) > 0 && s.shouldFail(Corrupted, s.faults.Corrupt) {
+		data[s.random.IntN(len(data))] ^= 1 << s.random.IntN(8)
 	}
 	return data, nil
 }
@@ -126,28 +126,28 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.find(ctx, "asking for "+key, key, WrittenFailed, s.faults.FailWritten)
+	found, err := s.findObject(ctx, "asking for "+key, key, WrittenFailed, s.faults.FailWritten)
 	return found.written, err
 }
 
-// find looks an object up, unless a fault strikes.
-func (s *Store) find(ctx context.Context, op, key string, kind Fault, chance float64) (object, error) {
+// findObject looks an object up, unless a fault strikes.
+func (s *Store) findObject(ctx context.Context, op, key string, kind Fault, chance float64) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", op, err)
 	}
-	if s.strikes(kind, chance) {
+	if s.shouldFail(kind, chance) {
 		return object{}, fault.F(op, fault.Retry, "the model failed the call")
 	}
-	s.expire(key)
+	s.expireObject(key)
 	found, ok := s.objects[key]
-	if !ok || s.strikes(Hidden, s.faults.Missing) {
+	if !ok || s.shouldFail(Hidden, s.faults.Missing) {
 		return object{}, fault.F(op, fault.Missing, "there is no such object")
 	}
 	return found, nil
 }
 
-// expire removes an object whose retention has ended.
-func (s *Store) expire(key string) {
+// expireObject removes an object whose retention has ended.
+func (s *Store) expireObject(key string) {
 	if o, ok := s.objects[key]; ok && s.retention > 0 && !s.now().Before(o.written.Add(s.retention)) {
 		delete(s.objects, key)
 	}
@@ -158,7 +158,7 @@ func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.objects {
-		s.expire(key)
+		s.expireObject(key)
 	}
 	return slices.Sorted(maps.Keys(s.objects))
 }
@@ -184,9 +184,9 @@ func (s *Store) Counts() map[Fault]int {
 	return maps.Clone(s.counts)
 }
 
-// strikes rolls for a fault and counts it.
-func (s *Store) strikes(kind Fault, chance float64) bool {
-	if chance <= 0 || s.dice.Float64() >= chance {
+// shouldFail rolls for a fault and counts it.
+func (s *Store) shouldFail(kind Fault, chance float64) bool {
+	if chance <= 0 || s.random.Float64() >= chance {
 		return false
 	}
 	s.counts[kind]++

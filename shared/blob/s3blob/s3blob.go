@@ -57,21 +57,21 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 		return fault.F("writing "+key, fault.Invalid, "%d bytes under a key of %d characters", len(data), len(key))
 	}
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
+		Bucket: &s.bucket, Key: s.objectKey(key), Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
 	})
-	return s.wrap(ctx, "writing", key, awsfault.Write("", "s3:PutObject"), err)
+	return s.wrapError(ctx, "writing", key, awsfault.Write("", "s3:PutObject"), err)
 }
 
 // Get reads the object, of at most blob.MaxObject bytes.
 func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
-		return nil, s.wrap(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+		return nil, s.wrapError(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
 	}
 	defer func() { err = errors.Join(err, out.Body.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(out.Body, blob.MaxObject+1))
 	if err != nil {
-		return nil, s.wrap(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+		return nil, s.wrapError(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
 	}
 	if len(data) > blob.MaxObject {
 		return nil, fault.F("reading "+key, fault.Invalid, "the object exceeds the limit of %d bytes", blob.MaxObject)
@@ -81,23 +81,23 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 
 // Written asks for the object's Last-Modified, which is in whole seconds.
 func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
-	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
-		return time.Time{}, s.wrap(ctx, "asking for", key, awsfault.Read("", "s3:GetObject"), err)
+		return time.Time{}, s.wrapError(ctx, "asking for", key, awsfault.Read("", "s3:GetObject"), err)
 	}
 	return aws.ToTime(out.LastModified), nil
 }
 
-func (s *Store) key(key string) *string {
+func (s *Store) objectKey(key string) *string {
 	if s.prefix == "" {
 		return &key
 	}
 	return aws.String(s.prefix + "/" + key)
 }
 
-// wrap names the kind of an error of the SDK. A bucket that does not exist is
+// wrapError names the kind of an error of the SDK. A bucket that does not exist is
 // Invalid, not Missing: Missing tells callers that they may write the object.
-func (s *Store) wrap(ctx context.Context, doing, key string, call awsfault.Call, err error) error {
+func (s *Store) wrapError(ctx context.Context, doing, key string, call awsfault.Call, err error) error {
 	op := fmt.Sprintf("%s %s in bucket %s", doing, key, s.bucket)
 	if err == nil {
 		return nil

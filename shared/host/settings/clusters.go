@@ -11,19 +11,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// ofProcess are the variables that a process has once, whatever it serves.
-var ofProcess = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, CloudWatch, Lambda}
+// processWide are the variables that a process has once, whatever it serves.
+var processWide = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, CloudWatch, Lambda}
 
 // OfProcess reports whether a variable is of the process, so that no entry of Clusters
 // may have it.
-func OfProcess(name string) bool { return slices.Contains(ofProcess, name) }
+func OfProcess(name string) bool { return slices.Contains(processWide, name) }
 
-// entry is what one cluster is told, by the names of Variables, before what all are.
-type entry map[string]string
+// clusterEntry is what one cluster is told, by the names of Variables, before what all are.
+type clusterEntry map[string]string
 
-// over looks into the entry first. What an entry says counts for all names of a
+// lookupIn looks into the entry first. What an entry says counts for all names of a
 // variable, as the entry knows the first alone.
-func (e entry) over(lookup func(name string) (string, bool)) func(name string) (string, bool) {
+func (e clusterEntry) lookupIn(lookup func(name string) (string, bool)) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		if text, ok := e[name]; ok {
 			return text, true
@@ -48,24 +48,24 @@ func Each(lookup func(name string) (string, bool), required ...string) ([]Settin
 	var all []Settings
 	var problems []error
 	for i, e := range entries {
-		s, err := Read(e.over(lookup), append(slices.Clone(required), ClusterName, QueueURL)...)
+		s, err := Read(e.lookupIn(lookup), append(slices.Clone(required), ClusterName, QueueURL)...)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s[%d]: %w", Clusters, i, err))
 		}
 		all = append(all, s)
 	}
-	if err := errors.Join(append(problems, twice(all)...)...); err != nil {
+	if err := errors.Join(append(problems, checkUnique(all)...)...); err != nil {
 		return nil, fault.E("reading the clusters to serve", fault.Invalid, err)
 	}
 	return all, nil
 }
 
-// twice refuses what would make one cluster's messages or documents another's.
-func twice(all []Settings) []error {
+// checkUnique refuses what would make one cluster's messages or documents another's.
+func checkUnique(all []Settings) []error {
 	var problems []error
 	seen := map[string]int{}
 	for i, s := range all {
-		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}, {Prefix, place(s)}} {
+		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}, {Prefix, documentLocation(s)}} {
 			if v[1] == "" {
 				continue // If it must be set, that is said already.
 			}
@@ -79,9 +79,9 @@ func twice(all []Settings) []error {
 	return problems
 }
 
-// place is where the documents of a cluster are, or "" for a service that has none.
+// documentLocation is where the documents of a cluster are, or "" for a service that has none.
 // Prefixes that differ in slashes around them are one place.
-func place(s Settings) string {
+func documentLocation(s Settings) string {
 	if s.Bucket == "" {
 		return ""
 	}
@@ -89,8 +89,8 @@ func place(s Settings) string {
 }
 
 // parseEntries reads the list, and refuses names that nothing reads.
-func parseEntries(text string) ([]entry, error) {
-	var entries []entry
+func parseEntries(text string) ([]clusterEntry, error) {
+	var entries []clusterEntry
 	if err := json.Unmarshal([]byte(text), &entries); err != nil || len(entries) == 0 {
 		return nil, errors.New("is no list of objects in JSON, each with the variables of a cluster")
 	}

@@ -9,8 +9,8 @@ import (
 	"regexp"
 )
 
-// endpoint demands what Karpenter does: an absolute URL with a host.
-func endpoint(s *Settings, text string) error {
+// parseEndpoint demands what Karpenter does: an absolute URL with a host.
+func parseEndpoint(s *Settings, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
 		return errors.New("is no URL such as https://api.prod.example.com")
@@ -19,7 +19,7 @@ func endpoint(s *Settings, text string) error {
 	return nil
 }
 
-func certificates(s *Settings, text string) error {
+func parseCertificates(s *Settings, text string) error {
 	decoded, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return errors.New("is not base64")
@@ -31,17 +31,17 @@ func certificates(s *Settings, text string) error {
 	return nil
 }
 
-var versions = regexp.MustCompile(`^1\.\d{1,3}$`)
+var kubernetesVersions = regexp.MustCompile(`^1\.\d{1,3}$`)
 
-func kubernetesVersion(s *Settings, text string) error {
-	if !versions.MatchString(text) {
+func parseKubernetesVersion(s *Settings, text string) error {
+	if !kubernetesVersions.MatchString(text) {
 		return errors.New("is no minor version such as 1.35")
 	}
 	s.KubernetesVersion = text
 	return nil
 }
 
-func addressRange(s *Settings, text string) error {
+func parseAddressRange(s *Settings, text string) error {
 	if _, err := netip.ParsePrefix(text); err != nil {
 		return errors.New("is no range such as 10.100.0.0/16")
 	}

@@ -27,7 +27,7 @@ type PoolGate struct {
 	Nodes, Percent int
 }
 
-func repairRules(s *Settings, text string) error {
+func parseRepairRules(s *Settings, text string) error {
 	rules, err := karpenter.ParseRepairPolicies(text)
 	if err != nil {
 		return fmt.Errorf("is no list of rules: %w", err)
@@ -36,10 +36,10 @@ func repairRules(s *Settings, text string) error {
 	return nil
 }
 
-// part reads a number or a percentage.
-func part(set func(*Settings, intstr.IntOrString)) setter {
+// parseShare reads a number or a percentage.
+func parseShare(set func(*Settings, intstr.IntOrString)) setter {
 	return func(s *Settings, text string) error {
-		n, percent, err := some(text)
+		n, percent, err := parseNumberOrPercent(text)
 		if err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func part(set func(*Settings, intstr.IntOrString)) setter {
 	}
 }
 
-// some reads "3" or "20%".
-func some(text string) (n int, percent bool, err error) {
+// parseNumberOrPercent reads "3" or "20%".
+func parseNumberOrPercent(text string) (n int, percent bool, err error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	n, err = strconv.Atoi(digits)
 	if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
@@ -62,16 +62,16 @@ func some(text string) (n int, percent bool, err error) {
 	return n, percent, nil
 }
 
-// poolGate reads "off", or a number, a percentage or both by a comma. What is left
+// parsePoolApproval reads "off", or a number, a percentage or both by a comma. What is left
 // out makes no pool large.
-func poolGate(s *Settings, text string) error {
+func parsePoolApproval(s *Settings, text string) error {
 	s.PoolGate = PoolGate{}
 	if text == "off" {
 		return nil
 	}
 	gate := PoolGate{On: true, Nodes: math.MaxInt, Percent: 100}
 	for item := range strings.SplitSeq(text, ",") {
-		n, percent, err := some(item)
+		n, percent, err := parseNumberOrPercent(item)
 		switch {
 		case err != nil:
 			return err

@@ -16,20 +16,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// pause is a duration that must be positive.
-type pause time.Duration
+// positiveDuration is a duration that must be positive.
+type positiveDuration time.Duration
 
 type setter func(s *Settings, text string) error
 
-func text(field func(*Settings) *string) setter {
+func parseText(field func(*Settings) *string) setter {
 	return func(s *Settings, text string) error {
 		*field(s) = text
 		return nil
 	}
 }
 
-// queue is a variable that holds the URL of a queue.
-func queue(name, purpose, example string, field func(*Settings) *string) Variable {
+// queueVariable is a variable that holds the URL of a queue.
+func queueVariable(name, purpose, example string, field func(*Settings) *string) Variable {
 	return Variable{
 		Name: name, For: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
 		set: func(s *Settings, text string) error {
@@ -46,7 +46,7 @@ func queue(name, purpose, example string, field func(*Settings) *string) Variabl
 // queueNames are what SQS calls queues.
 var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-func queueName(field func(*Settings) *string) setter {
+func parseQueueName(field func(*Settings) *string) setter {
 	return func(s *Settings, text string) error {
 		if !queueNames.MatchString(text) {
 			return errors.New("is no name of a standard queue")
@@ -56,29 +56,29 @@ func queueName(field func(*Settings) *string) setter {
 	}
 }
 
-var roles = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+var roleARNs = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
 
-func roleARN(s *Settings, text string) error {
-	if !roles.MatchString(text) {
+func parseRoleARN(s *Settings, text string) error {
+	if !roleARNs.MatchString(text) {
 		return errors.New("is no ARN of a role")
 	}
 	s.RoleARN = text
 	return nil
 }
 
-// duration reads what Go and Karpenter write: 10s, 1m30s.
-func duration(field func(*Settings) *pause) setter {
+// parseDuration reads what Go and Karpenter write: 10s, 1m30s.
+func parseDuration(field func(*Settings) *positiveDuration) setter {
 	return func(s *Settings, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
 			return errors.New("is no positive duration")
 		}
-		*field(s) = pause(d)
+		*field(s) = positiveDuration(d)
 		return nil
 	}
 }
 
-func fraction(field func(*Settings) *float64) setter {
+func parseFraction(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f >= 0 && f < 1) {
@@ -89,8 +89,8 @@ func fraction(field func(*Settings) *float64) setter {
 	}
 }
 
-// share is a fraction of something, and not nothing of it.
-func share(field func(*Settings) *float64) setter {
+// parsePositiveFraction is a fraction of something, and not nothing of it.
+func parsePositiveFraction(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f > 0 && f <= 1) {
@@ -101,8 +101,8 @@ func share(field func(*Settings) *float64) setter {
 	}
 }
 
-// dollars reads an amount of US dollars; nil is none.
-func dollars(field func(*Settings) **float64) setter {
+// parseDollars reads an amount of US dollars; nil is none.
+func parseDollars(field func(*Settings) **float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 		if err != nil || !(f >= 0) || math.IsInf(f, 1) {
@@ -113,7 +113,7 @@ func dollars(field func(*Settings) **float64) setter {
 	}
 }
 
-func number(most int, field func(*Settings) *int) setter {
+func parseNumber(most int, field func(*Settings) *int) setter {
 	return func(s *Settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > most {
@@ -124,7 +124,7 @@ func number(most int, field func(*Settings) *int) setter {
 	}
 }
 
-func choice(field func(*Settings) *string, allowed ...string) setter {
+func parseChoice(field func(*Settings) *string, allowed ...string) setter {
 	return func(s *Settings, text string) error {
 		if !slices.Contains(allowed, text) {
 			return errors.New("is not one of " + strings.Join(allowed, ", "))
@@ -134,8 +134,8 @@ func choice(field func(*Settings) *string, allowed ...string) setter {
 	}
 }
 
-// toggle reads what Go and Kubernetes take for a truth value.
-func toggle(set func(s *Settings, on bool)) setter {
+// parseBool reads what Go and Kubernetes take for a truth value.
+func parseBool(set func(s *Settings, on bool)) setter {
 	return func(s *Settings, text string) error {
 		on, err := strconv.ParseBool(text)
 		if err != nil {
@@ -146,10 +146,10 @@ func toggle(set func(s *Settings, on bool)) setter {
 	}
 }
 
-// gates reads Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false".
+// parseFeatureGates reads Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false".
 // Those that are not named keep their defaults. Some gate what Joist does not do
 // or always does; they are read, so that no installation must be changed.
-func gates(s *Settings, text string) error {
+func parseFeatureGates(s *Settings, text string) error {
 	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
 	known := map[string]*bool{
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
@@ -171,15 +171,15 @@ func gates(s *Settings, text string) error {
 	return nil
 }
 
-func level(s *Settings, text string) error {
+func parseLogLevel(s *Settings, text string) error {
 	if err := s.LogLevel.UnmarshalText([]byte(text)); err != nil {
 		return fmt.Errorf("is not one of %s, %s, %s, %s", slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError)
 	}
 	return nil
 }
 
-// cloudWatch reads where metrics for CloudWatch go: the log, or an agent's port.
-func cloudWatch(s *Settings, text string) error {
+// parseCloudWatch reads where metrics for CloudWatch go: the log, or an agent's port.
+func parseCloudWatch(s *Settings, text string) error {
 	agent, err := url.Parse(text)
 	if text != "stdout" && (err != nil || agent.Scheme != "tcp" || agent.Hostname() == "" || agent.Port() == "" || agent.Path != "") {
 		return errors.New("is neither stdout nor tcp://host:port")

@@ -85,7 +85,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 	var s Settings
 	var problems []error
 	for _, v := range Variables {
-		text, by := v.find(lookup)
+		text, by := v.lookUpValue(lookup)
 		if text == "" {
 			if slices.Contains(required, v.Name) {
 				problems = append(problems, fmt.Errorf("%s is not set: it is %s, for example %s=%s", v.Name, v.For, v.Name, v.Example))
@@ -108,8 +108,8 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 	return s, nil
 }
 
-// find looks under all names of the variable. Empty is not set.
-func (v Variable) find(lookup func(string) (string, bool)) (text, by string) {
+// lookUpValue looks under all names of the variable. Empty is not set.
+func (v Variable) lookUpValue(lookup func(string) (string, bool)) (text, by string) {
 	for _, name := range append([]string{v.Name}, v.Also...) {
 		if text, ok := lookup(name); ok && text != "" {
 			return text, name

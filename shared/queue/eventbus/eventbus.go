@@ -24,9 +24,9 @@ import (
 const (
 	// maxCall is how many bytes one PutEvents may carry.
 	maxCall = queue.MaxBody
-	// attempts is how often entries that failed alone are sent. The SDK's own
+	// maxAttempts is how often entries that failed alone are sent. The SDK's own
 	// retries do not see them, because their call succeeded.
-	attempts = 4
+	maxAttempts = 4
 )
 
 type api interface {
@@ -46,7 +46,7 @@ var _ queue.Sender = (*Bus)(nil)
 // New speaks to the bus of that name or ARN. setting names where the name came
 // from ("JOIST_BUS"), for the hint when there is no such bus.
 func New(config aws.Config, name, setting string) *Bus {
-	return &Bus{client: eventbridge.NewFromConfig(awshttp.Steady(config)), name: name, setting: setting, pause: pause}
+	return &Bus{client: eventbridge.NewFromConfig(awshttp.Steady(config)), name: name, setting: setting, pause: pauseBeforeRetry}
 }
 
 // Send sends every message, in as many calls as it takes.
@@ -78,9 +78,9 @@ func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
 		}
 		out, err := b.client.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: entries})
 		if err != nil {
-			return b.wrap(ctx, err)
+			return b.wrapError(ctx, err)
 		}
-		again, err := b.failed(batch, out, attempt)
+		again, err := b.retryMessages(batch, out, attempt)
 		if err != nil || len(again) == 0 {
 			return err
 		}
@@ -91,8 +91,8 @@ func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
 	}
 }
 
-// failed gives the messages whose entries are to be put again.
-func (b *Bus) failed(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, attempt int) ([]queue.Outgoing, error) {
+// retryMessages gives the messages whose entries are to be put again.
+func (b *Bus) retryMessages(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, attempt int) ([]queue.Outgoing, error) {
 	op := "sending to bus " + b.name
 	if len(out.Entries) != len(batch) {
 		return nil, fault.F(op, fault.Unknown, "%d entries were answered with %d", len(batch), len(out.Entries))
@@ -105,7 +105,7 @@ func (b *Bus) failed(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, a
 		err := fmt.Errorf("entry of type %s: %s: %s", batch[i].Type, *entry.ErrorCode, aws.ToString(entry.ErrorMessage))
 		switch *entry.ErrorCode {
 		case "ThrottlingException", "InternalFailure", "InternalException":
-			if attempt == attempts {
+			if attempt == maxAttempts {
 				return nil, fault.E(op, fault.Retry, err)
 			}
 			again = append(again, batch[i])
@@ -118,7 +118,7 @@ func (b *Bus) failed(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, a
 	return again, nil
 }
 
-func (b *Bus) wrap(ctx context.Context, err error) error {
+func (b *Bus) wrapError(ctx context.Context, err error) error {
 	op := "sending to bus " + b.name
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", op, ctx.Err())
@@ -129,8 +129,8 @@ func (b *Bus) wrap(ctx context.Context, err error) error {
 	return awsfault.Write(op, "events:PutEvents").Fault(err)
 }
 
-// pause waits before the next attempt.
-func pause(ctx context.Context, attempt int) error {
+// pauseBeforeRetry waits before the next attempt.
+func pauseBeforeRetry(ctx context.Context, attempt int) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -76,7 +76,7 @@ func TestErrors(t *testing.T) {
 		hint  string
 		calls int
 	}{
-		{"never taken", fake{fail: map[string]int{"a": 100}, code: "InternalFailure"}, fault.Retry, "", attempts},
+		{"never taken", fake{fail: map[string]int{"a": 100}, code: "InternalFailure"}, fault.Retry, "", maxAttempts},
 		{"refused", fake{fail: map[string]int{"a": 1}, code: "MalformedDetail"}, fault.Invalid, "", 1},
 		{"refused for a reason that nobody knows", fake{fail: map[string]int{"a": 1}, code: "TooManyCoffees"}, fault.Rejected, "", 1},
 		{"entry denied", fake{fail: map[string]int{"a": 1}, code: "AccessDeniedException"}, fault.Denied, "events:PutEvents", 1},
@@ -98,7 +98,7 @@ func TestPauseStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := over(&fake{fail: map[string]int{"a": 100}, code: "InternalFailure"})
-	b.pause = pause
+	b.pause = pauseBeforeRetry
 	if err := b.Send(ctx, messages("a")...); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// anythingBut matches every leaf that its operand does not. The field has to
+// compileAnythingBut matches every leaf that its operand does not. The field has to
 // be there.
-func anythingBut(operand any) (matcher, error) {
+func compileAnythingBut(operand any) (matcher, error) {
 	object, ok := operand.(map[string]any)
 	if !ok {
-		return exceptValues(operand)
+		return matchOtherValues(operand)
 	}
-	operator, inner, err := only(object)
+	operator, inner, err := singleMember(object)
 	if err != nil {
 		return nil, err
 	}
-	compile, ok := exceptions[operator]
+	compile, ok := invertibleOperators[operator]
 	if !ok {
 		return nil, fmt.Errorf("%q cannot stand inside", operator)
 	}
@@ -26,24 +26,24 @@ func anythingBut(operand any) (matcher, error) {
 	if len(values) == 0 {
 		return nil, errors.New("the list is empty")
 	}
-	return none(values, func(value any) (matcher, error) {
+	return matchNone(values, func(value any) (matcher, error) {
 		if text, ok := value.(string); !ok || text == "" {
-			return nil, fmt.Errorf("%s: %s must be a string that is not empty", operator, describe(value))
+			return nil, fmt.Errorf("%s: %s must be a string that is not empty", operator, describeValue(value))
 		}
 		return compile(value)
 	})
 }
 
-// exceptions are the operators that anything-but can turn around.
-var exceptions = map[string]func(operand any) (matcher, error){
-	"prefix":             affix(strings.HasPrefix, hasPrefixFold),
-	"suffix":             affix(strings.HasSuffix, hasSuffixFold),
-	"equals-ignore-case": foldEqual,
-	"wildcard":           wildcard,
+// invertibleOperators are the operators that anything-but can turn around.
+var invertibleOperators = map[string]func(operand any) (matcher, error){
+	"prefix":             compileAffix(strings.HasPrefix, hasPrefixFold),
+	"suffix":             compileAffix(strings.HasSuffix, hasSuffixFold),
+	"equals-ignore-case": compileIgnoreCase,
+	"wildcard":           compileWildcard,
 }
 
-// exceptValues turns scalars around: all strings, or all numbers.
-func exceptValues(operand any) (matcher, error) {
+// matchOtherValues turns scalars around: all strings, or all numbers.
+func matchOtherValues(operand any) (matcher, error) {
 	values := asList(operand)
 	var texts, numbers int
 	for _, value := range values {
@@ -53,17 +53,17 @@ func exceptValues(operand any) (matcher, error) {
 		case json.Number:
 			numbers++
 		default:
-			return nil, fmt.Errorf("%s must be a string or a number", describe(value))
+			return nil, fmt.Errorf("%s must be a string or a number", describeValue(value))
 		}
 	}
 	if (texts == 0) == (numbers == 0) {
 		return nil, errors.New("the list must hold strings alone or numbers alone")
 	}
-	return none(values, exactly)
+	return matchNone(values, matchScalar)
 }
 
-// none matches what no compiled value matches.
-func none(values []any, compile func(any) (matcher, error)) (matcher, error) {
+// matchNone matches what no compiled value matches.
+func matchNone(values []any, compile func(any) (matcher, error)) (matcher, error) {
 	var matchers []matcher
 	for _, value := range values {
 		m, err := compile(value)

@@ -23,7 +23,7 @@ func compileLeaf(path string, list []any) (field, error) {
 	for _, entry := range list {
 		object, ok := entry.(map[string]any)
 		if !ok {
-			exact, err := exactly(entry)
+			exact, err := matchScalar(entry)
 			if err != nil {
 				return out, fmt.Errorf("%s: %w", path, err)
 			}
@@ -39,7 +39,7 @@ func compileLeaf(path string, list []any) (field, error) {
 
 // compileExpression adds {"operator": operand}.
 func (f *field) compileExpression(object map[string]any) error {
-	operator, operand, err := only(object)
+	operator, operand, err := singleMember(object)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (f *field) compileExists(operand any) error {
 	exists, ok := operand.(bool)
 	switch {
 	case !ok:
-		return fmt.Errorf("exists: %s must be true or false", describe(operand))
+		return fmt.Errorf("exists: %s must be true or false", describeValue(operand))
 	case exists:
 		f.matchers = append(f.matchers, func(any) bool { return true })
 	default:
@@ -72,47 +72,47 @@ func (f *field) compileExists(operand any) error {
 }
 
 var expressions = map[string]func(operand any) (matcher, error){
-	"exactly":            text,
-	"prefix":             affix(strings.HasPrefix, hasPrefixFold),
-	"suffix":             affix(strings.HasSuffix, hasSuffixFold),
-	"equals-ignore-case": foldEqual,
-	"wildcard":           wildcard,
-	"anything-but":       anythingBut,
-	"numeric":            numeric,
-	"cidr":               cidr,
+	"exactly":            compileExactly,
+	"prefix":             compileAffix(strings.HasPrefix, hasPrefixFold),
+	"suffix":             compileAffix(strings.HasSuffix, hasSuffixFold),
+	"equals-ignore-case": compileIgnoreCase,
+	"wildcard":           compileWildcard,
+	"anything-but":       compileAnythingBut,
+	"numeric":            compileNumeric,
+	"cidr":               compileCIDR,
 }
 
-// exactly matches a scalar. Numbers are equal when they are written alike or
+// matchScalar matches a scalar. Numbers are equal when they are written alike or
 // when their values are.
-func exactly(operand any) (matcher, error) {
+func matchScalar(operand any) (matcher, error) {
 	switch operand := operand.(type) {
 	case map[string]any, []any:
-		return nil, fmt.Errorf("%s must be a string, a number, true, false or null", describe(operand))
+		return nil, fmt.Errorf("%s must be a string, a number, true, false or null", describeValue(operand))
 	case json.Number:
 		return func(leaf any) bool {
 			number, ok := leaf.(json.Number)
-			return ok && (number == operand || equalNumbers(number, operand))
+			return ok && (number == operand || areEqualNumbers(number, operand))
 		}, nil
 	default:
 		return func(leaf any) bool { return leaf == operand }, nil
 	}
 }
 
-// text is exactly for strings, the only ones that {"exactly": …} takes.
-func text(operand any) (matcher, error) {
+// compileExactly is exactly for strings, the only ones that {"exactly": …} takes.
+func compileExactly(operand any) (matcher, error) {
 	if _, ok := operand.(string); !ok {
-		return nil, fmt.Errorf("%s must be a string", describe(operand))
+		return nil, fmt.Errorf("%s must be a string", describeValue(operand))
 	}
-	return exactly(operand)
+	return matchScalar(operand)
 }
 
-// affix matches the beginning or the end of strings, as it is written or, for
+// compileAffix matches the beginning or the end of strings, as it is written or, for
 // {"equals-ignore-case": …}, in any case.
-func affix(has, hasFold func(s, part string) bool) func(operand any) (matcher, error) {
+func compileAffix(has, hasFold func(s, part string) bool) func(operand any) (matcher, error) {
 	return func(operand any) (matcher, error) {
 		test := has
 		if object, ok := operand.(map[string]any); ok {
-			operator, inner, err := only(object)
+			operator, inner, err := singleMember(object)
 			if err != nil {
 				return nil, err
 			}
@@ -123,42 +123,42 @@ func affix(has, hasFold func(s, part string) bool) func(operand any) (matcher, e
 		}
 		part, ok := operand.(string)
 		if !ok {
-			return nil, fmt.Errorf("%s must be a string", describe(operand))
+			return nil, fmt.Errorf("%s must be a string", describeValue(operand))
 		}
-		return onStrings(func(s string) bool { return test(s, part) }), nil
+		return matchString(func(s string) bool { return test(s, part) }), nil
 	}
 }
 
-// foldEqual matches a string in any case.
-func foldEqual(operand any) (matcher, error) {
+// compileIgnoreCase matches a string in any case.
+func compileIgnoreCase(operand any) (matcher, error) {
 	want, ok := operand.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s must be a string", describe(operand))
+		return nil, fmt.Errorf("%s must be a string", describeValue(operand))
 	}
-	return onStrings(func(s string) bool { return strings.EqualFold(s, want) }), nil
+	return matchString(func(s string) bool { return strings.EqualFold(s, want) }), nil
 }
 
-// cidr matches strings that are addresses of the block. EventBridge refuses a
+// compileCIDR matches strings that are addresses of the block. EventBridge refuses a
 // block of one address, and one of mapped addresses.
-func cidr(operand any) (matcher, error) {
+func compileCIDR(operand any) (matcher, error) {
 	text, ok := operand.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s must be a string", describe(operand))
+		return nil, fmt.Errorf("%s must be a string", describeValue(operand))
 	}
 	block, err := netip.ParsePrefix(text)
 	if err != nil {
 		return nil, err
 	}
 	if block.IsSingleIP() || block.Addr().Is4In6() {
-		return nil, fmt.Errorf("%s must be a block of two or more addresses, none of them IPv4 within IPv6", describe(operand))
+		return nil, fmt.Errorf("%s must be a block of two or more addresses, none of them IPv4 within IPv6", describeValue(operand))
 	}
-	return onStrings(func(s string) bool {
+	return matchString(func(s string) bool {
 		address, err := netip.ParseAddr(s)
 		return err == nil && block.Contains(address)
 	}), nil
 }
 
-func onStrings(test func(string) bool) matcher {
+func matchString(test func(string) bool) matcher {
 	return func(leaf any) bool {
 		s, ok := leaf.(string)
 		return ok && test(s)
@@ -176,8 +176,8 @@ func hasSuffixFold(s, part string) bool {
 	return len(text) >= len(want) && strings.EqualFold(string(text[len(text)-len(want):]), part)
 }
 
-// only gives the single member of an object.
-func only(object map[string]any) (name string, value any, err error) {
+// singleMember gives the single member of an object.
+func singleMember(object map[string]any) (name string, value any, err error) {
 	if len(object) != 1 {
 		return "", nil, errors.New("a match expression has exactly one operator")
 	}
@@ -189,15 +189,15 @@ func only(object map[string]any) (name string, value any, err error) {
 
 func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
 
-func orRoot(path string) string {
+func pathName(path string) string {
 	if path == "" {
 		return "the pattern"
 	}
 	return path
 }
 
-// describe names a JSON value for an error.
-func describe(value any) string {
+// describeValue names a JSON value for an error.
+func describeValue(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "null"

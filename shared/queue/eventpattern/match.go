@@ -12,14 +12,14 @@ const MaxEvent = 256 << 10
 // leaf is one scalar of an event, and in which element of which array it lies.
 type leaf struct {
 	value any
-	in    place
+	in    arrayIndexes
 }
 
-// place maps arrays, numbered in order of appearance, to an element of each.
-type place map[int]int
+// arrayIndexes maps arrays, numbered in order of appearance, to an element of each.
+type arrayIndexes map[int]int
 
-// agrees reports whether no array has different elements in a and b.
-func (a place) agrees(b place) bool {
+// matchesIndexes reports whether no array has different elements in a and b.
+func (a arrayIndexes) matchesIndexes(b arrayIndexes) bool {
 	for array, element := range b {
 		if mine, ok := a[array]; ok && mine != element {
 			return false
@@ -34,18 +34,18 @@ func (p *Pattern) Match(event []byte) (bool, error) {
 	if len(event) > MaxEvent {
 		return false, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
 	}
-	tree, err := decode(event)
+	tree, err := decodeJSON(event)
 	if err != nil {
 		return false, fault.E("matching an event", fault.Invalid, err)
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return false, fault.F("matching an event", fault.Invalid, "it is %s, not an object", describe(tree))
+		return false, fault.F("matching an event", fault.Invalid, "it is %s, not an object", describeValue(tree))
 	}
 	f := flattener{leaves: map[string][]leaf{}}
-	f.flatten("", object, place{})
+	f.flattenValue("", object, arrayIndexes{})
 	for _, fields := range p.alternatives {
-		if matchAll(fields, f.leaves, place{}) {
+		if matchAll(fields, f.leaves, arrayIndexes{}) {
 			return true, nil
 		}
 	}
@@ -53,7 +53,7 @@ func (p *Pattern) Match(event []byte) (bool, error) {
 }
 
 // matchAll looks for a leaf for each field such that all of them agree.
-func matchAll(fields []field, leaves map[string][]leaf, in place) bool {
+func matchAll(fields []field, leaves map[string][]leaf, in arrayIndexes) bool {
 	if len(fields) == 0 {
 		return true
 	}
@@ -63,7 +63,7 @@ func matchAll(fields []field, leaves map[string][]leaf, in place) bool {
 		return matchAll(rest, leaves, in)
 	}
 	for _, l := range candidates {
-		if !in.agrees(l.in) || !head.matches(l.value) {
+		if !in.matchesIndexes(l.in) || !head.matchesValue(l.value) {
 			continue
 		}
 		both := maps.Clone(in)
@@ -75,7 +75,7 @@ func matchAll(fields []field, leaves map[string][]leaf, in place) bool {
 	return false
 }
 
-func (f field) matches(value any) bool {
+func (f field) matchesValue(value any) bool {
 	for _, m := range f.matchers {
 		if m(value) {
 			return true
@@ -91,7 +91,7 @@ type flattener struct {
 	leaves map[string][]leaf
 }
 
-func (f *flattener) flatten(path string, value any, in place) {
+func (f *flattener) flattenValue(path string, value any, in arrayIndexes) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range sortedKeys(value) {
@@ -99,7 +99,7 @@ func (f *flattener) flatten(path string, value any, in place) {
 			if path != "" {
 				below = path + "." + name
 			}
-			f.flatten(below, value[name], in)
+			f.flattenValue(below, value[name], in)
 		}
 	case []any:
 		array := f.arrays
@@ -107,7 +107,7 @@ func (f *flattener) flatten(path string, value any, in place) {
 		for i, element := range value {
 			inside := maps.Clone(in)
 			inside[array] = i
-			f.flatten(path, element, inside)
+			f.flattenValue(path, element, inside)
 		}
 	default:
 		f.leaves[path] = append(f.leaves[path], leaf{value: value, in: in})

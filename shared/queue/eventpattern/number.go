@@ -13,8 +13,8 @@ const MaxNumber = 5e9
 // precision is how finely numbers are told apart: six decimals.
 const precision = 1e6
 
-// inRange reads a number that numeric matching can see, in units of precision.
-func inRange(number json.Number) (float64, bool) {
+// scaleNumber reads a number that numeric matching can see, in units of precision.
+func scaleNumber(number json.Number) (float64, bool) {
 	f, err := number.Float64()
 	if err != nil || math.Abs(f) > MaxNumber {
 		return 0, false
@@ -22,9 +22,9 @@ func inRange(number json.Number) (float64, bool) {
 	return math.Round(f * precision), true
 }
 
-func equalNumbers(a, b json.Number) bool {
-	x, okX := inRange(a)
-	y, okY := inRange(b)
+func areEqualNumbers(a, b json.Number) bool {
+	x, okX := scaleNumber(a)
+	y, okY := scaleNumber(b)
 	return okX && okY && x == y
 }
 
@@ -40,18 +40,18 @@ var comparisons = map[string]struct {
 	"<=": {-1, func(v, b float64) bool { return v <= b }},
 }
 
-// numeric matches numbers by one comparison, or by a lower and an upper bound
+// compileNumeric matches numbers by one comparison, or by a lower and an upper bound
 // in that order.
-func numeric(operand any) (matcher, error) {
+func compileNumeric(operand any) (matcher, error) {
 	list, ok := operand.([]any)
 	if !ok || (len(list) != 2 && len(list) != 4) {
 		return nil, errors.New("it takes an array of one or two comparisons")
 	}
-	first, side, low, err := comparison(list[0], list[1])
+	first, side, low, err := compileComparison(list[0], list[1])
 	if err != nil || len(list) == 2 {
 		return first, err
 	}
-	second, other, high, err := comparison(list[2], list[3])
+	second, other, high, err := compileComparison(list[2], list[3])
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +64,17 @@ func numeric(operand any) (matcher, error) {
 	return func(leaf any) bool { return first(leaf) && second(leaf) }, nil
 }
 
-func comparison(operator, operand any) (m matcher, side int, bound float64, err error) {
+func compileComparison(operator, operand any) (m matcher, side int, bound float64, err error) {
 	name, _ := operator.(string)
 	comparison, ok := comparisons[name]
 	if !ok {
-		return nil, 0, 0, fmt.Errorf("%s is no comparison", describe(operator))
+		return nil, 0, 0, fmt.Errorf("%s is no comparison", describeValue(operator))
 	}
 	number, ok := operand.(json.Number)
 	if !ok {
-		return nil, 0, 0, fmt.Errorf("%s must be a number", describe(operand))
+		return nil, 0, 0, fmt.Errorf("%s must be a number", describeValue(operand))
 	}
-	bound, ok = inRange(number)
+	bound, ok = scaleNumber(number)
 	if !ok {
 		return nil, 0, 0, fmt.Errorf("%s is not between -5e9 and 5e9", number)
 	}
@@ -83,7 +83,7 @@ func comparison(operator, operand any) (m matcher, side int, bound float64, err 
 		if !ok {
 			return false
 		}
-		value, ok := inRange(number)
+		value, ok := scaleNumber(number)
 		return ok && comparison.test(value, bound)
 	}, comparison.side, bound, nil
 }

@@ -45,13 +45,13 @@ type field struct {
 
 // Compile reads a pattern. What EventBridge refuses is fault.Invalid.
 func Compile(text []byte) (*Pattern, error) {
-	tree, err := decode(text)
+	tree, err := decodeJSON(text)
 	if err != nil {
 		return nil, fault.E("compiling an event pattern", fault.Invalid, err)
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return nil, fault.F("compiling an event pattern", fault.Invalid, "it is %s, not an object", describe(tree))
+		return nil, fault.F("compiling an event pattern", fault.Invalid, "it is %s, not an object", describeValue(tree))
 	}
 	alternatives, err := compileObject("", object)
 	if err != nil {
@@ -63,7 +63,7 @@ func Compile(text []byte) (*Pattern, error) {
 // compileObject turns an object into its alternatives.
 func compileObject(path string, object map[string]any) ([][]field, error) {
 	if len(object) == 0 {
-		return nil, fmt.Errorf("%s: an empty object selects nothing", orRoot(path))
+		return nil, fmt.Errorf("%s: an empty object selects nothing", pathName(path))
 	}
 	all := [][]field{nil}
 	for _, name := range sortedKeys(object) {
@@ -72,9 +72,9 @@ func compileObject(path string, object map[string]any) ([][]field, error) {
 			return nil, err
 		}
 		if len(all)*len(some) > MaxAlternatives {
-			return nil, fmt.Errorf("%s: its $or make more than %d combinations", orRoot(path), MaxAlternatives)
+			return nil, fmt.Errorf("%s: its $or make more than %d combinations", pathName(path), MaxAlternatives)
 		}
-		if all, err = product(all, some); err != nil {
+		if all, err = joinAlternatives(all, some); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func compileObject(path string, object map[string]any) ([][]field, error) {
 
 // compileMember turns one member of an object into alternatives.
 func compileMember(path, name string, value any) ([][]field, error) {
-	if list, ok := orList(name, value); ok {
+	if list, ok := parseOr(name, value); ok {
 		return compileOr(path, list)
 	}
 	below := name
@@ -97,7 +97,7 @@ func compileMember(path, name string, value any) ([][]field, error) {
 		leaf, err := compileLeaf(below, value)
 		return [][]field{{leaf}}, err
 	default:
-		return nil, fmt.Errorf("%s: %s must stand in an object or an array", below, describe(value))
+		return nil, fmt.Errorf("%s: %s must stand in an object or an array", below, describeValue(value))
 	}
 }
 
@@ -119,9 +119,9 @@ var operators = []string{
 	"exactly", "prefix", "suffix", "equals-ignore-case", "wildcard", "anything-but", "numeric", "exists", "cidr",
 }
 
-// orList reports whether the member is an "or" of objects. An array that could
+// parseOr reports whether the member is an "or" of objects. An array that could
 // be a list of match expressions is not: "$or" is then an ordinary name.
-func orList(name string, value any) ([]map[string]any, bool) {
+func parseOr(name string, value any) ([]map[string]any, bool) {
 	list, ok := value.([]any)
 	if name != "$or" || !ok || len(list) < 2 {
 		return nil, false
@@ -142,9 +142,9 @@ func orList(name string, value any) ([]map[string]any, bool) {
 	return objects, true
 }
 
-// product joins each alternative of a with each of b. A field may be in one of
+// joinAlternatives joins each alternative of a with each of b. A field may be in one of
 // them: EventBridge would listen to the one that is written last alone.
-func product(a, b [][]field) ([][]field, error) {
+func joinAlternatives(a, b [][]field) ([][]field, error) {
 	out := make([][]field, 0, len(a)*len(b))
 	for _, left := range a {
 		for _, right := range b {
@@ -159,8 +159,8 @@ func product(a, b [][]field) ([][]field, error) {
 	return out, nil
 }
 
-// decode reads one JSON value and keeps numbers as they are written.
-func decode(text []byte) (any, error) {
+// decodeJSON reads one JSON value and keeps numbers as they are written.
+func decodeJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var tree any

@@ -54,7 +54,7 @@ func TestWildcardIsARegularExpression(t *testing.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 0, 12, -1).Draw(t, "text")
 		edge := rapid.SampledFrom([]string{"", "*"})
 		pattern := edge.Draw(t, "left") + strings.Join(pieces, "*") + edge.Draw(t, "right")
-		m, err := wildcard(pattern)
+		m, err := compileWildcard(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

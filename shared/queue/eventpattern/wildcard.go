@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// wildcard matches strings in which each * stands for any characters, or none.
+// compileWildcard matches strings in which each * stands for any characters, or none.
 // A backslash escapes * and itself.
-func wildcard(operand any) (matcher, error) {
+func compileWildcard(operand any) (matcher, error) {
 	text, ok := operand.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s must be a string", describe(operand))
+		return nil, fmt.Errorf("%s must be a string", describeValue(operand))
 	}
 	pieces, err := splitWildcard(text)
 	if err != nil {
 		return nil, err
 	}
-	return onStrings(func(s string) bool { return fits(s, pieces) }), nil
+	return matchString(func(s string) bool { return matchPieces(s, pieces) }), nil
 }
 
 // splitWildcard cuts the text at its stars, so that n stars give n+1 pieces.
@@ -46,9 +46,9 @@ func splitWildcard(text string) ([]string, error) {
 	return pieces, nil
 }
 
-// fits takes the first place of each inner piece: an earlier place never
+// matchPieces takes the first place of each inner piece: an earlier place never
 // spoils a later one.
-func fits(s string, pieces []string) bool {
+func matchPieces(s string, pieces []string) bool {
 	first, last := pieces[0], pieces[len(pieces)-1]
 	if len(pieces) == 1 {
 		return s == first

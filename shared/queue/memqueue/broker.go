@@ -41,7 +41,7 @@ type Broker struct {
 	mu     sync.Mutex
 	now    func() time.Time
 	idle   func(ctx context.Context, until time.Time) error
-	dice   *rand.Rand
+	random *rand.Rand
 	faults Faults
 	counts map[Fault]int
 	queues map[string]*Queue
@@ -53,7 +53,7 @@ type Broker struct {
 func New(o Options) *Broker {
 	return &Broker{
 		now: o.Now, idle: o.Idle, faults: o.Faults,
-		dice:   rand.New(rand.NewPCG(o.Seed, 0x6a6f697374)),
+		random: rand.New(rand.NewPCG(o.Seed, 0x6a6f697374)),
 		counts: map[Fault]int{}, queues: map[string]*Queue{}, buses: map[string]*Bus{},
 	}
 }
@@ -119,6 +119,6 @@ func (b *Broker) Conserved() error {
 // held, as is all that rolls dice.
 func (b *Broker) newID() string {
 	b.serial++
-	high, low := b.dice.Uint64(), b.dice.Uint64()
+	high, low := b.random.Uint64(), b.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", high>>32, high>>16&0xffff, high&0xffff, low>>48, b.serial&0xffffffffffff)
 }

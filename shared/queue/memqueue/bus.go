@@ -24,8 +24,8 @@ type Bus struct {
 	name    string
 	account string
 	region  string
-	rules   []*compiled
-	archive []archived
+	rules   []*compiledRule
+	archive []archivedEvent
 	stats   BusStats
 }
 
@@ -39,7 +39,7 @@ type BusStats struct {
 	Routed, Undelivered int
 }
 
-type archived struct {
+type archivedEvent struct {
 	at    time.Time
 	event []byte
 }
@@ -90,7 +90,7 @@ func (s *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
-		if err := s.call(batch); err != nil {
+		if err := s.putEntries(batch); err != nil {
 			return err
 		}
 	}
@@ -114,22 +114,22 @@ func checkEntry(m queue.Outgoing) error {
 	return nil
 }
 
-// call is one PutEvents.
-func (s *Bus) call(batch []queue.Outgoing) error {
+// putEntries is one PutEvents.
+func (s *Bus) putEntries(batch []queue.Outgoing) error {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.strikes(SendFailed, b.faults.FailSend) {
+	if b.shouldFail(SendFailed, b.faults.FailSend) {
 		return fault.F("sending to bus "+s.name, fault.Retry, "the model failed the call")
 	}
 	for _, m := range batch {
-		event, err := s.wrap(m)
+		event, err := s.newEvent(m)
 		if err != nil {
 			return err
 		}
-		s.take(event)
+		s.archiveAndRoute(event)
 	}
-	if b.strikes(SendAnswerLost, b.faults.LoseSendAnswer) {
+	if b.shouldFail(SendAnswerLost, b.faults.LoseSendAnswer) {
 		return fault.F("sending to bus "+s.name, fault.Unknown, "the model lost the answer")
 	}
 	return nil
@@ -148,9 +148,9 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// wrap makes the event. The detail is compacted on the way, as EventBridge
+// newEvent makes the event. The detail is compacted on the way, as EventBridge
 // keeps its value and not its spaces.
-func (s *Bus) wrap(m queue.Outgoing) ([]byte, error) {
+func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -172,8 +172,8 @@ func (s *Bus) Put(raw []byte) error {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.strikes(EventLost, b.faults.LoseEvent) {
-		s.take(bytes.Clone(raw))
+	if !b.shouldFail(EventLost, b.faults.LoseEvent) {
+		s.archiveAndRoute(bytes.Clone(raw))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (s *Bus) Replay(name string, from, to time.Time, rules ...string) (int, err
 		}
 		prefix := append([]byte(`{"replay-name":`), mark...)
 		again := append(append(prefix, ','), bytes.TrimLeft(a.event, " \t\r\n")[1:]...)
-		s.route(again, rules)
+		s.routeEvent(again, rules)
 		count++
 	}
 	return count, nil

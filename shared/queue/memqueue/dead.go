@@ -7,22 +7,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// isDead reports whether the record has had its receives.
-func (q *Queue) isDead(r *record) bool {
+// hasMaxReceives reports whether the record has had its receives.
+func (q *Queue) hasMaxReceives(r *record) bool {
 	o := q.options
 	grave := q.broker.queues[o.DeadLetter]
 	return o.MaxReceives > 0 && r.receives >= o.MaxReceives && grave != nil && grave != q
 }
 
-// bury moves a record, already out of the line, to the dead-letter queue. Like
+// moveToDLQ moves a record, already out of the line, to the dead-letter queue. Like
 // in SQS it keeps its ID and the time when it was sent.
-func (q *Queue) bury(r *record) {
+func (q *Queue) moveToDLQ(r *record) {
 	grave := q.broker.queues[q.options.DeadLetter]
 	delete(q.inFlight, r.receipt)
 	q.stats.Dead++
 	r.receipt, r.from, r.visible = "", q.name, q.broker.now()
 	grave.stats.Arrived++
-	grave.insert(r)
+	grave.insertRecord(r)
 }
 
 // Move is a message-move task that ends at once: it sends the visible messages
@@ -42,10 +42,10 @@ func (b *Broker) MoveSome(from, to string, limit int) (moved int, err error) {
 	if q == nil || (to != "" && b.queues[to] == nil) {
 		return 0, fault.F("moving messages from "+from, fault.Missing, "there is no queue %q or %q", from, to)
 	}
-	q.sweep()
+	q.expireMessages()
 	var stay []*record
-	for moved < limit && q.ready(b.now()) {
-		r := q.line.next()
+	for moved < limit && q.hasVisible(b.now()) {
+		r := q.order.popFirst()
 		target := b.queues[to]
 		if to == "" {
 			target = b.queues[r.from]
@@ -56,11 +56,11 @@ func (b *Broker) MoveSome(from, to string, limit int) (moved int, err error) {
 		}
 		delete(q.inFlight, r.receipt)
 		q.stats.Moved++
-		target.enqueue(r, 0)
+		target.enqueueRecord(r, 0)
 		moved++
 	}
 	for _, r := range stay {
-		q.line.add(r)
+		q.order.add(r)
 	}
 	return moved, nil
 }
@@ -69,26 +69,26 @@ func (b *Broker) MoveSome(from, to string, limit int) (moved int, err error) {
 func (q *Queue) Purge() {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
-	q.sweep()
-	q.stats.Purged += q.line.len()
-	q.line, q.nextExpiry = line{}, time.Time{}
+	q.expireMessages()
+	q.stats.Purged += q.order.len()
+	q.order, q.nextExpiry = visibilityHeap{}, time.Time{}
 	clear(q.inFlight)
 }
 
-// sweep removes the records whose retention has ended.
-func (q *Queue) sweep() {
+// expireMessages removes the records whose retention has ended.
+func (q *Queue) expireMessages() {
 	now := q.broker.now()
 	if q.nextExpiry.IsZero() || now.Before(q.nextExpiry) {
 		return
 	}
 	var expired []*record
-	for r := range q.line.all() {
+	for r := range q.order.allRecords() {
 		if !now.Before(r.sent.Add(q.options.Retention)) {
 			expired = append(expired, r)
 		}
 	}
 	for _, r := range expired {
-		q.drop(r)
+		q.removeRecord(r)
 	}
 	q.stats.Expired += len(expired)
 	q.nextExpiry = q.firstExpiry()
@@ -98,7 +98,7 @@ func (q *Queue) sweep() {
 // queue.
 func (q *Queue) firstExpiry() time.Time {
 	var first time.Time
-	for r := range q.line.all() {
+	for r := range q.order.allRecords() {
 		if at := r.sent.Add(q.options.Retention); first.IsZero() || at.Before(first) {
 			first = at
 		}

@@ -65,19 +65,19 @@ func (b *Broker) Counts() map[Fault]int {
 	return maps.Clone(b.counts)
 }
 
-// strikes rolls for a fault and counts it.
-func (b *Broker) strikes(kind Fault, chance float64) bool {
-	if chance <= 0 || b.dice.Float64() >= chance {
+// shouldFail rolls for a fault and counts it.
+func (b *Broker) shouldFail(kind Fault, chance float64) bool {
+	if chance <= 0 || b.random.Float64() >= chance {
 		return false
 	}
 	b.counts[kind]++
 	return true
 }
 
-// delay rolls how long a new message stays invisible by a fault.
-func (b *Broker) delay() time.Duration {
-	if b.faults.MaxDelay <= 0 || !b.strikes(Delayed, b.faults.Delay) {
+// randomDelay rolls how long a new message stays invisible by a fault.
+func (b *Broker) randomDelay() time.Duration {
+	if b.faults.MaxDelay <= 0 || !b.shouldFail(Delayed, b.faults.Delay) {
 		return 0
 	}
-	return time.Duration(b.dice.Int64N(int64(b.faults.MaxDelay))) + 1
+	return time.Duration(b.random.Int64N(int64(b.faults.MaxDelay))) + 1
 }

@@ -2,116 +2,116 @@ package memqueue
 
 import "iter"
 
-// line orders records by when they become visible, then by age. It is a heap in
+// visibilityHeap orders records by when they become visible, then by age. It is a heap in
 // which a record that leaves only gives up its place; the place goes when it comes
 // to be the first, or when half of all places are given up. So receiving and
 // deleting cost little in a queue of any length. The zero value is empty.
-type line struct {
-	heap []place
-	// left counts the places that were given up.
-	left int
+type visibilityHeap struct {
+	heap []heapEntry
+	// stale counts the places that were given up.
+	stale int
 }
 
-// place is a record's place in line, with what it is ordered by.
-type place struct {
+// heapEntry is a record's place in line, with what it is ordered by.
+type heapEntry struct {
 	visible int64
 	serial  uint64
 	record  *record
-	turn    uint32
+	version uint32
 }
 
-func (p *place) before(other *place) bool {
+func (p *heapEntry) isBefore(other *heapEntry) bool {
 	return p.visible < other.visible || p.visible == other.visible && p.serial < other.serial
 }
 
-// taken reports whether the record still stands here.
-func (p *place) taken() bool { return p.record.turn == p.turn }
+// isCurrent reports whether the record still stands here.
+func (p *heapEntry) isCurrent() bool { return p.record.version == p.version }
 
-// leastLeft is how many places may be given up in any line.
-const leastLeft = 32
+// minStale is how many places may be given up in any line.
+const minStale = 32
 
-func (l *line) len() int { return len(l.heap) - l.left }
+func (l *visibilityHeap) len() int { return len(l.heap) - l.stale }
 
-// all are the records, in no order.
-func (l *line) all() iter.Seq[*record] {
+// allRecords are the records, in no order.
+func (l *visibilityHeap) allRecords() iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for i := range l.heap {
-			if l.heap[i].taken() && !yield(l.heap[i].record) {
+			if l.heap[i].isCurrent() && !yield(l.heap[i].record) {
 				return
 			}
 		}
 	}
 }
 
-// first is the record that is visible first, or nil.
-func (l *line) first() *record {
+// firstRecord is the record that is visible first, or nil.
+func (l *visibilityHeap) firstRecord() *record {
 	for len(l.heap) > 0 {
-		if l.heap[0].taken() {
+		if l.heap[0].isCurrent() {
 			return l.heap[0].record
 		}
-		l.left--
-		l.drop()
+		l.stale--
+		l.removeFirst()
 	}
 	return nil
 }
 
-// next takes the first out of a line that is not empty.
-func (l *line) next() *record {
-	r := l.first()
-	r.turn++
-	l.drop()
-	l.tighten()
+// popFirst takes the first out of a line that is not empty.
+func (l *visibilityHeap) popFirst() *record {
+	r := l.firstRecord()
+	r.version++
+	l.removeFirst()
+	l.compactIfNeeded()
 	return r
 }
 
-func (l *line) add(r *record) {
-	r.turn++
-	l.heap = append(l.heap, place{visible: r.visible.UnixNano(), serial: r.serial, record: r, turn: r.turn})
-	l.up(len(l.heap) - 1)
+func (l *visibilityHeap) add(r *record) {
+	r.version++
+	l.heap = append(l.heap, heapEntry{visible: r.visible.UnixNano(), serial: r.serial, record: r, version: r.version})
+	l.siftUp(len(l.heap) - 1)
 }
 
-func (l *line) remove(r *record) {
-	r.turn++
-	l.left++
-	l.tighten()
+func (l *visibilityHeap) remove(r *record) {
+	r.version++
+	l.stale++
+	l.compactIfNeeded()
 }
 
-// tighten closes ranks once half of the places are given up: by those who left, or by
+// compactIfNeeded closes ranks once half of the places are given up: by those who left, or by
 // those who were served and made the line shorter.
-func (l *line) tighten() {
-	if l.left > leastLeft && l.left > len(l.heap)/2 {
-		l.close()
+func (l *visibilityHeap) compactIfNeeded() {
+	if l.stale > minStale && l.stale > len(l.heap)/2 {
+		l.compact()
 	}
 }
 
-// close closes ranks: it drops the places that were given up.
-func (l *line) close() {
+// compact closes ranks: it drops the places that were given up.
+func (l *visibilityHeap) compact() {
 	kept := l.heap[:0]
 	for _, p := range l.heap {
-		if p.taken() {
+		if p.isCurrent() {
 			kept = append(kept, p)
 		}
 	}
 	clear(l.heap[len(kept):])
-	l.heap, l.left = kept, 0
+	l.heap, l.stale = kept, 0
 	for i := len(kept)/2 - 1; i >= 0; i-- {
-		l.down(i)
+		l.siftDown(i)
 	}
 }
 
-// drop removes the first place.
-func (l *line) drop() {
+// removeFirst removes the first place.
+func (l *visibilityHeap) removeFirst() {
 	last := len(l.heap) - 1
 	l.heap[0] = l.heap[last]
-	l.heap[last] = place{}
+	l.heap[last] = heapEntry{}
 	l.heap = l.heap[:last]
-	l.down(0)
+	l.siftDown(0)
 }
 
-func (l *line) up(i int) {
+func (l *visibilityHeap) siftUp(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !l.heap[i].before(&l.heap[parent]) {
+		if !l.heap[i].isBefore(&l.heap[parent]) {
 			return
 		}
 		l.heap[i], l.heap[parent] = l.heap[parent], l.heap[i]
@@ -119,16 +119,16 @@ func (l *line) up(i int) {
 	}
 }
 
-func (l *line) down(i int) {
+func (l *visibilityHeap) siftDown(i int) {
 	for {
 		child := 2*i + 1
 		if child >= len(l.heap) {
 			return
 		}
-		if right := child + 1; right < len(l.heap) && l.heap[right].before(&l.heap[child]) {
+		if right := child + 1; right < len(l.heap) && l.heap[right].isBefore(&l.heap[child]) {
 			child = right
 		}
-		if !l.heap[child].before(&l.heap[i]) {
+		if !l.heap[child].isBefore(&l.heap[i]) {
 			return
 		}
 		l.heap[i], l.heap[child] = l.heap[child], l.heap[i]

@@ -13,7 +13,7 @@ import (
 // looked at.
 func TestLineIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l line
+		var l visibilityHeap
 		var list []*record
 		var serial uint64
 		order := func(a, b *record) int {
@@ -53,7 +53,7 @@ func TestLineIsASortedList(t *testing.T) {
 			},
 			"next": func(t *rapid.T) {
 				want := slices.MinFunc(append(list, pick(t)), order)
-				if got := l.next(); got != want {
+				if got := l.popFirst(); got != want {
 					t.Fatalf("got %d, want %d", got.serial, want.serial)
 				}
 				out(want)
@@ -63,17 +63,17 @@ func TestLineIsASortedList(t *testing.T) {
 					t.Fatalf("it has %d, want %d", l.len(), len(list))
 				}
 				if len(list) == 0 {
-					if l.first() != nil {
+					if l.firstRecord() != nil {
 						t.Fatal("an empty line has a first")
 					}
-				} else if got, want := l.first(), slices.MinFunc(list, order); got != want {
+				} else if got, want := l.firstRecord(), slices.MinFunc(list, order); got != want {
 					t.Fatalf("the first is %d, want %d", got.serial, want.serial)
 				}
-				if got := slices.SortedFunc(l.all(), order); !slices.Equal(got, slices.SortedFunc(slices.Values(list), order)) {
+				if got := slices.SortedFunc(l.allRecords(), order); !slices.Equal(got, slices.SortedFunc(slices.Values(list), order)) {
 					t.Fatalf("all are %v", got)
 				}
-				if l.left > leastLeft && l.left > len(l.heap)/2+1 {
-					t.Fatalf("%d of %d places are given up", l.left, len(l.heap))
+				if l.stale > minStale && l.stale > len(l.heap)/2+1 {
+					t.Fatalf("%d of %d places are given up", l.stale, len(l.heap))
 				}
 			},
 		})

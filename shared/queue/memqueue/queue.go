@@ -41,7 +41,7 @@ type Queue struct {
 	broker  *Broker
 	name    string
 	options QueueOptions
-	line    line
+	order   visibilityHeap
 	// inFlight finds records by their latest receipt.
 	inFlight   map[string]*record
 	nextExpiry time.Time
@@ -71,7 +71,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("receiving from %s: %w", q.name, err)
 		}
-		messages, err := q.take(limit, visibility)
+		messages, err := q.receiveNow(limit, visibility)
 		if err != nil || len(messages) > 0 || q.broker.idle == nil || !q.broker.now().Before(deadline) {
 			return messages, err
 		}
@@ -90,13 +90,13 @@ func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	b := q.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.strikes(DeleteFailed, b.faults.FailDelete) {
+	if b.shouldFail(DeleteFailed, b.faults.FailDelete) {
 		return fault.F("deleting from "+q.name, fault.Retry, "the model failed the call")
 	}
-	q.sweep()
+	q.expireMessages()
 	for _, receipt := range receipts {
 		if r := q.inFlight[receipt]; r != nil {
-			q.drop(r)
+			q.removeRecord(r)
 			q.stats.Deleted++
 		}
 	}
@@ -113,18 +113,18 @@ func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration
 	if visibility < 0 || visibility > queue.MaxVisibility {
 		return fault.F(op, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
 	}
-	if b.strikes(HideFailed, b.faults.FailHide) {
+	if b.shouldFail(HideFailed, b.faults.FailHide) {
 		return fault.F(op, fault.Retry, "the model failed the call")
 	}
-	q.sweep()
+	q.expireMessages()
 	now := b.now()
 	r := q.inFlight[receipt]
 	if r == nil || !r.visible.After(now) {
 		return fault.F(op, fault.Missing, "the receipt names no delivery in flight")
 	}
-	q.line.remove(r)
+	q.order.remove(r)
 	r.visible = now.Add(visibility)
-	q.line.add(r)
+	q.order.add(r)
 	return nil
 }
 
@@ -148,8 +148,8 @@ func (q *Queue) Depth(context.Context) (visible, hidden int, err error) {
 func (q *Queue) NextVisible() time.Time {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
-	q.sweep()
-	if r := q.line.first(); r != nil {
+	q.expireMessages()
+	if r := q.order.firstRecord(); r != nil {
 		return r.visible
 	}
 	return time.Time{}

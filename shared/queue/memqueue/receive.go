@@ -8,34 +8,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// take is one receive without waiting.
-func (q *Queue) take(limit int, visibility time.Duration) ([]queue.Message, error) {
+// receiveNow is one receive without waiting.
+func (q *Queue) receiveNow(limit int, visibility time.Duration) ([]queue.Message, error) {
 	b := q.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.strikes(ReceiveFailed, b.faults.FailReceive) {
+	if b.shouldFail(ReceiveFailed, b.faults.FailReceive) {
 		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model failed the call")
 	}
-	q.sweep()
+	q.expireMessages()
 	now := b.now()
-	records := q.pick(now, limit)
-	messages, room := make([]queue.Message, 0, len(records)), roomFor(records)
+	records := q.pickRecords(now, limit)
+	messages, room := make([]queue.Message, 0, len(records)), bodyBuffer(records)
 	for _, r := range records {
-		q.deliver(r, now.Add(visibility))
-		if b.strikes(Duplicated, b.faults.Duplicate) {
-			q.duplicate(r, now, visibility)
+		q.deliverRecord(r, now.Add(visibility))
+		if b.shouldFail(Duplicated, b.faults.Duplicate) {
+			q.duplicateRecord(r, now, visibility)
 		}
-		messages = append(messages, r.message(room[:0:len(r.body)]))
+		messages = append(messages, r.toMessage(room[:0:len(r.body)]))
 		room = room[len(r.body):]
 	}
-	if len(messages) > 0 && b.strikes(ReceiveAnswerLost, b.faults.LoseReceiveAnswer) {
+	if len(messages) > 0 && b.shouldFail(ReceiveAnswerLost, b.faults.LoseReceiveAnswer) {
 		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model lost the answer")
 	}
 	return messages, nil
 }
 
-// roomFor is memory for all bodies in one piece.
-func roomFor(records []*record) []byte {
+// bodyBuffer is memory for all bodies in one piece.
+func bodyBuffer(records []*record) []byte {
 	size := 0
 	for _, r := range records {
 		size += len(r.body)
@@ -43,44 +43,44 @@ func roomFor(records []*record) []byte {
 	return make([]byte, size)
 }
 
-// ready reports whether a record can be received.
-func (q *Queue) ready(now time.Time) bool {
-	r := q.line.first()
+// hasVisible reports whether a record can be received.
+func (q *Queue) hasVisible(now time.Time) bool {
+	r := q.order.firstRecord()
 	return r != nil && !r.visible.After(now)
 }
 
-// pick removes up to limit visible records from the line, in order or shuffled.
-func (q *Queue) pick(now time.Time, limit int) []*record {
+// pickRecords removes up to limit visible records from the line, in order or shuffled.
+func (q *Queue) pickRecords(now time.Time, limit int) []*record {
 	b := q.broker
-	if !q.ready(now) || b.strikes(ReceiveEmpty, b.faults.Empty) {
+	if !q.hasVisible(now) || b.shouldFail(ReceiveEmpty, b.faults.Empty) {
 		return nil
 	}
-	shuffle := b.strikes(Reordered, b.faults.Reorder)
+	shuffle := b.shouldFail(Reordered, b.faults.Reorder)
 	depth := limit
 	if shuffle {
 		depth *= 3
 	}
 	records := make([]*record, 0, depth)
-	for len(records) < depth && q.ready(now) {
-		r := q.line.next()
-		if q.isDead(r) {
-			q.bury(r)
+	for len(records) < depth && q.hasVisible(now) {
+		r := q.order.popFirst()
+		if q.hasMaxReceives(r) {
+			q.moveToDLQ(r)
 			continue
 		}
 		records = append(records, r)
 	}
 	if shuffle {
-		b.dice.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+		b.random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	}
 	for _, r := range records[min(limit, len(records)):] {
-		q.line.add(r)
+		q.order.add(r)
 	}
 	return records[:min(limit, len(records))]
 }
 
-// deliver makes a picked record a delivery and puts it back in line, hidden until
+// deliverRecord makes a picked record a delivery and puts it back in line, hidden until
 // then.
-func (q *Queue) deliver(r *record, until time.Time) {
+func (q *Queue) deliverRecord(r *record, until time.Time) {
 	b := q.broker
 	delete(q.inFlight, r.receipt)
 	b.serial++
@@ -88,26 +88,26 @@ func (q *Queue) deliver(r *record, until time.Time) {
 	r.receipt = r.id + "#" + strconv.FormatUint(b.serial, 10)
 	r.visible = until
 	q.inFlight[r.receipt] = r
-	q.line.add(r)
+	q.order.add(r)
 }
 
-// duplicate leaves a copy of a delivered record, visible somewhere within the
+// duplicateRecord leaves a copy of a delivered record, visible somewhere within the
 // delivery's visibility: as when SQS delivers from a server that has not heard.
-func (q *Queue) duplicate(r *record, now time.Time, visibility time.Duration) {
+func (q *Queue) duplicateRecord(r *record, now time.Time, visibility time.Duration) {
 	b := q.broker
 	b.serial++
 	twin := *r
 	twin.serial, twin.receipt = b.serial, ""
 	twin.visible = now
 	if visibility > 0 {
-		twin.visible = twin.visible.Add(time.Duration(b.dice.Int64N(int64(visibility))))
+		twin.visible = twin.visible.Add(time.Duration(b.random.Int64N(int64(visibility))))
 	}
 	q.stats.Duplicated++
-	q.insert(&twin)
+	q.insertRecord(&twin)
 }
 
-// drop takes a record out of the queue.
-func (q *Queue) drop(r *record) {
+// removeRecord takes a record out of the queue.
+func (q *Queue) removeRecord(r *record) {
 	delete(q.inFlight, r.receipt)
-	q.line.remove(r)
+	q.order.remove(r)
 }

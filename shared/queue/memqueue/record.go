@@ -20,14 +20,14 @@ type record struct {
 	receipt string
 	// from is the queue from which the record was moved here as dead.
 	from string
-	// turn counts how often the record came into line and left it: a place in line
+	// version counts how often the record came into line and left it: a place in line
 	// with an earlier one is no longer its own.
-	turn uint32
+	version uint32
 }
 
-// message is the delivery that a receiver sees, with a body that lies in room. It
+// toMessage is the delivery that a receiver sees, with a body that lies in room. It
 // shares nothing with the queue.
-func (r *record) message(room []byte) queue.Message {
+func (r *record) toMessage(room []byte) queue.Message {
 	return queue.Message{
 		ID: r.id, Body: append(room, r.body...), Receipt: r.receipt, Receives: r.receives,
 		Sent: r.sent, Attributes: maps.Clone(r.attributes),

@@ -30,7 +30,7 @@ type Target struct {
 	DeadLetter string
 }
 
-type compiled struct {
+type compiledRule struct {
 	Rule
 	pattern *eventpattern.Pattern
 }
@@ -48,7 +48,7 @@ func (s *Bus) Rule(rule Rule) error {
 	}
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
-	next := &compiled{Rule: rule, pattern: pattern}
+	next := &compiledRule{Rule: rule, pattern: pattern}
 	for i, old := range s.rules {
 		if old.Name == rule.Name {
 			s.rules[i] = next
@@ -72,14 +72,14 @@ func (s *Bus) Rules() []Rule {
 	return rules
 }
 
-// take archives an event and routes it. It is called with the lock held.
-func (s *Bus) take(event []byte) {
-	s.archive = append(s.archive, archived{at: s.broker.now(), event: event})
-	s.route(event, nil)
+// archiveAndRoute archives an event and routes it. It is called with the lock held.
+func (s *Bus) archiveAndRoute(event []byte) {
+	s.archive = append(s.archive, archivedEvent{at: s.broker.now(), event: event})
+	s.routeEvent(event, nil)
 }
 
-// route delivers an event by every rule, or by those named in only.
-func (s *Bus) route(event []byte, only []string) {
+// routeEvent delivers an event by every rule, or by those named in only.
+func (s *Bus) routeEvent(event []byte, only []string) {
 	s.stats.Taken++
 	matched := false
 	for _, rule := range s.rules {
@@ -91,7 +91,7 @@ func (s *Bus) route(event []byte, only []string) {
 		}
 		matched = true
 		for _, target := range rule.Targets {
-			s.deliver(event, rule.Name, target)
+			s.deliverEvent(event, rule.Name, target)
 		}
 	}
 	if !matched {
@@ -99,30 +99,30 @@ func (s *Bus) route(event []byte, only []string) {
 	}
 }
 
-// deliver hands an event to one target. An input path that leads nowhere
+// deliverEvent hands an event to one target. An input path that leads nowhere
 // delivers nothing, which EventBridge calls a failed invocation.
-func (s *Bus) deliver(event []byte, rule string, target Target) {
+func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 	b := s.broker
-	q, body := b.queues[target.Queue], pick(event, target.InputPath)
+	q, body := b.queues[target.Queue], selectInput(event, target.InputPath)
 	var attributes map[string]string
 	if q == nil || body == nil {
-		q, body, attributes = b.queues[target.DeadLetter], event, s.undelivered(rule)
+		q, body, attributes = b.queues[target.DeadLetter], event, s.deadLetterAttributes(rule)
 	}
 	if q == nil {
 		s.stats.Undelivered++
 		return
 	}
 	s.stats.Routed++
-	q.accept(body, attributes, 0)
-	if b.strikes(RoutedTwice, b.faults.RouteTwice) {
+	q.acceptMessage(body, attributes, 0)
+	if b.shouldFail(RoutedTwice, b.faults.RouteTwice) {
 		s.stats.Routed++
-		q.accept(body, attributes, 0)
+		q.acceptMessage(body, attributes, 0)
 	}
 }
 
-// undelivered is what EventBridge says on a dead letter
+// deadLetterAttributes is what EventBridge says on a dead letter
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
-func (s *Bus) undelivered(rule string) map[string]string {
+func (s *Bus) deadLetterAttributes(rule string) map[string]string {
 	if s.name != "default" {
 		rule = s.name + "/" + rule
 	}
@@ -132,8 +132,8 @@ func (s *Bus) undelivered(rule string) map[string]string {
 	}
 }
 
-// pick follows a path of names into an event; nil when it leads nowhere.
-func pick(event []byte, path string) []byte {
+// selectInput follows a path of names into an event; nil when it leads nowhere.
+func selectInput(event []byte, path string) []byte {
 	part := json.RawMessage(event)
 	if path == "" || path == "$" {
 		return part

@@ -39,14 +39,14 @@ func (q *Queue) Post(delay time.Duration, batch ...queue.Outgoing) ([]string, er
 	b := q.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.strikes(SendFailed, b.faults.FailSend) {
+	if b.shouldFail(SendFailed, b.faults.FailSend) {
 		return nil, fault.F("sending to "+q.name, fault.Retry, "the model failed the call")
 	}
 	ids := make([]string, 0, len(batch))
 	for _, m := range batch {
-		ids = append(ids, q.accept(m.Body, m.MessageAttributes(), delay))
+		ids = append(ids, q.acceptMessage(m.Body, m.MessageAttributes(), delay))
 	}
-	if b.strikes(SendAnswerLost, b.faults.LoseSendAnswer) {
+	if b.shouldFail(SendAnswerLost, b.faults.LoseSendAnswer) {
 		return nil, fault.F("sending to "+q.name, fault.Unknown, "the model lost the answer")
 	}
 	return ids, nil
@@ -57,34 +57,34 @@ func (q *Queue) Post(delay time.Duration, batch ...queue.Outgoing) ([]string, er
 func (q *Queue) Put(body []byte) string {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
-	return q.enqueue(&record{body: bytes.Clone(body)}, 0)
+	return q.enqueueRecord(&record{body: bytes.Clone(body)}, 0)
 }
 
-// accept takes a new message; a delay by fault comes on top of the queue's or
+// acceptMessage takes a new message; a delay by fault comes on top of the queue's or
 // the sender's.
-func (q *Queue) accept(body []byte, attributes map[string]string, delay time.Duration) string {
+func (q *Queue) acceptMessage(body []byte, attributes map[string]string, delay time.Duration) string {
 	if delay == 0 {
 		delay = q.options.Delay
 	}
 	r := &record{body: bytes.Clone(body), attributes: maps.Clone(attributes)}
-	return q.enqueue(r, delay+q.broker.delay())
+	return q.enqueueRecord(r, delay+q.broker.randomDelay())
 }
 
-// enqueue gives a record a new identity and puts it into line.
-func (q *Queue) enqueue(r *record, delay time.Duration) string {
+// enqueueRecord gives a record a new identity and puts it into line.
+func (q *Queue) enqueueRecord(r *record, delay time.Duration) string {
 	now := q.broker.now()
 	r.id = q.broker.newID()
 	r.serial = q.broker.serial
 	r.sent, r.visible = now, now.Add(delay)
 	r.receives, r.receipt, r.from = 0, "", ""
 	q.stats.Sent++
-	q.insert(r)
+	q.insertRecord(r)
 	return r.id
 }
 
-// insert puts a record into line and minds its expiry.
-func (q *Queue) insert(r *record) {
-	q.line.add(r)
+// insertRecord puts a record into line and minds its expiry.
+func (q *Queue) insertRecord(r *record) {
+	q.order.add(r)
 	if expiry := r.sent.Add(q.options.Retention); q.nextExpiry.IsZero() || expiry.Before(q.nextExpiry) {
 		q.nextExpiry = expiry
 	}

@@ -31,10 +31,10 @@ func (s Stats) Out() int { return s.Deleted + s.Dead + s.Moved + s.Expired + s.P
 func (q *Queue) Stats() Stats {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
-	q.sweep()
+	q.expireMessages()
 	s := q.stats
 	now := q.broker.now()
-	for r := range q.line.all() {
+	for r := range q.order.allRecords() {
 		if r.visible.After(now) {
 			s.Hidden++
 		} else {

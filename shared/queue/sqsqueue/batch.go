@@ -16,9 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// attempts is how often entries that failed alone are sent. The SDK's own
+// maxAttempts is how often entries that failed alone are sent. The SDK's own
 // retries do not see them, because their call succeeded.
-const attempts = 4
+const maxAttempts = 4
 
 // Send sends every message, in as many calls as it takes. An error names the
 // first entry that failed for good.
@@ -31,18 +31,18 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 		entries := make([]types.SendMessageBatchRequestEntry, 0, len(batch))
 		for i, m := range batch {
 			entries = append(entries, types.SendMessageBatchRequestEntry{
-				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(string(m.Body)), MessageAttributes: attributes(m),
+				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(string(m.Body)), MessageAttributes: messageAttributes(m),
 			})
 		}
 		call := func(entries []types.SendMessageBatchRequestEntry) ([]types.BatchResultErrorEntry, error) {
 			out, err := q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: entries})
 			if err != nil {
-				return nil, q.wrap(ctx, "sending to", awsfault.Write("", "sqs:SendMessage"), err)
+				return nil, q.wrapError(ctx, "sending to", awsfault.Write("", "sqs:SendMessage"), err)
 			}
 			return out.Failed, nil
 		}
 		id := func(e types.SendMessageBatchRequestEntry) string { return *e.Id }
-		if err := repeat(ctx, q, "sending to", entries, id, call); err != nil {
+		if err := retryBatch(ctx, q, "sending to", entries, id, call); err != nil {
 			return err
 		}
 	}
@@ -60,23 +60,23 @@ func (q *Queue) Delete(ctx context.Context, receipts ...string) error {
 		call := func(entries []types.DeleteMessageBatchRequestEntry) ([]types.BatchResultErrorEntry, error) {
 			out, err := q.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &q.url, Entries: entries})
 			if err != nil {
-				return nil, q.wrap(ctx, "deleting from", awsfault.Read("", "sqs:DeleteMessage"), err)
+				return nil, q.wrapError(ctx, "deleting from", awsfault.Read("", "sqs:DeleteMessage"), err)
 			}
 			return slices.DeleteFunc(out.Failed, func(f types.BatchResultErrorEntry) bool {
 				return aws.ToString(f.Code) == "ReceiptHandleIsInvalid"
 			}), nil
 		}
 		id := func(e types.DeleteMessageBatchRequestEntry) string { return *e.Id }
-		if err := repeat(ctx, q, "deleting from", entries, id, call); err != nil {
+		if err := retryBatch(ctx, q, "deleting from", entries, id, call); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// repeat makes a batch call until no entry fails, at most a few times. An entry
+// retryBatch makes a batch call until no entry fails, at most a few times. An entry
 // that is the sender's fault ends it at once.
-func repeat[E any](ctx context.Context, q *Queue, doing string, entries []E, id func(E) string,
+func retryBatch[E any](ctx context.Context, q *Queue, doing string, entries []E, id func(E) string,
 	call func([]E) ([]types.BatchResultErrorEntry, error)) error {
 	for attempt := 1; ; attempt++ {
 		failed, err := call(entries)
@@ -84,7 +84,7 @@ func repeat[E any](ctx context.Context, q *Queue, doing string, entries []E, id 
 			return err
 		}
 		for _, f := range failed {
-			if f.SenderFault || attempt == attempts {
+			if f.SenderFault || attempt == maxAttempts {
 				return q.entryError(doing, f, len(failed))
 			}
 		}
@@ -107,8 +107,8 @@ func (q *Queue) entryError(doing string, f types.BatchResultErrorEntry, failed i
 		aws.ToString(f.Id), failed-1, aws.ToString(f.Code), aws.ToString(f.Message))
 }
 
-// pause waits before the next attempt.
-func pause(ctx context.Context, attempt int) error {
+// pauseBeforeRetry waits before the next attempt.
+func pauseBeforeRetry(ctx context.Context, attempt int) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

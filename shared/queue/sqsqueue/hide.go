@@ -19,8 +19,8 @@ import (
 // is not the sender's fault is sent again.
 func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
 	errs := make([]error, len(receipts))
-	if err := q.hideable(visibility); err != nil {
-		return fill(errs, err)
+	if err := q.checkVisibility(visibility); err != nil {
+		return fillErrors(errs, err)
 	}
 	from := 0
 	for chunk := range slices.Chunk(receipts, queue.MaxBatch) {
@@ -30,7 +30,7 @@ func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts 
 	return errs
 }
 
-func fill(errs []error, err error) []error {
+func fillErrors(errs []error, err error) []error {
 	for i := range errs {
 		errs[i] = err
 	}
@@ -42,43 +42,43 @@ func (q *Queue) hideChunk(ctx context.Context, visibility time.Duration, receipt
 	var entries []types.ChangeMessageVisibilityBatchRequestEntry
 	for i := range receipts {
 		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &receipts[i], VisibilityTimeout: seconds(visibility),
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &receipts[i], VisibilityTimeout: toSeconds(visibility),
 		})
 	}
 	for attempt := 1; len(entries) > 0; attempt++ {
 		out, err := q.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: entries})
 		if err != nil {
-			err = q.wrap(ctx, "hiding messages of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+			err = q.wrapError(ctx, "hiding messages of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
 			for _, e := range entries {
-				errs[place(*e.Id)] = err
+				errs[entryIndex(*e.Id)] = err
 			}
 			return
 		}
-		entries = q.again(entries, out.Failed, attempt, errs)
+		entries = q.retryEntries(entries, out.Failed, attempt, errs)
 		if len(entries) > 0 && q.pause(ctx, attempt) != nil {
-			attempt = attempts - 1 // The next call fails with the context's error.
+			attempt = maxAttempts - 1 // The next call fails with the context's error.
 		}
 	}
 }
 
-// place is the place that an entry's id says, which hideChunk wrote.
-func place(id string) int {
+// entryIndex is the place that an entry's id says, which hideChunk wrote.
+func entryIndex(id string) int {
 	i, _ := strconv.Atoi(id)
 	return i
 }
 
-// again sets the errors of entries that failed for good, and gives those to send again.
-func (q *Queue) again(entries []types.ChangeMessageVisibilityBatchRequestEntry, failed []types.BatchResultErrorEntry, attempt int, errs []error) []types.ChangeMessageVisibilityBatchRequestEntry {
+// retryEntries sets the errors of entries that failed for good, and gives those to send again.
+func (q *Queue) retryEntries(entries []types.ChangeMessageVisibilityBatchRequestEntry, failed []types.BatchResultErrorEntry, attempt int, errs []error) []types.ChangeMessageVisibilityBatchRequestEntry {
 	var out []types.ChangeMessageVisibilityBatchRequestEntry
 	for _, e := range entries {
 		i := slices.IndexFunc(failed, func(f types.BatchResultErrorEntry) bool { return aws.ToString(f.Id) == *e.Id })
 		switch {
 		case i < 0:
-			errs[place(*e.Id)] = nil
-		case unknownReceipt(aws.ToString(failed[i].Code), aws.ToString(failed[i].Message)):
-			errs[place(*e.Id)] = fault.F("hiding a message of queue "+q.name, fault.Missing, "%s: %s", aws.ToString(failed[i].Code), aws.ToString(failed[i].Message))
-		case failed[i].SenderFault || attempt == attempts:
-			errs[place(*e.Id)] = q.entryError("hiding a message of", failed[i], 1)
+			errs[entryIndex(*e.Id)] = nil
+		case isUnknownReceipt(aws.ToString(failed[i].Code), aws.ToString(failed[i].Message)):
+			errs[entryIndex(*e.Id)] = fault.F("hiding a message of queue "+q.name, fault.Missing, "%s: %s", aws.ToString(failed[i].Code), aws.ToString(failed[i].Message))
+		case failed[i].SenderFault || attempt == maxAttempts:
+			errs[entryIndex(*e.Id)] = q.entryError("hiding a message of", failed[i], 1)
 		default:
 			out = append(out, e)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// attributes writes the message attributes, all of them strings.
-func attributes(m queue.Outgoing) map[string]types.MessageAttributeValue {
+// messageAttributes writes the message attributes, all of them strings.
+func messageAttributes(m queue.Outgoing) map[string]types.MessageAttributeValue {
 	out := map[string]types.MessageAttributeValue{}
 	for name, value := range m.MessageAttributes() {
 		out[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
@@ -22,10 +22,10 @@ func attributes(m queue.Outgoing) map[string]types.MessageAttributeValue {
 	return out
 }
 
-// read turns what SQS delivers into a message. A count or a time that cannot be
+// toMessage turns what SQS delivers into a message. A count or a time that cannot be
 // read is the first, or none: they bear on pace, and one odd message must not
 // keep the nine beside it from being delivered.
-func read(m types.Message) queue.Message {
+func toMessage(m types.Message) queue.Message {
 	out := queue.Message{
 		ID: aws.ToString(m.MessageId), Body: []byte(aws.ToString(m.Body)), Receipt: aws.ToString(m.ReceiptHandle), Receives: 1,
 	}
@@ -44,16 +44,16 @@ func read(m types.Message) queue.Message {
 	return out
 }
 
-// receiptGone recognizes the answers that SQS gives for the receipt of a
+// isReceiptGone recognizes the answers that SQS gives for the receipt of a
 // message that is no longer in flight. For one that was deleted it is
 // InvalidParameterValue, which by itself would be our fault.
-func receiptGone(err error) bool {
+func isReceiptGone(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && unknownReceipt(api.ErrorCode(), api.ErrorMessage())
+	return errors.As(err, &api) && isUnknownReceipt(api.ErrorCode(), api.ErrorMessage())
 }
 
-// unknownReceipt reads SQS's code and message.
-func unknownReceipt(code, message string) bool {
+// isUnknownReceipt reads SQS's code and message.
+func isUnknownReceipt(code, message string) bool {
 	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
 	case "MessageNotInflight", "ReceiptHandleIsInvalid":
 		return true

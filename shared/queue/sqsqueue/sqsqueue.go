@@ -56,12 +56,12 @@ var _ queue.Queue = (*Queue)(nil)
 // New speaks to the queue at url. setting names where the url came from
 // ("JOIST_QUEUE_URL"), for the hint when there is no such queue.
 func New(config aws.Config, url, setting string) *Queue {
-	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pause}
+	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pauseBeforeRetry}
 }
 
-// once keeps the SDK from trying again, for who receives does so by itself, and
+// noRetries keeps the SDK from trying again, for who receives does so by itself, and
 // must not sleep between.
-func once(o *sqs.Options) { o.RetryMaxAttempts = 1 }
+func noRetries(o *sqs.Options) { o.RetryMaxAttempts = 1 }
 
 // Receive asks once, and waits up to wait for a message.
 func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
@@ -71,19 +71,19 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 	out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:              &q.url,
 		MaxNumberOfMessages:   int32(limit),
-		WaitTimeSeconds:       seconds(min(wait, maxWait)),
-		VisibilityTimeout:     max(1, seconds(visibility)),
+		WaitTimeSeconds:       toSeconds(min(wait, maxWait)),
+		VisibilityTimeout:     max(1, toSeconds(visibility)),
 		MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameSentTimestamp,
 		},
-	}, once)
+	}, noRetries)
 	if err != nil {
-		return nil, q.wrap(ctx, "receiving from", awsfault.Read("", "sqs:ReceiveMessage"), err)
+		return nil, q.wrapError(ctx, "receiving from", awsfault.Read("", "sqs:ReceiveMessage"), err)
 	}
 	messages := make([]queue.Message, 0, len(out.Messages))
 	for _, m := range out.Messages {
-		messages = append(messages, read(m))
+		messages = append(messages, toMessage(m))
 	}
 	return messages, nil
 }
@@ -91,20 +91,20 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 // Hide changes the visibility of one delivery. Doing so twice is doing so once,
 // so the call counts as a read when its answer is lost; so does a delete.
 func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
-	if err := q.hideable(visibility); err != nil {
+	if err := q.checkVisibility(visibility); err != nil {
 		return err
 	}
 	_, err := q.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
-		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: seconds(visibility),
+		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: toSeconds(visibility),
 	})
-	if receiptGone(err) {
+	if isReceiptGone(err) {
 		return fault.E("hiding a message of queue "+q.name, fault.Missing, err)
 	}
-	return q.wrap(ctx, "hiding a message of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+	return q.wrapError(ctx, "hiding a message of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
 }
 
-// hideable refuses a visibility that SQS does not take.
-func (q *Queue) hideable(visibility time.Duration) error {
+// checkVisibility refuses a visibility that SQS does not take.
+func (q *Queue) checkVisibility(visibility time.Duration) error {
 	if visibility < 0 || visibility > queue.MaxVisibility {
 		return fault.F("hiding a message of queue "+q.name, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
 	}
@@ -122,7 +122,7 @@ func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
 		},
 	})
 	if err != nil {
-		return 0, 0, q.wrap(ctx, "measuring", awsfault.Read("", "sqs:GetQueueAttributes"), err)
+		return 0, 0, q.wrapError(ctx, "measuring", awsfault.Read("", "sqs:GetQueueAttributes"), err)
 	}
 	counts := map[types.QueueAttributeName]int{}
 	for name, text := range out.Attributes {
@@ -135,13 +135,13 @@ func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
 			counts[types.QueueAttributeNameApproximateNumberOfMessagesDelayed], nil
 }
 
-// seconds rounds up, for a message must not come back before it may.
-func seconds(d time.Duration) int32 {
+// toSeconds rounds up, for a message must not come back before it may.
+func toSeconds(d time.Duration) int32 {
 	return int32((d + time.Second - 1) / time.Second)
 }
 
-// wrap names the kind of an error of the SDK.
-func (q *Queue) wrap(ctx context.Context, doing string, call awsfault.Call, err error) error {
+// wrapError names the kind of an error of the SDK.
+func (q *Queue) wrapError(ctx context.Context, doing string, call awsfault.Call, err error) error {
 	op := doing + " queue " + q.name
 	if err == nil {
 		return nil
@@ -150,18 +150,18 @@ func (q *Queue) wrap(ctx context.Context, doing string, call awsfault.Call, err 
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	}
 	switch {
-	case isCode(err, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"):
+	case hasCode(err, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"):
 		return fault.E(op, fault.Missing, err).WithHint("create the queue with `cdk deploy`, or correct %s", q.setting)
-	case isCode(err, "OverLimit", "KmsThrottled"):
+	case hasCode(err, "OverLimit", "KmsThrottled"):
 		return fault.E(op, fault.Throttled, err)
-	case isCode(err, "KmsAccessDenied"):
+	case hasCode(err, "KmsAccessDenied"):
 		return fault.E(op, fault.Denied, err).WithHint("grant kms:GenerateDataKey and kms:Decrypt on the key of queue %s", q.name)
 	}
 	call.Op = op
 	return call.Fault(err)
 }
 
-// isCode reports whether AWS answered with one of the codes.
-func isCode(err error, codes ...string) bool {
+// hasCode reports whether AWS answered with one of the codes.
+func hasCode(err error, codes ...string) bool {
 	return slices.Contains(codes, awsfault.Code(err))
 }

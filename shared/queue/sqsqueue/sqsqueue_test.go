@@ -112,7 +112,7 @@ func TestPartialFailures(t *testing.T) {
 func TestPartialFailuresForGood(t *testing.T) {
 	f := &fake{fail: map[string]int{"b": 100}, code: "InternalError"}
 	err := over(f).Send(t.Context(), messages("a b")...)
-	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "entry 1") || len(f.calls) != attempts {
+	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "entry 1") || len(f.calls) != maxAttempts {
 		t.Errorf("%v after %d calls", err, len(f.calls))
 	}
 	f = &fake{fail: map[string]int{"b": 100}, code: "InvalidMessageContents", sender: true}
@@ -160,11 +160,11 @@ func TestPauseStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	q := over(&fake{fail: map[string]int{"a": 100}, code: "InternalError"})
-	q.pause = pause
+	q.pause = pauseBeforeRetry
 	if err := q.Send(ctx, messages("a")...); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := pause(t.Context(), 0); err != nil {
+	if err := pauseBeforeRetry(t.Context(), 0); err != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -199,7 +199,7 @@ func TestErrors(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]int32{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, queue.MaxVisibility: 43200} {
-		if got := seconds(d); got != want {
+		if got := toSeconds(d); got != want {
 			t.Errorf("%s is %d seconds, want %d", d, got, want)
 		}
 	}
@@ -208,11 +208,11 @@ func TestSeconds(t *testing.T) {
 // One message of which SQS says something odd is delivered, and so are those
 // beside it.
 func TestReadIsTotal(t *testing.T) {
-	odd := read(types.Message{Body: aws.String("b"), Attributes: map[string]string{"ApproximateReceiveCount": "many", "SentTimestamp": "noon"}})
+	odd := toMessage(types.Message{Body: aws.String("b"), Attributes: map[string]string{"ApproximateReceiveCount": "many", "SentTimestamp": "noon"}})
 	if odd.Receives != 1 || !odd.Sent.IsZero() || string(odd.Body) != "b" {
 		t.Errorf("%+v", odd)
 	}
-	good := read(types.Message{Attributes: map[string]string{"ApproximateReceiveCount": "3", "SentTimestamp": "1795176000000"}})
+	good := toMessage(types.Message{Attributes: map[string]string{"ApproximateReceiveCount": "3", "SentTimestamp": "1795176000000"}})
 	if good.Receives != 3 || !good.Sent.Equal(time.UnixMilli(1795176000000)) {
 		t.Errorf("%+v", good)
 	}

@@ -78,10 +78,10 @@ type Dimension struct{ Name, Value string }
 
 // Values of CloudWatch's API.
 const (
-	above     = "GreaterThanThreshold"
-	below     = "LessThanThreshold"
-	fine      = "notBreaching"
-	breaching = "breaching"
+	above        = "GreaterThanThreshold"
+	below        = "LessThanThreshold"
+	notBreaching = "notBreaching"
+	breaching    = "breaching"
 )
 
 // runbooks is the directory of the pages.

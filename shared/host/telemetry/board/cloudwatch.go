@@ -59,7 +59,7 @@ func CloudWatch(c Cluster, region string) ([]byte, error) {
 		if len(pictures) == 0 {
 			continue
 		}
-		widgets = append(widgets, text(y, "## "+row.Title+"\n"+row.Help))
+		widgets = append(widgets, textWidget(y, "## "+row.Title+"\n"+row.Help))
 		widgets = append(widgets, pictures...)
 		y = pictures[len(pictures)-1].Y + high
 	}
@@ -67,7 +67,7 @@ func CloudWatch(c Cluster, region string) ([]byte, error) {
 	if c.Inside {
 		where = "Grafana's dashboards show the same metrics with more labels."
 	}
-	widgets = append(widgets, text(y, where))
+	widgets = append(widgets, textWidget(y, where))
 	out, err := json.MarshalIndent(map[string]any{"widgets": widgets}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("writing the dashboard of cluster %s: %w", c.Cluster, err)
@@ -75,19 +75,19 @@ func CloudWatch(c Cluster, region string) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-func text(y int, markdown string) widget {
+func textWidget(y int, markdown string) widget {
 	return widget{Type: "text", Y: y, Width: columns, Height: headerHigh, Properties: map[string]any{"markdown": markdown, "background": "transparent"}}
 }
 
 // cloudWatchSeries returns the lines of a panel.
 func cloudWatchSeries(panel Panel, c Cluster) [][]any {
 	var lines [][]any
-	for _, m := range panel.drawn() {
+	for _, m := range panel.panelMetrics() {
 		if m.CloudWatch != nil && (c.Inside || !m.Inside()) {
-			lines = append(lines, ours(m, c.Cluster)...)
+			lines = append(lines, catalogueLines(m, c.Cluster)...)
 		}
 	}
-	return append(lines, theirs(panel.aws, c.Plan)...)
+	return append(lines, awsLines(panel.aws, c.Plan)...)
 }
 
 // statistics returns the statistics to show for a kind of metric.
@@ -102,13 +102,13 @@ func statistics(kind telemetry.Kind) []string {
 	}
 }
 
-// ours returns the lines of a metric in the catalogue. It uses SEARCH for metrics with
+// catalogueLines returns the lines of a metric in the catalogue. It uses SEARCH for metrics with
 // labels, because their values are not known in advance.
-func ours(m telemetry.Metric, cluster string) [][]any {
+func catalogueLines(m telemetry.Metric, cluster string) [][]any {
 	var lines [][]any
 	for _, statistic := range statistics(m.Kind) {
 		if len(m.CloudWatch) == 1 {
-			lines = append(lines, []any{Namespace, m.Name, telemetry.ByCluster, cluster, map[string]any{"stat": statistic, "label": short(m.Name) + suffix(statistic)}})
+			lines = append(lines, []any{Namespace, m.Name, telemetry.ByCluster, cluster, map[string]any{"stat": statistic, "label": shortName(m.Name) + statisticSuffix(statistic)}})
 			continue
 		}
 		search := fmt.Sprintf("SEARCH('{%s,%s} MetricName=\"%s\" %s=\"%s\"', '%s', %d)",
@@ -117,21 +117,21 @@ func ours(m telemetry.Metric, cluster string) [][]any {
 		for _, dimension := range slices.DeleteFunc(slices.Clone(m.CloudWatch), func(d string) bool { return d == telemetry.ByCluster }) {
 			values = append(values, "${PROP('Dim."+dimension+"')}")
 		}
-		lines = append(lines, []any{map[string]any{"expression": search, "label": short(m.Name) + " " + strings.Join(values, " ") + suffix(statistic)}})
+		lines = append(lines, []any{map[string]any{"expression": search, "label": shortName(m.Name) + " " + strings.Join(values, " ") + statisticSuffix(statistic)}})
 	}
 	return lines
 }
 
-// suffix names the statistic in a legend if there are several.
-func suffix(statistic string) string {
+// statisticSuffix names the statistic in a legend if there are several.
+func statisticSuffix(statistic string) string {
 	if strings.HasPrefix(statistic, "p") {
 		return " " + statistic
 	}
 	return ""
 }
 
-// short removes common prefixes and suffixes from a metric name.
-func short(name string) string {
+// shortName removes common prefixes and suffixes from a metric name.
+func shortName(name string) string {
 	for _, prefix := range []string{"joist_", "karpenter_"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
@@ -141,8 +141,8 @@ func short(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// theirs returns the lines of metrics that SQS and Lambda publish.
-func theirs(of source, p topology.Plan) [][]any {
+// awsLines returns the lines of metrics that SQS and Lambda publish.
+func awsLines(of source, p topology.Plan) [][]any {
 	var lines [][]any
 	sqs := func(metric, queue, label string) {
 		lines = append(lines, []any{"AWS/SQS", metric, "QueueName", queue, map[string]any{"stat": "Maximum", "label": label}})

@@ -59,7 +59,7 @@ func Grafana(d Dashboard) ([]byte, error) {
 		})
 		n := 0
 		for _, panel := range row.Panels {
-			metrics := panel.drawn()
+			metrics := panel.panelMetrics()
 			if len(metrics) == 0 {
 				continue
 			}
@@ -113,7 +113,7 @@ func grafanaUnit(m telemetry.Metric) string {
 // queries returns the PromQL of a metric: the increase in five minutes of a counter, the
 // value of a gauge (only the leader reports it), p50 and p99 of a histogram or summary.
 func queries(m telemetry.Metric) []target {
-	by, legend := "", short(m.Name)
+	by, legend := "", shortName(m.Name)
 	if len(m.By) > 0 {
 		by = " by (" + strings.Join(m.By, ", ") + ")"
 		legend += " {{" + strings.Join(m.By, "}} {{") + "}}"
@@ -124,7 +124,7 @@ func queries(m telemetry.Metric) []target {
 	case telemetry.Gauge:
 		return []target{{Expr: "max" + by + " (" + m.Name + ")", Legend: legend}}
 	case telemetry.Summary:
-		return []target{{Expr: "max by (quantile) (" + m.Name + `{quantile=~"0.5|0.99"})`, Legend: short(m.Name) + " {{quantile}}"}}
+		return []target{{Expr: "max by (quantile) (" + m.Name + `{quantile=~"0.5|0.99"})`, Legend: shortName(m.Name) + " {{quantile}}"}}
 	default:
 		var both []target
 		for _, quantile := range []string{"0.5", "0.99"} {

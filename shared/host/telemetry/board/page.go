@@ -51,15 +51,15 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	out.WriteString("\n## Alarms\n\nThe Prometheus alerts are in [alerts.yaml](../grafana/alerts.yaml). The CDK app creates the CloudWatch alarms.\n\n" +
 		"| alarm | pages | meaning | first command | CloudWatch | Prometheus |\n|---|---|---|---|---|---|\n")
 	for _, w := range Alerts {
-		fmt.Fprintf(&out, "| [%s](runbooks/%s) | %s | %s | `%s` | %s | %s |\n", w.Name, path.Base(w.Runbook()), yes(w.IsPage), w.Meaning, w.FirstStep, where(w), yes(w.Expr != ""))
+		fmt.Fprintf(&out, "| [%s](runbooks/%s) | %s | %s | `%s` | %s | %s |\n", w.Name, path.Base(w.Runbook()), yesOrNo(w.IsPage), w.Meaning, w.FirstStep, cloudWatchColumn(w), yesOrNo(w.Expr != ""))
 	}
 	out.WriteString("\n## Metrics\n")
 	for _, row := range Rows {
 		fmt.Fprintf(&out, "\n### %s\n\n| metric | kind, unit | labels | from | dimensions in CloudWatch | meaning |\n|---|---|---|---|---|---|\n", row.Title)
 		for _, panel := range row.Panels {
-			for _, m := range panel.drawn() {
+			for _, m := range panel.panelMetrics() {
 				fmt.Fprintf(&out, "| `%s` | %s, %s | %s | %s | %s | %s |\n",
-					m.Name, m.Kind, m.Unit, labels(m), strings.Join(m.Services, ", "), strings.Join(m.CloudWatch, ", "), m.Help)
+					m.Name, m.Kind, m.Unit, labelColumn(m), strings.Join(m.Services, ", "), strings.Join(m.CloudWatch, ", "), m.Help)
 			}
 		}
 	}
@@ -75,22 +75,22 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	return out.Bytes()
 }
 
-// where returns when CloudWatch has the alarms of a watch.
-func where(w Alert) string {
+// cloudWatchColumn returns when CloudWatch has the alarms of a watch.
+func cloudWatchColumn(w Alert) string {
 	if w.inside {
 		return "with `cloudWatchMetrics`"
 	}
 	return "yes"
 }
 
-func yes(is bool) string {
+func yesOrNo(is bool) string {
 	if is {
 		return "yes"
 	}
 	return "no"
 }
 
-func labels(m telemetry.Metric) string {
+func labelColumn(m telemetry.Metric) string {
 	var all []string
 	for _, l := range m.Labels {
 		all = append(all, "`"+l.Name+"`: "+l.Help)

@@ -97,7 +97,7 @@ var Rows = []Row{
 	},
 }
 
-// drawn returns the metrics of a panel.
-func (p Panel) drawn() []telemetry.Metric {
+// panelMetrics returns the metrics of a panel.
+func (p Panel) panelMetrics() []telemetry.Metric {
 	return slices.DeleteFunc(slices.Clone(telemetry.Catalogue), func(m telemetry.Metric) bool { return m.Panel != p.Title })
 }

@@ -22,7 +22,7 @@ func PrometheusRule() ([]byte, error) {
 			severity = "critical"
 		}
 		rule := map[string]any{
-			"alert": "Joist" + camel(w.Name), "expr": w.Expr, "labels": map[string]string{"severity": severity},
+			"alert": "Joist" + camelCase(w.Name), "expr": w.Expr, "labels": map[string]string{"severity": severity},
 			"annotations": map[string]string{"summary": w.Meaning, "description": "First: " + w.FirstStep, "runbook_url": site + w.Runbook()},
 		}
 		if w.For > 0 {
@@ -40,8 +40,8 @@ func PrometheusRule() ([]byte, error) {
 	return append([]byte("# Generated from shared/host/telemetry/board by its test with -update.\n"), out...), nil
 }
 
-// camel converts a name to camel case: dead-letters becomes DeadLetters.
-func camel(name string) string {
+// camelCase converts a name to camel case: dead-letters becomes DeadLetters.
+func camelCase(name string) string {
 	out, upper := make([]byte, 0, len(name)), true
 	for i := range len(name) {
 		c := name[i]

@@ -15,96 +15,96 @@ var Alerts = []Alert{
 		Name: "dead-letters", IsPage: true, FirstStep: "joist dead list --cluster NAME",
 		Meaning:    "A message could not be processed and was moved to a dead-letter queue.",
 		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
-		cloudWatch: eachQueue(deadLetters),
+		cloudWatch: alarmPerQueue(deadLetterAlarm),
 	},
 	{
 		Name: "oldest-message", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "The oldest message in a queue has waited longer than the limit of its service.",
 		Expr:       "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60",
 		For:        3 * time.Minute,
-		cloudWatch: eachQueue(late),
+		cloudWatch: alarmPerQueue(messageAgeAlarm),
 	},
 	{
 		Name: "notice-overdue", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "AWS terminated an instance at the announced time, and its node was not fully drained.",
 		Expr:       "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
-		cloudWatch: total(telemetry.DrainsOverdue), inside: true,
+		cloudWatch: anyCountAlarm(telemetry.DrainsOverdue), inside: true,
 	},
 	{
 		Name: "bug", IsPage: true, FirstStep: "joist dead list --cluster NAME",
 		Meaning:    "A handler panicked or hit an internal error.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="bug"}[10m])) > 0`,
-		cloudWatch: refused("bug", 0),
+		cloudWatch: errorKindAlarm("bug", 0),
 	},
 	{
 		Name: "sweep-stopped", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "Lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
 		Expr:       "sum(increase(joist_sweeps_stopped_total[10m])) > 0",
-		cloudWatch: total(telemetry.GarbageCollectionStopped), inside: true,
+		cloudWatch: anyCountAlarm(telemetry.GarbageCollectionStopped), inside: true,
 	},
 	{
 		Name: "watcher-silent", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The watcher has stopped sending messages: pending pods get no nodes.",
 		Expr:       `(sum(increase(joist_messages_sent_total{service="watcher"}[2m])) or vector(0)) < 1`,
 		For:        time.Minute,
-		cloudWatch: silent,
+		cloudWatch: watcherSilentAlarm,
 	},
 	{
 		Name: "denied", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "AWS or Kubernetes denied a call: a permission is missing.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="denied"}[10m])) > 0`,
-		cloudWatch: refused("denied", 0),
+		cloudWatch: errorKindAlarm("denied", 0),
 	},
 	{
 		Name: "poison", FirstStep: "joist dead list --cluster NAME",
 		Meaning:    "More than five messages within five minutes were malformed or inconsistent.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="poison"}[5m])) > 5`,
-		cloudWatch: refused("poison", 5),
+		cloudWatch: errorKindAlarm("poison", 5),
 	},
 	{
 		Name: "launch-shortage", FirstStep: "joist doctor --cluster NAME",
 		Meaning: "EC2 refused more than half of the launches of the last 15 minutes.",
 		Expr: `sum(increase(joist_launch_refusals_total[15m])) > 4 and` +
 			` sum(increase(joist_launch_refusals_total[15m])) > (sum(increase(joist_instances_launched_total[15m])) or vector(0))`,
-		cloudWatch: shortage,
+		cloudWatch: launchErrorAlarm,
 	},
 	{
 		Name: "launches-stopped", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "Launches paused: the requested instances exceed the safety limit of the launcher.",
 		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
-		cloudWatch: total(telemetry.LaunchesStopped),
+		cloudWatch: anyCountAlarm(telemetry.LaunchesStopped),
 	},
 	{
 		Name: "foreign-touched", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning: "A request was refused: it would change an AWS resource that does not belong to the cluster, or it invoked a function with records that are not in the queue of that function.",
 		Expr: "(sum(increase(joist_foreign_spared_total[10m])) or vector(0)) +" +
 			" (sum(increase(joist_records_refused_total[10m])) or vector(0)) > 0",
-		cloudWatch: either(telemetry.ForeignRequestsRefused, telemetry.RecordsRefused),
+		cloudWatch: eitherCountAlarm(telemetry.ForeignRequestsRefused, telemetry.RecordsRefused),
 	},
 	{
 		Name: "looks-failing", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The watcher or lifecycle cannot reconcile the cluster, or it has no leader.",
-		Expr:       noLooks() + " or " + looksEnd("!=") + " > " + looksEnd("="),
+		Expr:       withoutReconciles() + " or " + reconcileRate("!=") + " > " + reconcileRate("="),
 		For:        5 * time.Minute,
-		cloudWatch: looks, inside: true,
+		cloudWatch: reconcileAlarms, inside: true,
 	},
 	{
 		Name: "function-failing", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "A Lambda function fails, times out or is throttled.",
-		cloudWatch: functions,
+		cloudWatch: functionAlarms,
 	},
 	{
 		Name: "verdicts-failed", FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "Processed messages could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
 		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
-		cloudWatch: often(telemetry.DispositionFailures, 10),
+		cloudWatch: sustainedCountAlarm(telemetry.DispositionFailures, 10),
 	},
 	{
 		Name: "clocks-differ", FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The clock of a sender is more than a minute ahead of SQS, and the deadlines in its messages are wrong by as much.",
 		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
 		For:        15 * time.Minute,
-		cloudWatch: often(telemetry.ClockSkews, 0),
+		cloudWatch: sustainedCountAlarm(telemetry.ClockSkews, 0),
 	},
 }
 
@@ -115,10 +115,10 @@ var Budgets = map[string]time.Duration{
 	"catalog": 2 * time.Minute, "launcher": time.Minute, "lifecycle": time.Minute,
 }
 
-// inventoryEvery is the interval at which the watcher requests an inventory.
-const inventoryEvery = 30 * time.Second
+// inventoryInterval is the interval at which the watcher requests an inventory.
+const inventoryInterval = 30 * time.Second
 
-func eachQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []Alarm {
+func alarmPerQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		var all []Alarm
 		for _, q := range p.Queues {
@@ -130,32 +130,32 @@ func eachQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []Alarm
 	}
 }
 
-func deadLetters(q topology.Queue) Alarm {
+func deadLetterAlarm(q topology.Queue) Alarm {
 	return Alarm{
-		Metrics:    []Metric{sqs("ApproximateNumberOfMessagesVisible", q.Dead, "Maximum", period)},
-		Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+		Metrics:    []Metric{sqsMetric("ApproximateNumberOfMessagesVisible", q.Dead, "Maximum", period)},
+		Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching,
 	}
 }
 
-// late requires three bad minutes in a row, but one for interruption: a spot instance has
+// messageAgeAlarm requires three bad minutes in a row, but one for interruption: a spot instance has
 // only two minutes.
-func late(q topology.Queue) Alarm {
+func messageAgeAlarm(q topology.Queue) Alarm {
 	periods := 3
 	if q.Service == "interruption" {
 		periods = 1
 	}
 	return Alarm{
-		Metrics:   []Metric{sqs("ApproximateAgeOfOldestMessage", q.Name, "Maximum", period)},
-		Threshold: Budgets[q.Service].Seconds(), Comparison: above, Periods: periods, Datapoints: periods, Missing: fine,
+		Metrics:   []Metric{sqsMetric("ApproximateAgeOfOldestMessage", q.Name, "Maximum", period)},
+		Threshold: Budgets[q.Service].Seconds(), Comparison: above, Periods: periods, Datapoints: periods, Missing: notBreaching,
 	}
 }
 
-func sqs(metric, queue, statistic string, seconds int) Metric {
+func sqsMetric(metric, queue, statistic string, seconds int) Metric {
 	return Metric{ID: "m1", Namespace: "AWS/SQS", Name: metric, Dimensions: []Dimension{{"QueueName", queue}}, Statistic: statistic, Period: seconds}
 }
 
-// counted returns the sum of a counter in the catalogue.
-func counted(m telemetry.Metric, p topology.Plan, more ...Dimension) Metric {
+// counterSum returns the sum of a counter in the catalogue.
+func counterSum(m telemetry.Metric, p topology.Plan, more ...Dimension) Metric {
 	return Metric{
 		ID: "m1", Namespace: Namespace, Name: m.Name, Statistic: "Sum", Period: fiveMinutes,
 		Dimensions: append([]Dimension{{telemetry.ByCluster, p.Cluster}}, more...),
@@ -164,44 +164,44 @@ func counted(m telemetry.Metric, p topology.Plan, more ...Dimension) Metric {
 
 const fiveMinutes = 300
 
-func refused(kind string, threshold float64) func(p topology.Plan) []Alarm {
+func errorKindAlarm(kind string, threshold float64) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{
-			Metrics:   []Metric{counted(telemetry.HandlingErrors, p, Dimension{"kind", kind})},
-			Threshold: threshold, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+			Metrics:   []Metric{counterSum(telemetry.HandlingErrors, p, Dimension{"kind", kind})},
+			Threshold: threshold, Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching,
 		}}
 	}
 }
 
-func total(m telemetry.Metric) func(p topology.Plan) []Alarm {
+func anyCountAlarm(m telemetry.Metric) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
-		return []Alarm{{Metrics: []Metric{counted(m, p)}, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine}}
+		return []Alarm{{Metrics: []Metric{counterSum(m, p)}, Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching}}
 	}
 }
 
-// either fires when one of two counters grows. It is one alarm, because CloudFormation
+// eitherCountAlarm fires when one of two counters grows. It is one alarm, because CloudFormation
 // limits the resources of a template.
-func either(one, other telemetry.Metric) func(p topology.Plan) []Alarm {
+func eitherCountAlarm(one, other telemetry.Metric) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
-		first, second := counted(one, p), counted(other, p)
+		first, second := counterSum(one, p), counterSum(other, p)
 		second.ID = "m2"
 		return []Alarm{{
-			Metrics: []Metric{first, second}, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+			Metrics: []Metric{first, second}, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching,
 		}}
 	}
 }
 
-// often fires when a counter exceeds the threshold in three periods in a row (15 minutes).
-func often(m telemetry.Metric, threshold float64) func(p topology.Plan) []Alarm {
+// sustainedCountAlarm fires when a counter exceeds the threshold in three periods in a row (15 minutes).
+func sustainedCountAlarm(m telemetry.Metric, threshold float64) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
-		return []Alarm{{Metrics: []Metric{counted(m, p)}, Threshold: threshold, Comparison: above, Periods: 3, Datapoints: 3, Missing: fine}}
+		return []Alarm{{Metrics: []Metric{counterSum(m, p)}, Threshold: threshold, Comparison: above, Periods: 3, Datapoints: 3, Missing: notBreaching}}
 	}
 }
 
-// shortage fires when EC2 refuses more than half of the launches, and more than four, in
+// launchErrorAlarm fires when EC2 refuses more than half of the launches, and more than four, in
 // each of three periods.
-func shortage(p topology.Plan) []Alarm {
-	a := Alarm{Threshold: 0.5, Comparison: above, Periods: 3, Datapoints: 3, Missing: fine}
+func launchErrorAlarm(p topology.Plan) []Alarm {
+	a := Alarm{Threshold: 0.5, Comparison: above, Periods: 3, Datapoints: 3, Missing: notBreaching}
 	refused, launched := "", ""
 	for i, sold := range []string{"spot", "on-demand", "reserved"} {
 		for _, of := range []struct {
@@ -209,7 +209,7 @@ func shortage(p topology.Plan) []Alarm {
 			id     string
 			sum    *string
 		}{{telemetry.LaunchErrors, "r", &refused}, {telemetry.InstancesLaunched, "l", &launched}} {
-			m := counted(of.metric, p, Dimension{"capacity_type", sold})
+			m := counterSum(of.metric, p, Dimension{"capacity_type", sold})
 			m.ID = fmt.Sprintf("%s%d", of.id, i)
 			a.Metrics = append(a.Metrics, m)
 			if *of.sum != "" {
@@ -222,48 +222,48 @@ func shortage(p topology.Plan) []Alarm {
 	return []Alarm{a}
 }
 
-// silent counts the messages sent to the catalog's queue. The watcher sends at least one
+// watcherSilentAlarm counts the messages sent to the catalog's queue. The watcher sends at least one
 // each inventoryEvery, in addition to the scheduled ticks. It fires when more than half of
 // the watcher's messages are missing.
-func silent(p topology.Plan) []Alarm {
+func watcherSilentAlarm(p topology.Plan) []Alarm {
 	const seconds = 120
 	q, ok := p.Queue("catalog")
 	if !ok {
 		return nil
 	}
-	expected := seconds / inventoryEvery.Seconds() / 2
+	expected := seconds / inventoryInterval.Seconds() / 2
 	for _, t := range p.Ticks {
 		if t.Service == q.Service {
 			expected += seconds / t.Every.Seconds()
 		}
 	}
 	return []Alarm{{
-		Metrics:   []Metric{sqs("NumberOfMessagesSent", q.Name, "Sum", seconds)},
+		Metrics:   []Metric{sqsMetric("NumberOfMessagesSent", q.Name, "Sum", seconds)},
 		Threshold: expected, Comparison: below, Periods: 2, Datapoints: 2, Missing: breaching,
 	}}
 }
 
-// looksEnd returns the rate of reconciles of each service that succeed (=) or fail (!=).
-func looksEnd(well string) string {
+// reconcileRate returns the rate of reconciles of each service that succeed (=) or fail (!=).
+func reconcileRate(well string) string {
 	return `sum by (service) (rate(joist_step_seconds_count{result` + well + `"ok"}[5m]))`
 }
 
-// noLooks selects the services without a successful reconcile. A service without a leader
+// withoutReconciles selects the services without a successful reconcile. A service without a leader
 // has no series, so each service gets a zero.
-func noLooks() string {
-	well := []string{looksEnd("=")}
+func withoutReconciles() string {
+	well := []string{reconcileRate("=")}
 	for _, service := range topology.Inside {
 		well = append(well, fmt.Sprintf(`label_replace(vector(0), "service", %q, "", "")`, service))
 	}
 	return "(" + strings.Join(well, " or ") + ") == 0"
 }
 
-// looks fires for each service inside of the cluster that does not reconcile, or of which
+// reconcileAlarms fires for each service inside of the cluster that does not reconcile, or of which
 // at least as many reconciles fail as succeed.
-func looks(p topology.Plan) []Alarm {
+func reconcileAlarms(p topology.Plan) []Alarm {
 	var all []Alarm
 	for _, service := range topology.Inside {
-		whole, failed := counted(telemetry.ReconcileTime, p, Dimension{"service", service}), counted(telemetry.ReconcileFailures, p, Dimension{"service", service})
+		whole, failed := counterSum(telemetry.ReconcileTime, p, Dimension{"service", service}), counterSum(telemetry.ReconcileFailures, p, Dimension{"service", service})
 		whole.Statistic, failed.ID = "SampleCount", "m2"
 		all = append(all, Alarm{
 			Name: service, Metrics: []Metric{whole, failed}, Expression: "IF(FILL(m1,0) <= 2*FILL(m2,0), 1, 0)",
@@ -273,15 +273,15 @@ func looks(p topology.Plan) []Alarm {
 	return all
 }
 
-// functions returns no alarms where clusters share functions: the stack that owns the
+// functionAlarms returns no alarms where clusters share functions: the stack that owns the
 // functions has their alarms.
-func functions(p topology.Plan) []Alarm {
+func functionAlarms(p topology.Plan) []Alarm {
 	if p.Shared() {
 		return nil
 	}
 	var all []Alarm
 	for _, service := range topology.Outside {
-		a := Alarm{Name: service, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 5, Datapoints: 3, Missing: fine}
+		a := Alarm{Name: service, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 5, Datapoints: 3, Missing: notBreaching}
 		for i, metric := range []string{"Errors", "Throttles"} {
 			a.Metrics = append(a.Metrics, Metric{
 				ID: fmt.Sprintf("m%d", i+1), Namespace: "AWS/Lambda", Name: metric,

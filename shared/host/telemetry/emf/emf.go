@@ -29,9 +29,9 @@ const (
 	metricsMax = 100
 )
 
-// keptMax is how many values of one series are kept until the next line: as many as an
+// maxValues is how many values of one series are kept until the next line: as many as an
 // invocation can have messages. Further ones are dropped.
-const keptMax = 10_000
+const maxValues = 10_000
 
 // How says what becomes of several values of one series.
 type How int
@@ -66,10 +66,10 @@ type Buffer struct {
 	Group string
 
 	mu  sync.Mutex
-	all map[string]*kept
+	all map[string]*bufferedSeries
 }
 
-type kept struct {
+type bufferedSeries struct {
 	Series
 	values []float64
 }
@@ -83,12 +83,12 @@ func (b *Buffer) Add(s Series, value float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
-		b.all = map[string]*kept{}
+		b.all = map[string]*bufferedSeries{}
 	}
-	key := s.key()
+	key := s.seriesKey()
 	k := b.all[key]
 	if k == nil {
-		k = &kept{Series: s}
+		k = &bufferedSeries{Series: s}
 		b.all[key] = k
 	}
 	switch {
@@ -98,13 +98,13 @@ func (b *Buffer) Add(s Series, value float64) {
 		k.values[0] += value
 	case s.How == Last:
 		k.values[0] = value
-	case len(k.values) < keptMax:
+	case len(k.values) < maxValues:
 		k.values = append(k.values, value)
 	}
 }
 
-// place is what series of one line have in common.
-func (s Series) place() string {
+// dimensionKey is what series of one line have in common.
+func (s Series) dimensionKey() string {
 	var out strings.Builder
 	for _, d := range s.Dimensions {
 		out.WriteString(d.Name + "\x00" + d.Value + "\x00")
@@ -112,7 +112,7 @@ func (s Series) place() string {
 	return out.String()
 }
 
-func (s Series) key() string { return s.place() + s.Name }
+func (s Series) seriesKey() string { return s.dimensionKey() + s.Name }
 
 // Lines are what was collected since the last call, each ended by a line break; nothing
 // where nothing was.
@@ -121,9 +121,9 @@ func (b *Buffer) Lines(namespace string, now time.Time) []byte {
 	all := b.all
 	b.all = nil
 	b.mu.Unlock()
-	places := map[string][]*kept{}
+	places := map[string][]*bufferedSeries{}
 	for _, k := range all {
-		places[k.place()] = append(places[k.place()], k)
+		places[k.dimensionKey()] = append(places[k.dimensionKey()], k)
 	}
 	var out bytes.Buffer
 	names := make([]string, 0, len(places))
@@ -133,9 +133,9 @@ func (b *Buffer) Lines(namespace string, now time.Time) []byte {
 	slices.Sort(names)
 	for _, name := range names {
 		series := places[name]
-		slices.SortFunc(series, func(x, y *kept) int { return strings.Compare(x.Name, y.Name) })
+		slices.SortFunc(series, func(x, y *bufferedSeries) int { return strings.Compare(x.Name, y.Name) })
 		for part := range slices.Chunk(series, metricsMax) {
-			b.write(&out, namespace, now, part)
+			b.writeGroup(&out, namespace, now, part)
 		}
 	}
 	return out.Bytes()
@@ -147,9 +147,9 @@ type definition struct {
 	Unit string `json:",omitempty"`
 }
 
-// write writes series with the same dimensions: one line, or more where a series has
+// writeGroup writes series with the same dimensions: one line, or more where a series has
 // more values than a line may.
-func (b *Buffer) write(out *bytes.Buffer, namespace string, now time.Time, series []*kept) {
+func (b *Buffer) writeGroup(out *bytes.Buffer, namespace string, now time.Time, series []*bufferedSeries) {
 	for from := 0; ; from += valuesMax {
 		line, dimensions := map[string]any{}, []string{}
 		for _, d := range series[0].Dimensions {
