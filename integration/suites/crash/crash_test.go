@@ -1,7 +1,5 @@
-// Package crash kills each service at every write that it makes in a whole
-// story, before the write and after it, one death a run. The write that deletes
-// a message is among them: after it is after the ack. Nothing may be lost,
-// doubled or orphaned, whichever it is.
+// Package crash crashes each service before and after every write of a scenario, one crash per run. The point
+// after the write that deletes a message is after the acknowledgement. No work may be lost, repeated or orphaned.
 package crash_test
 
 import (
@@ -15,59 +13,59 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
-func TestEveryPoint(t *testing.T) {
-	for _, tale := range []sim.Tale{sim.TakenBack, sim.Replaced} {
-		t.Run(tale.Name, func(t *testing.T) { everyPoint(t, tale) })
+func TestEveryCrashPoint(t *testing.T) {
+	for _, scenario := range []sim.Scenario{sim.Interruption, sim.Drift} {
+		t.Run(scenario.Name, func(t *testing.T) { runAllPoints(t, scenario) })
 	}
 }
 
-func everyPoint(t *testing.T, tale sim.Tale) {
-	calm, err := sim.Story(tale, sim.Point{})
+func runAllPoints(t *testing.T, scenario sim.Scenario) {
+	baseline, err := sim.PlayScenario(scenario, sim.CrashPoint{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(calm.Violations) > 0 {
-		t.Fatalf("without any death: %s", calm.Failed())
+	if len(baseline.Violations) > 0 {
+		t.Fatalf("without a crash: %s", baseline.FailureText())
 	}
-	fmt.Printf("crash: %s: %d writes in the story, %d points\n", tale.Name, calm.Writes, 2*calm.Writes)
+	fmt.Printf("crash: %s: %d writes, %d crash points\n", scenario.Name, baseline.Writes, 2*baseline.Writes)
 	var mu sync.Mutex
-	died := map[string]int{}
+	crashes := map[string]int{}
 	failed := 0
-	points := make(chan sim.Point)
+	points := make(chan sim.CrashPoint)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for point := range points {
-				death, err := sim.Story(tale, point)
+				crash, err := sim.PlayScenario(scenario, point)
 				mu.Lock()
-				died[death.Actor+" "+death.Verb]++
+				crashes[crash.Actor+" "+crash.Verb]++
 				switch {
 				case err != nil:
 					t.Errorf("write %d, after %v: %v", point.Write, point.After, err)
-				case !death.Struck:
-					t.Errorf("write %d, after %v: nobody died, so the story is not the same twice", point.Write, point.After)
-				case len(death.Violations) > 0:
+				case !crash.Crashed:
+					t.Errorf("write %d, after %v: no service crashed, so the scenario is not deterministic", point.Write, point.After)
+				case len(crash.Violations) > 0:
 					if failed++; failed <= 3 {
-						t.Errorf("%s died at %s (write %d, after %v): %s", death.Actor, death.Verb, point.Write, point.After, death.Failed())
+						t.Errorf("%s crashed at %s (write %d, after %v): %s", crash.Actor, crash.Verb, point.Write, point.After, crash.FailureText())
 					} else {
-						t.Errorf("%s died at %s (write %d, after %v): %s", death.Actor, death.Verb, point.Write, point.After, death.Violations[0])
+						t.Errorf("%s crashed at %s (write %d, after %v): %s", crash.Actor, crash.Verb, point.Write, point.After, crash.Violations[0])
 					}
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for write := 1; write <= calm.Writes; write++ {
-		points <- sim.Point{Write: write}
-		points <- sim.Point{Write: write, After: true}
+	for write := 1; write <= baseline.Writes; write++ {
+		points <- sim.CrashPoint{Write: write}
+		points <- sim.CrashPoint{Write: write, After: true}
 		if write%200 == 0 {
-			fmt.Printf("crash: %s: %d of %d writes\n", tale.Name, write, calm.Writes)
+			fmt.Printf("crash: %s: %d of %d writes\n", scenario.Name, write, baseline.Writes)
 		}
 	}
 	close(points)
 	workers.Wait()
-	fmt.Printf("crash: %s: %d points, %d failed; who died where:\n", tale.Name, 2*calm.Writes, failed)
-	for _, at := range slices.Sorted(maps.Keys(died)) {
-		fmt.Printf("  %-40s %d\n", at, died[at])
+	fmt.Printf("crash: %s: %d points, %d failed; crashes by service and write:\n", scenario.Name, 2*baseline.Writes, failed)
+	for _, at := range slices.Sorted(maps.Keys(crashes)) {
+		fmt.Printf("  %-40s %d\n", at, crashes[at])
 	}
 }

@@ -7,7 +7,7 @@ var bugs = []bug{{
 	from: `	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
 	to:   `	intent.Fleet.Token = fmt.Sprint(intent.ID, s.Now().UnixNano()); result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
 }, {
-	name: "fence-removed", promise: "the fence never goes back",
+	name: "fence-removed", promise: "the outbox sequence never decreases",
 	file: "shared/cluster/outbox/outbox.go",
 	from: `	object := h.object.DeepCopy()
 	object.Data`,
@@ -26,14 +26,14 @@ var bugs = []bug{{
 		r, _ := parseLaunchRequest(&c.Object)
 		_ = s.executor.Execute(ctx, &e, effect.Send{Body: r})
 	} } }
-	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
+	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "mutation") }
 	refused, err := s.createClaims(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}
 	if held`,
 }, {
-	name: "strict-limits-are-not", promise: "no limit is exceeded",
+	name: "strict-limits-are-not", promise: "no NodePool limit is exceeded",
 	file: "shared/planning/proposal.go",
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
@@ -43,12 +43,12 @@ var bugs = []bug{{
 	from: `	return err == nil && c[`,
 	to:   `	return err == nil || c[`,
 }, {
-	name: "done-before-seen", promise: "a batch knows the claims before it",
+	name: "done-before-seen", promise: "a batch contains the NodeClaims of the plan before",
 	file: "services/watcher/internal/inflight/inflight.go",
 	from: `		if !v.hasCaughtUp() {`,
 	to:   `		if false {`,
 }, {
-	name: "absence-as-death", promise: "a claim outlives its instance",
+	name: "absence-as-death", promise: "a NodeClaim outlives its instance",
 	file: "services/lifecycle/internal/garbagecollection/inventory.go",
 	from: `	if !ok || f.Started.Before(from.Add(SettleTime)) {
 		return
@@ -65,83 +65,83 @@ var bugs = []bug{{
 	case err != nil:
 		f.Gone = append(f.Gone, c)`,
 }, {
-	name: "slot-order", promise: "a claim is bound once",
+	name: "slot-order", promise: "a NodeClaim is bound once",
 	file: "services/lifecycle/binding.go",
 	from: `		if c.Status.ProviderID == "" && (free < 0`,
 	to:   `		if free < 0 || c.Status.ProviderID == "" && (free < 0`,
 }, {
-	name: "dedupe-by-message-id", promise: "a message goes after its work",
+	name: "dedupe-by-message-id", promise: "messages are deleted after they are handled",
 	file: "shared/host/worker.go",
 	from: `	err := callHandler(&fields, w.Handle, m)`,
 	to: `	if m.Receives > 1 { _ = w.Queue.Delete(applyCtx, m.Receipt); return LogLine{Disposition: MessageDisposition{Action: Delete}} }
 	err := callHandler(&fields, w.Handle, m)`,
 }, {
-	name: "delete-before-effect", promise: "a message goes after its work",
+	name: "delete-before-effect", promise: "messages are deleted after they are handled",
 	file: "shared/host/worker.go",
 	from: `	err := callHandler(&fields, w.Handle, m)`,
 	to: `	_ = w.Queue.Delete(applyCtx, m.Receipt)
 	err := callHandler(&fields, w.Handle, m)`,
 }, {
-	name: "no-expiry", promise: "an expired message does nothing",
+	name: "no-expiry", promise: "expired messages are not handled",
 	file: "shared/host/handler.go",
 	from: `	case e.Expired(accept.Now()):`,
 	to:   `	case false:`,
 }, {
-	name: "relative-deadline", promise: "a deadline is absolute",
+	name: "relative-deadline", promise: "a drain ends by the deadline of the interruption",
 	file: "services/lifecycle/notice.go",
 	from: `	if marked, changed := nodeclaim.WithEarlierDeadline(c, b.Deadline); changed {`,
 	to:   `	if marked, changed := nodeclaim.WithEarlierDeadline(c, s.Now().Add(2*time.Minute)); changed {`,
 }, {
-	name: "phase-forgotten", promise: "a life never goes back",
+	name: "phase-forgotten", promise: "conditions never revert",
 	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",
 	from: `have.Status == metav1.ConditionTrue {
 			next = have`,
 	to: `have.Status == "never" {
 			next = have`,
 }, {
-	name: "taint-after-label", promise: "a registered node says what it is",
+	name: "taint-after-label", promise: "a registered node has its labels and taints",
 	file: "services/lifecycle/internal/nodeclaim/registration.go",
 	from: `	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
 	return node`,
 	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
 	return node`,
 }, {
-	name: "end-before-drained", promise: "a drain precedes the end",
+	name: "end-before-drained", promise: "a node is drained before its instance is terminated",
 	file: "services/lifecycle/internal/termination/drain.go",
 	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinDrainTime`,
 	to:   `	plan.Drained = now.Sub(n.Began) >= MinDrainTime`,
 }, {
-	name: "evict-by-delete", promise: "a budget is kept",
+	name: "evict-by-delete", promise: "PodDisruptionBudgets are respected",
 	file: "services/lifecycle/internal/effect/executor.go",
 	from: `d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 }, {
-	name: "grace-too-soon", promise: "a budget is kept", seed: 12,
+	name: "grace-too-soon", promise: "PodDisruptionBudgets are respected", seed: 12,
 	file: "services/lifecycle/internal/termination/drain.go",
 	from: `n.Deadline.Sub(now) > podspec.Grace(pod) {`,
 	to:   `n.Deadline.Sub(now) > podspec.Grace(pod)+10*time.Second {`,
 }, {
-	name: "protection-passed-over", promise: "a protected pod is let be",
+	name: "protection-passed-over", promise: "protected pods are not evicted",
 	file: "services/lifecycle/internal/termination/drain.go",
 	from: `podspec.Protected(pod, now); !protected &&`,
 	to:   `podspec.Protected(pod, now); (true || protected) &&`,
 }, {
-	name: "duration-not-read", promise: "a protected pod is let be",
+	name: "duration-not-read", promise: "protected pods are not evicted",
 	file: "shared/planning/podspec/disrupt.go",
 	from: `	return until, now.Before(until), ""`,
 	to:   `	return until, false, ""`,
 }, {
-	name: "duration-for-ever", promise: "every drain ends or says why not",
+	name: "duration-for-ever", promise: "every drain completes or names a blocking pod",
 	file: "shared/planning/podspec/disrupt.go",
 	from: `	return until, now.Before(until), ""`,
 	to:   `	return until, true, ""`,
 }, {
-	name: "stuck-in-silence", promise: "every drain ends or says why not",
+	name: "stuck-in-silence", promise: "every drain completes or names a blocking pod",
 	file: "services/lifecycle/internal/nodeclaim/draining.go",
 	from: `	if len(blockers) > 0 {`,
 	to:   `	if len(blockers) > len(plan.Waiting) {`,
 }, {
-	name: "silence-is-absence", promise: "nothing of ours is foreign",
+	name: "silence-is-absence", promise: "no notice of an owned instance is foreign",
 	file: "services/lifecycle/notice.go",
 	from: `		if err != nil && !fault.Is(err, fault.Missing) {
 			return nil, err
@@ -155,24 +155,24 @@ var bugs = []bug{{
 	_ = s.claimSearches.Do(ctx, wanted)
 	return wanted.found, nil`,
 }, {
-	name: "no-list-is-empty", promise: "an instance ends when its claim says so",
+	name: "no-list-is-empty", promise: "an instance is terminated only if its NodeClaim requests it",
 	file: "services/lifecycle/inventory.go",
 	from: `	if err != nil {
 		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
 	}`,
 	to: `	_ = err`,
 }, {
-	name: "409-is-done", promise: "a notice is obeyed",
+	name: "409-is-done", promise: "a handled notice deletes the NodeClaim",
 	file: "services/lifecycle/internal/effect/executor.go",
 	from: `cause == nil && fault.Is(err, fault.Conflict)`,
 	to:   `fault.Is(err, fault.Conflict)`,
 }, {
-	name: "429-is-done", promise: "a notice is obeyed",
+	name: "429-is-done", promise: "a handled notice deletes the NodeClaim",
 	file: "services/lifecycle/internal/effect/executor.go",
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Throttled) || cause`,
 }, {
-	name: "500-is-done", promise: "a notice is obeyed",
+	name: "500-is-done", promise: "a handled notice deletes the NodeClaim",
 	file: "services/lifecycle/internal/effect/executor.go",
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Unknown) || cause`,
@@ -182,24 +182,24 @@ var bugs = []bug{{
 	from: `planning.PriceQuantity(dearest)`,
 	to:   `planning.PriceQuantity(dearest * 0)`,
 }, {
-	name: "drained-before-replaced", promise: "a replacement comes before the end",
+	name: "drained-before-replaced", promise: "replacements are initialized before deletion",
 	file: "services/lifecycle/internal/disruption/proposal.go",
 	from: `		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):`,
 	to:   `		case c == nil:`,
 }, {
 	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone
 	// overdraws a budget that the other heeds.
-	name: "budget-of-another-time", promise: "no budget is overdrawn",
+	name: "budget-of-another-time", promise: "no disruption budget is exceeded",
 	file: "shared/karpenter/budget/budget.go",
 	from: `	if !when.active(now) {`,
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
 }, {
-	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 219,
+	name: "moved-before-not-now", promise: "the eviction rate is respected", seed: 219,
 	file: "services/disruption/internal/thresholds/evictions.go",
 	from: `m.moved[w]+sum[w] > most {`,
 	to:   `m.moved[w] > most {`,
 }, {
-	name: "a-name-is-a-pod", promise: "every pod runs",
+	name: "a-name-is-a-pod", promise: "every pod runs, and every drain completes or names a blocking pod",
 	file: "services/watcher/internal/collect/state.go",
 	from: `	s.isCurrent = false
 	s.starts.trackPod(old, pod)`,
@@ -208,7 +208,7 @@ var bugs = []bug{{
 	s.starts.trackPod(old, pod)`,
 }, {
 	// A trimmed object has no version, so two of them always have the same.
-	name: "relist-by-version", promise: "a batch holds no pod that runs", seed: 64,
+	name: "relist-by-version", promise: "a batch contains no running pod", seed: 64,
 	file: "shared/cluster/store.go",
 	from: `	for _, object := range list {
 		s.putLocked(object)
@@ -262,7 +262,7 @@ var bugs = []bug{{
 	from: `	return noted, checkConfirmed(noted, p.ID, replacements)`,
 	to:   `	return noted, nil`,
 }, {
-	name: "one-unbound-stops-all", promise: "no orphan is older than 90 s",
+	name: "one-unbound-stops-all", promise: "no orphaned instance runs for more than 90 s",
 	file: "services/lifecycle/inventory.go",
 	from: `	unbound := s.bindListed(ctx, e, findings.Unbound)
 `,
@@ -277,7 +277,7 @@ var bugs = []bug{{
 	to: `	_, held := findUnbound(orphans, nil)
 `,
 }, {
-	name: "an-orphan-by-name", promise: "an instance ends when its claim says so",
+	name: "an-orphan-by-name", promise: "an instance is terminated only if its NodeClaim requests it",
 	file: "services/launcher/instances.go",
 	from: `	if b.Claim == "" || b.ClaimUID == "" {
 `,

@@ -17,16 +17,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// AWS publishes an image whose machines never become nodes: one node finds out, and
-// nothing of it is felt. The next image works, and all nodes get it in waves.
+// AWS publishes an image whose instances never become nodes: drift stops after one node. The next image works, and
+// all nodes get it in waves.
 func TestBadImageStopsAfterCanaryThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Broken: map[string]bool{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, _ := threeCores(w)
-	pool := choosy()
+	class, web, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Annotations = map[string]string{policy.DriftCanary: "1", policy.DriftBake: "5m"}
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
@@ -40,43 +40,42 @@ func TestBadImageStopsAfterCanaryThroughAllServices(t *testing.T) {
 		}
 	}
 	run(5 * time.Minute)
-	nodes := count(images(t, w))
+	nodes := sumCounts(countImages(t, w))
 	if nodes < 3 {
 		t.Fatalf("there are %d nodes, which is too few to tell waves apart", nodes)
 	}
 
-	bad := publish(w, "bad")
+	bad := publishImage(w, "bad")
 	w.Broken[bad] = true
 	run(90 * time.Minute)
-	if launched := launches(w, bad); len(launched) != 1 {
+	if launched := launchTimes(w, bad); len(launched) != 1 {
 		t.Errorf("of the bad image %d instances were launched", len(launched))
 	}
-	if have := images(t, w); have[bad] > 0 || running(t, w) != 5 {
-		t.Errorf("%d claims of the bad image are left, and %d of 5 pods run", have[bad], running(t, w))
+	if have := countImages(t, w); have[bad] > 0 || countRunningPods(t, w) != 5 {
+		t.Errorf("%d claims of the bad image are left, and %d of 5 pods run", have[bad], countRunningPods(t, w))
 	}
 
-	rolledOut(t, w, metav1.ConditionFalse, "Halted", "a launch failed at")
+	requireRolloutCondition(t, w, metav1.ConditionFalse, "Halted", "a launch failed at")
 	if !slices.ContainsFunc(w.Kube.Events(), func(e cluster.Event) bool { return e.Reason == "DriftHalted" && e.About.GetName() == pool.Name }) {
 		t.Error("no Event tells of it")
 	}
 
-	good := publish(w, "good")
+	good := publishImage(w, "good")
 	run(4 * time.Minute)
-	rolledOut(t, w, metav1.ConditionUnknown, "RollingOut", "ready for 5m")
+	requireRolloutCondition(t, w, metav1.ConditionUnknown, "RollingOut", "ready for 5m")
 	run(56 * time.Minute)
-	rolledOut(t, w, metav1.ConditionTrue, "DriftRolledOut", "")
-	if have := images(t, w); len(have) != 1 || have[good] == 0 || running(t, w) != 5 {
-		t.Errorf("in the end there are %v, and %d of 5 pods run; all should have %s", have, running(t, w), good)
+	requireRolloutCondition(t, w, metav1.ConditionTrue, "DriftRolledOut", "")
+	if have := countImages(t, w); len(have) != 1 || have[good] == 0 || countRunningPods(t, w) != 5 {
+		t.Errorf("in the end there are %v, and %d of 5 pods run; all should have %s", have, countRunningPods(t, w), good)
 	}
-	launched := launches(w, good)
+	launched := launchTimes(w, good)
 	if len(launched) < 2 || launched[1].Sub(launched[0]) < 5*time.Minute {
 		t.Errorf("of the good image instances were launched at %v: the first is not waited for", launched)
 	}
 }
 
-// rolledOut demands what lifecycle says of the pool, which it reads off its own cache
-// while disruption goes by snapshots.
-func rolledOut(t *testing.T, w *embedded.World, want metav1.ConditionStatus, reason, says string) {
+// requireRolloutCondition requires a condition DriftRolledOut of the NodePool.
+func requireRolloutCondition(t *testing.T, w *embedded.World, want metav1.ConditionStatus, reason, says string) {
 	t.Helper()
 	pools, err := cluster.List[*karpenter.NodePool](t.Context(), w.Kube, cluster.NodePools)
 	if err != nil || len(pools) != 1 {
@@ -87,15 +86,15 @@ func rolledOut(t *testing.T, w *embedded.World, want metav1.ConditionStatus, rea
 	}
 }
 
-// publish lets AWS recommend another image.
-func publish(w *embedded.World, name string) string {
+// publishImage makes AWS recommend another image.
+func publishImage(w *embedded.World, name string) string {
 	id := w.Cloud.AddImage(cloud.Image{Name: name, Arch: "amd64", Owner: "amazon"}).ID
 	w.Cloud.SetParameter("/aws/service/eks/optimized-ami/"+w.AWS.Cluster.Version+"/amazon-linux-2023/x86_64/standard/recommended/image_id", id)
 	return id
 }
 
-// launches are when instances of the image were launched.
-func launches(w *embedded.World, image string) []time.Time {
+// launchTimes returns when instances of the image were launched.
+func launchTimes(w *embedded.World, image string) []time.Time {
 	var out []time.Time
 	for _, r := range w.Cloud.Records() {
 		if r.ImageID == image {
@@ -105,8 +104,8 @@ func launches(w *embedded.World, image string) []time.Time {
 	return out
 }
 
-// images counts the claims of each image.
-func images(t *testing.T, w *embedded.World) map[string]int {
+// countImages returns the number of NodeClaims of each image.
+func countImages(t *testing.T, w *embedded.World) map[string]int {
 	t.Helper()
 	claims, err := cluster.List[*karpenter.NodeClaim](t.Context(), w.Kube, cluster.NodeClaims)
 	if err != nil {
@@ -119,7 +118,7 @@ func images(t *testing.T, w *embedded.World) map[string]int {
 	return out
 }
 
-func running(t *testing.T, w *embedded.World) int {
+func countRunningPods(t *testing.T, w *embedded.World) int {
 	t.Helper()
 	pods, err := cluster.List[*corev1.Pod](t.Context(), w.Kube, cluster.Pods)
 	if err != nil {
@@ -134,7 +133,7 @@ func running(t *testing.T, w *embedded.World) int {
 	return n
 }
 
-func count(images map[string]int) int {
+func sumCounts(images map[string]int) int {
 	n := 0
 	for _, of := range images {
 		n += of

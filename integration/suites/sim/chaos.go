@@ -20,92 +20,91 @@ import (
 
 type message = queue.Message
 
-// chaos is everything that goes wrong from outside, by the seed.
+// chaos injects faults, chosen by the seed.
 type chaos struct {
 	*sim
-	healed bool
-	next   time.Time
-	// rates are drawn once for a seed, so that seeds differ in kind and not only
-	// in detail: some are calm with long pauses, some are storms.
+	isStopped  bool
+	nextAction time.Time
+	// crash and pause are drawn once per seed, so that seeds differ in kind: some have long pauses, some have many
+	// crashes.
 	crash, pause float64
-	// ails says that the API server has a trouble of some length, hung that no
-	// watch tells anything, and endings are when such things are over.
-	ails, hung bool
-	endings    []ending
+	// apiServerFails is whether a fault of the API server lasts, and watchesHang whether all watches are stopped.
+	apiServerFails, watchesHang bool
+	endings                     []ending
 }
 
 func newChaos(s *sim) *chaos {
-	c := &chaos{sim: s, crash: s.dice.Float64() * 0.004, pause: s.dice.Float64() * 0.004}
+	c := &chaos{sim: s, crash: s.random.Float64() * 0.004, pause: s.random.Float64() * 0.004}
 	world := s.world
 	world.Broker.SetFaults(memqueue.Faults{
-		FailSend: c.rate(0.02), LoseSendAnswer: c.rate(0.02), FailReceive: c.rate(0.02), FailDelete: c.rate(0.02),
-		FailHide: c.rate(0.02), LoseReceiveAnswer: c.rate(0.01), Duplicate: c.rate(0.05), Reorder: c.rate(0.5),
-		Delay: c.rate(0.1), MaxDelay: 40 * time.Second, RouteTwice: c.rate(0.05), LoseEvent: c.rate(0.2),
+		FailSend: c.drawRate(0.02), LoseSendAnswer: c.drawRate(0.02), FailReceive: c.drawRate(0.02), FailDelete: c.drawRate(0.02),
+		FailHide: c.drawRate(0.02), LoseReceiveAnswer: c.drawRate(0.01), Duplicate: c.drawRate(0.05), Reorder: c.drawRate(0.5),
+		Delay: c.drawRate(0.1), MaxDelay: 40 * time.Second, RouteTwice: c.drawRate(0.05), LoseEvent: c.drawRate(0.2),
 	})
 	world.Blobs.SetFaults(memblob.Faults{
-		FailPut: c.rate(0.02), FailGet: c.rate(0.02), FailWritten: c.rate(0.02), LosePutAnswer: c.rate(0.02), Missing: c.rate(0.01),
+		FailPut: c.drawRate(0.02), FailGet: c.drawRate(0.02), FailWritten: c.drawRate(0.02), LosePutAnswer: c.drawRate(0.02), Missing: c.drawRate(0.01),
 	})
 	world.Cloud.SetFaults(memcloud.Faults{
-		Lag: 30 * time.Second, LostAnswer: c.rate(0.1), LostCall: c.rate(0.05), Throttle: c.rate(0.1),
-		ReuseAddresses: c.dice.IntN(2) == 0, QuietEvents: c.rate(0.2),
+		Lag: 30 * time.Second, LostAnswer: c.drawRate(0.1), LostCall: c.drawRate(0.05), Throttle: c.drawRate(0.1),
+		ReuseAddresses: c.random.IntN(2) == 0, QuietEvents: c.drawRate(0.2),
 	})
 	return c
 }
 
-// rate draws a chance up to most; a third of the kinds stay quiet in each seed.
-func (c *chaos) rate(most float64) float64 {
-	if c.dice.IntN(3) == 0 {
+// drawRate draws a probability up to most. A third of the kinds of faults get 0 in each seed.
+func (c *chaos) drawRate(most float64) float64 {
+	if c.random.IntN(3) == 0 {
 		return 0
 	}
-	return c.dice.Float64() * most
+	return c.random.Float64() * most
 }
 
-// strike decides what befalls a task at a call.
-func (c *chaos) strike(call embedded.Call, _ int, m moment) blow {
-	roll := c.dice.Float64()
+// drawCallFault draws the fault of a task at a call.
+func (c *chaos) drawCallFault(call embedded.Call, _ int, m callPhase) callFault {
+	roll := c.random.Float64()
 	switch {
 	case roll < c.crash:
 		c.faults["crash "+call.Actor+" "+string(m)+" "+call.Verb]++
-		return blow{crash: true}
+		return callFault{crash: true}
 	case roll < c.crash+c.pause:
 		c.faults["pause"]++
-		return blow{pause: time.Duration(c.dice.Int64N(int64(100 * time.Second)))}
+		return callFault{pause: time.Duration(c.random.Int64N(int64(100 * time.Second)))}
 	default:
-		return blow{}
+		return callFault{}
 	}
 }
 
-// strikeWorld changes the world every few seconds.
-func (c *chaos) strikeWorld(now time.Time) {
-	c.end(now)
-	if c.healed || now.Before(c.next) {
+// injectFaults changes the cluster or AWS every few seconds.
+func (c *chaos) injectFaults(now time.Time) {
+	c.runDueEnds(now)
+	if c.isStopped || now.Before(c.nextAction) {
 		return
 	}
-	c.next = now.Add(time.Duration(1+c.dice.IntN(20)) * time.Second)
-	deeds := []struct {
+	c.nextAction = now.Add(time.Duration(1+c.random.IntN(20)) * time.Second)
+	actions := []struct {
 		name string
 		do   func()
 	}{
-		{"scale", c.scaleSome}, {"scale", c.scaleSome}, {"interrupt", c.interrupt}, {"fail", c.fail}, {"shortage", c.shortage},
-		{"lag", c.lag}, {"redrive", c.redrive}, {"replay", c.replay}, {"conflict", c.conflict}, {"delete-claim", c.deleteClaim},
-		{"silence", c.silence}, {"burst", c.burst}, {"expire", c.expire}, {"roll", c.roll}, {"delete-claim", c.deleteClaim},
-		{"creation", c.refuseCreation},
+		{"scale", c.scaleRandomly}, {"scale", c.scaleRandomly}, {"interrupt", c.interruptInstance}, {"fail", c.failInstance}, {"shortage", c.causeShortage},
+		{"lag", c.delayWatch}, {"redrive", c.redriveMessages}, {"replay", c.replayArchive}, {"conflict", c.rejectWrites}, {"delete-claim", c.deleteClaim},
+		{"silence", c.silenceAPIServer}, {"burst", c.failManyCalls}, {"expire", c.expireWatches}, {"roll", c.restartStatefulSet}, {"delete-claim", c.deleteClaim},
+		{"creation", c.rejectNodeClaims},
 	}
-	deed := deeds[c.dice.IntN(len(deeds))]
-	c.faults["deed "+deed.name]++
-	deed.do()
+	action := actions[c.random.IntN(len(actions))]
+	c.faults["action "+action.name]++
+	action.do()
 }
 
-func (c *chaos) scaleSome() {
-	names := slices.Sorted(maps.Keys(c.full))
-	name := names[c.dice.IntN(len(names))]
-	if err := scale(c.world, name, int32(c.dice.IntN(int(c.full[name])+3))); err != nil {
-		c.checker.violate("models work", "%v", err)
+func (c *chaos) scaleRandomly() {
+	names := slices.Sorted(maps.Keys(c.finalSizes))
+	name := names[c.random.IntN(len(names))]
+	if err := scaleDeployment(c.world, name, int32(c.random.IntN(int(c.finalSizes[name])+3))); err != nil {
+		c.checker.reportViolation("models return no errors", "%v", err)
 	}
 }
 
-// running picks an instance that lives.
-func (c *chaos) running() (memcloud.Record, bool) {
+// pickInstance returns a random running instance.
+func (c *chaos) pickInstance() (memcloud.Record, bool) {
 	var alive []memcloud.Record
 	for _, r := range c.world.Cloud.Records() {
 		if r.Ended.IsZero() {
@@ -115,41 +114,41 @@ func (c *chaos) running() (memcloud.Record, bool) {
 	if len(alive) == 0 {
 		return memcloud.Record{}, false
 	}
-	return alive[c.dice.IntN(len(alive))], true
+	return alive[c.random.IntN(len(alive))], true
 }
 
-func (c *chaos) interrupt() {
-	if r, ok := c.running(); ok {
+func (c *chaos) interruptInstance() {
+	if r, ok := c.pickInstance(); ok {
 		c.world.Cloud.InterruptSpot(r.ID)
 	}
 }
 
-func (c *chaos) fail() {
-	if r, ok := c.running(); ok {
+func (c *chaos) failInstance() {
+	if r, ok := c.pickInstance(); ok {
 		c.world.Cloud.Fail(r.ID)
 	}
 }
 
-// shortage takes a capacity type, or a type, away for a while.
-func (c *chaos) shortage() {
-	until := c.world.Now().Add(time.Duration(c.dice.IntN(180)) * time.Second)
+// causeShortage makes a capacity type or an instance type unavailable for a while.
+func (c *chaos) causeShortage() {
+	until := c.world.Now().Add(time.Duration(c.random.IntN(180)) * time.Second)
 	types := []string{"t4g.medium", "t4g.large", "t4g.xlarge", "m6g.large", "c6g.large", ""}
-	pattern := memcloud.Offering{Type: types[c.dice.IntN(len(types))], CapacityType: []string{"spot", ""}[c.dice.IntN(2)]}
+	pattern := memcloud.Offering{Type: types[c.random.IntN(len(types))], CapacityType: []string{"spot", ""}[c.random.IntN(2)]}
 	c.world.Cloud.Shortage(pattern, until)
 }
 
-// lag makes one actor's watch of one kind late.
-func (c *chaos) lag() {
-	if c.hung {
+// delayWatch delays one actor's watch of one kind.
+func (c *chaos) delayWatch() {
+	if c.watchesHang {
 		return
 	}
-	actor := c.world.Actors[c.dice.IntN(len(c.world.Actors))]
+	actor := c.world.Actors[c.random.IntN(len(c.world.Actors))]
 	kinds := []cluster.Kind{cluster.Pods, cluster.Nodes, cluster.NodeClaims, cluster.ConfigMaps}
-	actor.Lag(kinds[c.dice.IntN(len(kinds))], time.Duration(c.dice.IntN(20))*time.Second)
+	actor.Lag(kinds[c.random.IntN(len(kinds))], time.Duration(c.random.IntN(20))*time.Second)
 }
 
-// redrive moves dead letters back, with new message ids.
-func (c *chaos) redrive() {
+// redriveMessages moves the messages of dead-letter queues back, with new message ids.
+func (c *chaos) redriveMessages() {
 	for _, name := range c.world.Broker.Queues() {
 		if source, ok := c.world.DeadOf(name); ok {
 			_, _ = c.world.Broker.Move(name, source)
@@ -157,34 +156,33 @@ func (c *chaos) redrive() {
 	}
 }
 
-// replay plays everything since the beginning to every rule again.
-func (c *chaos) replay() {
-	if c.dice.IntN(4) == 0 {
+// replayArchive sends all events since the beginning to every rule again.
+func (c *chaos) replayArchive() {
+	if c.random.IntN(4) == 0 {
 		_, _ = c.world.Bus.Replay("archive", time.Time{}, c.world.Now())
 	}
 }
 
-// conflict lets the API server refuse some writes.
-func (c *chaos) conflict() { c.world.Kube.Inject(apiFaults(c.dice)...) }
+// rejectWrites makes the API server reject some writes.
+func (c *chaos) rejectWrites() { c.world.Kube.Inject(apiFaults(c.random)...) }
 
-// deleteClaim is a person with kubectl.
+// deleteClaim deletes a NodeClaim as a user with kubectl does.
 func (c *chaos) deleteClaim() {
-	claims := c.list(cluster.NodeClaims)
-	if len(claims) == 0 || c.dice.IntN(3) > 0 {
+	claims := c.listObjects(cluster.NodeClaims)
+	if len(claims) == 0 || c.random.IntN(3) > 0 {
 		return
 	}
-	claim := claims[c.dice.IntN(len(claims))]
+	claim := claims[c.random.IntN(len(claims))]
 	_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.GetUID())
 }
 
-// deleteKept is a person who deletes the claims of nodes that cannot be drained yet:
-// a pod must not be disrupted, for ever or for a while.
-func (c *chaos) deleteKept() {
-	for _, pod := range c.pods() {
+// deleteProtectedClaims deletes the NodeClaims of nodes whose pods must not be disrupted, for now or for ever.
+func (c *chaos) deleteProtectedClaims() {
+	for _, pod := range c.listPods() {
 		if app := pod.Labels["app"]; app != "kept" && app != "timed" || pod.Spec.NodeName == "" {
 			continue
 		}
-		for _, o := range c.list(cluster.NodeClaims) {
+		for _, o := range c.listObjects(cluster.NodeClaims) {
 			if claim := o.(*karpenter.NodeClaim); claim.Status.NodeName == pod.Spec.NodeName {
 				_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.UID)
 			}
@@ -192,11 +190,11 @@ func (c *chaos) deleteKept() {
 	}
 }
 
-// heal stops all faults. What they did stays done.
-func (c *chaos) heal() {
-	c.healed = true
-	c.end(c.world.Now().Add(time.Hour))
-	c.engine.strike = nil
+// stopFaults stops all faults; their effects remain.
+func (c *chaos) stopFaults() {
+	c.isStopped = true
+	c.runDueEnds(c.world.Now().Add(time.Hour))
+	c.engine.chooseFault = nil
 	c.world.Broker.SetFaults(memqueue.Faults{})
 	c.world.Blobs.SetFaults(memblob.Faults{})
 	c.world.Cloud.SetFaults(memcloud.Faults{Lag: 30 * time.Second})
@@ -209,7 +207,7 @@ func (c *chaos) heal() {
 	}
 }
 
-// apiFaults are what an API server under load does to a few calls.
+// apiFaults returns errors of an overloaded API server for a few calls.
 func apiFaults(dice *rand.Rand) []memcluster.Fault {
 	kinds := []memcluster.Fault{
 		{As: fault.Conflict}, {As: fault.Throttled}, {As: fault.Unknown, Done: true}, {As: fault.Unknown},

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Violation is a promise that was broken, and when.
+// Violation is one broken promise.
 type Violation struct {
 	At      time.Time
 	Promise string
@@ -27,46 +27,43 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s %s: %s", v.At.Format("15:04:05.000"), v.Promise, v.Detail)
 }
 
-// intentTag is spelled out here: a checker that asked the code under test for
-// it would not see it change.
+// intentTag repeats the tag of the code under test, so that a change of it is noticed.
 const intentTag = "joist.sh/intent"
 
-// orphanLife is how long an instance may run without a claim.
-const orphanLife = 90 * time.Second
+// maxOrphanAge is how long an instance may run without a NodeClaim.
+const maxOrphanAge = 90 * time.Second
 
-// checker holds the promises against the models.
+// checker compares the models with the promises.
 type checker struct {
-	world  *embedded.World
-	limits limits
-	found  []Violation
-	// orphaned is since when an instance is without a claim.
-	orphaned map[string]time.Time
-	// bound is which claim got which provider id; it must never change.
-	bound map[string]string
-	// wanted is how many claims of each intent there ever were.
-	wanted map[string]map[string]bool
-	said   map[string]bool
-	// reached counts what there was to be judged, by what it is, as proof that there was
-	// any.
-	reached map[string]int
-	// vcpu is what limits count of each type, and seen the claims as they were at
-	// a version of the API server.
-	vcpu    map[string]int64
-	seen    []*karpenter.NodeClaim
-	version int64
-	// owners are the claims that had an instance when they were last seen.
-	owners map[string]string
-	fence  fence
-	life   life
-	drains drains
-	guard  guard
-	sagas  sagas
-	money  money
-	rate   rate
-	// boundAt is when a claim was first seen with its instance.
+	world      *embedded.World
+	limits     limitChecker
+	violations []Violation
+	// orphanSince is when each instance was first seen without a NodeClaim.
+	orphanSince map[string]time.Time
+	// bindings maps NodeClaims to instances and back; they must never change.
+	bindings map[string]string
+	// claimsByIntent are the names of all NodeClaims that an intent ever had.
+	claimsByIntent map[string]map[string]bool
+	reported       map[string]bool
+	// occurrences counts the situations that were checked, by kind, as proof that there were some.
+	occurrences map[string]int
+	// vcpu is the number of vCPUs of each type. lastClaims are the NodeClaims at a version of the API server.
+	vcpu       map[string]int64
+	lastClaims []*karpenter.NodeClaim
+	version    int64
+	// ownerClaims are the NodeClaims that had an instance at the last check.
+	ownerClaims map[string]string
+	fence       fenceChecker
+	progress    progressChecker
+	drains      drainChecker
+	evictions   evictionChecker
+	disruptions disruptionChecker
+	prices      priceLimits
+	rate        evictionRate
+	// boundAt is when a NodeClaim was first seen with its instance.
 	boundAt map[string]time.Time
-	// finished are the receipts whose handler has returned.
-	finished map[string]bool
+	// finishedReceipts are the receipts of messages whose handler has returned.
+	finishedReceipts map[string]bool
 }
 
 func newChecker(world *embedded.World, pools map[string]corev1.ResourceList) *checker {
@@ -75,88 +72,86 @@ func newChecker(world *embedded.World, pools map[string]corev1.ResourceList) *ch
 		vcpu[t.Name] = t.VCPU
 	}
 	return &checker{
-		vcpu: vcpu, world: world, limits: limits{pools: pools, back: map[string]time.Time{}}, orphaned: map[string]time.Time{}, bound: map[string]string{},
-		wanted: map[string]map[string]bool{}, said: map[string]bool{}, reached: map[string]int{}, finished: map[string]bool{}, owners: map[string]string{},
-		guard: newGuard(), sagas: newSagas(), rate: newRate(0), boundAt: map[string]time.Time{},
+		vcpu: vcpu, world: world, limits: limitChecker{pools: pools, returnedAt: map[string]time.Time{}}, orphanSince: map[string]time.Time{}, bindings: map[string]string{},
+		claimsByIntent: map[string]map[string]bool{}, reported: map[string]bool{}, occurrences: map[string]int{}, finishedReceipts: map[string]bool{}, ownerClaims: map[string]string{},
+		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{},
 	}
 }
 
-// violate notes a broken promise, once for each detail.
-func (c *checker) violate(promise, format string, args ...any) {
+// reportViolation adds a violation, once for each detail.
+func (c *checker) reportViolation(promise, format string, args ...any) {
 	detail := fmt.Sprintf(format, args...)
-	if c.said[promise+detail] {
+	if c.reported[promise+detail] {
 		return
 	}
-	c.said[promise+detail] = true
-	c.found = append(c.found, Violation{c.world.Now(), promise, detail})
+	c.reported[promise+detail] = true
+	c.violations = append(c.violations, Violation{c.world.Now(), promise, detail})
 }
 
-// look checks every promise that must hold at any instant.
-func (c *checker) look() {
-	claims := c.claims()
+// checkAll checks the promises that must hold at any time.
+func (c *checker) checkAll() {
+	claims := c.readClaims()
 	records := c.world.Cloud.Records()
-	c.oneLaunchAnIntent(records)
-	c.claimOutlivesInstance(records, claims)
-	c.noOrphan(records, claims)
-	c.withinLimits(records)
-	c.withinMoney(records)
-	c.sagas.look(c, claims)
-	c.deadlines(records, claims)
+	c.checkLaunchCount(records)
+	c.checkClaimOutlivesInstance(records, claims)
+	c.checkOrphans(records, claims)
+	c.checkLimits(records)
+	c.checkPriceLimits(records)
+	c.disruptions.checkDurations(c, claims)
+	c.checkDeadlines(records, claims)
 }
 
-func (c *checker) claims() []*karpenter.NodeClaim {
+func (c *checker) readClaims() []*karpenter.NodeClaim {
 	if c.version == c.world.Kube.Version() {
-		return c.seen
+		return c.lastClaims
 	}
 	c.version = c.world.Kube.Version()
-	c.guard.follow(c)
+	c.evictions.observeWrites(c)
 	var out []*karpenter.NodeClaim
-	// The world's own hand reads without disturbing anybody.
+	// This client is not subject to faults.
 	objects, err := c.world.Kube.World("checker").List(context.Background(), cluster.NodeClaims, "")
 	if err != nil {
-		c.violate("models work", "listing claims: %v", err)
+		c.reportViolation("models return no errors", "listing claims: %v", err)
 	}
 	for _, o := range objects {
 		claim := o.(*karpenter.NodeClaim)
 		out = append(out, claim)
 		intent := claim.Annotations[intentTag]
-		if c.wanted[intent] == nil {
-			c.wanted[intent] = map[string]bool{}
+		if c.claimsByIntent[intent] == nil {
+			c.claimsByIntent[intent] = map[string]bool{}
 		}
-		c.wanted[intent][claim.Name] = true
-		c.neverRebound(claim)
-		c.life.look(c, claim)
-		c.drains.look(c, claim)
+		c.claimsByIntent[intent][claim.Name] = true
+		c.checkBinding(claim)
+		c.progress.checkClaim(c, claim)
+		c.drains.checkClaim(c, claim)
 	}
-	c.seen = out
-	c.fence.look(c, out)
-	c.life.nodes(c)
+	c.lastClaims = out
+	c.fence.checkOutbox(c, out)
+	c.progress.checkNodes(c)
 	return out
 }
 
-// neverRebound: a claim's providerID is written once, and no two claims have
-// the same.
-func (c *checker) neverRebound(claim *karpenter.NodeClaim) {
+// checkBinding checks that the provider id of a NodeClaim is written once and that no two have the same.
+func (c *checker) checkBinding(claim *karpenter.NodeClaim) {
 	id := claim.Status.ProviderID
 	if id == "" {
 		return
 	}
 	key := string(claim.UID)
-	if before := c.bound[key]; before != "" && before != id {
-		c.violate("a claim is bound once", "%s was %s and is %s", claim.Name, before, id)
+	if before := c.bindings[key]; before != "" && before != id {
+		c.reportViolation("a NodeClaim is bound once", "the provider id of %s changed from %s to %s", claim.Name, before, id)
 	}
-	if other := c.bound[id]; other != "" && other != key {
-		c.violate("an instance has one claim", "%s belongs to %s as well as to another", id, claim.Name)
+	if other := c.bindings[id]; other != "" && other != key {
+		c.reportViolation("an instance has one NodeClaim", "instance %s belongs to NodeClaim %s and to another one", id, claim.Name)
 	}
-	if c.bound[key] == "" {
+	if c.bindings[key] == "" {
 		c.boundAt[key] = c.world.Now()
 	}
-	c.bound[key], c.bound[id] = id, key
+	c.bindings[key], c.bindings[id] = id, key
 }
 
-// oneLaunchAnIntent: no more instances ever carried an intent's tag than it had
-// claims.
-func (c *checker) oneLaunchAnIntent(records []memcloud.Record) {
+// checkLaunchCount checks that an intent never had more instances than NodeClaims.
+func (c *checker) checkLaunchCount(records []memcloud.Record) {
 	count := map[string]int{}
 	for _, r := range records {
 		if intent := r.Tags[intentTag]; intent != "" {
@@ -164,15 +159,15 @@ func (c *checker) oneLaunchAnIntent(records []memcloud.Record) {
 		}
 	}
 	for intent, n := range count {
-		if claims := len(c.wanted[intent]); n > claims {
-			c.violate("no intent is launched twice", "intent %s has %d instances for %d claims", intent, n, claims)
+		if claims := len(c.claimsByIntent[intent]); n > claims {
+			c.reportViolation("no intent is launched twice", "intent %s has %d instances for %d claims", intent, n, claims)
 		}
 	}
 }
 
-// claimOutlivesInstance: a claim that has an instance stays until EC2 has ended
-// it.
-func (c *checker) claimOutlivesInstance(records []memcloud.Record, claims []*karpenter.NodeClaim) {
+// checkClaimOutlivesInstance checks that a NodeClaim with an instance exists until EC2 has terminated the
+// instance.
+func (c *checker) checkClaimOutlivesInstance(records []memcloud.Record, claims []*karpenter.NodeClaim) {
 	owners := map[string]string{}
 	for _, claim := range claims {
 		if claim.Status.ProviderID != "" {
@@ -181,15 +176,15 @@ func (c *checker) claimOutlivesInstance(records []memcloud.Record, claims []*kar
 	}
 	for _, r := range records {
 		provider := "aws:///" + r.Zone + "/" + r.ID
-		if name := c.owners[provider]; name != "" && owners[provider] == "" && r.Gone.IsZero() {
-			c.violate("a claim outlives its instance", "%s is gone, and %s is %s", name, r.ID, r.State)
+		if name := c.ownerClaims[provider]; name != "" && owners[provider] == "" && r.Gone.IsZero() {
+			c.reportViolation("a NodeClaim outlives its instance", "NodeClaim %s is deleted, and instance %s is %s", name, r.ID, r.State)
 		}
 	}
-	c.owners = owners
+	c.ownerClaims = owners
 }
 
-// noOrphan: an instance that lives has a claim, or a claim that waits for it.
-func (c *checker) noOrphan(records []memcloud.Record, claims []*karpenter.NodeClaim) {
+// checkOrphans checks that each running instance has a NodeClaim or one that waits for it.
+func (c *checker) checkOrphans(records []memcloud.Record, claims []*karpenter.NodeClaim) {
 	has, waits := map[string]bool{}, map[string]bool{}
 	for _, claim := range claims {
 		if claim.Status.ProviderID == "" {
@@ -200,20 +195,20 @@ func (c *checker) noOrphan(records []memcloud.Record, claims []*karpenter.NodeCl
 	for _, r := range records {
 		provider := "aws:///" + r.Zone + "/" + r.ID
 		if !r.Ended.IsZero() || has[provider] || waits[r.Tags[intentTag]] {
-			delete(c.orphaned, r.ID)
+			delete(c.orphanSince, r.ID)
 			continue
 		}
-		since, known := c.orphaned[r.ID]
+		since, known := c.orphanSince[r.ID]
 		if !known {
-			c.orphaned[r.ID] = c.world.Now()
-		} else if c.world.Now().Sub(since) > orphanLife {
-			c.violate("no orphan is older than 90 s", "instance %s of intent %s", r.ID, r.Tags[intentTag])
+			c.orphanSince[r.ID] = c.world.Now()
+		} else if c.world.Now().Sub(since) > maxOrphanAge {
+			c.reportViolation("no orphaned instance runs for more than 90 s", "instance %s of intent %s", r.ID, r.Tags[intentTag])
 		}
 	}
 }
 
-// deadlines: a drain that AWS forces ends by the moment that AWS named.
-func (c *checker) deadlines(records []memcloud.Record, claims []*karpenter.NodeClaim) {
+// checkDeadlines checks that a drain ends before EC2 interrupts the instance.
+func (c *checker) checkDeadlines(records []memcloud.Record, claims []*karpenter.NodeClaim) {
 	warned := map[string]time.Time{}
 	for _, r := range records {
 		if !r.Warned.IsZero() {
@@ -224,25 +219,24 @@ func (c *checker) deadlines(records []memcloud.Record, claims []*karpenter.NodeC
 		deadline, ok := warned[claim.Status.ProviderID]
 		text := claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"]
 		at, err := time.Parse(time.RFC3339, text)
-		if ok && err == nil && claim.DeletionTimestamp != nil && at.After(deadline.Add(time.Second)) && c.drainsByNotice(claim) {
-			c.violate("a deadline is absolute", "%s drains until %s, and AWS takes it at %s", claim.Name, at, deadline)
+		if ok && err == nil && claim.DeletionTimestamp != nil && at.After(deadline.Add(time.Second)) && c.isDeadlineFromNotice(claim) {
+			c.reportViolation("a drain ends by the deadline of the interruption", "%s drains until %s, and EC2 interrupts it at %s", claim.Name, at, deadline)
 		}
 	}
 }
 
-// drainsByNotice leaves out claims that were going before the warning and have
-// a time of their own; a notice moves that earlier as soon as it is handled.
-func (c *checker) drainsByNotice(claim *karpenter.NodeClaim) bool {
+// isDeadlineFromNotice is false for NodeClaims that were deleted before the warning and end by their own grace
+// period. A notice makes the deadline earlier once it is handled.
+func (c *checker) isDeadlineFromNotice(claim *karpenter.NodeClaim) bool {
 	grace := claim.Spec.TerminationGracePeriod
 	at, _ := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
 	return grace == nil || !at.Equal(claim.DeletionTimestamp.Add(grace.Duration))
 }
 
-// handled is told of every message that a handler has finished with, and when
-// it began.
-func (c *checker) handled(actor string, m queue.Message, began time.Time, err error) {
-	c.finished[m.Receipt] = true
-	c.obeyed(actor, m, began, err)
+// checkHandled checks a message that a handler has finished.
+func (c *checker) checkHandled(actor string, m queue.Message, began time.Time, err error) {
+	c.finishedReceipts[m.Receipt] = true
+	c.checkNotice(actor, m, began, err)
 	var e struct {
 		Expires time.Time `json:"expires"`
 		Type    string    `json:"type"`
@@ -252,20 +246,20 @@ func (c *checker) handled(actor string, m queue.Message, began time.Time, err er
 		return
 	}
 	if !began.Before(e.Expires) {
-		c.violate("an expired message does nothing", "%s handled %s %s, which expired at %s",
+		c.reportViolation("expired messages are not handled", "%s handled %s %s, which expired at %s",
 			actor, e.Type, e.ID, e.Expires.Format("15:04:05.000"))
 	}
 }
 
-// called is told of every call that took place.
-func (c *checker) called(call embedded.Call, err error) {
+// checkCall checks a call that took place.
+func (c *checker) checkCall(call embedded.Call, err error) {
 	if call.Port == "cloud" && call.Verb == "terminate" && err == nil {
-		c.endsInTurn(call.Actor, strings.Fields(call.About))
+		c.checkTermination(call.Actor, strings.Fields(call.About))
 	}
 	if call.Port == "queue" && call.Verb == "delete" {
 		for _, receipt := range strings.Fields(call.About)[1:] {
-			if !c.finished[receipt] {
-				c.violate("a message goes after its work", "%s deleted a message of %s that no handler had finished", call.Actor, call.About)
+			if !c.finishedReceipts[receipt] {
+				c.reportViolation("messages are deleted after they are handled", "%s deleted a message of %s before a handler returned", call.Actor, call.About)
 			}
 		}
 	}

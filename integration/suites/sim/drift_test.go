@@ -17,9 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// choosy is a pool that says of each kind of label what it wants of it, and lets
-// nothing be disrupted.
-func choosy() *karpenter.NodePool {
+// strictNodePool returns a NodePool with a requirement for each kind of label and no disruption.
+func strictNodePool() *karpenter.NodePool {
 	wants := func(key string, operator corev1.NodeSelectorOperator, values ...string) karpenter.NodeSelectorRequirementWithMinValues {
 		return karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values}
 	}
@@ -46,9 +45,9 @@ func choosy() *karpenter.NodePool {
 	return pool
 }
 
-// threeCores are a node class, and a Deployment of five pods of three cores each, with
-// the tags by which the class finds its subnets and security groups.
-func threeCores(w *embedded.World) (*karpenter.EC2NodeClass, *appsv1.Deployment, map[string]string) {
+// nodeClassAndDeployment returns a node class, a Deployment of five pods with three CPUs each, and the tags of the
+// subnets and security groups.
+func nodeClassAndDeployment(w *embedded.World) (*karpenter.EC2NodeClass, *appsv1.Deployment, map[string]string) {
 	replicas, labels := int32(5), map[string]string{"app": "web"}
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
@@ -63,16 +62,16 @@ func threeCores(w *embedded.World) (*karpenter.EC2NodeClass, *appsv1.Deployment,
 	}}, web, discovery
 }
 
-// What was launched as pool and class want it has not drifted, however long it runs;
-// and it has when either wants something else, or AWS does.
+// A node does not drift while it matches its NodePool and node class. It drifts when one of them, or the
+// recommended image, changes.
 func TestDriftIsSeenThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, discovery := threeCores(w)
-	if err := w.Apply(ctx, class, choosy(), web); err != nil {
+	class, web, discovery := nodeClassAndDeployment(w)
+	if err := w.Apply(ctx, class, strictNodePool(), web); err != nil {
 		t.Fatal(err)
 	}
 	pool := func(change func(*karpenter.NodePool)) {

@@ -14,44 +14,43 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 )
 
-// engine runs activities as coroutines: at most one goroutine runs at a time,
-// and at every call to the world it hands the decision who goes on back to the
-// engine. So a seed decides every interleaving.
+// engine runs activities as coroutines, one at a time. At each call to a model the engine decides which task
+// continues, so the seed decides every interleaving.
 type engine struct {
 	world         *embedded.World
-	dice          *rand.Rand
+	random        *rand.Rand
 	tasks         []*task
 	trace         hash.Hash64
-	lines         []string // the last calls, for the report of a failure
+	lastWrites    []string // the last calls, for the report of a failure
 	calls, serial int
-	// panics are those of steps; the host recovers those of handlers.
+	// panics are those of steps; the host recovers panics of handlers.
 	panics []string
-	// strike decides what befalls a task at a call; nil lets everything pass.
-	// serial numbers the calls, so that before and after are known to be of one.
-	strike func(call embedded.Call, serial int, moment moment) blow
-	// observe is told of every call that took place.
-	observe func(call embedded.Call, err error)
-	// restarted is told of every process that starts anew; nil tells nobody.
-	restarted func(a *embedded.Actor)
+	// chooseFault returns the fault of a task at a call; nil injects none. serial numbers the calls, so that both
+	// phases of a call have the same number.
+	chooseFault func(call embedded.Call, serial int, moment callPhase) callFault
+	// onCall is called after each call to a model.
+	onCall func(call embedded.Call, err error)
+	// onRestart is called after an actor has restarted; it may be nil.
+	onRestart func(a *embedded.Actor)
 }
 
-// moment is before or after an effect.
-type moment string
+// callPhase says whether a fault comes before or after a call takes effect.
+type callPhase string
 
 const (
-	before moment = "before"
-	after  moment = "after"
+	beforeCall callPhase = "before"
+	afterCall  callPhase = "after"
 )
 
-// blow is what befalls a task.
-type blow struct {
+// callFault is the fault of one task at one call.
+type callFault struct {
 	// crash ends the task and restarts its actor.
 	crash bool
-	// pause keeps the task where it is for that long.
+	// pause stops the task for this time.
 	pause time.Duration
 }
 
-// task is one activity under way.
+// task is a running activity.
 type task struct {
 	activity embedded.Activity
 	resume   chan struct{}
@@ -65,30 +64,30 @@ type taskKey struct{}
 
 func newEngine(seed int64) *engine {
 	dice := rand.New(rand.NewPCG(uint64(seed), 0x73696d)) //nolint:gosec // a seeded source: a run must be repeatable
-	return &engine{dice: dice, trace: fnv.New64a()}
+	return &engine{random: dice, trace: fnv.New64a()}
 }
 
-// tap is where tasks meet the world.
-func (e *engine) tap(ctx context.Context, call embedded.Call, effect func() error) error {
+// interceptCall runs a call of a task, with a fault before or after it.
+func (e *engine) interceptCall(ctx context.Context, call embedded.Call, effect func() error) error {
 	t, _ := ctx.Value(taskKey{}).(*task)
 	if t == nil {
 		return effect()
 	}
 	e.serial++
 	serial := e.serial
-	e.meet(t, call, serial, before)
+	e.applyFault(t, call, serial, beforeCall)
 	err := effect()
-	e.note(call, err)
-	e.meet(t, call, serial, after)
+	e.recordCall(call, err)
+	e.applyFault(t, call, serial, afterCall)
 	return err
 }
 
-// meet lets the engine decide, and waits for its turn.
-func (e *engine) meet(t *task, call embedded.Call, serial int, m moment) {
-	if e.strike == nil {
+// applyFault crashes or pauses the task, or lets other tasks run first.
+func (e *engine) applyFault(t *task, call embedded.Call, serial int, m callPhase) {
+	if e.chooseFault == nil {
 		return
 	}
-	b := e.strike(call, serial, m)
+	b := e.chooseFault(call, serial, m)
 	if b.crash {
 		t.crashed = true
 		runtime.Goexit()
@@ -96,7 +95,7 @@ func (e *engine) meet(t *task, call embedded.Call, serial int, m moment) {
 	if b.pause > 0 {
 		t.until = e.world.Now().Add(b.pause)
 	}
-	if b.pause > 0 || call.Writes && m == before && e.dice.IntN(4) == 0 {
+	if b.pause > 0 || call.Writes && m == beforeCall && e.random.IntN(4) == 0 {
 		t.yielded <- struct{}{}
 		<-t.resume
 		if t.crashed {
@@ -105,8 +104,8 @@ func (e *engine) meet(t *task, call embedded.Call, serial int, m moment) {
 	}
 }
 
-// note writes the call into the trace.
-func (e *engine) note(call embedded.Call, err error) {
+// recordCall adds the call to the hash of the run.
+func (e *engine) recordCall(call embedded.Call, err error) {
 	e.calls++
 	text := ""
 	if err != nil {
@@ -115,23 +114,23 @@ func (e *engine) note(call embedded.Call, err error) {
 	line := fmt.Sprintf("%s %s %s.%s %s %s", e.world.Now().Format("15:04:05.000"), call.Actor, call.Port, call.Verb, call.About, text)
 	_, _ = e.trace.Write([]byte(line))
 	if call.Writes {
-		if len(e.lines) >= 400 {
-			e.lines = slices.Delete(e.lines, 0, 100)
+		if len(e.lastWrites) >= 400 {
+			e.lastWrites = slices.Delete(e.lastWrites, 0, 100)
 		}
-		e.lines = append(e.lines, line)
+		e.lastWrites = append(e.lastWrites, line)
 	}
-	if e.observe != nil {
-		e.observe(call, err)
+	if e.onCall != nil {
+		e.onCall(call, err)
 	}
 }
 
-// start begins an activity; it runs at its first turn.
-func (e *engine) start(ctx context.Context, a embedded.Activity) *task {
+// startTask creates a task, which runs when runTask is called.
+func (e *engine) startTask(ctx context.Context, a embedded.Activity) *task {
 	t := &task{activity: a, resume: make(chan struct{}), yielded: make(chan struct{})}
 	e.tasks = append(e.tasks, t)
 	ctx = context.WithValue(ctx, taskKey{}, t)
 	go func() {
-		// Goexit runs this as well: a crash ends the task like its own end.
+		// Goexit also runs this function, so a crash ends the task like a return.
 		defer func() {
 			if r := recover(); r != nil {
 				e.panics = append(e.panics, fmt.Sprintf("%s: panic: %v\n%s", a.Actor.Name, r, debug.Stack()))
@@ -148,8 +147,8 @@ func (e *engine) start(ctx context.Context, a embedded.Activity) *task {
 	return t
 }
 
-// turn lets one task run until it yields or ends.
-func (e *engine) turn(t *task) {
+// runTask runs a task until it yields or ends.
+func (e *engine) runTask(t *task) {
 	t.resume <- struct{}{}
 	<-t.yielded
 	if !t.done {
@@ -157,12 +156,12 @@ func (e *engine) turn(t *task) {
 	}
 	e.tasks = slices.DeleteFunc(e.tasks, func(x *task) bool { return x == t })
 	if t.crashed {
-		e.restart(t.activity.Actor)
+		e.restartActor(t.activity.Actor)
 	}
 }
 
-// restart kills whatever the actor still does and starts it anew.
-func (e *engine) restart(a *embedded.Actor) {
+// restartActor ends all tasks of an actor and restarts it.
+func (e *engine) restartActor(a *embedded.Actor) {
 	for _, t := range slices.Clone(e.tasks) {
 		if t.activity.Actor == a {
 			t.crashed = true
@@ -172,29 +171,29 @@ func (e *engine) restart(a *embedded.Actor) {
 		}
 	}
 	a.Restart()
-	if e.restarted != nil {
-		e.restarted(a)
+	if e.onRestart != nil {
+		e.onRestart(a)
 	}
 }
 
-// moments runs everything that can run at this moment.
-func (e *engine) moments(ctx context.Context) {
+// runReadyTasks runs all tasks that can run at the current time.
+func (e *engine) runReadyTasks(ctx context.Context) {
 	for {
-		ready := e.ready()
+		ready := e.readyTasks()
 		for _, a := range e.world.Activities() {
-			if !e.busy(a.Actor) {
-				ready = append(ready, e.start(ctx, a))
+			if !e.isBusy(a.Actor) {
+				ready = append(ready, e.startTask(ctx, a))
 			}
 		}
 		if len(ready) == 0 {
 			return
 		}
-		e.turn(ready[e.dice.IntN(len(ready))])
+		e.runTask(ready[e.random.IntN(len(ready))])
 	}
 }
 
-// ready lists the tasks that do not pause.
-func (e *engine) ready() []*task {
+// readyTasks returns the tasks that are not paused.
+func (e *engine) readyTasks() []*task {
 	var out []*task
 	for _, t := range e.tasks {
 		if !t.until.After(e.world.Now()) {
@@ -204,13 +203,13 @@ func (e *engine) ready() []*task {
 	return out
 }
 
-func (e *engine) busy(a *embedded.Actor) bool {
+func (e *engine) isBusy(a *embedded.Actor) bool {
 	return slices.ContainsFunc(e.tasks, func(t *task) bool { return t.activity.Actor == a })
 }
 
-// next is the next moment, pauses included.
-func (e *engine) next() time.Time {
-	next := e.world.Next(e.busy)
+// nextTime returns the time of the next activity or the next end of a pause.
+func (e *engine) nextTime() time.Time {
+	next := e.world.Next(e.isBusy)
 	for _, t := range e.tasks {
 		if t.until.After(e.world.Now()) && t.until.Before(next) {
 			next = t.until
@@ -219,9 +218,9 @@ func (e *engine) next() time.Time {
 	return next
 }
 
-// close ends every task, so that no goroutine is left.
-func (e *engine) close() {
-	e.strike = nil
+// endTasks ends every task, so that no goroutine remains.
+func (e *engine) endTasks() {
+	e.chooseFault = nil
 	for _, t := range slices.Clone(e.tasks) {
 		t.crashed = true
 		t.resume <- struct{}{}

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// rigid is a Deployment of one pod that fills a node, and that nobody may move.
-func rigid() *appsv1.Deployment {
+// unevictableDeployment returns a Deployment of one pod that fills a node and must not be disrupted.
+func unevictableDeployment() *appsv1.Deployment {
 	one, labels := int32(1), map[string]string{"app": "rigid"}
 	out := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rigid"}}
 	out.Spec.Replicas, out.Spec.Selector, out.Spec.Template.Labels = &one, &metav1.LabelSelector{MatchLabels: labels}, labels
@@ -29,9 +29,8 @@ func rigid() *appsv1.Deployment {
 	return out
 }
 
-// Nodes of one age are replaced before their end, one at a time as the budget says,
-// and each goes only when its replacements have come; the one whose pod may not be
-// moved ends by force, at its end and not before.
+// Nodes of one age are replaced before they expire, within the budget and after their replacements are
+// initialized. A node whose pod must not be disrupted is deleted when it expires, not before.
 func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
@@ -39,13 +38,13 @@ func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	const life = 25 * time.Minute
-	class, web, _ := threeCores(w)
-	pool := choosy()
+	class, web, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Annotations = map[string]string{policy.Expiration: "graceful", policy.ExpirationWindow: "20m"}
 	pool.Spec.Template.Spec.ExpireAfter = karpenter.DurationOf(life)
 	pool.Spec.Template.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 2 * time.Minute}
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "1"}}
-	if err := w.Apply(ctx, class, pool, web, rigid()); err != nil {
+	if err := w.Apply(ctx, class, pool, web, unevictableDeployment()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Run(ctx, 5*time.Minute, func() bool { return false }); err != nil {
@@ -58,7 +57,7 @@ func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 	if _, err := w.Run(ctx, life, func() bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	ended := expired(t, w, life)
+	ended := deletionMethods(t, w, life)
 	forced := 0
 	for _, c := range first {
 		method, gone := ended[c.Name]
@@ -74,10 +73,9 @@ func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 	}
 }
 
-// expired reads the log of all writes: by which method each node that went was chosen,
-// if any. No two go at a time, but for those whose end has come; no node goes by
-// force before its end, nor by choice before its replacements are there.
-func expired(t *testing.T, w *embedded.World, life time.Duration) map[string]string {
+// deletionMethods reads the log of writes and returns the disruption method of each deleted node. It requires that
+// one node is disrupted at a time, that no node is forced before it expires, and that replacements come first.
+func deletionMethods(t *testing.T, w *embedded.World, life time.Duration) map[string]string {
 	t.Helper()
 	claims, ended := map[string]*karpenter.NodeClaim{}, map[string]string{}
 	for _, e := range w.Kube.Effects() {

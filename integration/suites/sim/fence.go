@@ -13,14 +13,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// fence watches the outbox from outside.
-type fence struct {
-	seq  uint64
-	done []string
+// fenceChecker checks the outbox of the watcher.
+type fenceChecker struct {
+	lastSequence uint64
+	doneClaims   []string
 }
 
-// outbox is the part of it that the fence reads.
-type outbox struct {
+// outboxState is the part of the outbox that the checkers read.
+type outboxState struct {
 	Seq    uint64   `json:"seq"`
 	State  string   `json:"state"`
 	Claims []string `json:"claims"`
@@ -30,31 +30,30 @@ type outbox struct {
 	} `json:"batch"`
 }
 
-// look: a batch knows every claim of the plan before it that is still there.
-// Otherwise two plans would be made from the same free capacity. And it holds no pod
-// that runs: nodes would be launched for it.
-func (f *fence) look(c *checker, claims []*karpenter.NodeClaim) {
-	var now outbox
+// checkOutbox checks that a batch contains every remaining NodeClaim of the plan before it, or two plans would use
+// the same free capacity, and that it contains no running pod.
+func (f *fenceChecker) checkOutbox(c *checker, claims []*karpenter.NodeClaim) {
+	var now outboxState
 	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
 	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
 	if err != nil || json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &now) != nil {
 		return
 	}
-	if now.Seq < f.seq {
-		c.violate("the fence never goes back", "from %d to %d", f.seq, now.Seq)
+	if now.Seq < f.lastSequence {
+		c.reportViolation("the outbox sequence never decreases", "from %d to %d", f.lastSequence, now.Seq)
 	}
-	if now.State == "sent" && now.Seq != f.seq {
-		f.knows(c, now, claims)
+	if now.State == "sent" && now.Seq != f.lastSequence {
+		f.checkBatch(c, now, claims)
 	}
 	if now.State == "done" {
-		f.done = now.Claims
-	} else if now.Seq != f.seq {
-		f.done = nil
+		f.doneClaims = now.Claims
+	} else if now.Seq != f.lastSequence {
+		f.doneClaims = nil
 	}
-	f.seq = now.Seq
+	f.lastSequence = now.Seq
 }
 
-func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
+func (f *fenceChecker) checkBatch(c *checker, now outboxState, claims []*karpenter.NodeClaim) {
 	var batch struct {
 		Snapshot struct {
 			Nodes []struct {
@@ -68,7 +67,7 @@ func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
 			} `json:"pods"`
 		} `json:"pending"`
 	}
-	if !c.document("batches/"+now.Batch.Digest, &batch) {
+	if !c.readDocument("batches/"+now.Batch.Digest, &batch) {
 		return
 	}
 	known := map[string]bool{}
@@ -79,9 +78,9 @@ func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
 	for _, claim := range claims {
 		alive[claim.Name] = claim.DeletionTimestamp == nil
 	}
-	for _, name := range f.done {
+	for _, name := range f.doneClaims {
 		if alive[name] && !known[name] {
-			c.violate("a batch knows the claims before it", "batch %d was built without %s", now.Seq, name)
+			c.reportViolation("a batch contains the NodeClaims of the plan before", "batch %d was built without %s", now.Seq, name)
 		}
 	}
 	pending := map[string]bool{}
@@ -90,18 +89,18 @@ func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
 			pending[pod.UID] = pod.Node == ""
 		}
 	}
-	for key, pod := range c.guard.pods {
+	for key, pod := range c.evictions.pods {
 		if since := boundSince(pod); pending[string(pod.UID)] && !since.IsZero() && c.world.Now().Sub(since) > watchLag {
-			c.violate("a batch holds no pod that runs", "batch %d holds %s, which is on %s since %s", now.Seq, key, pod.Spec.NodeName, since.Format("15:04:05"))
+			c.reportViolation("a batch contains no running pod", "batch %d contains %s, which runs on %s since %s", now.Seq, key, pod.Spec.NodeName, since.Format("15:04:05"))
 		}
 	}
 }
 
-// watchLag bounds how much older than the API server the view of a new batch may be:
-// watches hang for at most 75 s, and a process pauses for at most 100 s.
+// watchLag bounds the age of the data in a new batch: watches stop for up to 75 s, and a process pauses for up to
+// 100 s.
 const watchLag = 5 * time.Minute
 
-// boundSince is when a pod was bound to its node; zero while it is on none.
+// boundSince returns when a pod was bound to its node; zero if it is not bound.
 func boundSince(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && pod.Spec.NodeName != "" {
@@ -111,10 +110,10 @@ func boundSince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// document reads a document out of the store, in the checker's own way.
-func (c *checker) document(key string, into any) bool {
+// readDocument reads a document from the blob store without the code under test.
+func (c *checker) readDocument(key string, into any) bool {
 	for range 20 {
-		// The store's faults strike readers as well; they pass.
+		// Faults of the store also affect this call; a retry succeeds.
 		data, err := c.world.Blobs.Get(context.Background(), key)
 		if err != nil {
 			continue

@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// One pod with text that no NodeClaim may say keeps no other pod from running, and runs
-// itself where that text is only a preference.
-func TestHostilePodStopsNobody(t *testing.T) {
+// A pod with text that is not allowed in a NodeClaim blocks no other pod. It runs if the text is only a
+// preference.
+func TestHostilePodBlocksNoOtherPod(t *testing.T) {
 	term := func(key string, operator corev1.NodeSelectorOperator, values ...string) corev1.PreferredSchedulingTerm {
 		return corev1.PreferredSchedulingTerm{Weight: 1, Preference: corev1.NodeSelectorTerm{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}},
@@ -33,7 +33,7 @@ func TestHostilePodStopsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		class, web, _ := threeCores(w)
+		class, web, _ := nodeClassAndDeployment(w)
 		*web.Spec.Replicas = 3
 		bad := web.DeepCopy()
 		bad.Name, *bad.Spec.Replicas = "bad", 1
@@ -42,20 +42,20 @@ func TestHostilePodStopsNobody(t *testing.T) {
 		}}
 		bad.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bad"}}
 		bad.Spec.Template.Labels = map[string]string{"app": "bad"}
-		pool := choosy()
+		pool := strictNodePool()
 		pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements,
 			karpenter.NodeSelectorRequirementWithMinValues{Key: "example.com/team", Operator: corev1.NodeSelectorOpExists})
 		if err := w.Apply(ctx, class, pool, bad, web); err != nil {
 			t.Fatal(err)
 		}
-		if all, err := w.Run(ctx, 3*time.Minute, func() bool { return podsRunning(t, w, "web") == 3 && podsRunning(t, w, "bad") == 1 }); err != nil || !all {
-			t.Errorf("%v: after 3 min %d of 3 pods run, and the hostile one: %d (%v)", hostile.Preference, podsRunning(t, w, "web"), podsRunning(t, w, "bad"), err)
+		if all, err := w.Run(ctx, 3*time.Minute, func() bool { return countRunning(t, w, "web") == 3 && countRunning(t, w, "bad") == 1 }); err != nil || !all {
+			t.Errorf("%v: after 3 min %d of 3 pods run, and the hostile one: %d (%v)", hostile.Preference, countRunning(t, w, "web"), countRunning(t, w, "bad"), err)
 		}
 	}
 }
 
-// podsRunning counts the pods of an app that run.
-func podsRunning(t *testing.T, w *embedded.World, app string) int {
+// countRunning returns the number of running pods of an app.
+func countRunning(t *testing.T, w *embedded.World, app string) int {
 	t.Helper()
 	pods, err := cluster.List[*corev1.Pod](context.Background(), w.Kube, cluster.Pods)
 	if err != nil {
@@ -70,15 +70,14 @@ func podsRunning(t *testing.T, w *embedded.World, app string) int {
 	return n
 }
 
-// While the API server refuses some NodeClaims as invalid, others are launched; once it
-// accepts all, all pods run.
-func TestRefusedNodeClaimsStopNobody(t *testing.T) {
+// The API server rejects some NodeClaims as invalid: the others are launched. Once it accepts all, all pods run.
+func TestRejectedNodeClaimsBlockNoOthers(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, _ := threeCores(w)
+	class, web, _ := nodeClassAndDeployment(w)
 	var more []*appsv1.Deployment
 	for _, zone := range []string{"us-west-2a", "us-west-2b", "us-west-2c"} {
 		one := web.DeepCopy()
@@ -87,13 +86,13 @@ func TestRefusedNodeClaimsStopNobody(t *testing.T) {
 		more = append(more, one)
 	}
 	w.Kube.Inject(memcluster.Fault{As: fault.Invalid, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Times: 1})
-	if err := w.Apply(ctx, class, choosy(), more[0], more[1], more[2]); err != nil {
+	if err := w.Apply(ctx, class, strictNodePool(), more[0], more[1], more[2]); err != nil {
 		t.Fatal(err)
 	}
-	if most, err := w.Run(ctx, 75*time.Second, func() bool { return podsRunning(t, w, "web") == 2 }); err != nil || !most {
-		t.Errorf("after 75 s %d of the 2 pods run whose NodeClaims were accepted (%v)", podsRunning(t, w, "web"), err)
+	if most, err := w.Run(ctx, 75*time.Second, func() bool { return countRunning(t, w, "web") == 2 }); err != nil || !most {
+		t.Errorf("after 75 s %d of the 2 pods run whose NodeClaims were accepted (%v)", countRunning(t, w, "web"), err)
 	}
-	if all, err := w.Run(ctx, 3*time.Minute, func() bool { return podsRunning(t, w, "web") == 3 }); err != nil || !all {
-		t.Errorf("%d of 3 pods run (%v)", podsRunning(t, w, "web"), err)
+	if all, err := w.Run(ctx, 3*time.Minute, func() bool { return countRunning(t, w, "web") == 3 }); err != nil || !all {
+		t.Errorf("%d of 3 pods run (%v)", countRunning(t, w, "web"), err)
 	}
 }

@@ -14,55 +14,53 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// limits are those of NodePools. Nodes that stay count against them: neither the node
-// nor its claim is being removed, and no replacement of it has begun. Where they are
-// strict, nodes count until they are gone.
-type limits struct {
+// limitChecker checks the limits of NodePools. A node counts while neither it nor its NodeClaim is being removed
+// and no replacement has begun; with strict limits it counts until it is deleted.
+type limitChecker struct {
 	pools  map[string]corev1.ResourceList
 	strict bool
-	// back is when the replacement of a claim was rolled back: the claim stays again, beside
-	// what was admitted in the meantime.
-	back map[string]time.Time
-	// applying is the outbox that was written last, in its state of applying.
-	applying outbox
+	// returnedAt is when the replacement of a claim was rolled back: the claim counts again,
+	// in addition to claims that were admitted meanwhile.
+	returnedAt map[string]time.Time
+	// lastAdmission is the outbox that was written last, in its state of applying.
+	lastAdmission outboxState
 }
 
 // admission is how long an admission takes at most from its count to its swap.
 const admission = 2 * time.Minute
 
-// count is what counts against the limits of a pool.
-type count struct{ cpu, nodes int64 }
+// sumCounts is what counts against the limits of a pool.
+type sumCounts struct{ cpu, nodes int64 }
 
-func (c *count) add(cpu int64) { c.cpu, c.nodes = c.cpu+cpu, c.nodes+1 }
+func (c *sumCounts) add(cpu int64) { c.cpu, c.nodes = c.cpu+cpu, c.nodes+1 }
 
-// hold reports a limit that is exceeded.
-func (l *limits) hold(c *checker, pool string, have count, when string) {
+// checkUsage reports an exceeded limit.
+func (l *limitChecker) checkUsage(c *checker, pool string, have sumCounts, when string) {
 	limit := l.pools[pool]
 	if most := limit.Cpu().Value(); have.cpu > most {
-		c.violate("no limit is exceeded", "pool %s has %d CPUs%s, and %d is the limit", pool, have.cpu, when, most)
+		c.reportViolation("no NodePool limit is exceeded", "pool %s has %d CPUs%s, and %d is the limit", pool, have.cpu, when, most)
 	}
 	if most := limit[karpenter.ResourceNodes]; have.nodes > most.Value() {
-		c.violate("no limit is exceeded", "pool %s has %d nodes%s, and %d is the limit", pool, have.nodes, when, most.Value())
+		c.reportViolation("no NodePool limit is exceeded", "pool %s has %d nodes%s, and %d is the limit", pool, have.nodes, when, most.Value())
 	}
 }
 
-// withinLimits: what runs in a pool stays within its limits, at any instant.
-func (c *checker) withinLimits(records []memcloud.Record) {
-	for pool, have := range c.running(records, func(claim *karpenter.NodeClaim) bool { return !c.limits.back[claim.Name].IsZero() }) {
-		c.limits.hold(c, pool, have, "")
+// checkLimits checks that running instances are within the limits of their NodePools.
+func (c *checker) checkLimits(records []memcloud.Record) {
+	for pool, have := range c.sumRunning(records, func(claim *karpenter.NodeClaim) bool { return !c.limits.returnedAt[claim.Name].IsZero() }) {
+		c.limits.checkUsage(c, pool, have, "")
 	}
 }
 
-// running adds up the instances of each pool that count. Those of the claims to forgive
-// do not.
-func (c *checker) running(records []memcloud.Record, forgive func(*karpenter.NodeClaim) bool) map[string]count {
-	out := map[string]count{}
+// sumRunning sums the instances of each NodePool that count. NodeClaims for which forgive is true do not count.
+func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.NodeClaim) bool) map[string]sumCounts {
+	out := map[string]sumCounts{}
 	for pool := range c.limits.pools {
-		out[pool] = count{}
+		out[pool] = sumCounts{}
 	}
 	for _, r := range records {
-		claims := c.claimsOf(r)
-		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !leaves(claim) && !forgive(claim) })
+		claims := c.claimsOfInstance(r)
+		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !isLeaving(claim) && !forgive(claim) })
 		pool := r.Tags["karpenter.sh/nodepool"]
 		if _, limited := out[pool]; !r.Gone.IsZero() || !limited || !c.limits.strict && len(claims) > 0 && gone {
 			continue
@@ -74,9 +72,9 @@ func (c *checker) running(records []memcloud.Record, forgive func(*karpenter.Nod
 	return out
 }
 
-// claimsOf are the claims that an instance is, or may become, the node of.
-func (c *checker) claimsOf(r memcloud.Record) (unbound []*karpenter.NodeClaim) {
-	for _, claim := range c.seen {
+// claimsOfInstance returns the NodeClaims that the instance belongs to or may be bound to.
+func (c *checker) claimsOfInstance(r memcloud.Record) (unbound []*karpenter.NodeClaim) {
+	for _, claim := range c.lastClaims {
 		if strings.HasSuffix(claim.Status.ProviderID, "/"+r.ID) {
 			return []*karpenter.NodeClaim{claim}
 		}
@@ -87,40 +85,40 @@ func (c *checker) claimsOf(r memcloud.Record) (unbound []*karpenter.NodeClaim) {
 	return unbound
 }
 
-// leaves reports whether a claim is being removed or replaced.
-func leaves(claim *karpenter.NodeClaim) bool {
-	_, acts := acting(claim)
+// isLeaving reports whether a NodeClaim is being removed or replaced.
+func isLeaving(claim *karpenter.NodeClaim) bool {
+	_, acts := confirmedProposal(claim)
 	return acts || claim.DeletionTimestamp != nil || claim.Status.Conditions.True("InstanceTerminating")
 }
 
-// follow takes one write: what is admitted fits beside what stays at that moment.
-func (l *limits) follow(c *checker, e memcluster.Effect) {
+// observeWrite checks the admission of a plan when the outbox is written.
+func (l *limitChecker) observeWrite(c *checker, e memcluster.Effect) {
 	if before, ok := e.Before.(*karpenter.NodeClaim); ok {
-		if after, _ := e.After.(*karpenter.NodeClaim); after != nil && leaves(before) && !leaves(after) {
-			l.back[after.Name] = e.At
-			c.reached["counts against limits again"]++
+		if after, _ := e.After.(*karpenter.NodeClaim); after != nil && isLeaving(before) && !isLeaving(after) {
+			l.returnedAt[after.Name] = e.At
+			c.occurrences["counted against limits again"]++
 		}
 	}
 	object, ok := e.After.(*corev1.ConfigMap)
-	var now outbox
+	var now outboxState
 	if !ok || e.Kind != cluster.ConfigMaps || object.Name != "joist-outbox" || json.Unmarshal([]byte(object.Data["outbox.json"]), &now) != nil {
 		return
 	}
-	if now.State == "applying" && now.Seq != l.applying.Seq {
-		l.applying = now
-		l.admitted(c, e.At)
+	if now.State == "applying" && now.Seq != l.lastAdmission.Seq {
+		l.lastAdmission = now
+		l.checkAdmission(c, e.At)
 	}
 }
 
-// admitted: the claims that an outbox lets be created fit beside those that stay.
-func (l *limits) admitted(c *checker, at time.Time) {
-	sums, all, fresh := map[string]count{}, map[string]count{}, map[string]bool{}
-	for _, claim := range c.sagas.claims {
+// checkAdmission checks that the admitted NodeClaims and the remaining ones fit into the limits.
+func (l *limitChecker) checkAdmission(c *checker, at time.Time) {
+	sums, all, fresh := map[string]sumCounts{}, map[string]sumCounts{}, map[string]bool{}
+	for _, claim := range c.disruptions.claims {
 		pool := claim.Labels["karpenter.sh/nodepool"]
-		sums[pool], all[pool] = l.with(claim, sums[pool], at), l.alone(claim, all[pool])
+		sums[pool], all[pool] = l.addIfCounted(claim, sums[pool], at), l.addClaim(claim, all[pool])
 	}
-	for name, claim := range c.planned(l.applying.Plan) {
-		if !slices.Contains(l.applying.Claims, name) || c.sagas.claims[name] != nil {
+	for name, claim := range c.readPlannedClaims(l.lastAdmission.Plan) {
+		if !slices.Contains(l.lastAdmission.Claims, name) || c.disruptions.claims[name] != nil {
 			continue
 		}
 		fresh[claim.pool] = true
@@ -131,25 +129,25 @@ func (l *limits) admitted(c *checker, at time.Time) {
 	}
 	for pool := range fresh {
 		if limit, limited := l.pools[pool]; limited {
-			l.hold(c, pool, sums[pool], " when a plan is admitted")
+			l.checkUsage(c, pool, sums[pool], " when a plan is admitted")
 			if nodes := limit[karpenter.ResourceNodes]; all[pool].cpu > limit.Cpu().Value() || all[pool].nodes > nodes.Value() {
-				c.reached["admitted in place of what leaves"]++
+				c.occurrences["admitted in place of leaving nodes"]++
 			}
 		}
 	}
 }
 
-// with adds a claim if it counts when a plan is admitted.
-func (l *limits) with(claim *karpenter.NodeClaim, sum count, at time.Time) count {
-	lately := !l.back[claim.Name].IsZero() && at.Sub(l.back[claim.Name]) < admission
-	if !l.strict && (leaves(claim) || lately) {
+// addIfCounted adds a NodeClaim if it counts when a plan is admitted.
+func (l *limitChecker) addIfCounted(claim *karpenter.NodeClaim, sum sumCounts, at time.Time) sumCounts {
+	lately := !l.returnedAt[claim.Name].IsZero() && at.Sub(l.returnedAt[claim.Name]) < admission
+	if !l.strict && (isLeaving(claim) || lately) {
 		return sum
 	}
-	return l.alone(claim, sum)
+	return l.addClaim(claim, sum)
 }
 
-// alone adds what a claim has, or the most that it may become.
-func (l *limits) alone(claim *karpenter.NodeClaim, sum count) count {
+// addClaim adds the capacity of a NodeClaim, or its ceiling before launch.
+func (l *limitChecker) addClaim(claim *karpenter.NodeClaim, sum sumCounts) sumCounts {
 	has := claim.Status.Capacity
 	if len(has) == 0 {
 		_ = json.Unmarshal([]byte(claim.Annotations["joist.sh/ceiling"]), &has)
@@ -158,14 +156,14 @@ func (l *limits) alone(claim *karpenter.NodeClaim, sum count) count {
 	return sum
 }
 
-// plannedClaim is what the plan says of a claim to be.
+// plannedClaim is the NodePool and CPU ceiling of a NodeClaim in a plan.
 type plannedClaim struct {
 	pool string
 	cpu  int64
 }
 
-// planned reads the claims of a plan out of the store.
-func (c *checker) planned(digest string) map[string]plannedClaim {
+// readPlannedClaims reads the NodeClaims of a plan from the blob store.
+func (c *checker) readPlannedClaims(digest string) map[string]plannedClaim {
 	var plan struct {
 		Intents []struct {
 			NodePool string `json:"nodePool"`
@@ -180,7 +178,7 @@ func (c *checker) planned(digest string) map[string]plannedClaim {
 		} `json:"intents"`
 	}
 	out := map[string]plannedClaim{}
-	if !c.document("plans/"+digest, &plan) {
+	if !c.readDocument("plans/"+digest, &plan) {
 		return out
 	}
 	for _, intent := range plan.Intents {

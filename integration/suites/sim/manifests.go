@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nodeClass selects what the model furnishes for the cluster.
-func nodeClass(w *embedded.World) *karpenter.EC2NodeClass {
+// newNodeClass selects the AWS resources of the model.
+func newNodeClass(w *embedded.World) *karpenter.EC2NodeClass {
 	discovery := map[string]string{"karpenter.sh/discovery": w.Cluster}
 	family := karpenter.AMIFamilyAL2023
 	return &karpenter.EC2NodeClass{
@@ -31,12 +31,11 @@ func nodeClass(w *embedded.World) *karpenter.EC2NodeClass {
 	}
 }
 
-// families is what the market of a simulated region has: what the pool takes,
-// and some that it does not.
-var families = []string{"t4g", "m6g", "c6g", "m6i", "g5"}
+// instanceFamilies are the families of the simulated region: those of the NodePool, and others.
+var instanceFamilies = []string{"t4g", "m6g", "c6g", "m6i", "g5"}
 
-// nodePool is a pool of small arm64 types, spot first, with limits.
-func nodePool(name string, cpu, nodes int64) *karpenter.NodePool {
+// newNodePool returns a NodePool of small arm64 types, spot and on-demand, with limits.
+func newNodePool(name string, cpu, nodes int64) *karpenter.NodePool {
 	in := func(key string, values ...string) karpenter.NodeSelectorRequirementWithMinValues {
 		return karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	}
@@ -67,8 +66,8 @@ func nodePool(name string, cpu, nodes int64) *karpenter.NodePool {
 	}
 }
 
-// deployment is of no pods yet, which will ask for so many millicores each.
-func deployment(name string, milli int64) *appsv1.Deployment {
+// newDeployment returns a Deployment with 0 replicas whose pods request this many millicores.
+func newDeployment(name string, milli int64) *appsv1.Deployment {
 	replicas := int32(0)
 	labels := map[string]string{"app": name}
 	grace := int64(5)
@@ -92,10 +91,10 @@ func deployment(name string, milli int64) *appsv1.Deployment {
 	}
 }
 
-// sizes are how many pods of each Deployment.
-type sizes map[string]int32
+// replicaCounts are the replicas of each Deployment.
+type replicaCounts map[string]int32
 
-func (s sizes) sum() int {
+func (s replicaCounts) sum() int {
 	n := 0
 	for _, replicas := range s {
 		n += int(replicas)
@@ -103,25 +102,23 @@ func (s sizes) sum() int {
 	return n
 }
 
-// none is the same Deployments without pods.
-func (s sizes) none() sizes {
-	out := sizes{}
+// zeroCounts returns the same Deployments with 0 replicas.
+func (s replicaCounts) zeroCounts() replicaCounts {
+	out := replicaCounts{}
 	for name := range s {
 		out[name] = 0
 	}
 	return out
 }
 
-// kept is a Deployment whose pods must not be disrupted, for ever ("true") or for a
-// while after they have started.
-func kept(d *appsv1.Deployment, annotation string) *appsv1.Deployment {
+// protectedDeployment adds the annotation karpenter.sh/do-not-disrupt with "true" or a duration after start.
+func protectedDeployment(d *appsv1.Deployment, annotation string) *appsv1.Deployment {
 	d.Spec.Template.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": annotation}
 	return d
 }
 
-// budget covers a Deployment: at least so many of its pods run, or at most so many
-// of them do not.
-func budget(name string, atLeast, atMost *intstr.IntOrString) *policyv1.PodDisruptionBudget {
+// podDisruptionBudget covers a Deployment with minAvailable or maxUnavailable.
+func podDisruptionBudget(name string, atLeast, atMost *intstr.IntOrString) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	b.Spec = policyv1.PodDisruptionBudgetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, MinAvailable: atLeast, MaxUnavailable: atMost,
@@ -131,11 +128,11 @@ func budget(name string, atLeast, atMost *intstr.IntOrString) *policyv1.PodDisru
 
 type statefulSet = appsv1.StatefulSet
 
-// named is the one StatefulSet. Its pod needs a machine of one size, so that it
-// rarely finds room that others left.
-const named = "db"
+// statefulSetName is the name of the StatefulSet. Its pod needs one instance size, so that it rarely fits on an
+// existing node.
+const statefulSetName = "db"
 
-func statefulSetOf(d *appsv1.Deployment) *statefulSet {
+func newStatefulSet(d *appsv1.Deployment) *statefulSet {
 	set := &statefulSet{ObjectMeta: d.ObjectMeta}
 	set.Spec.Selector, set.Spec.Template = d.Spec.Selector, d.Spec.Template
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"karpenter.k8s.aws/instance-size": "large"}
@@ -143,13 +140,13 @@ func statefulSetOf(d *appsv1.Deployment) *statefulSet {
 	return set
 }
 
-// scaleNamed sets the StatefulSet's replicas, if there is one.
-func scaleNamed(w *embedded.World, replicas int32) {
-	w.Kube.Change(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: named}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
+// scaleStatefulSet sets the StatefulSet's replicas, if it exists.
+func scaleStatefulSet(w *embedded.World, replicas int32) {
+	w.Kube.Change(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: statefulSetName}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
 }
 
-// scale sets a Deployment's replicas as a person would.
-func scale(w *embedded.World, name string, replicas int32) error {
+// scaleDeployment sets a Deployment's replicas.
+func scaleDeployment(w *embedded.World, name string, replicas int32) error {
 	key := cluster.Key{Namespace: "default", Name: name}
 	if !w.Kube.Change(cluster.Deployments, key, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = &replicas }) {
 		return fmt.Errorf("scaling %s: there is no such Deployment", name)

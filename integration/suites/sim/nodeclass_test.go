@@ -22,14 +22,14 @@ import (
 // and the reference's, whose image is selected by an id that it writes
 // as a name.
 const (
-	walkthrough = `
+	walkthroughClass = `
 spec:
   amiFamily: AL2023
   amiSelectorTerms: [{alias: al2023@latest}]
   subnetSelectorTerms: [{tags: {karpenter.sh/discovery: demo}}]
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: demo}}]
   role: demo-node`
-	reference = `
+	referenceClass = `
 spec:
   amiFamily: AL2
   amiSelectorTerms: [{name: ami-0123456789abcdef0}]
@@ -42,9 +42,8 @@ spec:
   tags: {Env: prd, ManagedBy: "https://example.com/foo.git", Name: bar-cluster-foo-karpenter, karpenter.sh/discovery: foo-cluster}`
 )
 
-// through lets watcher, catalog, lifecycle and launcher make of a class what they
-// do within that much of the cluster's time.
-func through(t *testing.T, w *embedded.World, d time.Duration) *karpenter.EC2NodeClass {
+// runServices runs watcher, catalog, lifecycle and launcher for this time and returns the node class.
+func runServices(t *testing.T, w *embedded.World, d time.Duration) *karpenter.EC2NodeClass {
 	t.Helper()
 	ctx := context.Background()
 	for end := w.Now().Add(d); w.Now().Before(end); {
@@ -70,14 +69,14 @@ func TestClassesBecomeReady(t *testing.T) {
 		subnets        int
 		broken         string
 	}{
-		{"the walkthroughs' class", walkthrough, nil, 2, 4, ""},
-		{"the reference's class as it is", reference, nil, 0, 1, karpenter.ConditionTypeAMIsReady},
-		{"the reference's class, mended", reference, func(s *karpenter.EC2NodeClassSpec) {
+		{"the walkthroughs' class", walkthroughClass, nil, 2, 4, ""},
+		{"the reference's class as it is", referenceClass, nil, 0, 1, karpenter.ConditionTypeAMIsReady},
+		{"the reference's class, mended", referenceClass, func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms = []karpenter.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
 		}, 1, 1, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := embedded.New(embedded.Options{Seed: 1, Families: families})
+			w, err := embedded.New(embedded.Options{Seed: 1, Families: instanceFamilies})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +92,7 @@ func TestClassesBecomeReady(t *testing.T) {
 				tt.edit(&class.Spec)
 			}
 			w.Kube.Seed(class)
-			got := through(t, w, 2*time.Minute)
+			got := runServices(t, w, 2*time.Minute)
 			conditions := got.Status.Conditions
 			if conditions.True(karpenter.ConditionTypeReady) != (tt.broken == "") || tt.broken != "" && !conditions.False(tt.broken) {
 				t.Errorf("conditions %+v", conditions)
@@ -108,13 +107,12 @@ func TestClassesBecomeReady(t *testing.T) {
 	}
 }
 
-var families = []string{"t4g", "m6i"}
+var instanceFamilies = []string{"t4g", "m6i"}
 
-// what the account has left reaches the planner: which
-// reservations a class may use through its status, and how much of them is left
-// through the catalogue.
+// The planner gets the reservations that a node class may use from its status, and their free capacity from the
+// catalogue.
 func TestReservationsReachThePlanner(t *testing.T) {
-	w, err := embedded.New(embedded.Options{Seed: 1, Families: families})
+	w, err := embedded.New(embedded.Options{Seed: 1, Families: instanceFamilies})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +122,14 @@ func TestReservationsReachThePlanner(t *testing.T) {
 	w.Cloud.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: zone, Available: 9})
 	group := w.Cloud.AddPlacementGroup(cloud.PlacementGroup{Name: "apart", Strategy: "spread"})
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if err := yaml.UnmarshalStrict([]byte(walkthrough), class); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(walkthroughClass), class); err != nil {
 		t.Fatal(err)
 	}
 	class.Name = "default"
 	class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: mine}}
 	class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
 	w.Kube.Seed(class)
-	class = through(t, w, 90*time.Second)
+	class = runServices(t, w, 90*time.Second)
 	ref, err := blob.Latest(t.Context(), w.Blobs, catalog.Kind)
 	if err != nil {
 		t.Fatal(err)

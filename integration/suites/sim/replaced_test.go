@@ -13,16 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Every node drifts, and each goes only when its replacement has come, one at a time
-// as the budget says.
+// Every node drifts, and each is deleted after its replacement is initialized, one at a time as the budget
+// requires.
 func TestDriftIsReplacedThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, _ := threeCores(w)
-	pool := choosy()
+	class, web, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "1"}}
 	if err := w.Apply(ctx, class, pool, web); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestDriftIsReplacedThroughAllServices(t *testing.T) {
 	if seen, err := w.Run(ctx, 40*time.Minute, done); err != nil || !seen {
 		t.Fatalf("after 40 min not all nodes are as the pool wants them: %v", err)
 	}
-	replacedInTurn(t, w)
+	requireReplacementsFirst(t, w)
 }
 
-// replacedInTurn reads the log of all writes: one node goes at a time, and each only
-// when its replacements are initialized.
-func replacedInTurn(t *testing.T, w *embedded.World) {
+// requireReplacementsFirst reads the log of writes: one node is disrupted at a time, after its replacements are
+// initialized.
+func requireReplacementsFirst(t *testing.T, w *embedded.World) {
 	t.Helper()
 	claims, gone := map[string]*karpenter.NodeClaim{}, 0
 	for _, e := range w.Kube.Effects() {

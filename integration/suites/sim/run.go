@@ -18,33 +18,32 @@ import (
 )
 
 const (
-	// faultPhase is how long things go wrong.
-	faultPhase = 6 * time.Minute
-	// healPhase is how long everything may take to come right: a launch that has
-	// to time out, and then another.
-	healPhase = 25 * time.Minute
+	// faultDuration is the length of the fault phase.
+	faultDuration = 6 * time.Minute
+	// recoveryDuration is the time to recover: one launch that times out and a second one.
+	recoveryDuration = 25 * time.Minute
 )
 
-// Report is what a run found.
+// Report is the result of a run.
 type Report struct {
 	Seed       int64
 	Hash       uint64
 	Calls      int
 	Violations []Violation
-	// Faults counts what went wrong, by kind: proof that it did.
+	// Faults counts the injected faults by kind.
 	Faults map[string]int
-	// Last are the latest writes before the first violation or the end.
-	Last []string
+	// LastWrites are the last writes before the first violation or the end.
+	LastWrites []string
 }
 
-// Failed says how to see the run again.
-func (r Report) Failed() string {
+// FailureText returns the violations and the command that repeats the run.
+func (r Report) FailureText() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d broke %d promises; run it again with: make sim SEED=%d\n", r.Seed, len(r.Violations), r.Seed)
+	fmt.Fprintf(&b, "seed %d broke %d promises; repeat it with: make sim SEED=%d\n", r.Seed, len(r.Violations), r.Seed)
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
-	tail := r.Last[max(0, len(r.Last)-60):]
+	tail := r.LastWrites[max(0, len(r.LastWrites)-60):]
 	fmt.Fprintf(&b, "the last %d writes:\n  %s\n", len(tail), strings.Join(tail, "\n  "))
 	return b.String()
 }
@@ -55,131 +54,133 @@ type sim struct {
 	checker *checker
 	chaos   *chaos
 	faults  map[string]int
-	// full are the pods that run in the end.
-	full sizes
-	// counts is whether writes of a story are points by now.
-	counts bool
-	// asks is what people ask for in this seed.
-	asks variety
+	// finalSizes are the replicas of each Deployment in the recovery phase.
+	finalSizes replicaCounts
+	// countsWrites is whether writes count as crash points.
+	countsWrites bool
+	// settings are the NodePool settings and attacks of this seed.
+	settings seedSettings
 }
 
-// Run plays one seed.
+// Run runs the simulator with one seed.
 func Run(seed int64) (Report, error) {
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: sizes{"web": 6, "batch": 8, "kept": 1, "timed": 1}}
-	s.asks = newVariety(seed)
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}}
+	s.settings = newSeedSettings(seed)
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
-		Seed: seed, Region: "us-west-2", Families: families, Replicas: 2, Tap: s.tap, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.asks.cluster,
-		Observe: func(actor string, m message, began time.Time, err error) { s.checker.handled(actor, m, began, err) },
+		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice,
+		Observe: func(actor string, m message, began time.Time, err error) {
+			s.checker.checkHandled(actor, m, began, err)
+		},
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	s.world = world
-	pool := nodePool("default", 18, 9)
-	if s.dice.IntN(2) == 0 {
-		// Nothing ends a drain by force but what AWS says.
+	pool := newNodePool("default", 18, 9)
+	if s.random.IntN(2) == 0 {
+		// Only interruptions force the end of a drain.
 		pool.Spec.Template.Spec.TerminationGracePeriod = nil
 	}
-	s.asks.ask(pool)
+	s.settings.applyTo(pool)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
-	s.checker.limits.strict = s.asks.strict
-	s.checker.sagas.allowed = s.asks.allowed()
-	s.checker.rate = newRate(s.asks.evictions)
-	s.checker.money = money{pool: s.asks.pool, cluster: s.asks.cluster}
-	s.checker.money.prices(s.checker)
-	s.observe = func(call embedded.Call, err error) {
-		s.checker.called(call, err)
-		s.spoil(call, err)
+	s.checker.limits.strict = s.settings.strictLimits
+	s.checker.disruptions.maxNodes = s.settings.maxNodes()
+	s.checker.rate = newEvictionRate(s.settings.evictionsPerHour)
+	s.checker.prices = priceLimits{pool: s.settings.poolPrice, cluster: s.settings.clusterPrice}
+	s.checker.prices.readPrices(s.checker)
+	s.onCall = func(call embedded.Call, err error) {
+		s.checker.checkCall(call, err)
+		s.corruptAfterLaunch(call, err)
 	}
 	s.chaos = newChaos(s)
-	s.restarted = s.chaos.mute
-	defer s.close()
-	if err := world.Apply(ctx, append(s.workload(), nodeClass(world), pool)...); err != nil {
+	s.onRestart = s.chaos.hangWatchesOf
+	defer s.endTasks()
+	if err := world.Apply(ctx, append(s.workloadObjects(), newNodeClass(world), pool)...); err != nil {
 		return Report{}, err
 	}
-	scaleNamed(world, 1)
-	if err := s.play(ctx); err != nil {
+	scaleStatefulSet(world, 1)
+	if err := s.playPhases(ctx); err != nil {
 		return Report{}, err
 	}
-	return s.report(seed), nil
+	return s.makeReport(seed), nil
 }
 
-// workload is what people run in the cluster: pods under budgets, pods that must
-// not be disrupted, and one whose name is used again and again.
-func (s *sim) workload() []cluster.Object {
-	atLeast, atMost := intstr.FromInt(s.dice.IntN(6)), intstr.FromInt(1+s.dice.IntN(3))
+// workloadObjects returns the Deployments, PodDisruptionBudgets and the StatefulSet. Some pods must not be
+// disrupted.
+func (s *sim) workloadObjects() []cluster.Object {
+	atLeast, atMost := intstr.FromInt(s.random.IntN(6)), intstr.FromInt(1+s.random.IntN(3))
 	return []cluster.Object{
-		deployment("web", 900), deployment("batch", 400), budget("web", &atLeast, nil), budget("batch", nil, &atMost),
-		kept(deployment("kept", 300), "true"), kept(deployment("timed", 300), []string{"1m", "3m"}[s.dice.IntN(2)]),
-		statefulSetOf(deployment(named, 300)),
+		newDeployment("web", 900), newDeployment("batch", 400), podDisruptionBudget("web", &atLeast, nil), podDisruptionBudget("batch", nil, &atMost),
+		protectedDeployment(newDeployment("kept", 300), "true"), protectedDeployment(newDeployment("timed", 300), []string{"1m", "3m"}[s.random.IntN(2)]),
+		newStatefulSet(newDeployment(statefulSetName, 300)),
 	}
 }
 
-// play runs the fault phase, then the liveness phase, then the end.
-func (s *sim) play(ctx context.Context) error {
-	if err := s.age(ctx); err != nil {
+// playPhases runs the fault phase, the recovery phase, and the removal of all pods.
+func (s *sim) playPhases(ctx context.Context) error {
+	if err := s.agePods(ctx); err != nil {
 		return err
 	}
-	s.strike = s.chaos.strike
-	if err := s.until(ctx, faultPhase, func() bool { return len(s.checker.found) > 0 }); err != nil {
+	s.chooseFault = s.chaos.drawCallFault
+	if err := s.advanceUntil(ctx, faultDuration, func() bool { return len(s.checker.violations) > 0 }); err != nil {
 		return err
 	}
-	s.chaos.heal()
-	s.checker.sagas.healed = s.world.Now()
-	if len(s.checker.found) > 0 {
+	s.chaos.stopFaults()
+	s.checker.disruptions.faultsEnd = s.world.Now()
+	if len(s.checker.violations) > 0 {
 		return nil
 	}
-	settled := func() bool { return s.allRunning() && s.checker.drainsEnd() }
-	if err := s.settles(ctx, "every pod runs, and every drain ends or says why not", s.full, settled); err != nil {
+	settled := func() bool { return s.allPodsRun() && s.checker.areDrainsComplete() }
+	if err := s.requireWithin(ctx, "every pod runs, and every drain completes or names a blocking pod", s.finalSizes, settled); err != nil {
 		return err
 	}
-	s.chaos.deleteKept()
+	s.chaos.deleteProtectedClaims()
 	outlasted := s.world.Now().Add(4 * time.Minute)
-	drained := func() bool { return s.world.Now().After(outlasted) && s.checker.drainsEnd() }
-	if err := s.settles(ctx, "every drain ends or says why not", s.full, drained); err != nil {
+	drained := func() bool { return s.world.Now().After(outlasted) && s.checker.areDrainsComplete() }
+	if err := s.requireWithin(ctx, "every drain completes or names a blocking pod", s.finalSizes, drained); err != nil {
 		return err
 	}
-	return s.settles(ctx, "nothing is left", s.full.none(), s.empty)
+	return s.requireWithin(ctx, "no pod, node or instance is left", s.finalSizes.zeroCounts(), s.isEmpty)
 }
 
-// settles sets the workload and demands that the world comes to agree.
-func (s *sim) settles(ctx context.Context, promise string, size sizes, done func() bool) error {
-	if len(s.checker.found) > 0 {
+// requireWithin scales the workload and reports a violation if done is not true within recoveryDuration.
+func (s *sim) requireWithin(ctx context.Context, promise string, size replicaCounts, done func() bool) error {
+	if len(s.checker.violations) > 0 {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(size)) {
-		if err := scale(s.world, name, size[name]); err != nil {
+		if err := scaleDeployment(s.world, name, size[name]); err != nil {
 			return err
 		}
 	}
-	scaleNamed(s.world, int32(min(1, size.sum())))
-	err := s.until(ctx, healPhase, func() bool { return done() || len(s.checker.found) > 0 })
-	if err == nil && !done() && len(s.checker.found) == 0 {
-		s.checker.violate(promise, "not within %s after the faults stopped: %s", healPhase, s.describe())
+	scaleStatefulSet(s.world, int32(min(1, size.sum())))
+	err := s.advanceUntil(ctx, recoveryDuration, func() bool { return done() || len(s.checker.violations) > 0 })
+	if err == nil && !done() && len(s.checker.violations) == 0 {
+		s.checker.reportViolation(promise, "not within %s: %s", recoveryDuration, s.describeState())
 	}
 	return err
 }
 
-// until lets time pass.
-func (s *sim) until(ctx context.Context, limit time.Duration, done func() bool) error {
+// advanceUntil advances the time until done returns true or the limit is over.
+func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func() bool) error {
 	end := s.world.Now().Add(limit)
-	for now := s.world.Now(); now.Before(end); now = s.next() {
-		s.chaos.strikeWorld(now)
-		s.vary()
-		s.forge()
-		if err := s.keep(); err != nil {
+	for now := s.world.Now(); now.Before(end); now = s.nextTime() {
+		s.chaos.injectFaults(now)
+		s.applyDrift()
+		s.forgeRequest()
+		if err := s.reconcileStatefulSet(); err != nil {
 			return err
 		}
 		if err := s.world.Advance(ctx, now); err != nil {
 			return err
 		}
-		s.moments(ctx)
-		s.checker.look()
+		s.runReadyTasks(ctx)
+		s.checker.checkAll()
 		for _, p := range s.panics {
-			s.checker.violate("no service panics", "%s", p)
+			s.checker.reportViolation("no service panics", "%s", p)
 		}
 		if done() {
 			return nil
@@ -188,17 +189,17 @@ func (s *sim) until(ctx context.Context, limit time.Duration, done func() bool) 
 	return nil
 }
 
-func (s *sim) pods() []*corev1.Pod {
+func (s *sim) listPods() []*corev1.Pod {
 	objects, _ := s.world.Kube.World("checker").List(context.Background(), cluster.Pods, "")
 	return cluster.Cast[*corev1.Pod](objects)
 }
 
-// allRunning: each wanted pod runs, or waits for a reason that was stated and
-// that is true.
-func (s *sim) allRunning() bool {
+// allPodsRun reports whether each pod runs, or is pending because of a limit that the plan names and that is
+// reached.
+func (s *sim) allPodsRun() bool {
 	accounted := 0
 	var waiting []*corev1.Pod
-	for _, pod := range s.pods() {
+	for _, pod := range s.listPods() {
 		switch {
 		case pod.DeletionTimestamp != nil:
 		case pod.Status.Phase == corev1.PodRunning:
@@ -207,45 +208,45 @@ func (s *sim) allRunning() bool {
 			waiting = append(waiting, pod)
 		}
 	}
-	wanted := s.full.sum() + len(s.list(cluster.StatefulSets))
+	wanted := s.finalSizes.sum() + len(s.listObjects(cluster.StatefulSets))
 	if accounted < wanted && len(waiting) > 0 {
-		accounted += s.checker.stated(waiting)
+		accounted += s.checker.countLimitedPods(waiting)
 	}
 	return accounted >= wanted
 }
 
-// empty: no pod, no node, no claim and no instance.
-func (s *sim) empty() bool {
+// isEmpty reports whether no pod, node, NodeClaim or instance exists.
+func (s *sim) isEmpty() bool {
 	for _, r := range s.world.Cloud.Records() {
 		if r.Gone.IsZero() {
 			return false
 		}
 	}
-	return len(s.pods()) == 0 && len(s.list(cluster.NodeClaims)) == 0 && len(s.list(cluster.Nodes)) == 0
+	return len(s.listPods()) == 0 && len(s.listObjects(cluster.NodeClaims)) == 0 && len(s.listObjects(cluster.Nodes)) == 0
 }
 
-func (s *sim) list(kind cluster.Kind) []cluster.Object {
+func (s *sim) listObjects(kind cluster.Kind) []cluster.Object {
 	objects, _ := s.world.Kube.World("checker").List(context.Background(), kind, "")
 	return objects
 }
 
-// describe says what the world looks like, for a failure's report.
-func (s *sim) describe() string {
+// describeState returns the state of the cluster for the report of a failure.
+func (s *sim) describeState() string {
 	var b strings.Builder
-	for _, pod := range s.pods() {
+	for _, pod := range s.listPods() {
 		if pod.Status.Phase != corev1.PodRunning {
 			fmt.Fprintf(&b, "pod %s %s on %q; ", pod.Name, pod.Status.Phase, pod.Spec.NodeName)
 		}
 	}
-	for _, o := range s.list(cluster.NodeClaims) {
+	for _, o := range s.listObjects(cluster.NodeClaims) {
 		claim := o.(*karpenter.NodeClaim)
 		fmt.Fprintf(&b, "claim %s created %s provider %q deleting %v %v; ", claim.Name, claim.CreationTimestamp.Format("15:04:05"),
 			claim.Status.ProviderID, claim.DeletionTimestamp != nil, claim.Annotations)
 	}
-	for _, o := range s.list(cluster.Nodes) {
+	for _, o := range s.listObjects(cluster.Nodes) {
 		fmt.Fprintf(&b, "node %s deleting %v; ", o.GetName(), o.GetDeletionTimestamp() != nil)
 	}
-	for _, o := range s.list(cluster.ConfigMaps) {
+	for _, o := range s.listObjects(cluster.ConfigMaps) {
 		if o.GetNamespace() == embedded.Namespace {
 			fmt.Fprintf(&b, "%s %v; ", o.GetName(), o.(*corev1.ConfigMap).Data)
 		}
@@ -258,7 +259,7 @@ func (s *sim) describe() string {
 	return b.String()
 }
 
-func (s *sim) report(seed int64) Report {
+func (s *sim) makeReport(seed int64) Report {
 	for kind, n := range s.world.Broker.Counts() {
 		s.faults["queue "+string(kind)] += n
 	}
@@ -269,10 +270,10 @@ func (s *sim) report(seed int64) Report {
 		s.faults["blob "+string(kind)] += n
 	}
 	if err := s.world.Broker.Conserved(); err != nil {
-		s.checker.violate("messages are conserved", "%v", err)
+		s.checker.reportViolation("messages are conserved", "%v", err)
 	}
-	for kind, n := range s.checker.reached {
+	for kind, n := range s.checker.occurrences {
 		s.faults[kind] += n
 	}
-	return Report{Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.found, Faults: s.faults, Last: s.lines}
+	return Report{Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.violations, Faults: s.faults, LastWrites: s.lastWrites}
 }

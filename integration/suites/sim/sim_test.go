@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
-// seeds reads how many seeds to play, or which one.
-func seeds(t *testing.T) []int64 {
+// seedNumbers returns the seeds of JOIST_SEED or JOIST_SEEDS.
+func seedNumbers(t *testing.T) []int64 {
 	t.Helper()
 	if one := os.Getenv("JOIST_SEED"); one != "" {
 		seed, err := strconv.ParseInt(one, 10, 64)
@@ -39,7 +39,7 @@ func seeds(t *testing.T) []int64 {
 	return out
 }
 
-// TestSeeds plays every seed and demands that no promise is broken. With JOIST_UNTIL it stops
+// TestSeeds runs every seed and requires that no promise is broken. With JOIST_UNTIL it stops
 // after the first seed that breaks this promise.
 func TestSeeds(t *testing.T) {
 	var mu sync.Mutex
@@ -67,7 +67,7 @@ func TestSeeds(t *testing.T) {
 						t.Errorf("seed %d: %s", seed, report.Violations[i])
 					}
 					if failed <= 3 {
-						t.Error(report.Failed())
+						t.Error(report.FailureText())
 					} else {
 						t.Errorf("seed %d: %s", seed, report.Violations[0])
 					}
@@ -76,7 +76,7 @@ func TestSeeds(t *testing.T) {
 			}
 		})
 	}
-	all := seeds(t)
+	all := seedNumbers(t)
 	for i, seed := range all {
 		mu.Lock()
 		stop := broken
@@ -92,46 +92,45 @@ func TestSeeds(t *testing.T) {
 	close(work)
 	workers.Wait()
 	if failed == 0 {
-		reached(t, total, len(all))
+		requireOccurrences(t, total, len(all))
 	}
-	fmt.Printf("sim: %d seeds, %d calls, %d failed; what went wrong on purpose:\n", len(all), calls, failed)
-	for _, kind := range slices.Sorted(maps.Keys(grouped(total))) {
-		fmt.Printf("  %-28s %d\n", kind, grouped(total)[kind])
+	fmt.Printf("sim: %d seeds, %d calls, %d failed; injected faults:\n", len(all), calls, failed)
+	for _, kind := range slices.Sorted(maps.Keys(groupFaults(total))) {
+		fmt.Printf("  %-28s %d\n", kind, groupFaults(total)[kind])
 	}
 }
 
-// reached demands that what the checkers look for was there to be seen: a promise about
-// what never happens is kept by anybody.
-func reached(t *testing.T, total map[string]int, seeds int) {
+// requireOccurrences requires that the checked situations occurred: a promise about a situation that never occurs
+// is worth nothing.
+func requireOccurrences(t *testing.T, total map[string]int, seeds int) {
 	t.Helper()
-	// How many seeds it takes: ten times as many as come to it on average, or more.
+	// The number of seeds is at least ten times the average that reaches the situation.
 	for kind, least := range map[string]int{
-		"saga empty": 20, "deed spoil": 40, "deed forge": 40, "admitted in place of what leaves": 30, "saga under a budget": 20, "money is short": 40,
-		"moved under a rate": 120, "as many as may move": 400, "saga underutilized": 100, "saga with replacements": 100, "saga that replaced": 150, "saga drifted": 400,
+		"disruption empty": 20, "action spoil": 40, "action forge": 40, "admitted in place of leaving nodes": 30, "disruption under a budget": 20, "price limit nearly reached": 40,
+		"moved under an eviction rate": 120, "eviction rate reached": 400, "disruption underutilized": 100, "disruption with replacements": 100, "disruption that replaced": 150, "disruption drifted": 400,
 	} {
 		if seeds >= least && total[kind] == 0 {
-			t.Errorf("none of %d seeds came to: %s", seeds, kind)
+			t.Errorf("no seed of %d reached: %s", seeds, kind)
 		}
 	}
 }
 
-// grouped sums the crashes of all actors and calls, and what the API server
-// answered to all calls.
-func grouped(total map[string]int) map[string]int {
+// groupFaults sums the crashes of all actors and calls, and the answers of the API server to all calls.
+func groupFaults(total map[string]int) map[string]int {
 	out := map[string]int{}
 	for kind, n := range total {
 		if strings.HasPrefix(kind, "crash ") {
 			kind = "crash"
 		}
-		if _, told, ok := strings.Cut(kind, ": "); ok && strings.HasPrefix(kind, "api ") {
-			kind = "api " + told
+		if _, answer, ok := strings.Cut(kind, ": "); ok && strings.HasPrefix(kind, "api ") {
+			kind = "api " + answer
 		}
 		out[kind] += n
 	}
 	return out
 }
 
-// TestSameSeedSameRun plays a few seeds twice.
+// TestSameSeedSameRun runs a few seeds twice.
 func TestSameSeedSameRun(t *testing.T) {
 	for seed := int64(1); seed <= 3; seed++ {
 		first, err := sim.Run(seed)

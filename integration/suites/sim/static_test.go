@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A static pool has as many nodes as it asks for, whether that becomes more or less,
-// and while they are replaced because they have drifted.
+// A static NodePool has the requested number of nodes, when it grows, shrinks, and drifts.
 func TestStaticPoolThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{
@@ -21,8 +20,8 @@ func TestStaticPoolThroughAllServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, _, _ := threeCores(w)
-	pool := choosy()
+	class, _, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Spec.Replicas = new(int64(4))
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "1"}}
 	if err := w.Apply(ctx, class, pool); err != nil {

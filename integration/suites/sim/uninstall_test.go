@@ -14,34 +14,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// leaving is a cluster from which Joist is removed.
-type leaving struct {
+// uninstallation is a cluster from which Joist is removed.
+type uninstallation struct {
 	t *testing.T
 	*embedded.World
-	// stopped says that Joist's pods are gone: time passes and no service acts.
+	// stopped is whether Joist's pods are deleted: time passes and no service runs.
 	stopped bool
 }
 
-// inhabited has five pods on nodes of one NodePool, whose node class names a role.
-func inhabited(t *testing.T) *leaving {
+// startCluster returns a cluster with five pods on nodes of one NodePool, whose node class names a role.
+func startCluster(t *testing.T) *uninstallation {
 	t.Helper()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, _ := threeCores(w)
-	if err := w.Apply(t.Context(), class, choosy(), web); err != nil {
+	class, web, _ := nodeClassAndDeployment(w)
+	if err := w.Apply(t.Context(), class, strictNodePool(), web); err != nil {
 		t.Fatal(err)
 	}
-	l := &leaving{t: t, World: w}
-	l.await("nodes", 10*time.Minute, func() bool {
-		claims := list[*karpenter.NodeClaim](l, cluster.NodeClaims)
+	l := &uninstallation{t: t, World: w}
+	l.waitFor("nodes", 10*time.Minute, func() bool {
+		claims := listObjects[*karpenter.NodeClaim](l, cluster.NodeClaims)
 		return len(claims) > 0 && claims[0].Status.Conditions.True(karpenter.ConditionTypeInitialized)
 	})
 	return l
 }
 
-func list[T cluster.Object](l *leaving, kind cluster.Kind) []T {
+func listObjects[T cluster.Object](l *uninstallation, kind cluster.Kind) []T {
 	l.t.Helper()
 	objects, err := cluster.List[T](l.t.Context(), l.Kube, kind)
 	if err != nil {
@@ -50,8 +50,8 @@ func list[T cluster.Object](l *leaving, kind cluster.Kind) []T {
 	return objects
 }
 
-// await lets time pass until something holds.
-func (l *leaving) await(what string, limit time.Duration, until func() bool) {
+// waitFor advances the time until a condition is true.
+func (l *uninstallation) waitFor(what string, limit time.Duration, until func() bool) {
 	l.t.Helper()
 	if l.stopped && !until() {
 		l.t.Fatalf("%s: Joist is gone, and nothing does it", what)
@@ -61,50 +61,50 @@ func (l *leaving) await(what string, limit time.Duration, until func() bool) {
 	}
 }
 
-// removed deletes all objects of a kind, as kubectl does.
-func removed[T cluster.Object](l *leaving, kind cluster.Kind) {
+// deleteAll deletes all objects of a kind, as kubectl does.
+func deleteAll[T cluster.Object](l *uninstallation, kind cluster.Kind) {
 	l.t.Helper()
-	for _, o := range list[T](l, kind) {
+	for _, o := range listObjects[T](l, kind) {
 		if err := l.Kube.Delete(l.t.Context(), kind, cluster.KeyOf(o), o.GetUID()); err != nil {
 			l.t.Fatal(err)
 		}
 	}
 }
 
-func gone[T cluster.Object](l *leaving, kind cluster.Kind) func() bool {
-	return func() bool { return len(list[T](l, kind)) == 0 }
+func hasNone[T cluster.Object](l *uninstallation, kind cluster.Kind) func() bool {
+	return func() bool { return len(listObjects[T](l, kind)) == 0 }
 }
 
-// steps are the commands of the page, by how they begin.
-var steps = []struct {
+// commandEffects are the commands of the page, by how they begin.
+var commandEffects = []struct {
 	command string
-	run     func(l *leaving) error
+	run     func(l *uninstallation) error
 }{
-	{`kubectl annotate nodepools --all joist.sh/approve="delete 100%"`, func(l *leaving) error {
-		for _, pool := range list[*karpenter.NodePool](l, cluster.NodePools) {
+	{`kubectl annotate nodepools --all joist.sh/approve="delete 100%"`, func(l *uninstallation) error {
+		for _, pool := range listObjects[*karpenter.NodePool](l, cluster.NodePools) {
 			l.Kube.Change(cluster.NodePools, cluster.KeyOf(pool), func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{"joist.sh/approve": "delete 100%"})
 			})
 		}
 		return nil
 	}},
-	{"kubectl delete nodepools --all", func(l *leaving) error {
-		removed[*karpenter.NodePool](l, cluster.NodePools)
+	{"kubectl delete nodepools --all", func(l *uninstallation) error {
+		deleteAll[*karpenter.NodePool](l, cluster.NodePools)
 		return nil
 	}},
-	{"kubectl wait --for=delete nodeclaims --all", func(l *leaving) error {
-		l.await("no NodeClaim", 30*time.Minute, gone[*karpenter.NodeClaim](l, cluster.NodeClaims))
+	{"kubectl wait --for=delete nodeclaims --all", func(l *uninstallation) error {
+		l.waitFor("no NodeClaim", 30*time.Minute, hasNone[*karpenter.NodeClaim](l, cluster.NodeClaims))
 		return nil
 	}},
-	{"kubectl delete ec2nodeclasses --all", func(l *leaving) error {
-		removed[*karpenter.EC2NodeClass](l, cluster.NodeClasses)
-		l.await("no EC2NodeClass", 10*time.Minute, gone[*karpenter.EC2NodeClass](l, cluster.NodeClasses))
+	{"kubectl delete ec2nodeclasses --all", func(l *uninstallation) error {
+		deleteAll[*karpenter.EC2NodeClass](l, cluster.NodeClasses)
+		l.waitFor("no EC2NodeClass", 10*time.Minute, hasNone[*karpenter.EC2NodeClass](l, cluster.NodeClasses))
 		return nil
 	}},
-	{"aws iam list-instance-profiles-for-role", func(*leaving) error { return nil }},
-	{"helm uninstall joist", func(l *leaving) error { l.stopped = true; return nil }},
+	{"aws iam list-instance-profiles-for-role", func(*uninstallation) error { return nil }},
+	{"helm uninstall joist", func(l *uninstallation) error { l.stopped = true; return nil }},
 	// The stack has the nodes' role, and a profile of its own, which is deleted before it.
-	{"(cd infra && npx aws-cdk@2.1148.1 destroy", func(l *leaving) error {
+	{"(cd infra && npx aws-cdk@2.1148.1 destroy", func(l *uninstallation) error {
 		if err := l.Cloud.DeleteProfile(l.t.Context(), l.AWS.Profile); err != nil {
 			return err
 		}
@@ -112,8 +112,8 @@ var steps = []struct {
 	}},
 }
 
-// onPage are the commands of the first block of sh under a heading of the page.
-func onPage(t *testing.T, heading string) []string {
+// pageCommands returns the commands of the first sh block under a heading of the page.
+func pageCommands(t *testing.T, heading string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/docs/uninstall.md")
 	if err != nil {
@@ -134,9 +134,9 @@ func onPage(t *testing.T, heading string) []string {
 	return commands
 }
 
-func run(l *leaving, command string) error {
+func runCommand(l *uninstallation, command string) error {
 	l.t.Helper()
-	for _, step := range steps {
+	for _, step := range commandEffects {
 		if strings.HasPrefix(command, step.command) {
 			return step.run(l)
 		}
@@ -145,12 +145,12 @@ func run(l *leaving, command string) error {
 	return nil
 }
 
-// The page's commands in their order leave nothing behind that Joist has made, and the
-// nodes' role can be deleted with the stack.
+// The commands of the page, in order, leave no object that Joist created, and the role of the nodes can be deleted
+// with the stack.
 func TestUninstall(t *testing.T) {
-	l := inhabited(t)
-	for _, command := range onPage(t, "Remove") {
-		if err := run(l, command); err != nil {
+	l := startCluster(t)
+	for _, command := range pageCommands(t, "Remove") {
+		if err := runCommand(l, command); err != nil {
 			t.Fatalf("%s: %v", command, err)
 		}
 	}
@@ -169,15 +169,14 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// A stack that is deleted while node classes stand keeps its role: their instance profiles
-// hold it.
+// A stack that is deleted before the node classes keeps its role, because instance profiles use it.
 func TestUninstallInTheWrongOrder(t *testing.T) {
-	l := inhabited(t)
-	for _, command := range onPage(t, "Remove") {
+	l := startCluster(t)
+	for _, command := range pageCommands(t, "Remove") {
 		if strings.HasPrefix(command, "kubectl delete ec2nodeclasses") {
 			continue
 		}
-		err := run(l, command)
+		err := runCommand(l, command)
 		if destroys := strings.Contains(command, "destroy"); destroys != fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", command, err)
 		}

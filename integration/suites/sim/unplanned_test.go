@@ -13,16 +13,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A NodeClaim that a person creates becomes a node of the type that it asks for, though no
-// pod waits.
+// A NodeClaim that a user creates becomes a node of the requested type without a pending pod.
 func TestPersonCreatesNodeClaim(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, _, _ := threeCores(w)
-	pool := choosy()
+	class, _, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} // Else the node, which is empty, goes.
 	claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine", Labels: map[string]string{karpenter.NodePoolLabelKey: pool.Name}}}
 	claim.Spec.NodeClassRef = pool.Spec.Template.Spec.NodeClassRef

@@ -18,8 +18,8 @@ func TestNodesThatStayHaveEventsThroughAllServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, web, _ := threeCores(w)
-	pool := choosy()
+	class, web, _ := nodeClassAndDeployment(w)
+	pool := strictNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
 	if err := w.Apply(ctx, class, pool, web); err != nil {
 		t.Fatal(err)

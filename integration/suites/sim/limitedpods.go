@@ -11,14 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// stated counts the pods of which the plan that passed last says that a limit
-// of their pool keeps them waiting, if that is so: the pool runs as many nodes
-// or CPUs, or spends as much, as it may, or so much that no type fits any more.
-func (c *checker) stated(waiting []*corev1.Pod) int {
-	if !c.atLimit() {
+// countLimitedPods returns how many of the pending pods the last plan rejects because of a limit, if a limit is
+// reached.
+func (c *checker) countLimitedPods(waiting []*corev1.Pod) int {
+	if !c.isAtLimit() {
 		return 0
 	}
-	limited := c.limitedPods()
+	limited := c.readLimitedPods()
 	n := 0
 	for _, pod := range waiting {
 		if limited[string(pod.UID)] {
@@ -28,14 +27,14 @@ func (c *checker) stated(waiting []*corev1.Pod) int {
 	return n
 }
 
-// atLimit reports whether some pool has no room for its largest type.
-func (c *checker) atLimit() bool {
+// isAtLimit reports whether a NodePool has no free capacity for its largest type.
+func (c *checker) isAtLimit() bool {
 	const largest = 4
-	if c.money.left(spent(c.world.Cloud.Records())) < c.money.dearest {
+	if c.prices.remainingPrice(sumPrices(c.world.Cloud.Records())) < c.prices.highest {
 		return true
 	}
-	nobody := func(*karpenter.NodeClaim) bool { return false }
-	for pool, have := range c.running(c.world.Cloud.Records(), nobody) {
+	none := func(*karpenter.NodeClaim) bool { return false }
+	for pool, have := range c.sumRunning(c.world.Cloud.Records(), none) {
 		limit := c.limits.pools[pool]
 		nodes := limit[karpenter.ResourceNodes]
 		if have.cpu+largest > limit.Cpu().Value() || have.nodes >= nodes.Value() {
@@ -45,8 +44,8 @@ func (c *checker) atLimit() bool {
 	return false
 }
 
-// limitedPods reads the plan out of the store, in its own way.
-func (c *checker) limitedPods() map[string]bool {
+// readLimitedPods reads the pods that the plan rejects because of limits from the blob store.
+func (c *checker) readLimitedPods() map[string]bool {
 	out := map[string]bool{}
 	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
 	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
@@ -67,7 +66,7 @@ func (c *checker) limitedPods() map[string]bool {
 		} `json:"unplaced"`
 	}
 	_ = json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &outbox)
-	if !c.document("plans/"+outbox.Plan, &plan) {
+	if !c.readDocument("plans/"+outbox.Plan, &plan) {
 		return out
 	}
 	for _, u := range plan.Unplaced {

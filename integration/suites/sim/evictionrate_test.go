@@ -13,9 +13,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-// What somebody does not want any more takes no move with it that was not one, and
-// forgives none for longer than an hour after it came to be.
-func TestOnlyWhatIsLostIsForgiven(t *testing.T) {
+// Pods that scaling removes add no eviction that did not take place, and each forgives one for at most an hour
+// after its creation.
+func TestEvictionRateForgivesUnwantedPods(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	aged := func(age time.Duration) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(noon.Add(-age))}}
@@ -23,8 +23,8 @@ func TestOnlyWhatIsLostIsForgiven(t *testing.T) {
 	old := func(count int) []time.Duration { return slices.Repeat([]time.Duration{2 * time.Hour}, count) }
 	for _, tt := range []struct {
 		name string
-		// there are the ages of the pods when somebody wants so many and not six, and gone
-		// those of them that go for it.
+		// there are the ages of the pods when a Deployment is scaled from six replicas to
+		// wants, and gone the ages of those that are removed for it.
 		there, gone []time.Duration
 		wants       int32
 		now, later  int
@@ -35,18 +35,18 @@ func TestOnlyWhatIsLostIsForgiven(t *testing.T) {
 		{"two that moved are not there yet, and one is wanted", old(4), nil, 5, 1, 1},
 		{"one that moved is not there yet, and more are wanted", old(5), nil, 8, 0, 0},
 	} {
-		r, pods := newRate(1), map[cluster.Key]*corev1.Pod{}
+		r, pods := newEvictionRate(1), map[cluster.Key]*corev1.Pod{}
 		for i, age := range tt.there {
 			pods[cluster.Key{Name: strconv.Itoa(i)}] = aged(age)
 		}
-		before, after := deployment("web", 1), deployment("web", 1)
+		before, after := newDeployment("web", 1), newDeployment("web", 1)
 		before.Spec.Replicas, after.Spec.Replicas = new(int32(6)), new(tt.wants)
-		r.scaled(memcluster.Effect{At: noon, Key: cluster.KeyOf(after), Before: before, After: after}, pods)
+		r.recordScaling(memcluster.Effect{At: noon, Key: cluster.KeyOf(after), Before: before, After: after}, pods)
 		for _, age := range tt.gone {
-			r.unwanted(aged(age))
+			r.recordUnwanted(aged(age))
 		}
-		now, later := r.forgiven("web", noon.Add(time.Second)), r.forgiven("web", noon.Add(time.Hour))
-		if now != tt.now || later != tt.later || r.forgiven("web", noon.Add(time.Hour+2*time.Second)) != 0 || r.forgiven("batch", noon) != 0 {
+		now, later := r.countForgiven("web", noon.Add(time.Second)), r.countForgiven("web", noon.Add(time.Hour))
+		if now != tt.now || later != tt.later || r.countForgiven("web", noon.Add(time.Hour+2*time.Second)) != 0 || r.countForgiven("batch", noon) != 0 {
 			t.Errorf("%s: %d moves are forgiven, want %d, and %d an hour later, want %d", tt.name, now, tt.now, later, tt.later)
 		}
 	}

@@ -12,40 +12,38 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// spoil is a person who edits a claim right after its launch so that its intent cannot be
-// read any more, and who starts an instance with the cluster's tags beside it. The claim
-// cannot be bound until it is given up, and the instance is an orphan: it must end like
-// any other orphan meanwhile.
-func (s *sim) spoil(call embedded.Call, err error) {
-	if !s.asks.spoils || s.checker.sagas.healed.IsZero() || err != nil || call.Port != "cloud" || call.Verb != "create-fleet" {
+// corruptAfterLaunch edits a NodeClaim right after its launch, so that its intent cannot be read, and starts an
+// instance with the tags of the cluster by hand. The NodeClaim cannot be bound, and the instance must be
+// terminated like any other orphan.
+func (s *sim) corruptAfterLaunch(call embedded.Call, err error) {
+	if !s.settings.corruptsClaim || s.checker.disruptions.faultsEnd.IsZero() || err != nil || call.Port != "cloud" || call.Verb != "create-fleet" {
 		return
 	}
-	for _, o := range s.list(cluster.NodeClaims) {
+	for _, o := range s.listObjects(cluster.NodeClaims) {
 		claim := o.(*karpenter.NodeClaim)
-		if claim.Annotations[intentTag] != call.About || claim.Status.ProviderID != "" || !s.launched(call.About) {
+		if claim.Annotations[intentTag] != call.About || claim.Status.ProviderID != "" || !s.hasInstance(call.About) {
 			continue
 		}
-		s.spoilClaim(claim)
+		s.corruptClaim(claim)
 		return
 	}
 }
 
-// spoilClaim starts the instance and edits the claim. Where EC2 throttles the person, the next
-// launch is tried.
-func (s *sim) spoilClaim(claim *karpenter.NodeClaim) {
-	switch err := s.stray(); {
+// corruptClaim starts the instance and edits the NodeClaim. If EC2 throttles the call, the next launch is tried.
+func (s *sim) corruptClaim(claim *karpenter.NodeClaim) {
+	switch err := s.startOrphan(); {
 	case fault.Is(err, fault.Throttled):
 		return
 	case err != nil:
-		s.checker.violate("models work", "starting an instance by hand: %v", err)
+		s.checker.reportViolation("models return no errors", "starting an instance by hand: %v", err)
 	}
-	s.asks.spoils = false
-	s.faults["deed spoil"]++
+	s.settings.corruptsClaim = false
+	s.faults["action spoil"]++
 	s.world.Kube.Change(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
 }
 
-// launched reports whether an instance of the intent lives.
-func (s *sim) launched(intent string) bool {
+// hasInstance reports whether an instance of the intent runs.
+func (s *sim) hasInstance(intent string) bool {
 	for _, r := range s.world.Cloud.Records() {
 		if r.Tags[intentTag] == intent && r.Ended.IsZero() {
 			return true
@@ -54,8 +52,8 @@ func (s *sim) launched(intent string) bool {
 	return false
 }
 
-// stray starts an instance of a pool that does not exist.
-func (s *sim) stray() error {
+// startOrphan starts an instance of a NodePool that does not exist.
+func (s *sim) startOrphan() error {
 	const name = "stray"
 	aws := s.world.AWS
 	tags := map[string]string{"kubernetes.io/cluster/" + s.world.Cluster: "owned", "karpenter.sh/nodepool": name}
@@ -74,26 +72,26 @@ func (s *sim) stray() error {
 	return err
 }
 
-// forge is an attacker who may send to the launcher's queue, and who asks to end an instance
-// without a word of the claim that has it. The launcher must refuse.
-func (s *sim) forge() {
-	if !s.asks.forges || s.checker.sagas.healed.IsZero() {
+// forgeRequest sends a request to the launcher's queue that terminates an instance without its NodeClaim. The
+// launcher must reject it.
+func (s *sim) forgeRequest() {
+	if !s.settings.forgesRequest || s.checker.disruptions.faultsEnd.IsZero() {
 		return
 	}
 	for _, r := range s.world.Cloud.Records() {
-		if claim := s.checker.claimOf(r.ID); claim == nil || claim.DeletionTimestamp != nil || !r.Ended.IsZero() {
+		if claim := s.checker.findClaim(r.ID); claim == nil || claim.DeletionTimestamp != nil || !r.Ended.IsZero() {
 			continue
 		}
-		s.asks.forges = false
-		s.faults["deed forge"]++
+		s.settings.forgesRequest = false
+		s.faults["action forge"]++
 		if err := s.sendForged(event.TerminateRequested{InstanceID: r.ID, Reason: "forged"}); err != nil {
-			s.checker.violate("models work", "forging a request: %v", err)
+			s.checker.reportViolation("models return no errors", "forging a request: %v", err)
 		}
 		return
 	}
 }
 
-// sendForged puts a request in lifecycle's name into the launcher's queue.
+// sendForged sends a request in the name of lifecycle to the launcher's queue.
 func (s *sim) sendForged(body event.Body) error {
 	e, err := event.Maker{Service: "lifecycle", Cluster: s.world.Identity()}.New(s.world.Now(), body, nil)
 	if err != nil {

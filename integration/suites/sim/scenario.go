@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// CrashPoint is one point of a scenario at which a service crashes: before or after the n-th write of all
+// services. The point after the write that deletes a message is after the acknowledgement.
+type CrashPoint struct {
+	Write int
+	After bool
+}
+
+// CrashResult is the result of a scenario with a crash.
+type CrashResult struct {
+	Report
+	// Actor and Verb are the service and the write at which it crashed.
+	Actor, Verb string
+	Crashed     bool
+	// Writes is the number of writes of the whole scenario.
+	Writes int
+}
+
+// Scenario is a sequence of events without any fault but one crash.
+type Scenario struct {
+	Name  string
+	sizes replicaCounts
+	// millicores are the CPU requests of a pod, by Deployment.
+	millicores map[string]int64
+	play       func(*sim, context.Context) error
+}
+
+// Interruption is a scenario in which pods and nodes start, EC2 interrupts one node, and all pods are removed.
+var Interruption = Scenario{
+	Name: "interruption", sizes: replicaCounts{"web": 6, "batch": 8}, millicores: map[string]int64{"web": 900, "batch": 400}, play: (*sim).playInterruption,
+}
+
+// Drift is a scenario in which a node with pods drifts and is replaced. Crash points begin at the drift.
+var Drift = Scenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
+
+// PlayScenario runs a scenario and crashes one service at one point. The zero point crashes none.
+func PlayScenario(tale Scenario, point CrashPoint) (CrashResult, error) {
+	const seed = 1
+	ctx := context.Background()
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: tale.sizes}
+	workload := memworkload.Typical("", nil)
+	workload.ForgetAfter = time.Minute
+	world, err := embedded.New(embedded.Options{
+		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Tap: s.interceptCall, CacheDelay: 50 * time.Millisecond, Workload: &workload,
+		Observe: func(actor string, m message, began time.Time, err error) {
+			s.checker.checkHandled(actor, m, began, err)
+		},
+	})
+	if err != nil {
+		return CrashResult{}, err
+	}
+	s.world = world
+	pool := newNodePool("default", 16, 8)
+	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
+	s.onCall = s.checker.checkCall
+	s.chaos = &chaos{sim: s, isStopped: true}
+	defer s.endTasks()
+	var death CrashResult
+	s.chooseFault = s.crashAt(point, &death)
+	objects := []cluster.Object{newNodeClass(world), pool}
+	for _, name := range slices.Sorted(maps.Keys(tale.millicores)) {
+		objects = append(objects, newDeployment(name, tale.millicores[name]))
+	}
+	if err := world.Apply(ctx, objects...); err != nil {
+		return CrashResult{}, err
+	}
+	err = tale.play(s, ctx)
+	death.Report = s.makeReport(seed)
+	return death, err
+}
+
+// crashAt returns a chooseFault that crashes at one write only.
+func (s *sim) crashAt(point CrashPoint, death *CrashResult) func(embedded.Call, int, callPhase) callFault {
+	leases, number := map[string]int{}, map[int]int{}
+	return func(call embedded.Call, serial int, m callPhase) callFault {
+		if m == beforeCall && call.Writes && s.countsWrites && (!isLeaseRenewal(call) || leases[call.Actor] < maxLeaseWrites) {
+			death.Writes++
+			number[serial] = death.Writes
+			if isLeaseRenewal(call) {
+				leases[call.Actor]++
+			}
+		}
+		if n, counted := number[serial]; death.Crashed || !counted || point.Write != n || point.After != (m == afterCall) {
+			return callFault{}
+		}
+		death.Crashed, death.Actor, death.Verb = true, call.Actor, call.Port+"."+call.Verb
+		return callFault{crash: true}
+	}
+}
+
+// maxLeaseWrites is how many Lease renewals of each actor count as crash points, because all of them are alike.
+const maxLeaseWrites = 3
+
+func isLeaseRenewal(call embedded.Call) bool {
+	return call.Port == "cluster" && call.Verb == "update" && strings.HasPrefix(call.About, "Lease ")
+}
+
+func (s *sim) playInterruption(ctx context.Context) error {
+	s.countsWrites = true
+	if err := s.requireWithin(ctx, "every pod runs", s.finalSizes, s.allPodsRun); err != nil {
+		return err
+	}
+	var warned memcloud.Record
+	for _, r := range s.world.Cloud.Records() {
+		if r.Ended.IsZero() && s.world.Cloud.InterruptSpot(r.ID) {
+			warned = r
+			break
+		}
+	}
+	replaced := func() bool {
+		r, ok := s.world.Cloud.Record(warned.ID)
+		return ok && !r.Gone.IsZero() && s.allPodsRun()
+	}
+	if err := s.requireWithin(ctx, "an interrupted node is replaced", s.finalSizes, replaced); err != nil {
+		return err
+	}
+	return s.requireWithin(ctx, "no pod, node or instance is left", s.finalSizes.zeroCounts(), s.isEmpty)
+}
+
+func (s *sim) playDrift(ctx context.Context) error {
+	if err := s.requireWithin(ctx, "every pod runs", s.finalSizes, s.allPodsRun); err != nil {
+		return err
+	}
+	s.countsWrites = true
+	s.world.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Template.Labels = map[string]string{"tier": "gold"}
+	})
+	return s.requireWithin(ctx, "drifted nodes are replaced", s.finalSizes, s.areClaimsUpdated)
+}
+
+// areClaimsUpdated reports whether every NodeClaim has the new label of its NodePool.
+func (s *sim) areClaimsUpdated() bool {
+	claims, err := cluster.List[*karpenter.NodeClaim](context.Background(), s.world.Kube, cluster.NodeClaims)
+	return err == nil && len(claims) > 0 && s.allPodsRun() &&
+		!slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool { return c.Labels["tier"] != "gold" })
+}
