@@ -54,9 +54,9 @@ func run(ctx context.Context, o options) error {
 	held := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}
 	apart := held
 	apart.Samples = fleets
-	var fleetJudge contest.FleetJudge
+	var fleetJudge contest.ConsolidationValidator
 	if o.judge {
-		held.Judge, fleetJudge = &contest.Referee{}, &contest.Referee{}
+		held.Judge, fleetJudge = &contest.Validator{}, &contest.Validator{}
 	}
 	if r.Rows, err = held.Play(ctx); err == nil {
 		r.Fleets, err = apart.PlayFleets(ctx, fleetJudge)

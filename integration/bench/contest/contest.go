@@ -12,7 +12,7 @@ type Contest struct {
 	// Runs of each planner on each scenario, 1 or more.
 	Runs int
 	// Judge may be nil: then nothing is checked, and the tables say so.
-	Judge Judge
+	Judge PlanValidator
 	// Progress hears of each run before it starts.
 	Progress func(done, all int, what string)
 }

@@ -98,7 +98,7 @@ func TestBadPlannersFailAloud(t *testing.T) {
 // strict finds a violation in every plan of one planner.
 type strict struct{ against string }
 
-func (s strict) Judge(_ Sample, plan []byte) ([]string, error) {
+func (s strict) CheckPlan(_ Sample, plan []byte) ([]string, error) {
 	if s.against != "" && strings.Contains(string(plan), s.against) {
 		return []string{"pod a-0 stands on its head"}, nil
 	}

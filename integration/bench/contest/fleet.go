@@ -90,16 +90,16 @@ func (c *Consolidation) SavedAlong(moves int) float64 {
 	return c.Before - after
 }
 
-// FleetJudge says what is wrong with a consolidation, and what no repack can cost
+// ConsolidationValidator says what is wrong with a consolidation, and what no repack can cost
 // less than.
-type FleetJudge interface {
-	JudgeFleet(s Sample, result []byte) ([]string, error)
+type ConsolidationValidator interface {
+	CheckConsolidation(s Sample, result []byte) ([]string, error)
 	RepackBound(s Sample) (float64, error)
 }
 
 // PlayFleets runs all planners on all scenarios of nodes, in turns, one process at a
 // time. The judge may be nil.
-func (c Contest) PlayFleets(ctx context.Context, judge FleetJudge) ([]FleetRow, error) {
+func (c Contest) PlayFleets(ctx context.Context, judge ConsolidationValidator) ([]FleetRow, error) {
 	var rows []FleetRow
 	done, all := 0, len(c.Samples)*len(c.Planners)*c.Runs
 	for _, s := range c.Samples {
@@ -119,7 +119,7 @@ func (c Contest) PlayFleets(ctx context.Context, judge FleetJudge) ([]FleetRow, 
 	return rows, nil
 }
 
-func fleetRow(s Sample, runs [][]Consolidation, judge FleetJudge) FleetRow {
+func fleetRow(s Sample, runs [][]Consolidation, judge ConsolidationValidator) FleetRow {
 	row := FleetRow{Scenario: s.Name, Kind: s.Kind, Nodes: s.Nodes}
 	if judge != nil {
 		bound, err := judge.RepackBound(s)
@@ -134,7 +134,7 @@ func fleetRow(s Sample, runs [][]Consolidation, judge FleetJudge) FleetRow {
 }
 
 // consolidated runs a planner on a scenario of nodes, and has the result judged.
-func consolidated(ctx context.Context, p Planner, s Sample, judge FleetJudge) Consolidation {
+func consolidated(ctx context.Context, p Planner, s Sample, judge ConsolidationValidator) Consolidation {
 	out := Consolidation{Planner: p.Name, Scenario: s.Name, Nodes: s.Nodes, Runs: 1}
 	p.Command = p.Fleet
 	ran, err := p.run(ctx, s.Path)
@@ -143,7 +143,7 @@ func consolidated(ctx context.Context, p Planner, s Sample, judge FleetJudge) Co
 		err = out.take(ran.stdout)
 	}
 	if err == nil && judge != nil {
-		out.Violations, err = judge.JudgeFleet(s, ran.stdout)
+		out.Violations, err = judge.CheckConsolidation(s, ran.stdout)
 		out.Judged = err == nil
 	}
 	if err != nil {

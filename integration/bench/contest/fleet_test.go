@@ -21,8 +21,8 @@ func fakeFleet(t *testing.T, behaviour string) Planner {
 // lenient finds a violation in every consolidation that names a word.
 type lenient struct{ against string }
 
-func (l lenient) JudgeFleet(_ Sample, result []byte) ([]string, error) {
-	return strict(l).Judge(Sample{}, result)
+func (l lenient) CheckConsolidation(_ Sample, result []byte) ([]string, error) {
+	return strict(l).CheckPlan(Sample{}, result)
 }
 
 func (lenient) RepackBound(Sample) (float64, error) { return 0.5, nil }
@@ -59,7 +59,7 @@ func TestBadConsolidationsFailAloud(t *testing.T) {
 	hanging.Deadline = 50 * time.Millisecond
 	for _, tt := range []struct {
 		planner Planner
-		judge   FleetJudge
+		judge   ConsolidationValidator
 		want    string
 	}{
 		{fakeFleet(t, "honest"), nil, "is of 0 nodes and the scenario has 9"},

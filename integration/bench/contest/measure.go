@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Judge says what is wrong with a plan, and what no plan can cost less than.
-type Judge interface {
-	// Judge returns the violations, none for a valid plan.
-	Judge(scenario Sample, plan []byte) ([]string, error)
+// PlanValidator says what is wrong with a plan, and what no plan can cost less than.
+type PlanValidator interface {
+	// CheckPlan returns the violations, none for a valid plan.
+	CheckPlan(scenario Sample, plan []byte) ([]string, error)
 	// Bound is in US dollars an hour.
 	Bound(scenario Sample) (float64, error)
 }
@@ -51,7 +51,7 @@ type Measurement struct {
 }
 
 // once runs a planner on a scenario, and has the plan judged.
-func once(ctx context.Context, p Planner, s Sample, judge Judge) Measurement {
+func once(ctx context.Context, p Planner, s Sample, judge PlanValidator) Measurement {
 	m := Measurement{Planner: p.Name, Scenario: s.Name, Kind: s.Kind, Pods: s.Pods, Runs: 1}
 	ran, err := p.run(ctx, s.Path)
 	m.ProcessUserS = ran.userS
@@ -68,7 +68,7 @@ func once(ctx context.Context, p Planner, s Sample, judge Judge) Measurement {
 	if judge == nil {
 		return m
 	}
-	if m.Violations, err = judge.Judge(s, ran.stdout); err != nil {
+	if m.Violations, err = judge.CheckPlan(s, ran.stdout); err != nil {
 		m.Failure = err.Error()
 	}
 	m.Judged = err == nil

@@ -6,16 +6,16 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// Referee judges by integration/bench/planvalidator. It keeps the last scenario, because all
+// Validator judges by integration/bench/planvalidator. It keeps the last scenario, because all
 // planners' runs on one come together.
-type Referee struct {
+type Validator struct {
 	path     string
 	scenario *planvalidator.Scenario
 }
 
-func (r *Referee) read(s Sample) (*planvalidator.Scenario, error) {
+func (r *Validator) read(s Sample) (*planvalidator.Scenario, error) {
 	if r.path != s.Path {
-		scenario, err := planvalidator.Read(s.Path)
+		scenario, err := planvalidator.ReadScenario(s.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -24,8 +24,8 @@ func (r *Referee) read(s Sample) (*planvalidator.Scenario, error) {
 	return r.scenario, nil
 }
 
-// Judge implements Judge.
-func (r *Referee) Judge(s Sample, plan []byte) ([]string, error) {
+// CheckPlan implements CheckPlan.
+func (r *Validator) CheckPlan(s Sample, plan []byte) ([]string, error) {
 	scenario, err := r.read(s)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (r *Referee) Judge(s Sample, plan []byte) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judging the plan for %s: %w", s.Name, err)
 	}
-	return words(planvalidator.Check(scenario, result)), nil
+	return words(planvalidator.CheckPlan(scenario, result)), nil
 }
 
 func words(violations []planvalidator.Violation) (out []string) {
@@ -45,16 +45,16 @@ func words(violations []planvalidator.Violation) (out []string) {
 }
 
 // Bound implements Judge.
-func (r *Referee) Bound(s Sample) (float64, error) {
+func (r *Validator) Bound(s Sample) (float64, error) {
 	scenario, err := r.read(s)
 	if err != nil {
 		return 0, err
 	}
-	return planvalidator.Bound(scenario)
+	return planvalidator.LowerBound(scenario)
 }
 
-// JudgeFleet implements FleetJudge.
-func (r *Referee) JudgeFleet(s Sample, result []byte) ([]string, error) {
+// CheckConsolidation implements FleetJudge.
+func (r *Validator) CheckConsolidation(s Sample, result []byte) ([]string, error) {
 	scenario, err := r.read(s)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (r *Referee) JudgeFleet(s Sample, result []byte) ([]string, error) {
 }
 
 // RepackBound implements FleetJudge.
-func (r *Referee) RepackBound(s Sample) (float64, error) {
+func (r *Validator) RepackBound(s Sample) (float64, error) {
 	scenario, err := r.read(s)
 	if err != nil {
 		return 0, err

@@ -111,7 +111,7 @@ func plan(t *testing.T, text string, o karpenterbaseline.Options) *karpenterbase
 // check has the plan judged as it is written.
 func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 	t.Helper()
-	s, err := planvalidator.Parse([]byte(text), nil)
+	s, err := planvalidator.ParseScenario([]byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range planvalidator.Check(s, read) {
+	for _, v := range planvalidator.CheckPlan(s, read) {
 		t.Error(v)
 	}
 }

@@ -6,81 +6,76 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// attraction is the required affinity that a number of pods have.
-type attraction struct {
-	terms   []term
+// affinityRule is a required affinity and the pods that have it.
+type affinityRule struct {
+	terms   []podTerm
 	members []*pod
-	// matched are the pods that all of the terms select: Kubernetes lets no
-	// others count.
+	// matched are the pods that all terms select: Kubernetes counts no others.
 	matched []*pod
 }
 
-// affinity asks whether the pods can be bound in some order so that each finds
-// its company. A pod may come first of its kind, where it selects itself and
-// nothing that it selects is there yet; every other needs, for each term, a pod
-// in its domain that came before it.
-//
-// Pods that ask for no company may be bound before all others, whatever the plan: a
-// first comer must be right even then. Of the others, the order tried is the kindest:
-// whatever has company, then one first comer after the other, until nothing moves.
-func (w *world) affinity(out *report) {
-	all := w.attractions()
+// checkAffinity checks that the pods can be bound in some order in which each term of each pod finds a matching
+// pod in its domain. A pod may be first if it selects itself and no pod that it selects is bound. Pods without
+// required affinity are bound first. The others are bound in the most favourable order: all satisfied pods, then
+// one first pod, until no pod is left.
+func (w *finalCluster) checkAffinity(out *report) {
+	all := w.affinityRules()
 	came, first := map[*pod]bool{}, map[*pod]bool{}
 	for _, p := range w.pods {
 		came[p] = p.bound || len(requiredAffinity(p)) == 0
 		first[p] = came[p]
 	}
-	follow(all, came)
+	placeFollowers(all, came)
 	for _, a := range all {
 		for _, p := range a.members {
-			if !came[p] && a.mayComeFirst(p, first) {
+			if !came[p] && a.canBeFirst(p, first) {
 				came[p], first[p] = true, true
-				follow(all, came)
+				placeFollowers(all, came)
 			}
 		}
 	}
 	for _, a := range all {
 		for _, p := range a.members {
 			if !came[p] {
-				out.add(Affinity, p.key, "on %s it has no company of %s by %s", p.node.name, a.terms[0].pods, a.terms[0].topology)
+				out.add(Affinity, p.key, "on %s no pod that matches %s is in its domain of %s", p.node.name, a.terms[0].pods, a.terms[0].topology)
 			}
 		}
 	}
 }
 
-// follow lets all pods come that have company, until nothing moves.
-func follow(all []*attraction, came map[*pod]bool) {
+// placeFollowers binds all pods whose affinity is satisfied, until no pod can be added.
+func placeFollowers(all []*affinityRule, came map[*pod]bool) {
 	for moved := true; moved; {
 		moved = false
 		for _, a := range all {
-			company := a.company(came)
+			company := a.occupiedDomains(came)
 			for _, p := range a.members {
-				if !came[p] && a.accompanied(p, company) {
+				if !came[p] && a.isSatisfied(p, company) {
 					came[p], moved = true, true
-					a.join(p, company)
+					a.addPod(p, company)
 				}
 			}
 		}
 	}
 }
 
-// company is, for each term, the domains in which a matched pod came.
-func (a *attraction) company(came map[*pod]bool) []map[string]bool {
+// occupiedDomains returns, for each term, the domains with a matching pod.
+func (a *affinityRule) occupiedDomains(came map[*pod]bool) []map[string]bool {
 	company := make([]map[string]bool, len(a.terms))
 	for i := range company {
 		company[i] = map[string]bool{}
 	}
 	for _, p := range a.matched {
 		if came[p] {
-			a.join(p, company)
+			a.addPod(p, company)
 		}
 	}
 	return company
 }
 
-// join adds a pod to the company of others, if the terms select it.
-func (a *attraction) join(p *pod, company []map[string]bool) {
-	if slices.ContainsFunc(a.terms, func(t term) bool { return !t.matches(p) }) {
+// addPod adds the domains of a pod if the terms select it.
+func (a *affinityRule) addPod(p *pod, company []map[string]bool) {
+	if slices.ContainsFunc(a.terms, func(t podTerm) bool { return !t.matchesPod(p) }) {
 		return
 	}
 	for i, t := range a.terms {
@@ -90,7 +85,7 @@ func (a *attraction) join(p *pod, company []map[string]bool) {
 	}
 }
 
-func (a *attraction) accompanied(p *pod, company []map[string]bool) bool {
+func (a *affinityRule) isSatisfied(p *pod, company []map[string]bool) bool {
 	for i, t := range a.terms {
 		domain, present := p.node.labels()[t.topology]
 		if !present || !company[i][domain] {
@@ -100,42 +95,41 @@ func (a *attraction) accompanied(p *pod, company []map[string]bool) bool {
 	return true
 }
 
-// mayComeFirst reports whether a pod may open a domain: none of those that came first
-// is what it looks for.
-func (a *attraction) mayComeFirst(p *pod, first map[*pod]bool) bool {
+// canBeFirst reports whether a pod may open a domain: it selects none of the pods that are already first.
+func (a *affinityRule) canBeFirst(p *pod, first map[*pod]bool) bool {
 	for _, t := range a.terms {
-		if _, present := p.node.labels()[t.topology]; !present || !t.matches(p) {
+		if _, present := p.node.labels()[t.topology]; !present || !t.matchesPod(p) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(a.matched, func(q *pod) bool { return first[q] && a.visible(q) })
+	return !slices.ContainsFunc(a.matched, func(q *pod) bool { return first[q] && a.isCounted(q) })
 }
 
-// visible pods are on a node that has one of the terms' labels.
-func (a *attraction) visible(q *pod) bool {
-	return slices.ContainsFunc(a.terms, func(t term) bool {
+// isCounted reports whether the pod's node has the label of a term.
+func (a *affinityRule) isCounted(q *pod) bool {
+	return slices.ContainsFunc(a.terms, func(t podTerm) bool {
 		_, present := q.node.labels()[t.topology]
 		return present
 	})
 }
 
-// attractions are the different sets of terms, in the order of the pods.
-func (w *world) attractions() []*attraction {
-	var all []*attraction
-	seen := map[string]*attraction{}
+// affinityRules returns the different sets of terms in the order of the pods.
+func (w *finalCluster) affinityRules() []*affinityRule {
+	var all []*affinityRule
+	seen := map[string]*affinityRule{}
 	for _, p := range w.pods {
 		required := requiredAffinity(p)
 		if len(required) == 0 || p.bound {
 			continue
 		}
-		var terms []term
+		var terms []podTerm
 		id := ""
 		for _, from := range required {
-			t := affinityTerm(from, p.Pod)
+			t := newPodTerm(from, p.Pod)
 			terms, id = append(terms, t), id+t.id()+"&"
 		}
 		if seen[id] == nil {
-			seen[id] = &attraction{terms: terms, matched: w.matched(terms...)}
+			seen[id] = &affinityRule{terms: terms, matched: w.matchingPods(terms...)}
 			all = append(all, seen[id])
 		}
 		seen[id].members = append(seen[id].members, p)

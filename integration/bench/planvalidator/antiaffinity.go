@@ -4,17 +4,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// aversion is a required anti-affinity term and the pods that have it.
-type aversion struct {
-	term
+// antiAffinityRule is a required anti-affinity term and the pods that have it.
+type antiAffinityRule struct {
+	podTerm
 	owners []*pod
 }
 
-// antiAffinity looks for two pods in one domain of which one must not be with
-// the other. It does not matter which came first: Kubernetes asks both.
-func (w *world) antiAffinity(out *report) {
-	for _, a := range w.aversions() {
-		others := byDomain(w.matched(a.term), a.topology)
+// checkAntiAffinity checks that no two pods in one domain exclude each other. Their order does not matter, because
+// Kubernetes checks both directions.
+func (w *finalCluster) checkAntiAffinity(out *report) {
+	for _, a := range w.antiAffinityRules() {
+		others := groupByDomain(w.matchingPods(a.podTerm), a.topology)
 		for _, owner := range a.owners {
 			domain, present := owner.node.labels()[a.topology]
 			if !present {
@@ -22,7 +22,7 @@ func (w *world) antiAffinity(out *report) {
 			}
 			for _, other := range others[domain] {
 				if other != owner && (!other.bound || !owner.bound) {
-					out.add(AntiAffinity, owner.key, "it must not share %s=%s with %s", a.topology, domain, other.key)
+					out.add(AntiAffinity, owner.key, "anti-affinity excludes sharing %s=%s with %s", a.topology, domain, other.key)
 					break
 				}
 			}
@@ -30,15 +30,15 @@ func (w *world) antiAffinity(out *report) {
 	}
 }
 
-// aversions are the different terms, in the order of the pods.
-func (w *world) aversions() []*aversion {
-	var all []*aversion
-	seen := map[string]*aversion{}
+// antiAffinityRules returns the different terms in the order of the pods.
+func (w *finalCluster) antiAffinityRules() []*antiAffinityRule {
+	var all []*antiAffinityRule
+	seen := map[string]*antiAffinityRule{}
 	for _, p := range w.pods {
 		for _, from := range requiredAnti(p) {
-			t := affinityTerm(from, p.Pod)
+			t := newPodTerm(from, p.Pod)
 			if seen[t.id()] == nil {
-				seen[t.id()] = &aversion{term: t}
+				seen[t.id()] = &antiAffinityRule{podTerm: t}
 				all = append(all, seen[t.id()])
 			}
 			seen[t.id()].owners = append(seen[t.id()].owners, p)
@@ -54,9 +54,8 @@ func requiredAnti(p *pod) []corev1.PodAffinityTerm {
 	return nil
 }
 
-// byDomain sorts pods by the value of their node's label; pods on nodes without
-// it are left out.
-func byDomain(pods []*pod, topology string) map[string][]*pod {
+// groupByDomain groups pods by the value of their node's label, without nodes that lack it.
+func groupByDomain(pods []*pod, topology string) map[string][]*pod {
 	out := map[string][]*pod{}
 	for _, p := range pods {
 		if domain, present := p.node.labels()[topology]; present {

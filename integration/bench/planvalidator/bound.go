@@ -7,65 +7,58 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Bound is a price in US dollars an hour below which no plan can place all pods
-// that fit anywhere.
-//
-// It is the value of a linear program in which nodes and pods are divisible: for
-// each class of pods that may go to the same places, and each resource, nodes
-// must cover what the class takes in all; a node's resource may serve several
-// classes in parts. Daemons are subtracted, and there are as many nodes as the
-// largest group of pods of which no two may share a host. Everything else is
-// left out: spread and affinity, weights, limits, and whole pods and nodes.
-func Bound(s *Scenario) (float64, error) {
-	p := newWorld(s, &Result{}, &report{}).programme()
+// LowerBound returns a price in US dollars per hour that no plan which places all placeable pods can be below. It
+// is the value of a linear program with divisible nodes and pods: for each class of pods and each resource, nodes
+// must cover the sum of the requests. Daemons are subtracted, and there are at least as many nodes as the largest
+// group of pods that must not share a host. Spread, affinity, weights and limits are ignored.
+func LowerBound(s *Scenario) (float64, error) {
+	p := newFinalCluster(s, &Result{}, &report{}).newLinearProgram()
 	if len(p.classes) == 0 {
 		return 0, nil
 	}
-	value, err := p.solve()
+	value, err := p.solveDual()
 	if err != nil {
-		return 0, fmt.Errorf("bounding scenario %s from below: %w", s.Name, err)
+		return 0, fmt.Errorf("computing the lower bound of scenario %s: %w", s.Name, err)
 	}
 	return value, nil
 }
 
-// programme is the linear program.
-type programme struct {
+// linearProgram is the linear program of LowerBound.
+type linearProgram struct {
 	resources []corev1.ResourceName
-	// classes hold what their pods take in all, of each resource.
+	// classes are the summed requests of each class of pods.
 	classes [][]float64
-	columns []column
-	// hosts is the size of the largest group of pods that share no host.
+	columns []nodeOption
+	// hosts is the size of the largest group of pods that must not share a host.
 	hosts float64
 }
 
-// column is a way to have room: an offering, or a node that exists.
-type column struct {
-	// room is of each resource, and serves says for each class whether its pods
-	// may be there.
+// nodeOption is an offering or an existing node.
+type nodeOption struct {
+	// room is the free amount of each resource. serves is whether the pods of each class may run there.
 	room   []float64
 	serves []bool
-	// hosts is how many of the pods that share no host it can hold.
+	// hosts is how many of the pods that must not share a host it can run.
 	hosts float64
-	// price is in US dollars an hour. There is any number of what can be
-	// launched, and one of what exists, which costs nothing more.
+	// price is in US dollars per hour; 0 for an existing node, of which there is only one.
 	price  float64
 	exists bool
 }
 
-// programme writes down what the pending pods and the places come to.
-func (w *world) programme() *programme {
+// newLinearProgram builds the program from the pending pods and the nodes.
+func (w *finalCluster) newLinearProgram() *linearProgram {
 	var pending []*pod
 	for i := range w.scenario.Pods {
 		pending = append(pending, newPod(&w.scenario.Pods[i]))
 	}
-	p := &programme{resources: named(pending)}
-	sites := w.sites(p.resources)
-	apart := largestApart(pending)
+	p := &linearProgram{resources: resourceNames(pending)}
+	sites := w.launchSites(p.resources)
+	apart := largestSpreadGroup(pending)
 	p.hosts = float64(len(apart))
 	index := map[string]int{}
-	for _, group := range selecting(pending) {
-		serves := reach(group[0], p.resources, sites)
-		group = slices.DeleteFunc(group, func(one *pod) bool { return !fitsAny(p.vector(one.requests), serves, sites) })
+	for _, group := range groupBySelectors(pending) {
+		serves := reachableSites(group[0], p.resources, sites)
+		group = slices.DeleteFunc(group, func(one *pod) bool { return !fitsAny(p.resourceVector(one.requests), serves, sites) })
 		if len(group) == 0 {
 			continue
 		}
@@ -79,24 +72,26 @@ func (w *world) programme() *programme {
 			}
 		}
 		for _, one := range group {
-			for r, q := range p.vector(one.requests) {
+			for r, q := range p.resourceVector(one.requests) {
 				p.classes[at][r] += q
 			}
 			if apart[one] {
 				for i := range sites {
-					sites[i].holds(serves[i])
+					sites[i].addHolder(serves[i])
 				}
 			}
 		}
 	}
-	p.columns = cheapest(sites)
+	p.columns = cheapestOptions(sites)
 	return p
 }
 
-// vector reads resources in units in which pods and nodes have small numbers.
-func (p *programme) vector(list corev1.ResourceList) []float64 { return vector(list, p.resources) }
+// resourceVector converts resources to units in which the numbers are small.
+func (p *linearProgram) resourceVector(list corev1.ResourceList) []float64 {
+	return toVector(list, p.resources)
+}
 
-func vector(list corev1.ResourceList, names []corev1.ResourceName) []float64 {
+func toVector(list corev1.ResourceList, names []corev1.ResourceName) []float64 {
 	out := make([]float64, len(names))
 	for i, name := range names {
 		q := list[name]
@@ -108,7 +103,7 @@ func vector(list corev1.ResourceList, names []corev1.ResourceName) []float64 {
 	return out
 }
 
-func named(pods []*pod) []corev1.ResourceName {
+func resourceNames(pods []*pod) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, p := range pods {
 		for name := range p.requests {

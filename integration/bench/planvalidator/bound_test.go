@@ -41,23 +41,23 @@ func TestBound(t *testing.T) {
 		{"CPUs", undisturbed(many(10)...), 0.2},
 		{"on demand", undisturbed(many(10, onDemand)...), 0.6},
 		{"memory", undisturbed(many(10, gib(4))...), 0.4},
-		// CPUs and memory are on one machine, whoever takes them.
+		// CPUs and memory are bought together.
 		{"classes share machines", undisturbed(append(many(2, requests("cpu", "4"), selects(zone, "z1")), pod("b", requests("cpu", "0"), gib(16)))...), 0.16},
 		{"classes that cannot share", undisturbed(pod("a", requests("cpu", "4"), selects(zone, "z1")), pod("b", requests("cpu", "0"), gib(8), selects(zone, "z2"))), 0.16},
 		{"more pods than a machine may run", undisturbed(many(20, requests("cpu", "1m"))...), 0.08},
-		{"alone on a host", undisturbed(many(5, requests("cpu", "1m"), labelled("app", "x"), awayFrom(term(hostname, "x")))...), 0.2},
+		{"alone on a host", undisturbed(many(5, requests("cpu", "1m"), labelled("app", "x"), awayFrom(podTerm(hostname, "x")))...), 0.2},
 		{"a device", undisturbed(many(2, requests("example.com/gpu", "1"))...), 0.32},
 		{"daemons", scenario(many(6)...), 6 / 7.5 * 0.16},
 		{"what fits nowhere is left out", undisturbed(pod("a"), pod("b", requests("cpu", "9")), pod("c", selects(zone, "z9"))), 0.02},
 		{"there is room", there(undisturbed(many(5)...), "large"), 0},
 		{"there is some room", there(undisturbed(many(10)...), "large"), 0.04},
 		{"not for these", there(undisturbed(many(5, selects(zone, "z2"))...), "large"), 0.1},
-		{"there is a host", there(undisturbed(many(3, requests("cpu", "1m"), labelled("app", "x"), awayFrom(term(hostname, "x")))...), "small"), 0.08},
-		{"room that nobody sells", there(soldOut(undisturbed(many(2)...), "spot", "on-demand"), "large"), 0},
+		{"there is a host", there(undisturbed(many(3, requests("cpu", "1m"), labelled("app", "x"), awayFrom(podTerm(hostname, "x")))...), "small"), 0.08},
+		{"resources without an offering", there(soldOut(undisturbed(many(2)...), "spot", "on-demand"), "large"), 0},
 		{"sold out", soldOut(undisturbed(many(2)...), "spot"), 0.12},
 		{"an open label", open(undisturbed(pod("a", selects("team", "red")), pod("b", selects("team", "green")))), 0.04},
 	} {
-		got, err := planvalidator.Bound(parsed(c.scenario))
+		got, err := planvalidator.LowerBound(parsed(c.scenario))
 		if err != nil || math.Abs(got-c.want) > 1e-3*c.want+1e-6 {
 			t.Errorf("%s: %f (%v), want %f", c.name, got, err, c.want)
 		}
@@ -83,11 +83,11 @@ func open(s *planvalidator.Scenario) *planvalidator.Scenario {
 	return s
 }
 
-// A cluster that is packed anew needs no less than its pods.
+// Repacking a cluster costs at least the bound of its pods.
 func TestUnbound(t *testing.T) {
 	s := undisturbed(pod("a"))
 	existing(s, "old", "large", "z1", pod("b"), pod("c"))
-	got, err := planvalidator.Bound(parsed(s).Unbound())
+	got, err := planvalidator.LowerBound(parsed(s).Unbound())
 	if err != nil || math.Abs(got-0.06) > 1e-4 {
 		t.Errorf("%f (%v), want 0.06", got, err)
 	}
@@ -109,13 +109,13 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 			s.Pods = append(s.Pods, pod(fmt.Sprintf("p%d", i), changes...))
 		}
 		s = parsed(s)
-		bound, err := planvalidator.Bound(s)
+		bound, err := planvalidator.LowerBound(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, crowd := range []int{1, 3} {
 			plan := greedy(s, crowd)
-			if found := planvalidator.Check(s, plan); len(found) > 0 {
+			if found := planvalidator.CheckPlan(s, plan); len(found) > 0 {
 				t.Fatalf("the plan is not valid: %v", found)
 			}
 			if plan.Summary.DollarsPerHour < bound*(1-1e-9) {
@@ -135,7 +135,7 @@ func greedy(s *planvalidator.Scenario, crowd int) *planvalidator.Result {
 			for _, p := range s.Pods[i : i+n] {
 				names = append(names, p.Name)
 			}
-			if node, ok := cheapest(s, names); ok {
+			if node, ok := cheapestNode(s, names); ok {
 				nodes, i = append(nodes, node), i+n
 				break
 			}
@@ -144,7 +144,8 @@ func greedy(s *planvalidator.Scenario, crowd int) *planvalidator.Result {
 	return planned(s, nodes...)
 }
 
-func cheapest(s *planvalidator.Scenario, names []string) (planvalidator.NewNode, bool) {
+// cheapestNode returns the cheapest node for the pods.
+func cheapestNode(s *planvalidator.Scenario, names []string) (planvalidator.NewNode, bool) {
 	for _, name := range []string{"small", "large"} {
 		for _, z := range []string{"z1", "z2"} {
 			node := bought("spot", launch(name, z, names...))
@@ -157,7 +158,7 @@ func cheapest(s *planvalidator.Scenario, names []string) (planvalidator.NewNode,
 					}
 				}
 			}
-			if len(planvalidator.Check(&alone, planned(&alone, node))) == 0 {
+			if len(planvalidator.CheckPlan(&alone, planned(&alone, node))) == 0 {
 				return node, true
 			}
 		}

@@ -7,10 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// takesDevices reports whether the pod asks for more than machines of every size
-// have. Of the rest much the same comes for a dollar on machines of all sizes, so
-// that a bound loses nothing by forgetting which pods are too large for which.
-// Devices come in few sizes at very different prices.
+// takesDevices reports whether the pod requests a resource that not all instance types have. Only such pods are
+// also grouped by size: CPU and memory cost about the same on all sizes of instance types, but devices do not.
 func (p *pod) takesDevices() bool {
 	for name := range p.requests {
 		switch name {
@@ -22,9 +20,8 @@ func (p *pod) takesDevices() bool {
 	return false
 }
 
-// selecting groups pods by what of them decides on where they may be: what they
-// select and tolerate and, for those that take devices, their size.
-func selecting(pods []*pod) [][]*pod {
+// groupBySelectors groups pods by node selectors, tolerations and, for pods with devices, size.
+func groupBySelectors(pods []*pod) [][]*pod {
 	index := map[string]int{}
 	var groups [][]*pod
 	for _, one := range pods {
@@ -47,20 +44,19 @@ func selecting(pods []*pod) [][]*pod {
 	return groups
 }
 
-// reach says for each site whether the pod may be there, whatever its size unless
-// it takes devices.
-func reach(one *pod, names []corev1.ResourceName, sites []site) []bool {
-	want := vector(one.requests, names)
+// reachableSites returns for each site whether the pod may run there. Size counts only for pods with devices.
+func reachableSites(one *pod, names []corev1.ResourceName, sites []launchSite) []bool {
+	want := toVector(one.requests, names)
 	serves := make([]bool, len(sites))
 	for i, s := range sites {
-		_, blocked := blocking(s.taints, one.Spec.Tolerations)
-		serves[i] = !blocked && (!one.takesDevices() || fits(want, s.room)) && slices.ContainsFunc(s.metas(one), one.selects)
+		_, blocked := untoleratedTaint(s.taints, one.Spec.Tolerations)
+		serves[i] = !blocked && (!one.takesDevices() || fitsInto(want, s.room)) && slices.ContainsFunc(s.metas(one), one.canRunOn)
 	}
 	return serves
 }
 
-// fits errs on the side of fitting.
-func fits(want, room []float64) bool {
+// fitsInto tolerates rounding errors in favour of fitting.
+func fitsInto(want, room []float64) bool {
 	for r := range want {
 		if want[r] > room[r]*(1+1e-9) {
 			return false
@@ -69,23 +65,23 @@ func fits(want, room []float64) bool {
 	return true
 }
 
-func fitsAny(want []float64, serves []bool, sites []site) bool {
+func fitsAny(want []float64, serves []bool, sites []launchSite) bool {
 	for i := range sites {
-		if serves[i] && fits(want, sites[i].room) {
+		if serves[i] && fitsInto(want, sites[i].room) {
 			return true
 		}
 	}
 	return false
 }
 
-// largestApart is the largest group of pods of which no two may share a host.
-func largestApart(pods []*pod) map[*pod]bool {
+// largestSpreadGroup returns the largest group of pods of which no two may share a host.
+func largestSpreadGroup(pods []*pod) map[*pod]bool {
 	groups := map[string]map[*pod]bool{}
 	var largest map[*pod]bool
 	for _, p := range pods {
 		for _, from := range requiredAnti(p) {
-			t := affinityTerm(from, p.Pod)
-			if t.topology != corev1.LabelHostname || !t.matches(p) {
+			t := newPodTerm(from, p.Pod)
+			if t.topology != corev1.LabelHostname || !t.matchesPod(p) {
 				continue
 			}
 			if groups[t.id()] == nil {

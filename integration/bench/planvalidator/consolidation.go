@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Consolidation is what a planner says became of a scenario's nodes. Prices are in
-// US dollars an hour.
+// Consolidation is the result of a consolidation. Prices are in US dollars per hour.
 type Consolidation struct {
 	Planner    string      `json:"planner"`
 	Scenario   string      `json:"scenario"`
@@ -24,20 +23,20 @@ type Consolidation struct {
 	PeakRSSMB  float64     `json:"peakRSSMB"`
 }
 
-// Round is one command, carried out: nodes go, nodes come, pods move.
+// Round is one executed command: nodes are removed, nodes are launched, and pods move.
 type Round struct {
 	Method       string    `json:"method"`
 	Candidates   int       `json:"candidates"`
 	Removed      []string  `json:"removed"`
 	Replacements []NewNode `json:"replacements"`
-	// Moved names the pods that went to nodes which existed.
+	// Moved names the pods that moved to existing nodes.
 	Moved     map[string][]string `json:"moved"`
 	PodsMoved int                 `json:"podsMoved"`
 	CostAfter float64             `json:"costAfter"`
 	UserS     float64             `json:"userS"`
 }
 
-// FinalNode is a node that is there in the end, with its pods by namespace/name.
+// FinalNode is a node at the end, with its pods as namespace/name.
 type FinalNode struct {
 	Name         string   `json:"name"`
 	NodePool     string   `json:"nodePool"`
@@ -47,7 +46,7 @@ type FinalNode struct {
 	Pods         []string `json:"pods"`
 }
 
-// ParseConsolidation decodes what became of a scenario's nodes.
+// ParseConsolidation decodes the result of a consolidation.
 func ParseConsolidation(text []byte) (*Consolidation, error) {
 	c := &Consolidation{}
 	if err := json.Unmarshal(text, c); err != nil {
@@ -56,17 +55,17 @@ func ParseConsolidation(text []byte) (*Consolidation, error) {
 	return c, nil
 }
 
-// RepackBound is a price in US dollars an hour below which no nodes can hold the
-// pods that run in the scenario, however they are moved.
+// RepackBound returns a price in US dollars per hour that no set of nodes for the scenario's running pods can be
+// below.
 func RepackBound(s *Scenario) (float64, error) {
 	out := s.Unbound()
 	out.Pods = nil
 	for _, n := range s.Nodes {
 		for i := range n.Pods {
-			if !ofDaemon(&n.Pods[i]) {
+			if !isDaemonPod(&n.Pods[i]) {
 				out.Pods = append(out.Pods, n.Pods[i])
 			}
 		}
 	}
-	return Bound(out)
+	return LowerBound(out)
 }

@@ -14,8 +14,8 @@ const (
 	drifted       = "Drifted"
 )
 
-// reason is why a method removes nodes.
-func reason(method string) string {
+// disruptionReason returns the reason of a consolidation method.
+func disruptionReason(method string) string {
 	switch method {
 	case "empty":
 		return empty
@@ -26,9 +26,9 @@ func reason(method string) string {
 	}
 }
 
-// allowed is how many of a pool's nodes may go at once. A pool without
-// budgets has the API's default of a tenth; what cannot be read allows nothing.
-func (d *Disruption) allowed(nodes int, why string) int {
+// allowedNodes returns how many nodes of a NodePool may be removed at once. Without budgets it is the API's
+// default of 10 %; an invalid budget allows none.
+func (d *Disruption) allowedNodes(nodes int, why string) int {
 	budgets := d.Budgets
 	if len(budgets) == 0 {
 		budgets = []Budget{{Nodes: "10%"}}
@@ -36,14 +36,14 @@ func (d *Disruption) allowed(nodes int, why string) int {
 	least := nodes
 	for _, b := range budgets {
 		if b.Schedule == nil && (len(b.Reasons) == 0 || slices.Contains(b.Reasons, why)) {
-			least = min(least, b.of(nodes))
+			least = min(least, b.limitFor(nodes))
 		}
 	}
 	return least
 }
 
-// of rounds a percentage up, as Kubernetes does.
-func (b Budget) of(nodes int) int {
+// limitFor rounds a percentage up, as Kubernetes does.
+func (b Budget) limitFor(nodes int) int {
 	text, percent := strings.CutSuffix(b.Nodes, "%")
 	n, err := strconv.Atoi(text)
 	switch {
@@ -56,8 +56,8 @@ func (b Budget) of(nodes int) int {
 	}
 }
 
-// budgets counts what a round takes of each pool.
-func (p *replay) budgets(r *Round, gone map[string]bool) {
+// checkBudgets checks the number of nodes that a round removes from each NodePool.
+func (p *replay) checkBudgets(r *Round, gone map[string]bool) {
 	for i := range p.now.NodePools {
 		pool := &p.now.NodePools[i]
 		have, leave := 0, 0
@@ -70,18 +70,18 @@ func (p *replay) budgets(r *Round, gone map[string]bool) {
 				leave++
 			}
 		}
-		if most := pool.Spec.Disruption.allowed(have, reason(r.Method)); leave > most {
-			p.add(Budgets, "pool "+pool.Metadata.Name, "%d of its %d nodes go at once, and %d may", leave, have, most)
+		if most := pool.Spec.Disruption.allowedNodes(have, disruptionReason(r.Method)); leave > most {
+			p.add(Budgets, "pool "+pool.Metadata.Name, "%d of %d nodes are removed at once; the budget allows %d", leave, have, most)
 		}
 	}
 }
 
-// protection is the annotation of pods that must not be disturbed.
-const protection = "karpenter.sh/do-not-disrupt"
+// doNotDisrupt is the annotation of pods that must not be disrupted.
+const doNotDisrupt = "karpenter.sh/do-not-disrupt"
 
-// policies asks each node that goes whether its pool and its pods let it.
-func (p *replay) policies(r *Round, gone map[string]bool) {
-	if reason(r.Method) == drifted {
+// checkPolicies checks that the NodePool and the pods of each removed node allow its removal.
+func (p *replay) checkPolicies(r *Round, gone map[string]bool) {
+	if disruptionReason(r.Method) == drifted {
 		return
 	}
 	for _, n := range p.now.Nodes {
@@ -90,15 +90,15 @@ func (p *replay) policies(r *Round, gone map[string]bool) {
 		}
 		at := slices.IndexFunc(p.now.NodePools, func(pool NodePool) bool { return pool.Metadata.Name == n.NodePool })
 		if at < 0 {
-			p.add(Protects, n.Name, "it is of no pool")
+			p.add(Protects, n.Name, "the node has no NodePool")
 			continue
 		}
 		full := 0
 		for i := range n.Pods {
-			if n.Pods[i].Annotations[protection] == "true" {
-				p.add(Protects, n.Name, "its pod %s must not be disturbed", key(&n.Pods[i]))
+			if n.Pods[i].Annotations[doNotDisrupt] == "true" {
+				p.add(Protects, n.Name, "pod %s must not be disrupted", podKey(&n.Pods[i]))
 			}
-			if !ofDaemon(&n.Pods[i]) {
+			if !isDaemonPod(&n.Pods[i]) {
 				full++
 			}
 		}
@@ -107,7 +107,7 @@ func (p *replay) policies(r *Round, gone map[string]bool) {
 			p.add(Protects, n.Name, "pool %s never consolidates", n.NodePool)
 		}
 		if rules.ConsolidationPolicy == "WhenEmpty" && full > 0 && r.Method != "empty" {
-			p.add(Protects, n.Name, "pool %s only lets empty nodes go, and it has %d pods", n.NodePool, full)
+			p.add(Protects, n.Name, "pool %s consolidates only empty nodes, and the node has %d pods", n.NodePool, full)
 		}
 	}
 }

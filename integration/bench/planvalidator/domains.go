@@ -8,27 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// domains are the values of a constraint's label among nodes that take part:
-// those that exist, those of the plan, and those that could be launched.
-func (w *world) domains(s *spreading) map[string]bool {
+// spreadDomains returns the label values of counted nodes: existing, planned, and launchable ones.
+func (w *finalCluster) spreadDomains(s *spreadRule) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range w.nodes {
-		if s.takesPart(n.meta, n.taints) {
+		if s.isCountedNode(n.meta, n.taints) {
 			out[n.labels()[s.TopologyKey]] = true
 		}
 	}
 	if s.TopologyKey == corev1.LabelHostname {
 		return out
 	}
-	for domain := range w.launchable(s) {
+	for domain := range w.launchableDomains(s) {
 		out[domain] = true
 	}
 	return out
 }
 
-// launchable are the domains of nodes that could be launched.
-func (w *world) launchable(s *spreading) map[string]bool {
-	id := fmt.Sprintf("%s|%q|%s", s.TopologyKey, s.keys, s.view())
+// launchableDomains returns the domains of nodes that could be launched.
+func (w *finalCluster) launchableDomains(s *spreadRule) map[string]bool {
+	id := fmt.Sprintf("%s|%q|%s", s.TopologyKey, s.keys, s.nodeViewKey())
 	if out, known := w.launchables[id]; known {
 		return out
 	}
@@ -42,10 +41,10 @@ func (w *world) launchable(s *spreading) map[string]bool {
 		if !p.offering.Available {
 			continue
 		}
-		for _, set := range p.listed() {
+		for _, set := range p.labelCombinations() {
 			set = labels.Merge(set, labels.Set{corev1.LabelHostname: "a node to come"})
 			meta := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: set}}
-			if s.takesPart(meta, p.pool.Spec.Template.Spec.Taints) {
+			if s.isCountedNode(meta, p.pool.Spec.Template.Spec.Taints) {
 				out[set[s.TopologyKey]] = true
 			}
 		}
@@ -53,19 +52,18 @@ func (w *world) launchable(s *spreading) map[string]bool {
 	return out
 }
 
-// listed are the label sets of a place as far as the pool lists the values of
-// its open labels.
-func (p *place) listed() []labels.Set {
+// labelCombinations returns the label sets for the values that the NodePool lists.
+func (p *launchOption) labelCombinations() []labels.Set {
 	sets := []labels.Set{p.fixed}
 	for _, name := range p.open {
 		var next []labels.Set
 		for _, r := range p.pool.Spec.Template.Spec.Requirements {
-			if stable(r.Key) != name || r.Operator != corev1.NodeSelectorOpIn {
+			if stableLabel(r.Key) != name || r.Operator != corev1.NodeSelectorOpIn {
 				continue
 			}
 			for _, set := range sets {
 				for _, value := range r.Values {
-					if one := labels.Merge(set, labels.Set{name: value}); p.admits(name, one) {
+					if one := labels.Merge(set, labels.Set{name: value}); p.allowsLabel(name, one) {
 						next = append(next, withAliases(one))
 					}
 				}

@@ -15,8 +15,7 @@ const (
 	labelZoneID       = "topology.k8s.aws/zone-id"
 )
 
-// aliases are older or foreign names of labels, each with the name that has
-// replaced it. A node carries both.
+// aliases maps deprecated label names to their replacements. A node has both.
 var aliases = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
@@ -26,15 +25,15 @@ var aliases = map[string]string{
 	"topology.ebs.csi.aws.com/zone":     corev1.LabelTopologyZone,
 }
 
-// stable is the name under which a label is looked up.
-func stable(key string) string {
+// stableLabel returns the current name of a label.
+func stableLabel(key string) string {
 	if name, old := aliases[key]; old {
 		return name
 	}
 	return key
 }
 
-// withAliases adds the older names of the labels that have some.
+// withAliases adds the deprecated names of labels.
 func withAliases(set labels.Set) labels.Set {
 	for old, name := range aliases {
 		if value, present := set[name]; present {
@@ -44,13 +43,12 @@ func withAliases(set labels.Set) labels.Set {
 	return set
 }
 
-// determined are the labels that a pool, a type and an offering leave no choice
-// about. A pool with several values for a label of its own does not determine it.
-// What the machine is counts before what the pool's template says of it.
-func determined(pool *NodePool, t *InstanceType, o *Offering) labels.Set {
+// fixedLabels returns the labels that NodePool, type and offering determine. Labels of the machine have precedence
+// over the template. A NodePool with several values for a label does not determine it.
+func fixedLabels(pool *NodePool, t *InstanceType, o *Offering) labels.Set {
 	set := labels.Set{}
 	for name, value := range pool.Spec.Template.Metadata.Labels {
-		set[stable(name)] = value
+		set[stableLabel(name)] = value
 	}
 	maps.Copy(set, t.Labels)
 	maps.Copy(set, labels.Set{
@@ -75,15 +73,15 @@ func determined(pool *NodePool, t *InstanceType, o *Offering) labels.Set {
 	return set
 }
 
-// wellKnown are the labels of machines outside of Karpenter's own domains.
+// wellKnown are labels of machines outside Karpenter's own domains.
 var wellKnown = []string{
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, labelZoneID, corev1.LabelInstanceTypeStable,
 	corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelWindowsBuild, corev1.LabelHostname,
 }
 
-// ofMachine reports whether the label describes the machine, so that a pool's
-// requirement can only choose machines by it and never add it.
-func ofMachine(key string) bool {
+// isMachineLabel reports whether the label describes the machine. A requirement selects machines by it and never
+// adds it.
+func isMachineLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return domain == "karpenter.sh" || domain == "karpenter.k8s.aws" || slices.Contains(wellKnown, stable(key))
+	return domain == "karpenter.sh" || domain == "karpenter.k8s.aws" || slices.Contains(wellKnown, stableLabel(key))
 }

@@ -11,16 +11,15 @@ import (
 // limitNodes is the limit on the number of nodes.
 const limitNodes corev1.ResourceName = "nodes"
 
-// limits adds up what the nodes of each pool have. A launch counts as the largest
-// of its options, because any of them may come.
-func (w *world) limits(out *report) {
+// checkLimits checks the limits of each NodePool. A launch counts as its largest option.
+func (w *finalCluster) checkLimits(out *report) {
 	for i := range w.scenario.NodePools {
 		pool := &w.scenario.NodePools[i]
 		used, launches := corev1.ResourceList{}, 0
 		for _, n := range w.nodes {
 			if n.pool == pool {
-				add(used, w.counts(n))
-				add(used, corev1.ResourceList{limitNodes: resource.MustParse("1")})
+				addResources(used, w.countedResources(n))
+				addResources(used, corev1.ResourceList{limitNodes: resource.MustParse("1")})
 			}
 			if n.pool == pool && n.plan != nil {
 				launches++
@@ -28,15 +27,15 @@ func (w *world) limits(out *report) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 			limit, have := pool.Spec.Limits[name], used[name]
-			if launches > 0 && have.Cmp(limit) > 0 && w.adds(pool, name) {
-				out.add(Limits, "pool "+pool.Metadata.Name, "its nodes may have %s of %s, and its limit is %s", have.String(), name, limit.String())
+			if launches > 0 && have.Cmp(limit) > 0 && w.addsResource(pool, name) {
+				out.add(Limits, "pool "+pool.Metadata.Name, "its nodes may use %s of %s; the limit is %s", have.String(), name, limit.String())
 			}
 		}
 	}
 }
 
-// counts is what a node counts against its pool's limits.
-func (w *world) counts(n *node) corev1.ResourceList {
+// countedResources returns what a node counts against the limits of its NodePool.
+func (w *finalCluster) countedResources(n *node) corev1.ResourceList {
 	most := maps.Clone(n.machine.Capacity)
 	if n.plan == nil {
 		return most
@@ -53,11 +52,11 @@ func (w *world) counts(n *node) corev1.ResourceList {
 	return most
 }
 
-// adds reports whether a launch adds to a resource of a pool: one that adds
-// nothing cannot break a limit that was broken before.
-func (w *world) adds(pool *NodePool, name corev1.ResourceName) bool {
+// addsResource reports whether a launch adds to a resource of a NodePool. Otherwise the plan cannot exceed the
+// limit.
+func (w *finalCluster) addsResource(pool *NodePool, name corev1.ResourceName) bool {
 	return name == limitNodes || slices.ContainsFunc(w.nodes, func(n *node) bool {
-		q := w.counts(n)[name]
+		q := w.countedResources(n)[name]
 		return n.pool == pool && n.plan != nil && q.Sign() > 0
 	})
 }

@@ -9,20 +9,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// allocatable is what pods and daemons may take of a machine.
-func (t *InstanceType) allocatable() corev1.ResourceList { return less(t.Capacity, t.Overhead) }
+// allocatable returns the resources for pods and daemons.
+func (t *InstanceType) allocatable() corev1.ResourceList {
+	return subtractResources(t.Capacity, t.Overhead)
+}
 
-// demand is what the pods and the daemons of a node take. Daemons that are bound
-// already are among the pods, and only the rest of them is still to come.
-func demand(pods, daemons []*pod) corev1.ResourceList {
+// sumRequests sums the requests of pods and daemons. Bound daemons are among the pods, so only the rest of the
+// daemons is added.
+func sumRequests(pods, daemons []*pod) corev1.ResourceList {
 	sum, coming := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, d := range daemons {
-		add(coming, d.requests)
+		addResources(coming, d.requests)
 	}
 	for _, p := range pods {
-		add(sum, p.requests)
+		addResources(sum, p.requests)
 		if p.bound && metav1.GetControllerOf(p.Pod) != nil && metav1.GetControllerOf(p.Pod).Kind == "DaemonSet" {
-			coming = less(coming, p.requests)
+			coming = subtractResources(coming, p.requests)
 		}
 	}
 	for name, q := range coming {
@@ -30,20 +32,20 @@ func demand(pods, daemons []*pod) corev1.ResourceList {
 			coming[name] = resource.Quantity{}
 		}
 	}
-	add(sum, coming)
+	addResources(sum, coming)
 	return sum
 }
 
-func (n *node) resources(out *report) {
-	want, have := demand(n.pods, n.daemons), n.machine.allocatable()
-	if name, over := exceeds(want, have); over && n.changed() {
+func (n *node) checkResources(out *report) {
+	want, have := sumRequests(n.pods, n.daemons), n.machine.allocatable()
+	if name, over := exceededResource(want, have); over && n.hasNewPods() {
 		w, h := want[name], have[name]
-		out.add(Resources, n.name, "%d pods and %d daemons take %s of %s, and it has %s", len(n.pods), len(n.daemons), w.String(), name, h.String())
+		out.add(Resources, n.name, "%d pods and %d daemons request %s of %s; the node has %s", len(n.pods), len(n.daemons), w.String(), name, h.String())
 	}
 }
 
-// changed reports whether the plan puts any pod there.
-func (n *node) changed() bool {
+// hasNewPods reports whether the plan places pods on the node.
+func (n *node) hasNewPods() bool {
 	for _, p := range n.pods {
 		if !p.bound {
 			return true
@@ -52,24 +54,24 @@ func (n *node) changed() bool {
 	return false
 }
 
-// selectors asks each pod whether it may be on such a node.
-func (n *node) selectors(out *report) {
+// checkSelectors checks node selectors, affinity and taints of each pod.
+func (n *node) checkSelectors(out *report) {
 	for _, p := range n.pods {
 		if p.bound {
 			continue
 		}
-		if !p.selects(n.meta) {
-			out.add(Selectors, p.key, "%s in %s, %s, of pool %s is not what it selects", n.name, n.place.offering.Zone, n.place.offering.CapacityType, n.pool.Metadata.Name)
+		if !p.canRunOn(n.meta) {
+			out.add(Selectors, p.key, "%s in %s, %s, of pool %s does not match its node selector", n.name, n.launchOption.offering.Zone, n.launchOption.offering.CapacityType, n.pool.Metadata.Name)
 		}
-		if taint, blocked := blocking(n.taints, p.Spec.Tolerations); blocked {
-			out.add(Taints, p.key, "it does not tolerate %s of %s", taint.ToString(), n.name)
+		if taint, blocked := untoleratedTaint(n.taints, p.Spec.Tolerations); blocked {
+			out.add(Taints, p.key, "the pod does not tolerate %s of %s", taint.ToString(), n.name)
 		}
 	}
 }
 
-// hostPorts looks for two pods that want the same port of the node. A daemon that
-// is not on a node which exists may never have been.
-func (n *node) hostPorts(out *report) {
+// checkHostPorts checks that no two pods use the same port. Daemons that are not bound to an existing node are
+// ignored.
+func (n *node) checkHostPorts(out *report) {
 	var taken []hostPort
 	there := n.daemons
 	if n.plan == nil {
@@ -77,11 +79,11 @@ func (n *node) hostPorts(out *report) {
 	}
 	for _, list := range [][]*pod{there, n.pods} {
 		for _, p := range list {
-			ports := portsOf(p)
+			ports := hostPortsOf(p)
 			for _, port := range ports {
 				for _, other := range taken {
-					if port.conflicts(other) && (!p.bound || !other.owner.bound) {
-						out.add(HostPorts, p.key, "%s has %s on its port %d already", n.name, other.owner.key, port.number)
+					if port.conflictsWith(other) && (!p.bound || !other.owner.bound) {
+						out.add(HostPorts, p.key, "on %s pod %s already uses port %d", n.name, other.owner.key, port.number)
 					}
 				}
 			}
@@ -97,8 +99,8 @@ type hostPort struct {
 	protocol corev1.Protocol
 }
 
-// portsOf are the host ports of containers and of sidecars, which run as long.
-func portsOf(p *pod) []hostPort {
+// hostPortsOf returns the host ports of containers and sidecars.
+func hostPortsOf(p *pod) []hostPort {
 	running := slices.Clone(p.Spec.Containers)
 	for _, c := range p.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -116,7 +118,7 @@ func portsOf(p *pod) []hostPort {
 	return all
 }
 
-// newHostPort fills in Kubernetes' defaults: every address, and TCP.
+// newHostPort applies Kubernetes' defaults: all addresses, and TCP.
 func newHostPort(owner *pod, port corev1.ContainerPort) hostPort {
 	out := hostPort{owner: owner, address: netip.IPv4Unspecified(), number: port.HostPort, protocol: corev1.ProtocolTCP}
 	if address, err := netip.ParseAddr(port.HostIP); err == nil {
@@ -128,9 +130,8 @@ func newHostPort(owner *pod, port corev1.ContainerPort) hostPort {
 	return out
 }
 
-// conflicts reports whether two ports cannot be bound on one node; the
-// unspecified address is every address.
-func (h hostPort) conflicts(other hostPort) bool {
+// conflictsWith reports whether two ports cannot be bound on one node; the unspecified address is every address.
+func (h hostPort) conflictsWith(other hostPort) bool {
 	return h.number == other.number && h.protocol == other.protocol &&
 		(h.address == other.address || h.address.IsUnspecified() || other.address.IsUnspecified())
 }

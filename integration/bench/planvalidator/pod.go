@@ -9,37 +9,36 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pod is a pod with what the rules ask of it again and again.
+// pod is a pod with cached properties.
 type pod struct {
 	*corev1.Pod
 	key      string
 	requests corev1.ResourceList
 	affinity nodeaffinity.RequiredNodeAffinity
 	node     *node
-	// bound pods were there before the plan.
+	// bound pods were bound before the plan.
 	bound bool
 }
 
 func newPod(p *corev1.Pod) *pod {
 	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	return &pod{Pod: p, key: key(p), requests: requests, affinity: nodeaffinity.GetRequiredNodeAffinity(p)}
+	return &pod{Pod: p, key: podKey(p), requests: requests, affinity: nodeaffinity.GetRequiredNodeAffinity(p)}
 }
 
-// selects reports whether the pod's node selector and required node affinity
-// allow a node with these labels. A selector that cannot be read allows none.
-func (p *pod) selects(on *corev1.Node) bool {
+// canRunOn reports whether node selector and required node affinity match. An invalid selector matches none.
+func (p *pod) canRunOn(on *corev1.Node) bool {
 	ok, err := p.affinity.Match(on)
 	return err == nil && ok
 }
 
-// choosy pods do not go anywhere.
-func (p *pod) choosy() bool {
+// hasNodeConstraints reports whether the pod has a node selector or required node affinity.
+func (p *pod) hasNodeConstraints() bool {
 	a := p.Spec.Affinity
 	return len(p.Spec.NodeSelector) > 0 || (a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil)
 }
 
-func specs(pods []*pod) []*corev1.Pod {
+func podSpecs(pods []*pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range pods {
 		out = append(out, p.Pod)
@@ -47,15 +46,15 @@ func specs(pods []*pod) []*corev1.Pod {
 	return out
 }
 
-// blocking finds a taint that keeps the pod away, of the effects that do.
-func blocking(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
+// untoleratedTaint returns a taint with effect NoSchedule or NoExecute that the pod does not tolerate.
+func untoleratedTaint(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
 	return corehelper.FindMatchingUntoleratedTaint(klog.Logger{}, taints, tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}, true)
 }
 
-// add adds resources to a sum.
-func add(sum, more corev1.ResourceList) {
+// addResources adds resources to a sum.
+func addResources(sum, more corev1.ResourceList) {
 	for name, q := range more {
 		total := sum[name].DeepCopy()
 		total.Add(q)
@@ -63,8 +62,8 @@ func add(sum, more corev1.ResourceList) {
 	}
 }
 
-// less is a minus b, in the resources of a.
-func less(a, b corev1.ResourceList) corev1.ResourceList {
+// subtractResources returns a minus b for the resources of a.
+func subtractResources(a, b corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, q := range a {
 		rest := q.DeepCopy()
@@ -74,8 +73,8 @@ func less(a, b corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// exceeds finds a resource of want that have does not cover, the first by name.
-func exceeds(want, have corev1.ResourceList) (corev1.ResourceName, bool) {
+// exceededResource returns the first resource of want, by name, that have does not cover.
+func exceededResource(want, have corev1.ResourceList) (corev1.ResourceName, bool) {
 	var found corev1.ResourceName
 	for name, q := range want {
 		if there := have[name]; q.Cmp(there) > 0 && (found == "" || name < found) {

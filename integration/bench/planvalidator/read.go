@@ -11,30 +11,29 @@ import (
 	"strings"
 )
 
-// Read decodes a scenario from a file, which may be gzipped, and the instance
-// types that it names beside it.
-func Read(path string) (*Scenario, error) {
+// ReadScenario decodes a scenario, which may be gzipped, and its file of instance types.
+func ReadScenario(path string) (*Scenario, error) {
 	text, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
 	}
-	return Parse(text, func(name string) ([]byte, error) {
+	return ParseScenario(text, func(name string) ([]byte, error) {
 		return readFile(filepath.Join(filepath.Dir(path), name))
 	})
 }
 
-// Parse decodes a scenario; beside reads a file that it names, and may be nil
-// for a scenario with its instance types inline.
-func Parse(text []byte, beside func(name string) ([]byte, error)) (*Scenario, error) {
+// ParseScenario decodes a scenario. readTypes reads the file of instance types and may be
+// nil if they are inline.
+func ParseScenario(text []byte, readTypes func(name string) ([]byte, error)) (*Scenario, error) {
 	s := &Scenario{}
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("decoding the scenario: %w", err)
 	}
 	if s.InstanceTypesFile != "" {
-		if beside == nil {
-			return nil, fmt.Errorf("scenario %s keeps its instance types in %s, which is not at hand", s.Name, s.InstanceTypesFile)
+		if readTypes == nil {
+			return nil, fmt.Errorf("scenario %s names the file of instance types %s, which cannot be read here", s.Name, s.InstanceTypesFile)
 		}
-		types, err := beside(s.InstanceTypesFile)
+		types, err := readTypes(s.InstanceTypesFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading the instance types of scenario %s: %w", s.Name, err)
 		}
@@ -42,7 +41,7 @@ func Parse(text []byte, beside func(name string) ([]byte, error)) (*Scenario, er
 			return nil, fmt.Errorf("decoding %s: %w", s.InstanceTypesFile, err)
 		}
 	}
-	if err := s.complete(); err != nil {
+	if err := s.completeScenario(); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
 	return s, nil

@@ -9,32 +9,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CheckConsolidation returns everything that is wrong with a consolidation, round
-// by round; none for a valid one. It carries out every round, asks of the cluster
-// after it what it would ask of a plan for the pods that moved, and of the round
-// whether the NodePools allow it and whether it saves. Budgets with a schedule are
-// left out, because a scenario has no time.
+// CheckConsolidation returns all violations of a consolidation, round by round. It carries out each round, checks
+// the cluster after it like a plan for the moved pods, and checks that the NodePools allow the round and that it
+// saves. Budgets with a schedule are ignored, because a scenario has no time.
 func CheckConsolidation(s *Scenario, c *Consolidation) []Violation {
-	p := &replay{now: *s, cost: s.nodesCost()}
+	p := &replay{now: *s, cost: s.nodesPrice()}
 	p.now.Pods = nil
-	p.same("nodes", len(s.Nodes), c.Nodes)
-	p.same("pods", s.running(), c.Pods)
-	p.price("cost before", p.cost, c.CostBefore)
+	p.compareCount("nodes", len(s.Nodes), c.Nodes)
+	p.compareCount("pods", s.countBoundPods(), c.Pods)
+	p.comparePrice("cost before", p.cost, c.CostBefore)
 	moved := 0
 	for i := range c.Rounds {
 		p.prefix = fmt.Sprintf("round %d: ", i+1)
-		p.round(&c.Rounds[i])
+		p.replayRound(&c.Rounds[i])
 		moved += c.Rounds[i].PodsMoved
 	}
 	p.prefix = ""
-	p.same("pods moved", moved, c.PodsMoved)
-	p.same("nodes after", len(p.now.Nodes), c.NodesAfter)
-	p.price("cost after", p.cost, c.CostAfter)
-	p.final(c.FinalNodes)
+	p.compareCount("pods moved", moved, c.PodsMoved)
+	p.compareCount("nodes after", len(p.now.Nodes), c.NodesAfter)
+	p.comparePrice("cost after", p.cost, c.CostAfter)
+	p.checkFinalNodes(c.FinalNodes)
 	return p.out
 }
 
-// replay is a scenario under way.
+// replay is a scenario during the replay of its rounds.
 type replay struct {
 	now    Scenario
 	cost   float64
@@ -46,23 +44,23 @@ func (p *replay) add(rule Rule, subject, detail string, args ...any) {
 	p.out.add(rule, p.prefix+subject, detail, args...)
 }
 
-func (p *replay) same(what string, are, says int) {
+func (p *replay) compareCount(what string, are, says int) {
 	if are != says {
-		p.add(Sums, what, "it says %d and there are %d", says, are)
+		p.add(Sums, what, "the result says %d, want %d", says, are)
 	}
 }
 
-func (p *replay) price(what string, is, says float64) {
-	if math.Abs(is-says) > cent*float64(1+len(p.now.Nodes)) {
-		p.add(Sums, what, "it says %f and it is %f", says, is)
+func (p *replay) comparePrice(what string, is, says float64) {
+	if math.Abs(is-says) > priceTolerance*float64(1+len(p.now.Nodes)) {
+		p.add(Sums, what, "the result says %f, want %f", says, is)
 	}
 }
 
-// round carries out one command.
-func (p *replay) round(r *Round) {
-	gone := p.gone(r.Removed)
-	p.budgets(r, gone)
-	p.policies(r, gone)
+// replayRound carries out one command.
+func (p *replay) replayRound(r *Round) {
+	gone := p.removedNodes(r.Removed)
+	p.checkBudgets(r, gone)
+	p.checkPolicies(r, gone)
 	next := p.now
 	next.Nodes, next.Pods = nil, nil
 	for _, n := range p.now.Nodes {
@@ -71,41 +69,41 @@ func (p *replay) round(r *Round) {
 			continue
 		}
 		for i := range n.Pods {
-			if !ofDaemon(&n.Pods[i]) {
+			if !isDaemonPod(&n.Pods[i]) {
 				next.Pods = append(next.Pods, n.Pods[i])
 			}
 		}
 	}
-	p.same("pods moved", len(next.Pods), r.PodsMoved)
-	plan := r.plan(len(next.Pods))
-	p.limits(plan, gone)
+	p.compareCount("pods moved", len(next.Pods), r.PodsMoved)
+	plan := r.toResult(len(next.Pods))
+	p.checkLimits(plan, gone)
 	found := &report{}
-	w := newWorld(&next, plan, found)
-	w.check(found)
+	w := newFinalCluster(&next, plan, found)
+	w.checkAll(found)
 	for _, v := range *found {
 		p.add(v.Rule, v.Subject, "%s", v.Detail)
 	}
-	p.settle(w)
-	p.saves(r, len(gone))
+	p.applyRound(w)
+	p.checkSavings(r, len(gone))
 }
 
-// gone are the nodes that are removed.
-func (p *replay) gone(names []string) map[string]bool {
+// removedNodes returns the nodes that the round removes.
+func (p *replay) removedNodes(names []string) map[string]bool {
 	out := map[string]bool{}
 	for _, name := range names {
 		if out[name] || !slices.ContainsFunc(p.now.Nodes, func(n Node) bool { return n.Name == name }) {
-			p.add(Once, name, "it is removed and is not there")
+			p.add(Once, name, "the removed node does not exist")
 		}
 		out[name] = true
 	}
 	if len(names) == 0 {
-		p.add(Once, "the command", "it removes no node")
+		p.add(Once, "the command", "the command removes no node")
 	}
 	return out
 }
 
-// plan is the round as a plan for the pods that move.
-func (r *Round) plan(pods int) *Result {
+// toResult returns the round as a plan for the moved pods.
+func (r *Round) toResult(pods int) *Result {
 	out := &Result{Pods: pods, NewNodes: r.Replacements, ExistingPods: r.Moved, ExistingNodes: map[string]int{}}
 	for _, n := range r.Replacements {
 		out.Summary.Scheduled += len(n.Pods)
@@ -119,9 +117,9 @@ func (r *Round) plan(pods int) *Result {
 	return out
 }
 
-// limits hold while the nodes that go are still there, for pools that ask for it. For
-// others they hold without these, as Karpenter has it.
-func (p *replay) limits(plan *Result, gone map[string]bool) {
+// checkLimits checks limits. With strict limits the removed nodes still count; otherwise they do not, as in
+// Karpenter.
+func (p *replay) checkLimits(plan *Result, gone map[string]bool) {
 	both := p.now
 	both.Nodes, both.Pods = nil, nil
 	both.NodePools = slices.DeleteFunc(slices.Clone(both.NodePools), func(pool NodePool) bool { return pool.Metadata.Annotations["joist.sh/limits"] != "strict" })
@@ -133,23 +131,23 @@ func (p *replay) limits(plan *Result, gone map[string]bool) {
 		both.Nodes = append(both.Nodes, n)
 	}
 	found := &report{}
-	newWorld(&both, plan, &report{}).limits(found)
+	newFinalCluster(&both, plan, &report{}).checkLimits(found)
 	for _, v := range *found {
-		p.add(v.Rule, v.Subject, "%s, beside those that go", v.Detail)
+		p.add(v.Rule, v.Subject, "%s, including the removed nodes", v.Detail)
 	}
 }
 
-// settle makes the cluster after the round the one that is.
-func (p *replay) settle(w *world) {
+// applyRound makes the cluster after the round the current one.
+func (p *replay) applyRound(w *finalCluster) {
 	names := map[string]bool{}
 	p.now.Nodes, p.now.Pods = nil, nil
 	for _, n := range w.nodes {
-		one := Node{Name: n.name, NodePool: n.pool.Metadata.Name, InstanceType: n.machine.Name, Zone: n.place.offering.Zone, CapacityType: n.place.offering.CapacityType}
+		one := Node{Name: n.name, NodePool: n.pool.Metadata.Name, InstanceType: n.machine.Name, Zone: n.launchOption.offering.Zone, CapacityType: n.launchOption.offering.CapacityType}
 		if n.plan != nil {
 			one.Name = n.plan.Name
 		}
 		if one.Name == "" || names[one.Name] {
-			p.add(Once, n.name, "it is called %q, which is no name of its own", one.Name)
+			p.add(Once, n.name, "the node name %q is empty or already used", one.Name)
 		}
 		names[one.Name] = true
 		for _, pod := range n.pods {
@@ -159,29 +157,29 @@ func (p *replay) settle(w *world) {
 	}
 }
 
-// saves asks whether the round made the cluster cheaper, or smaller at its price.
-func (p *replay) saves(r *Round, gone int) {
+// checkSavings checks that the round made the cluster cheaper, or smaller at its price.
+func (p *replay) checkSavings(r *Round, gone int) {
 	was := p.cost
-	p.cost = p.now.nodesCost()
-	p.price("cost after", p.cost, r.CostAfter)
+	p.cost = p.now.nodesPrice()
+	p.comparePrice("cost after", p.cost, r.CostAfter)
 	smaller := len(r.Replacements) < gone
-	if reason(r.Method) != drifted && (p.cost > was+cent || p.cost > was-cent && !smaller) {
-		p.add(Saves, "the command", "the nodes cost %f and cost %f before", p.cost, was)
+	if disruptionReason(r.Method) != drifted && (p.cost > was+priceTolerance || p.cost > was-priceTolerance && !smaller) {
+		p.add(Saves, "the command", "the nodes cost %f after and %f before", p.cost, was)
 	}
 }
 
-// final compares the nodes at the end with those that the rounds lead to.
-func (p *replay) final(says []FinalNode) {
+// checkFinalNodes compares the reported final nodes with the replayed ones.
+func (p *replay) checkFinalNodes(says []FinalNode) {
 	said := map[string]FinalNode{}
 	for _, n := range says {
 		said[n.Name] = n
 	}
-	p.same("final nodes", len(said), len(says))
+	p.compareCount("final nodes", len(said), len(says))
 	for _, n := range p.now.Nodes {
 		want := FinalNode{Name: n.Name, NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType}
 		for i := range n.Pods {
-			if !ofDaemon(&n.Pods[i]) {
-				want.Pods = append(want.Pods, key(&n.Pods[i]))
+			if !isDaemonPod(&n.Pods[i]) {
+				want.Pods = append(want.Pods, podKey(&n.Pods[i]))
 			}
 		}
 		slices.Sort(want.Pods)
@@ -189,16 +187,16 @@ func (p *replay) final(says []FinalNode) {
 		delete(said, n.Name)
 		got.Pods = slices.Sorted(slices.Values(got.Pods))
 		if !there || fmt.Sprint(got) != fmt.Sprint(want) {
-			p.add(Final, n.Name, "it says %v and it is %v", got, want)
+			p.add(Final, n.Name, "the result says %v, want %v", got, want)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(said)) {
-		p.add(Final, name, "it is not there")
+		p.add(Final, name, "the node is missing from the result")
 	}
 }
 
-// nodesCost is what the nodes cost in US dollars an hour.
-func (s *Scenario) nodesCost() (sum float64) {
+// nodesPrice returns the price of all nodes in US dollars per hour.
+func (s *Scenario) nodesPrice() (sum float64) {
 	prices := map[[3]string]float64{}
 	for _, t := range s.InstanceTypes {
 		for _, o := range t.Offerings {
@@ -211,11 +209,11 @@ func (s *Scenario) nodesCost() (sum float64) {
 	return sum
 }
 
-// running counts the pods on nodes, daemons left out.
-func (s *Scenario) running() (count int) {
+// countBoundPods counts the pods on nodes without daemons.
+func (s *Scenario) countBoundPods() (count int) {
 	for _, n := range s.Nodes {
 		for i := range n.Pods {
-			if !ofDaemon(&n.Pods[i]) {
+			if !isDaemonPod(&n.Pods[i]) {
 				count++
 			}
 		}
@@ -223,8 +221,8 @@ func (s *Scenario) running() (count int) {
 	return count
 }
 
-// ofDaemon pods belong to their node and go with it.
-func ofDaemon(pod *corev1.Pod) bool {
+// isDaemonPod reports whether the pod belongs to its node.
+func isDaemonPod(pod *corev1.Pod) bool {
 	for _, owner := range pod.OwnerReferences {
 		if owner.Kind == "DaemonSet" {
 			return true

@@ -23,11 +23,10 @@ const (
 	opLte corev1.NodeSelectorOperator = "Lte"
 )
 
-// Match reports whether a node with these labels satisfies the requirement. An
-// absent label satisfies NotIn and DoesNotExist, as everywhere in Kubernetes,
-// and nothing else.
-func (r Requirement) Match(set labels.Set) bool {
-	value, present := set[stable(r.Key)]
+// Matches reports whether a node with these labels satisfies the requirement. As in Kubernetes, a missing label
+// satisfies only NotIn and DoesNotExist.
+func (r Requirement) Matches(set labels.Set) bool {
+	value, present := set[stableLabel(r.Key)]
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
 		return present && slices.Contains(r.Values, value)
@@ -38,11 +37,11 @@ func (r Requirement) Match(set labels.Set) bool {
 	case corev1.NodeSelectorOpDoesNotExist:
 		return !present
 	}
-	return present && len(r.Values) == 1 && compares(value, r.Operator, r.Values[0])
+	return present && len(r.Values) == 1 && compareNumbers(value, r.Operator, r.Values[0])
 }
 
-// compares reads both sides as whole numbers; what is none never compares.
-func compares(value string, operator corev1.NodeSelectorOperator, bound string) bool {
+// compareNumbers compares whole numbers; other values never match.
+func compareNumbers(value string, operator corev1.NodeSelectorOperator, bound string) bool {
 	a, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
 		return false

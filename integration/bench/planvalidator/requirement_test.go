@@ -49,7 +49,7 @@ func TestRequirementOperators(t *testing.T) {
 			if value == "-" {
 				set = labels.Set{"other": "4"}
 			}
-			if r.Match(set) {
+			if r.Matches(set) {
 				matches = append(matches, value)
 			}
 		}
@@ -87,8 +87,8 @@ func TestPoolRequirements(t *testing.T) {
 		{"NotIn", []planvalidator.Requirement{require(cpu, "NotIn", "2")}, "large gpu"},
 		{"Exists", []planvalidator.Requirement{require(gpus, "Exists")}, "gpu"},
 		{"DoesNotExist", []planvalidator.Requirement{require(gpus, "DoesNotExist")}, "small little large"},
-		{"NotIn of what is absent", []planvalidator.Requirement{require(gpus, "NotIn", "1")}, "small little large"},
-		{"Gt of what is absent", []planvalidator.Requirement{require(gpus, "Gt", "0")}, "gpu"},
+		{"NotIn of a missing label", []planvalidator.Requirement{require(gpus, "NotIn", "1")}, "small little large"},
+		{"Gt of a missing label", []planvalidator.Requirement{require(gpus, "Gt", "0")}, "gpu"},
 		{"Gt", []planvalidator.Requirement{require(cpu, "Gt", "2")}, "large gpu"},
 		{"Gte", []planvalidator.Requirement{require(cpu, "Gte", "2")}, "small little large gpu"},
 		{"Lt", []planvalidator.Requirement{require(cpu, "Lt", "8")}, "small little"},
@@ -106,7 +106,7 @@ func TestPoolRequirements(t *testing.T) {
 			s = parsed(s)
 			var launchable []string
 			for _, name := range []string{"small", "little", "large", "gpu"} {
-				if len(planvalidator.Check(s, planned(s, launch(name, "z1", "a")))) == 0 {
+				if len(planvalidator.CheckPlan(s, planned(s, launch(name, "z1", "a")))) == 0 {
 					launchable = append(launchable, name)
 				}
 			}
@@ -139,7 +139,7 @@ func TestOpenLabels(t *testing.T) {
 		s := scenario(pod("a", selects("team", c.first)), pod("b", selects("team", c.second)))
 		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{c.requirement}
 		s = parsed(s)
-		if found := planvalidator.Check(s, planned(s, launch("large", "z1", "a", "b"))); (len(found) == 0) != c.together {
+		if found := planvalidator.CheckPlan(s, planned(s, launch("large", "z1", "a", "b"))); (len(found) == 0) != c.together {
 			t.Errorf("%s: violations %v, want none: %t", c.name, found, c.together)
 		}
 	}
@@ -151,7 +151,7 @@ func TestStartupTaintsDoNotCount(t *testing.T) {
 		field string
 		valid bool
 	}{{"startupTaints", true}, {"taints", false}} {
-		s, err := planvalidator.Parse([]byte(`{"nodePools": [{"metadata": {"name": "p"}, "spec": {"template": {"spec": {"requirements": [],
+		s, err := planvalidator.ParseScenario([]byte(`{"nodePools": [{"metadata": {"name": "p"}, "spec": {"template": {"spec": {"requirements": [],
 			"`+c.field+`": [{"key": "k", "effect": "NoSchedule"}]}}}}],
 			"instanceTypes": [{"name": "m", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "pods": "9"},
 				"offerings": [{"zone": "z", "capacityType": "spot", "price": 1, "available": true}]}],
@@ -161,7 +161,7 @@ func TestStartupTaintsDoNotCount(t *testing.T) {
 		}
 		plan := planned(s, bought("spot", inPool("p", launch("m", "z", "a"))))
 		plan.NewNodes[0].Price, plan.Summary.DollarsPerHour = 1, 1
-		if found := planvalidator.Check(s, plan); (len(found) == 0) != c.valid {
+		if found := planvalidator.CheckPlan(s, plan); (len(found) == 0) != c.valid {
 			t.Errorf("%s: violations %v, want none: %t", c.field, found, c.valid)
 		}
 	}

@@ -9,38 +9,36 @@ import (
 type Result struct {
 	Planner  string `json:"planner"`
 	Scenario string `json:"scenario"`
-	// Pods is how many were to be placed.
+	// Pods is the number of pods to place.
 	Pods     int       `json:"pods"`
 	NewNodes []NewNode `json:"newNodes"`
-	// ExistingNodes counts the pods that go to nodes which exist, and
-	// ExistingPods names them.
+	// ExistingNodes counts the pods on existing nodes, and ExistingPods names them.
 	ExistingNodes map[string]int      `json:"existingNodes,omitempty"`
 	ExistingPods  map[string][]string `json:"existingPods,omitempty"`
-	// Unscheduled are pods without a place, and why.
+	// Unscheduled are pods without a node, and the reason.
 	Unscheduled map[string]string `json:"unscheduled,omitempty"`
 	Summary     Summary           `json:"summary"`
 }
 
 // NewNode is a node to launch.
 type NewNode struct {
-	// Name is what a consolidation calls the node from then on.
+	// Name is the node's name in later rounds of a consolidation.
 	Name         string `json:"name,omitempty"`
 	NodePool     string `json:"nodePool"`
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
-	// Price is in US dollars an hour.
+	// Price is in US dollars per hour.
 	Price float64 `json:"price"`
-	// Options is how many types the launch may choose from, and OptionTypes,
-	// which a planner may leave out, are their names.
+	// Options is how many types the launch may choose from, and OptionTypes their names, which a planner may omit.
 	Options     int      `json:"options"`
 	OptionTypes []string `json:"optionTypes,omitempty"`
-	// Labels are those that the plan decided on where the pool left a choice.
+	// Labels are the labels that the plan chose.
 	Labels map[string]string `json:"labels,omitempty"`
 	Pods   []string          `json:"pods"`
 }
 
-// Summary is what the plan says of itself.
+// Summary is the plan's own summary.
 type Summary struct {
 	NewNodes       int     `json:"newNodes"`
 	Scheduled      int     `json:"scheduled"`

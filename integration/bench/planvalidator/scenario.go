@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Scenario is what a planner is asked.
+// Scenario is the input of a planner.
 type Scenario struct {
 	Name string `json:"name"`
 	Seed int64  `json:"seed"`
-	// InstanceTypesFile is beside the scenario and holds InstanceTypes.
+	// InstanceTypesFile is a file in the folder of the scenario that holds InstanceTypes.
 	InstanceTypesFile string         `json:"instanceTypesFile,omitempty"`
 	InstanceTypes     []InstanceType `json:"instanceTypes,omitempty"`
 	NodePools         []NodePool     `json:"nodePools"`
@@ -22,7 +22,7 @@ type Scenario struct {
 	Nodes     []Node       `json:"nodes,omitempty"`
 }
 
-// PodGroup is a number of pods that are equal but for their names.
+// PodGroup is a number of pods that differ only in their names.
 type PodGroup struct {
 	Count    int        `json:"count"`
 	Template corev1.Pod `json:"template"`
@@ -34,23 +34,23 @@ type InstanceType struct {
 	Arch     string              `json:"arch"`
 	OS       []string            `json:"os"`
 	Capacity corev1.ResourceList `json:"capacity"`
-	// Overhead is what pods cannot have of Capacity.
+	// Overhead is the part of Capacity that pods cannot use.
 	Overhead  corev1.ResourceList `json:"overhead,omitempty"`
 	Labels    map[string]string   `json:"labels,omitempty"`
 	Offerings []Offering          `json:"offerings"`
 }
 
-// Offering is a way to buy a type.
+// Offering is a way to buy an instance type.
 type Offering struct {
 	Zone         string `json:"zone"`
 	ZoneID       string `json:"zoneID,omitempty"`
 	CapacityType string `json:"capacityType"`
-	// Price is in US dollars an hour.
+	// Price is in US dollars per hour.
 	Price     float64 `json:"price"`
 	Available bool    `json:"available"`
 }
 
-// NodePool is the part of a karpenter.sh/v1 NodePool that a plan must honour.
+// NodePool is the part of a karpenter.sh/v1 NodePool that plans must respect.
 type NodePool struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -69,15 +69,15 @@ type NodePool struct {
 	} `json:"spec"`
 }
 
-// Disruption is what a pool allows to be done to its nodes.
+// Disruption is the disruption policy of a NodePool.
 type Disruption struct {
-	// ConsolidateAfter is Never, or a wait, which the judge does not time.
+	// ConsolidateAfter is Never or a duration, which is not checked.
 	ConsolidateAfter    string   `json:"consolidateAfter,omitempty"`
 	ConsolidationPolicy string   `json:"consolidationPolicy,omitempty"`
 	Budgets             []Budget `json:"budgets,omitempty"`
 }
 
-// Budget is how many nodes may go at once, as a number or a percentage.
+// Budget is how many nodes may be removed at once, as a number or a percentage.
 type Budget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons,omitempty"`
@@ -85,8 +85,8 @@ type Budget struct {
 	Duration *string  `json:"duration,omitempty"`
 }
 
-// PoolTemplate is what every node of a pool has. Startup taints are not in it:
-// they are gone before pods come.
+// PoolTemplate is the template of a NodePool's nodes, without startup taints, which are removed before pods are
+// bound.
 type PoolTemplate struct {
 	Requirements []Requirement  `json:"requirements"`
 	Taints       []corev1.Taint `json:"taints,omitempty"`
@@ -100,7 +100,7 @@ type NodeClassRef struct {
 	Name  string `json:"name,omitempty"`
 }
 
-// Node is a node that exists already, with what is bound to it.
+// Node is an existing node with its bound pods.
 type Node struct {
 	Name         string       `json:"name"`
 	NodePool     string       `json:"nodePool"`
@@ -110,12 +110,12 @@ type Node struct {
 	Pods         []corev1.Pod `json:"pods,omitempty"`
 }
 
-// complete expands the groups and fills in what Kubernetes would default.
-func (s *Scenario) complete() error {
+// completeScenario expands the groups and applies Kubernetes' defaults.
+func (s *Scenario) completeScenario() error {
 	var all []corev1.Pod
 	for _, g := range s.PodGroups {
 		if g.Count < 0 {
-			return fmt.Errorf("the pod group %s counts %d", g.Template.Name, g.Count)
+			return fmt.Errorf("pod group %s has count %d", g.Template.Name, g.Count)
 		}
 		for i := range g.Count {
 			pod := g.Template.DeepCopy()
@@ -126,18 +126,18 @@ func (s *Scenario) complete() error {
 	s.Pods, s.PodGroups = append(all, s.Pods...), nil
 	seen := map[string]bool{}
 	for i := range s.Pods {
-		if err := settle(&s.Pods[i], seen); err != nil {
+		if err := completePod(&s.Pods[i], seen); err != nil {
 			return err
 		}
 	}
 	for i := range s.DaemonSetPods {
-		if err := settle(&s.DaemonSetPods[i], map[string]bool{}); err != nil {
+		if err := completePod(&s.DaemonSetPods[i], map[string]bool{}); err != nil {
 			return err
 		}
 	}
 	for i := range s.Nodes {
 		for j := range s.Nodes[i].Pods {
-			if err := settle(&s.Nodes[i].Pods[j], seen); err != nil {
+			if err := completePod(&s.Nodes[i].Pods[j], seen); err != nil {
 				return fmt.Errorf("on node %s: %w", s.Nodes[i].Name, err)
 			}
 		}
@@ -145,9 +145,8 @@ func (s *Scenario) complete() error {
 	return nil
 }
 
-// settle does what the API server would, as far as it matters here, and refuses a
-// second pod of the same name.
-func settle(pod *corev1.Pod, seen map[string]bool) error {
+// completePod applies the defaults of the API server and rejects a second pod with the same name.
+func completePod(pod *corev1.Pod, seen map[string]bool) error {
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault
 	}
@@ -156,14 +155,14 @@ func settle(pod *corev1.Pod, seen map[string]bool) error {
 			requestLimits(&list[i].Resources)
 		}
 	}
-	if seen[key(pod)] {
-		return fmt.Errorf("two pods are called %s", key(pod))
+	if seen[podKey(pod)] {
+		return fmt.Errorf("two pods have the name %s", podKey(pod))
 	}
-	seen[key(pod)] = true
+	seen[podKey(pod)] = true
 	return nil
 }
 
-// requestLimits requests what is limited and not requested.
+// requestLimits adds requests for resources that have only limits.
 func requestLimits(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, requested := r.Requests[name]; !requested {
@@ -175,10 +174,9 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// Unbound is the scenario in which every bound pod is pending again and no node
-// exists: what a repack of the whole cluster would be asked.
+// Unbound returns the scenario with all bound pods pending and without nodes.
 func (s *Scenario) Unbound() *Scenario {
 	out := *s
 	out.Pods, out.Nodes = append([]corev1.Pod{}, s.Pods...), nil

@@ -15,21 +15,20 @@ const (
 	apart = 1e-9
 )
 
-// unknown is one of those of the dual: what a class pays for a resource, what a
-// host costs, or what an existing column earns.
-type unknown struct {
+// variable is a variable of the dual: the price of a resource for a class, of a host, or of an existing node.
+type variable struct {
 	class, resource int
 	rent            int
 }
 
-// pay finds the prices of the highest value that keep some limits.
-func (p *programme) pay(limits []limit) (prices, float64, error) {
-	index, worth := p.unknowns(limits)
+// solvePrices returns the prices of the highest value that satisfy the given constraints.
+func (p *linearProgram) solvePrices(limits []dualConstraint) (shadowPrices, float64, error) {
+	index, worth := p.numberVariables(limits)
 	width := len(worth)
 	a := mat.NewDense(len(limits), width+len(limits), nil)
 	b, start := make([]float64, len(limits)), make([]int, len(limits))
 	for i, l := range limits {
-		for u, q := range p.row(l) {
+		for u, q := range p.coefficients(l) {
 			a.Set(i, index[u], q)
 		}
 		// The method starts from the slacks.
@@ -38,15 +37,15 @@ func (p *programme) pay(limits []limit) (prices, float64, error) {
 	}
 	least, x, err := lp.Simplex(append(worth, make([]float64, len(limits))...), a, b, exact, start)
 	if err != nil {
-		return prices{}, 0, fmt.Errorf("by the simplex method: %w", err)
+		return shadowPrices{}, 0, fmt.Errorf("solving by the simplex method: %w", err)
 	}
-	out := prices{}
+	out := shadowPrices{}
 	for range p.classes {
 		out.of = append(out.of, make([]float64, len(p.resources)))
 	}
 	for u, at := range index {
 		switch {
-		case u == theHost:
+		case u == hostVariable:
 			out.host = x[at]
 		case u.class >= 0:
 			out.of[u.class][u.resource] = x[at]
@@ -55,38 +54,37 @@ func (p *programme) pay(limits []limit) (prices, float64, error) {
 	return out, -least, nil
 }
 
-// theHost is the unknown that a host costs.
-var theHost = unknown{class: -1, rent: -1}
+// hostVariable is the price of a host.
+var hostVariable = variable{class: -1, rent: -1}
 
-// row is what the unknowns come to in a limit.
-func (p *programme) row(l limit) map[unknown]float64 {
-	col, out := p.columns[l.column], map[unknown]float64{}
+// coefficients returns the coefficients of the variables in a constraint.
+func (p *linearProgram) coefficients(l dualConstraint) map[variable]float64 {
+	col, out := p.columns[l.column], map[variable]float64{}
 	for r, room := range col.room {
 		if room != 0 {
-			out[unknown{class: l.class[r], resource: r, rent: -1}] = room
+			out[variable{class: l.class[r], resource: r, rent: -1}] = room
 		}
 	}
 	if col.hosts != 0 {
-		out[theHost] = col.hosts
+		out[hostVariable] = col.hosts
 	}
 	if col.exists {
-		out[unknown{class: -1, rent: l.column}] = -1
+		out[variable{class: -1, rent: l.column}] = -1
 	}
 	return out
 }
 
-// unknowns numbers those that the limits have, and says what each is worth, with
-// its sign changed because the method looks for the least.
-func (p *programme) unknowns(limits []limit) (map[unknown]int, []float64) {
-	index, worth := map[unknown]int{}, []float64{}
+// numberVariables numbers the variables of the constraints and returns their values, negated for minimization.
+func (p *linearProgram) numberVariables(limits []dualConstraint) (map[variable]int, []float64) {
+	index, worth := map[variable]int{}, []float64{}
 	for _, l := range limits {
-		for u := range p.row(l) {
+		for u := range p.coefficients(l) {
 			if _, seen := index[u]; seen {
 				continue
 			}
 			index[u] = len(worth)
 			switch {
-			case u == theHost:
+			case u == hostVariable:
 				worth = append(worth, -p.hosts)
 			case u.class >= 0:
 				worth = append(worth, -p.classes[u.class][u.resource])

@@ -9,34 +9,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// spreading is a DoNotSchedule constraint and the pods that share it and what
-// else decides on the nodes that take part in it.
-type spreading struct {
+// spreadRule is a DoNotSchedule topology spread constraint with the pods that share it.
+type spreadRule struct {
 	corev1.TopologySpreadConstraint
-	term
+	podTerm
 	owners []*pod
-	// honour are the pod's own policies towards nodes.
+	// honour are the pod's node inclusion policies.
 	affinity, taints bool
-	// keys are the labels that a node must have to take part.
+	// keys are the labels that a counted node must have.
 	keys []string
 }
 
-// spread asks whether the pods can be bound in some order within the skew.
-//
-// The last pod of a constraint to enter a domain saw there all the others of the
-// same constraint and all that was bound before; and no other domain had more
-// than it has in the end. So their difference in the end must be within the skew.
-// Pods that the constraint counts and does not bind may come later, and are let.
-func (w *world) spread(out *report) {
-	for _, s := range w.spreadings() {
-		final := w.counted(s)
-		domains := w.domains(s)
+// checkSpread checks that the pods can be bound in some order within the skew. The last pod that enters a domain
+// sees all other pods of the constraint in it, and no other domain ever has more pods than at the end. So the
+// final difference must be within the skew. Pods that the constraint counts but that do not have it may be bound
+// later and are ignored.
+func (w *finalCluster) checkSpread(out *report) {
+	for _, s := range w.spreadRules() {
+		final := w.countPods(s)
+		domains := w.spreadDomains(s)
 		for domain := range final {
 			domains[domain] = true
 		}
-		entered := s.entered(out)
+		entered := s.newPodsByDomain(out)
 		for _, domain := range slices.Sorted(maps.Keys(entered)) {
-			seen, least := final[domain].bound+entered[domain], s.least(domain, domains, final)
+			seen, least := final[domain].bound+entered[domain], s.minimumOther(domain, domains, final)
 			if seen-least > int(s.MaxSkew) {
 				out.add(Spread, s.owners[0].key, "%s=%s gets %d of %s while another domain has %d, and the skew may be %d", s.TopologyKey, domain, seen, s.pods, least, s.MaxSkew)
 			}
@@ -44,14 +41,14 @@ func (w *world) spread(out *report) {
 	}
 }
 
-// tally is how many pods of a constraint are in a domain.
-type tally struct{ all, bound int }
+// podCount is how many pods of a constraint are in a domain.
+type podCount struct{ all, bound int }
 
-// counted are the pods that a constraint counts, by domain.
-func (w *world) counted(s *spreading) map[string]tally {
-	out := map[string]tally{}
-	for _, p := range w.matched(s.term) {
-		if p.DeletionTimestamp != nil || !s.takesPart(p.node.meta, p.node.taints) {
+// countPods returns the pods that a constraint counts, by domain.
+func (w *finalCluster) countPods(s *spreadRule) map[string]podCount {
+	out := map[string]podCount{}
+	for _, p := range w.matchingPods(s.podTerm) {
+		if p.DeletionTimestamp != nil || !s.isCountedNode(p.node.meta, p.node.taints) {
 			continue
 		}
 		t := out[p.node.labels()[s.TopologyKey]]
@@ -64,9 +61,9 @@ func (w *world) counted(s *spreading) map[string]tally {
 	return out
 }
 
-// entered counts, by domain, the constraint's own pods that count for it; a pod
-// that does not select itself sees only the others.
-func (s *spreading) entered(out *report) map[string]int {
+// newPodsByDomain counts the constraint's own pods by domain; a pod that does not select itself counts only the
+// others.
+func (s *spreadRule) newPodsByDomain(out *report) map[string]int {
 	entered := map[string]int{}
 	for _, p := range s.owners {
 		domain, present := p.node.labels()[s.TopologyKey]
@@ -74,7 +71,7 @@ func (s *spreading) entered(out *report) map[string]int {
 			out.add(Spread, p.key, "%s has no label %s", p.node.name, s.TopologyKey)
 			continue
 		}
-		if s.matches(p) {
+		if s.matchesPod(p) {
 			entered[domain]++
 		} else {
 			entered[domain] += 0
@@ -83,9 +80,9 @@ func (s *spreading) entered(out *report) map[string]int {
 	return entered
 }
 
-// least is the smallest count of the other domains. A host can always be added,
-// and so can the domains that are missing to MinDomains.
-func (s *spreading) least(domain string, domains map[string]bool, final map[string]tally) int {
+// minimumOther returns the smallest count of the other domains. A new host is always possible, and so are the
+// domains that minDomains requires.
+func (s *spreadRule) minimumOther(domain string, domains map[string]bool, final map[string]podCount) int {
 	if s.TopologyKey == corev1.LabelHostname || (s.MinDomains != nil && len(domains) < int(*s.MinDomains)) {
 		return 0
 	}
@@ -101,13 +98,13 @@ func (s *spreading) least(domain string, domains map[string]bool, final map[stri
 	return least
 }
 
-// takesPart reports whether a node counts.
-func (s *spreading) takesPart(meta *corev1.Node, taints []corev1.Taint) bool {
+// isCountedNode reports whether the constraint counts the node.
+func (s *spreadRule) isCountedNode(meta *corev1.Node, taints []corev1.Taint) bool {
 	owner := s.owners[0]
-	if s.affinity && !owner.selects(meta) {
+	if s.affinity && !owner.canRunOn(meta) {
 		return false
 	}
-	if _, blocked := blocking(taints, owner.Spec.Tolerations); s.taints && blocked {
+	if _, blocked := untoleratedTaint(taints, owner.Spec.Tolerations); s.taints && blocked {
 		return false
 	}
 	return !slices.ContainsFunc(s.keys, func(name string) bool {
@@ -116,10 +113,10 @@ func (s *spreading) takesPart(meta *corev1.Node, taints []corev1.Taint) bool {
 	})
 }
 
-// spreadings are the different constraints, in the order of the pods.
-func (w *world) spreadings() []*spreading {
-	var all []*spreading
-	seen := map[string]*spreading{}
+// spreadRules returns the different constraints in the order of the pods.
+func (w *finalCluster) spreadRules() []*spreadRule {
+	var all []*spreadRule
+	seen := map[string]*spreadRule{}
 	for _, p := range w.pods {
 		if p.bound {
 			continue
@@ -134,7 +131,7 @@ func (w *world) spreadings() []*spreading {
 			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 				continue
 			}
-			s := newSpreading(c, p, keys)
+			s := newSpreadRule(c, p, keys)
 			id := s.id()
 			if seen[id] == nil {
 				seen[id] = s
@@ -149,10 +146,10 @@ func (w *world) spreadings() []*spreading {
 	return all
 }
 
-func newSpreading(c corev1.TopologySpreadConstraint, p *pod, keys []string) *spreading {
-	return &spreading{
+func newSpreadRule(c corev1.TopologySpreadConstraint, p *pod, keys []string) *spreadRule {
+	return &spreadRule{
 		TopologySpreadConstraint: c,
-		term:                     term{topology: c.TopologyKey, namespaces: []string{p.Namespace}, pods: selector(c.LabelSelector, p.Pod, c.MatchLabelKeys, nil)},
+		podTerm:                  podTerm{topology: c.TopologyKey, namespaces: []string{p.Namespace}, pods: podSelector(c.LabelSelector, p.Pod, c.MatchLabelKeys, nil)},
 		owners:                   []*pod{p},
 		affinity:                 c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor,
 		taints:                   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor,
@@ -161,18 +158,18 @@ func newSpreading(c corev1.TopologySpreadConstraint, p *pod, keys []string) *spr
 }
 
 // id tells constraints apart that count differently.
-func (s *spreading) id() string {
+func (s *spreadRule) id() string {
 	least := int32(0)
 	if s.MinDomains != nil {
 		least = *s.MinDomains
 	}
-	return fmt.Sprintf("%s|%d|%d|%q|%s", s.term.id(), s.MaxSkew, least, s.keys, s.view())
+	return fmt.Sprintf("%s|%d|%d|%q|%s", s.podTerm.id(), s.MaxSkew, least, s.keys, s.nodeViewKey())
 }
 
-// view is what of the owner decides on the nodes that take part.
-func (s *spreading) view() string {
+// nodeViewKey is what of the owner decides on the nodes that take part.
+func (s *spreadRule) nodeViewKey() string {
 	var parts []any
-	if p := s.owners[0]; s.affinity && p.choosy() {
+	if p := s.owners[0]; s.affinity && p.hasNodeConstraints() {
 		parts = append(parts, p.Spec.NodeSelector)
 		if a := p.Spec.Affinity; a != nil {
 			parts = append(parts, a.NodeAffinity)

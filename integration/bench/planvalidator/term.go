@@ -10,28 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// term selects pods by namespace and label, seen from the pod that has it.
-type term struct {
+// podTerm selects pods by namespace and label.
+type podTerm struct {
 	topology   string
 	namespaces []string
 	byLabel    labels.Selector // of namespaces, or nil
 	pods       labels.Selector
 }
 
-// matches reports whether the term selects a pod.
-func (t term) matches(p *pod) bool {
+// matchesPod reports whether the term selects a pod.
+func (t podTerm) matchesPod(p *pod) bool {
 	return t.selectsNamespace(p.Namespace) && t.pods.Matches(labels.Set(p.Labels))
 }
 
-// selectsNamespace knows of a namespace only the label that all of them have.
-func (t term) selectsNamespace(name string) bool {
+// selectsNamespace matches namespaces by their name label only.
+func (t podTerm) selectsNamespace(name string) bool {
 	return slices.Contains(t.namespaces, name) || (t.byLabel != nil && t.byLabel.Matches(labels.Set{corev1.LabelMetadataName: name}))
 }
 
-// selector reads a label selector together with the keys whose values a pod
-// must, or must not, share with the owner. A selector that is absent or cannot
-// be read selects nothing.
-func selector(from *metav1.LabelSelector, owner *corev1.Pod, same, other []string) labels.Selector {
+// podSelector combines a label selector with keys whose values a pod must or must not share with the owner. A
+// missing or invalid selector selects no pod.
+func podSelector(from *metav1.LabelSelector, owner *corev1.Pod, same, other []string) labels.Selector {
 	if from == nil {
 		return labels.Nothing()
 	}
@@ -50,13 +49,13 @@ func selector(from *metav1.LabelSelector, owner *corev1.Pod, same, other []strin
 	return read
 }
 
-func affinityTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) term {
-	t := term{
+func newPodTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) podTerm {
+	t := podTerm{
 		topology: from.TopologyKey, namespaces: from.Namespaces,
-		pods: selector(from.LabelSelector, owner, from.MatchLabelKeys, from.MismatchLabelKeys),
+		pods: podSelector(from.LabelSelector, owner, from.MatchLabelKeys, from.MismatchLabelKeys),
 	}
 	if from.NamespaceSelector != nil {
-		t.byLabel = selector(from.NamespaceSelector, owner, nil, nil)
+		t.byLabel = podSelector(from.NamespaceSelector, owner, nil, nil)
 	}
 	if len(from.Namespaces) == 0 && from.NamespaceSelector == nil {
 		t.namespaces = []string{owner.Namespace}
@@ -65,7 +64,7 @@ func affinityTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) term {
 }
 
 // id tells terms apart that select differently.
-func (t term) id() string {
+func (t podTerm) id() string {
 	byLabel := "-"
 	if t.byLabel != nil {
 		byLabel = "=" + t.byLabel.String()
@@ -74,13 +73,13 @@ func (t term) id() string {
 	return fmt.Sprintf("%s|%q|%s|%s|%t", t.topology, t.namespaces, byLabel, t.pods.String(), t.pods.Empty())
 }
 
-// likeness groups pods that a term cannot tell apart.
-type likeness struct {
+// podClass groups pods with equal namespace and labels.
+type podClass struct {
 	pods []*pod
 }
 
-// alike groups the pods of the world by namespace and labels.
-func (w *world) alike() []likeness {
+// podClasses groups all pods by namespace and labels.
+func (w *finalCluster) podClasses() []podClass {
 	if w.likenesses != nil {
 		return w.likenesses
 	}
@@ -92,18 +91,18 @@ func (w *world) alike() []likeness {
 		if !seen {
 			at = len(w.likenesses)
 			index[id] = at
-			w.likenesses = append(w.likenesses, likeness{})
+			w.likenesses = append(w.likenesses, podClass{})
 		}
 		w.likenesses[at].pods = append(w.likenesses[at].pods, p)
 	}
 	return w.likenesses
 }
 
-// matched are all pods with a node that every one of the terms selects.
-func (w *world) matched(terms ...term) []*pod {
+// matchingPods returns all placed pods that every term selects.
+func (w *finalCluster) matchingPods(terms ...podTerm) []*pod {
 	var all []*pod
-	for _, l := range w.alike() {
-		if !slices.ContainsFunc(terms, func(t term) bool { return !t.matches(l.pods[0]) }) {
+	for _, l := range w.podClasses() {
+		if !slices.ContainsFunc(terms, func(t podTerm) bool { return !t.matchesPod(l.pods[0]) }) {
 			all = append(all, l.pods...)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// Rule names what a violation broke.
+// Rule names a checked rule.
 type Rule string
 
-// The rules, in the order in which they are asked.
+// The rules in the order of the checks.
 const (
 	Once         Rule = "every pod exactly once"
 	Sums         Rule = "sums"
@@ -23,22 +23,22 @@ const (
 	Spread       Rule = "topology spread"
 	Affinity     Rule = "pod affinity"
 	AntiAffinity Rule = "pod anti-affinity"
-	// The rest is asked of consolidations alone.
+	// These apply to consolidations only.
 	Budgets  Rule = "disruption budgets"
 	Protects Rule = "disruption policy"
 	Saves    Rule = "saving"
 	Final    Rule = "final state"
 )
 
-// Violation is one thing that is wrong with a plan.
+// Violation is one broken rule.
 type Violation struct {
 	Rule Rule
-	// Subject is the pod, the node or the pool that it is about.
+	// Subject is the pod, node or NodePool that breaks the rule.
 	Subject string
 	Detail  string
 }
 
-// Error says it in one line.
+// Error returns the violation as one line.
 func (v Violation) Error() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Subject, v.Detail) }
 
 // report collects violations.

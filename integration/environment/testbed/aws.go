@@ -32,12 +32,12 @@ const (
 	machinesEvery = 20 * time.Millisecond
 )
 
-// startAWS serves the models, with what the CDK app makes.
-func (w *World) startAWS() {
+// startAWS starts the fake AWS with the resources of the CDK template.
+func (w *TestBed) startAWS() {
 	w.Helper()
 	var err error
 	w.Catalogue, err = catalog.Embedded(Region)
-	w.Check(err)
+	w.RequireNoError(err)
 	w.Broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
 	events := w.Broker.Bus("default").In("123456789012", Region)
 	w.Cloud = memcloud.New(memcloud.Options{
@@ -47,7 +47,7 @@ func (w *World) startAWS() {
 				w.options.Notice(raw)
 			}
 			if err := events.Put(raw); err != nil {
-				w.trouble <- err
+				w.backgroundErrors <- err
 			}
 		},
 	})
@@ -57,14 +57,14 @@ func (w *World) startAWS() {
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{
 		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: bucketName,
 		More:  []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), sts, fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
-		Guard: w.guarded,
+		Guard: w.checkPolicies,
 	})
-	w.deploy()
-	w.Say("AWS is at %s", w.Server.URL)
+	w.deployStack()
+	w.Logf("AWS is at %s", w.Server.URL)
 }
 
-// tick is EventBridge Scheduler: it fills in the time and sends.
-func (w *World) tick() error {
+// runTicks sends the messages of EventBridge Scheduler.
+func (w *TestBed) runTicks() error {
 	due := time.Now().UTC()
 	for _, s := range w.deployed.Schedules {
 		// The catalogue is large and does not change: once is enough.

@@ -17,14 +17,14 @@ var (
 	outside   = []string{"planner", "disruption", "launcher", "interruption", "catalog"}
 )
 
-// Binaries compiles every service into .cache, and gives the folder.
-var Binaries = sync.OnceValues(func() (string, error) {
+// BuildBinaries compiles every service into .cache and returns the folder.
+var BuildBinaries = sync.OnceValues(func() (string, error) {
 	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
 	if err != nil {
 		return "", fmt.Errorf("finding a folder for the binaries: %w", err)
 	}
-	// Two packages' tests may run beside each other: the second finds everything
-	// up to date, and replaces no binary that runs.
+	// Tests of two packages may run at the same time: the second finds all binaries
+	// up to date and replaces none that runs.
 	lock, err := lockFolder(into)
 	if err != nil {
 		return "", err
@@ -32,7 +32,7 @@ var Binaries = sync.OnceValues(func() (string, error) {
 	defer lock.Close()
 	began := time.Now()
 	for _, service := range append(append([]string{}, inCluster...), outside...) {
-		if err := install(service, into); err != nil {
+		if err := installBinary(service, into); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(os.Stderr, "built joist-%s (%.1f s)\n", service, time.Since(began).Seconds())
@@ -40,8 +40,8 @@ var Binaries = sync.OnceValues(func() (string, error) {
 	return into, nil
 })
 
-// Binary compiles one service into .cache, and gives its path.
-func Binary(service string) (string, error) {
+// BuildBinary compiles one service into .cache and returns its path.
+func BuildBinary(service string) (string, error) {
 	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
 	if err != nil {
 		return "", fmt.Errorf("finding a folder for the binary: %w", err)
@@ -51,13 +51,12 @@ func Binary(service string) (string, error) {
 		return "", err
 	}
 	defer lock.Close()
-	return filepath.Join(into, "joist-"+service), install(service, into)
+	return filepath.Join(into, "joist-"+service), installBinary(service, into)
 }
 
-// install builds one service by its own go.mod, as a release does. It is
-// `go install`, which links nothing that is up to date, and it leaves the commit
-// out, which would make every commit a reason to link.
-func install(service, into string) error {
+// installBinary builds one service by its own go.mod, as a release does. It uses go install, which links only
+// changed binaries, without the commit in the binary.
+func installBinary(service, into string) error {
 	command := exec.Command("go", "install", "-buildvcs=false", "./cmd/joist-"+service) //nolint:noctx // a build is not part of a test's time
 	command.Dir = filepath.Join(Root, "services", service)
 	command.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+into)
@@ -67,8 +66,8 @@ func install(service, into string) error {
 	return nil
 }
 
-// lockFolder waits until this process alone may write into the folder. Whoever
-// closes the file, or dies, lets go.
+// lockFolder waits until only this process may write to the folder. Closing the file, or the end of the process,
+// releases the lock.
 func lockFolder(path string) (*os.File, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("making a folder for the binaries: %w", err)

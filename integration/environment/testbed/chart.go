@@ -13,26 +13,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// images is where nobody ever pulls from.
-const images = "registry.example.com/joist"
+// imageRegistry is never pulled from.
+const imageRegistry = "registry.example.com/joist"
 
-// setting is one of a command's.
-var setting = regexp.MustCompile(`--set-string ['"]([^'"]+)['"]`)
+// setStringFlag matches a --set-string flag of a Helm command.
+var setStringFlag = regexp.MustCompile(`--set-string ['"]([^'"]+)['"]`)
 
-// chart is the release that the deployed template's output says, word for word, and
-// for a world without AWS the least that the chart asks for. There are no kubelets to run
-// the pods, so that none are asked for; their processes are started beside, with
-// what the pods would have.
-func (w *World) chart() helm.Release {
+// chartRelease returns the release of the deployed template's output. It has no replicas, because there are no
+// kubelets; the processes of the pods are started by the test bed.
+func (w *TestBed) chartRelease() helm.Release {
 	w.Helper()
 	said := "--set-string 'settings.clusterName=" + ClusterName + "' --set-string 'settings.region=" + Region +
-		"' --set-string 'settings.accountID=" + account + "' --set-string 'controller.image.repository=" + images + "'"
+		"' --set-string 'settings.accountID=" + account + "' --set-string 'controller.image.repository=" + imageRegistry + "'"
 	if w.Server != nil {
 		_, said, _ = strings.Cut(w.deployed.Outputs["HelmCommand"], "/charts/joist --namespace "+Namespace+" ")
 	}
 	r := helm.Release{Name: "joist", Namespace: Namespace, Chart: helm.Joist, Set: append([]string{"replicas=0"}, w.options.Values...)}
-	for _, value := range setting.FindAllStringSubmatch(said, -1) {
-		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", images))
+	for _, value := range setStringFlag.FindAllStringSubmatch(said, -1) {
+		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", imageRegistry))
 	}
 	if len(r.Strings) < 4 {
 		w.Fatalf("the command of helm is %q", said)
@@ -40,39 +38,38 @@ func (w *World) chart() helm.Release {
 	return r
 }
 
-// Install gives Joist its service accounts, its rights and its Deployments, as helm
-// does. It takes T and Plane alone.
-func (w *World) Install() {
+// InstallChart installs Joist's service accounts, rights and Deployments with Helm. It needs only T and Plane.
+func (w *TestBed) InstallChart() {
 	w.Helper()
-	notes, err := helm.Install(w.Context(), w.Plane.Kubeconfig, w.chart())
-	w.Check(err)
+	notes, err := helm.Install(w.Context(), w.Plane.Kubeconfig, w.chartRelease())
+	w.RequireNoError(err)
 	if strings.Contains(notes, "WARNING") {
 		w.Errorf("helm warns:\n%s", notes)
 	}
 }
 
-// podEnviron is the environment that the kubelet would give to a service's container,
-// with the rights of the pod's service account: what the chart forgets is not there.
-func (w *World) podEnviron(service string) []string {
+// podEnvironment returns the environment of a service's container by the chart, with the rights of its service
+// account.
+func (w *TestBed) podEnvironment(service string) []string {
 	w.Helper()
 	kube, err := kubernetes.NewForConfig(w.Plane.Config)
-	w.Check(err)
+	w.RequireNoError(err)
 	d, err := kube.AppsV1().Deployments(Namespace).Get(w.Context(), "joist-"+service, metav1.GetOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.Spec.Template.Spec.ServiceAccountName
-	if user != Account(service) {
-		w.Errorf("the pods of %s are %s to Kubernetes, want %s", service, user, Account(service))
+	if user != ServiceAccount(service) {
+		w.Errorf("the pods of %s have the user %s, want %s", service, user, ServiceAccount(service))
 	}
 	kubeconfig, err := w.Plane.KubeconfigAs(user)
-	w.Check(err)
+	w.RequireNoError(err)
 	environ := []string{settings.Kubeconfig + "=" + kubeconfig}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
-		environ = append(environ, v.Name+"="+w.value(d, v))
+		environ = append(environ, v.Name+"="+w.environmentValue(d, v))
 	}
 	return environ
 }
 
-func (w *World) value(d *appsv1.Deployment, v corev1.EnvVar) string {
+func (w *TestBed) environmentValue(d *appsv1.Deployment, v corev1.EnvVar) string {
 	w.Helper()
 	if v.ValueFrom == nil {
 		return v.Value
@@ -83,7 +80,7 @@ func (w *World) value(d *appsv1.Deployment, v corev1.EnvVar) string {
 	case "metadata.namespace":
 		return d.Namespace
 	default:
-		w.Fatalf("%s of joist's pods is %s, which nobody fills in here", v.Name, strings.TrimSpace(path))
+		w.Fatalf("%s of Joist's pods has the source %s, which the test bed does not support", v.Name, strings.TrimSpace(path))
 		return ""
 	}
 }

@@ -22,22 +22,21 @@ const (
 	bucketName = "joist-" + ClusterName + "-" + account + "-" + Region
 )
 
-// deploy makes of the template what `cdk deploy` would: queues, buses, rules and
-// schedules. What may not send where it is told to fails at once, for AWS would drop it
-// and say nothing.
-func (w *World) deploy() {
+// deployStack creates the queues, buses, rules and schedules of the CDK template. It fails if a source may not
+// send to its target, because AWS would drop such messages silently.
+func (w *TestBed) deployStack() {
 	w.Helper()
 	text, err := os.ReadFile(templateFile)
-	w.Check(err)
+	w.RequireNoError(err)
 	w.deployed, err = stack.Read(text, template.Place{
 		Account: account, Region: Region, Partition: "aws", Name: "Joist-" + ClusterName, QueueURL: w.Server.QueueURL,
 	})
-	w.Check(err)
-	w.Check(w.deployed.Make(w.Broker, template.Place{Account: account, Region: Region}))
+	w.RequireNoError(err)
+	w.RequireNoError(w.deployed.Make(w.Broker, template.Place{Account: account, Region: Region}))
 	rights, err := guard.Read(w.deployed, w.guard.Place)
-	w.Check(err)
+	w.RequireNoError(err)
 	lost, err := rights.Undelivered(w.deployed, w.guard.Place)
-	w.Check(err)
+	w.RequireNoError(err)
 	for _, text := range lost {
 		w.Error(text)
 	}
@@ -56,18 +55,17 @@ func (w *World) deploy() {
 	}
 }
 
-// guarded stands before the fake AWS: every service calls with the rights of its role.
-func (w *World) guarded(next http.Handler) http.Handler {
+// checkPolicies lets each service call the fake AWS with the rights of its role only.
+func (w *TestBed) checkPolicies(next http.Handler) http.Handler {
 	w.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: account, Region: Region}, Cloud: w.Cloud, Next: next}
 	return w.guard
 }
 
-// accessKey is whose requests a service's are.
+// accessKey returns the access key id that identifies a service.
 func accessKey(service string) string { return "AKIDJOIST" + strings.ToUpper(service) }
 
-// worker is the function of a service, as the template has it: what it is called, what
-// it reads, and its environment.
-func (w *World) worker(service string) (stack.Function, stack.Mapping) {
+// functionOf returns the Lambda function of a service in the template, and its queue.
+func (w *TestBed) functionOf(service string) (stack.Function, stack.Mapping) {
 	w.Helper()
 	for _, m := range w.deployed.Mappings {
 		f, _, ok := w.deployed.Worker(template.Name(m.EventSourceArn))
@@ -79,21 +77,21 @@ func (w *World) worker(service string) (stack.Function, stack.Mapping) {
 	return stack.Function{}, stack.Mapping{}
 }
 
-// functionEnviron is a function's environment by the template, with what a test needs
-// otherwise: where AWS is, and quick paces.
-func (w *World) functionEnviron(service string) []string {
-	f, m := w.worker(service)
+// functionEnvironment returns a function's environment by the template, with the address of the fake AWS and short
+// intervals.
+func (w *TestBed) functionEnvironment(service string) []string {
+	f, m := w.functionOf(service)
 	variables := maps.Clone(f.Environment.Variables)
 	variables[settings.QueueURL] = w.Server.QueueURL(template.Name(m.EventSourceArn))
-	out := w.machineEnviron(service)
+	out := w.processEnvironment(service)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		out = append(out, name+"="+variables[name])
 	}
-	return append(out, settings.TemplateAge+"="+TemplateAge.String())
+	return append(out, settings.TemplateAge+"="+MaxTemplateAge.String())
 }
 
-// machineEnviron is what a process has of the machine that it runs on.
-func (w *World) machineEnviron(service string) []string {
+// processEnvironment returns the environment that a machine gives to a process.
+func (w *TestBed) processEnvironment(service string) []string {
 	return slices.Concat(w.Server.Environ(), []string{
 		"AWS_ACCESS_KEY_ID=" + accessKey(service),
 		"HOME=" + w.TempDir(), "TMPDIR=" + os.TempDir(),
@@ -103,8 +101,8 @@ func (w *World) machineEnviron(service string) []string {
 	})
 }
 
-// judgeRights proves that nobody asked for what the template's policies do not allow.
-func (w *World) judgeRights() {
+// requireNoDenials requires that no service made a request that the template's policies do not allow.
+func (w *TestBed) requireNoDenials() {
 	w.Helper()
 	for _, text := range w.guard.Denied() {
 		w.Error(text)

@@ -20,15 +20,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
-// machines makes nodes of the instances that have booted, and unreachable ones
-// of those whose instance has ended. It is all that a kubelet does here; kwok
+// startMachines registers nodes for booted instances and makes nodes of terminated instances unreachable. kwok
 // does the rest.
-func (w *World) machines() func() error {
+func (w *TestBed) startMachines() func() error {
 	silent := map[string]bool{}
 	return func() error {
 		w.Cloud.Advance()
 		for _, boot := range w.Cloud.Booted() {
-			if err := w.join(boot); err != nil {
+			if err := w.joinNode(boot); err != nil {
 				return fmt.Errorf("booting %s: %w", boot.ID, err)
 			}
 		}
@@ -37,7 +36,7 @@ func (w *World) machines() func() error {
 				continue
 			}
 			silent[r.ID] = true
-			if err := w.silence(r.PrivateDNS); err != nil {
+			if err := w.stopHeartbeat(r.PrivateDNS); err != nil {
 				return fmt.Errorf("ending %s: %w", r.ID, err)
 			}
 		}
@@ -45,8 +44,8 @@ func (w *World) machines() func() error {
 	}
 }
 
-// join registers the node as its kubelet would, by its user data.
-func (w *World) join(boot memcloud.Boot) error {
+// joinNode registers the node as its kubelet would, by its user data.
+func (w *TestBed) joinNode(boot memcloud.Boot) error {
 	joining, err := userdata.Parse(boot.UserData)
 	if err != nil {
 		return err
@@ -79,9 +78,9 @@ func (w *World) join(boot memcloud.Boot) error {
 	return err
 }
 
-// silence makes the node what its controller makes of one that is heard of no
-// more: kwok lets go of it, and its conditions are unknown.
-func (w *World) silence(name string) error {
+// stopHeartbeat makes kwok ignore the node and sets its conditions to unknown, as the node controller does for an
+// unreachable node.
+func (w *TestBed) stopHeartbeat(name string) error {
 	nodes := w.Kube.CoreV1().Nodes()
 	letGo, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.NodeAnnotation: nil}}})
 	if err != nil {
@@ -100,7 +99,7 @@ func (w *World) silence(name string) error {
 	}
 	_, err = nodes.UpdateStatus(w.Ctx, node, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) {
-		return w.silence(name)
+		return w.stopHeartbeat(name)
 	}
 	return ignoreMissing(err)
 }

@@ -15,17 +15,16 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Apply creates the objects of a file as kubectl would: nothing but the API
-// server judges them. ${NAME} is filled in from vars.
-func (w *World) Apply(path string, vars map[string]string) {
+// Apply creates the objects of a file, as kubectl does. ${NAME} is replaced by vars.
+func (w *TestBed) Apply(path string, vars map[string]string) {
 	w.Helper()
 	text, err := os.ReadFile(path)
-	w.Check(err)
+	w.RequireNoError(err)
 	if vars != nil {
 		text = []byte(os.Expand(string(text), func(name string) string { return vars[name] }))
 	}
 	client, err := dynamic.NewForConfig(w.Plane.Config)
-	w.Check(err)
+	w.RequireNoError(err)
 	kinds := w.kinds()
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -34,10 +33,10 @@ func (w *World) Apply(path string, vars map[string]string) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		w.Check(err)
+		w.RequireNoError(err)
 		kind := object.GroupVersionKind()
 		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
-		w.Check(err)
+		w.RequireNoError(err)
 		resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			if object.GetNamespace() == "" {
@@ -52,11 +51,11 @@ func (w *World) Apply(path string, vars map[string]string) {
 }
 
 // kinds asks the API server what it serves.
-func (w *World) kinds() meta.RESTMapper {
+func (w *TestBed) kinds() meta.RESTMapper {
 	w.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(w.Plane.Config)
-	w.Check(err)
+	w.RequireNoError(err)
 	groups, err := restmapper.GetAPIGroupResources(client)
-	w.Check(err)
+	w.RequireNoError(err)
 	return restmapper.NewDiscoveryRESTMapper(groups)
 }

@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// process is one service that runs.
+// process is a running service.
 type process struct {
 	name, log string
-	// begin starts another of the same.
+	// begin starts another process of the same service.
 	begin   func() *process
 	command *exec.Cmd
-	// killed says that the last line of the log may be torn.
+	// killed is whether the last line of the log may be incomplete.
 	killed bool
 	// done is closed when it has ended, and err says how.
 	done chan struct{}
 	err  error
 }
 
-// stopMax is how long a service may take to stop when it is asked to.
-const stopMax = 15 * time.Second
+// stopTimeout is how long a service may take to stop.
+const stopTimeout = 15 * time.Second
 
-// run starts a binary with no environment but the given.
-func run(t *testing.T, dir, service string, environ []string) *process {
+// startProcess starts a binary with exactly this environment.
+func startProcess(t *testing.T, dir, service string, environ []string) *process {
 	t.Helper()
 	p := &process{
 		name: "joist-" + service, log: filepath.Join(t.TempDir(), service+".log"), done: make(chan struct{}),
-		begin: func() *process { return run(t, dir, service, environ) },
+		begin: func() *process { return startProcess(t, dir, service, environ) },
 	}
 	out, err := os.Create(p.log)
 	if err != nil {
@@ -44,7 +44,7 @@ func run(t *testing.T, dir, service string, environ []string) *process {
 	}
 	p.command = exec.Command(filepath.Join(dir, p.name)) //nolint:noctx // it is stopped by a signal, as it is where it is deployed
 	p.command.Env, p.command.Stdout, p.command.Stderr = environ, out, out
-	dieWithUs(p.command)
+	killWithParent(p.command)
 	started := make(chan error)
 	go func() {
 		// The kernel ends the process when the thread that started it ends.
@@ -63,20 +63,19 @@ func run(t *testing.T, dir, service string, environ []string) *process {
 	return p
 }
 
-// ended says that the process has ended, and how.
-func (p *process) ended() error {
+// exitError returns an error once the process has exited.
+func (p *process) exitError() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended: %s\n%s", p.name, p.command.ProcessState, p.tail())
+		return fmt.Errorf("%s ended: %s\n%s", p.name, p.command.ProcessState, p.lastLines())
 	default:
 		return nil
 	}
 }
 
-// stop asks the process to stop, and fails when it does not do so in time and
-// without complaint.
-func (p *process) stop() error {
-	if err := p.ended(); err != nil {
+// stopProcess sends SIGTERM and returns an error if the process does not exit cleanly in time.
+func (p *process) stopProcess() error {
+	if err := p.exitError(); err != nil {
 		return err
 	}
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
@@ -84,43 +83,42 @@ func (p *process) stop() error {
 	}
 	select {
 	case <-p.done:
-	case <-time.After(stopMax):
-		p.kill()
-		return fmt.Errorf("%s did not stop in %s\n%s", p.name, stopMax, p.tail())
+	case <-time.After(stopTimeout):
+		p.killProcess()
+		return fmt.Errorf("%s did not stop in %s\n%s", p.name, stopTimeout, p.lastLines())
 	}
 	if p.err != nil {
-		return fmt.Errorf("%s stopped badly: %w\n%s", p.name, p.err, p.tail())
+		return fmt.Errorf("%s did not exit cleanly: %w\n%s", p.name, p.err, p.lastLines())
 	}
 	return nil
 }
 
-// kill ends the process as a power cut does.
-func (p *process) kill() {
+// killProcess sends SIGKILL.
+func (p *process) killProcess() {
 	p.killed = true
-	// A process that has ended meanwhile is what was wanted.
+	// The process may have exited already.
 	_ = p.command.Process.Kill()
 	<-p.done
 }
 
 const tailLines = 25
 
-// tail is what a person should see of the log: its complaints, and its end.
-func (p *process) tail() string {
+// lastLines returns the error lines and the end of the log.
+func (p *process) lastLines() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	lines = lines[max(0, len(lines)-tailLines):]
-	complaints := p.errors()
+	complaints := p.errorLines()
 	complaints = complaints[:min(len(complaints), tailLines)]
 	return fmt.Sprintf("--- %s: %d lines of level ERROR\n%s\n--- the end of its log\n%s",
 		p.name, len(complaints), strings.Join(complaints, "\n"), strings.Join(lines, "\n"))
 }
 
-// errors are the lines of the log at level ERROR: what a person would be called
-// for.
-func (p *process) errors() []string {
+// errorLines returns the log lines of level ERROR.
+func (p *process) errorLines() []string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		return []string{err.Error()}

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithUs has the kernel kill the process when the thread that starts it ends.
-func dieWithUs(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// killWithParent has the kernel kill the process when the thread that starts it ends.
+func killWithParent(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

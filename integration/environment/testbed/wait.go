@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// every calls f at once and then at each interval, until the world ends.
-func (w *World) every(interval time.Duration, f func() error) {
+// runEvery calls f at once and then at each interval until the test bed ends.
+func (w *TestBed) runEvery(interval time.Duration, f func() error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		if err := f(); err != nil && w.Ctx.Err() == nil {
 			select {
-			case w.trouble <- err:
+			case w.backgroundErrors <- err:
 			default: // the first hundred are enough
 			}
 		}
@@ -25,20 +25,20 @@ func (w *World) every(interval time.Duration, f func() error) {
 	}
 }
 
-// healthy says what is wrong beside the scenario.
-func (w *World) healthy() error {
+// checkHealth returns errors of processes and background work.
+func (w *TestBed) checkHealth() error {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
-		if err := p.ended(); err != nil {
+		if err := p.exitError(); err != nil {
 			return err
 		}
 	}
 	for _, f := range w.functions {
 		if text := w.Server.Lambda.InitError(f.name); text != "" {
-			return fmt.Errorf("%s did not start: %s\n%s", f.name, text, f.tail())
+			return fmt.Errorf("%s did not start: %s\n%s", f.name, text, f.lastLines())
 		}
 	}
 	select {
-	case err := <-w.trouble:
+	case err := <-w.backgroundErrors:
 		return err
 	case <-w.Plane.Died():
 		return w.Plane.Err()
@@ -47,8 +47,8 @@ func (w *World) healthy() error {
 	}
 }
 
-// Wait looks on until the condition holds, and gives up after a limit.
-func (w *World) Wait(limit time.Duration, what string, holds func() bool) {
+// WaitUntil waits until the condition is true, and fails the test after the limit.
+func (w *TestBed) WaitUntil(limit time.Duration, what string, holds func() bool) {
 	w.Helper()
 	deadline := time.Now().Add(limit)
 	for {
@@ -58,11 +58,11 @@ func (w *World) Wait(limit time.Duration, what string, holds func() bool) {
 		if holds() {
 			return
 		}
-		if err := w.healthy(); err != nil {
+		if err := w.checkHealth(); err != nil {
 			w.Fatalf("while waiting for %s: %v", what, err)
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("waited %s for %s, in vain\n%s", limit, what, w.Tails())
+			w.Fatalf("timed out after %s waiting for %s\n%s", limit, what, w.LastLogs())
 		}
 		select {
 		case <-w.Cache.Changed():
@@ -71,11 +71,11 @@ func (w *World) Wait(limit time.Duration, what string, holds func() bool) {
 	}
 }
 
-// Tails is the end of the log of every process.
-func (w *World) Tails() string {
+// LastLogs returns the end of the log of every process.
+func (w *TestBed) LastLogs() string {
 	var all []string
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
-		all = append(all, p.tail())
+		all = append(all, p.lastLines())
 	}
 	for _, text := range w.guard.Denied() {
 		all = append(all, "--- denied: "+text)
@@ -83,8 +83,8 @@ func (w *World) Tails() string {
 	return strings.Join(all, "\n")
 }
 
-// Check ends the test when there is an error.
-func (w *World) Check(err error) {
+// RequireNoError ends the test if err is not nil.
+func (w *TestBed) RequireNoError(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)

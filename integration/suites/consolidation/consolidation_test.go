@@ -26,7 +26,7 @@ import (
 
 // scene is a world that comes apart.
 type scene struct {
-	*testbed.Day
+	*testbed.Timeline
 	size size
 	// prices are on demand, by instance type: every zone asks the same.
 	prices map[string]float64
@@ -48,13 +48,13 @@ func TestConsolidation(t *testing.T) {
 	if os.Getenv("JOIST_CONSOLIDATION") != "" {
 		apart = full
 	}
-	dir, err := testbed.Binaries()
+	dir, err := testbed.BuildBinaries()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{size: apart, prices: map[string]float64{}, record: record{broken: map[string]bool{}}}
-	s.Day = &testbed.Day{
-		World:    testbed.New(t, testbed.Options{Machines: 100 * time.Millisecond}),
+	s.Timeline = &testbed.Timeline{
+		TestBed:  testbed.New(t, testbed.Options{Machines: 100 * time.Millisecond}),
 		Patience: apart.patience, Broken: s.promises, Now: s.words,
 	}
 	for _, kind := range s.Catalogue.Types {
@@ -65,12 +65,12 @@ func TestConsolidation(t *testing.T) {
 		}
 	}
 	t.Cleanup(s.keep)
-	s.Beside(watchEvery, s.watch)
+	s.RunInBackground(watchEvery, s.watch)
 	s.StartJoist(dir, false)
-	s.Act("up", s.up)
-	s.Act("apart", s.fallApart)
-	s.Act("together", s.together)
-	s.Act("the end", s.Stop)
+	s.RunPhase("up", s.up)
+	s.RunPhase("apart", s.fallApart)
+	s.RunPhase("together", s.together)
+	s.RunPhase("the end", s.Stop)
 }
 
 // words say how things stand.
@@ -83,7 +83,7 @@ func (s *scene) words() string {
 // await waits for the samples to show something.
 func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool) {
 	s.Helper()
-	s.Await(limit, what, func() bool { return holds(s.latest()) })
+	s.WaitFor(limit, what, func() bool { return holds(s.latest()) })
 }
 
 func (s *scene) up() {
@@ -120,7 +120,7 @@ func (s *scene) fallApart() {
 // widen lets the pool have other machines, and consolidation begin.
 func (s *scene) widen() {
 	client, err := dynamic.NewForConfig(s.Plane.Config)
-	s.Check(err)
+	s.RequireNoError(err)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	patches := []string{
 		`[{"op":"replace","path":"/spec/template/spec/requirements/1/values","value":["2","4","8"]}]`,
@@ -133,7 +133,7 @@ func (s *scene) widen() {
 	}
 	for _, patch := range patches {
 		_, err = pools.Patch(s.Context(), "default", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *scene) widen() {
 func (s *scene) fresh() float64 {
 	s.Helper()
 	batch := planning.Batch{Snapshot: planning.Snapshot{Taken: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
-	s.Wait(time.Minute, "the NodePool to be widened", func() bool {
+	s.WaitUntil(time.Minute, "the NodePool to be widened", func() bool {
 		pools := cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools)
 		return len(pools) == 1 && !pools[0].Spec.Disruption.ConsolidateAfter.IsNever()
 	})
@@ -181,10 +181,10 @@ func (s *scene) keep() {
 	s.mu.Lock()
 	r := s.report
 	s.mu.Unlock()
-	r.Acts = s.Acts()
+	r.Acts = s.Phases()
 	drawing, err := SVG(r)
 	if err != nil {
 		s.Error(err)
 	}
-	s.Keep(os.Getenv("JOIST_CONSOLIDATION_INTO"), "consolidation", r, drawing, r.Summary())
+	s.WriteResults(os.Getenv("JOIST_CONSOLIDATION_INTO"), "consolidation", r, drawing, r.Summary())
 }

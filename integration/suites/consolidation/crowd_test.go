@@ -75,7 +75,7 @@ func (s *scene) deploy() {
 			ObjectMeta: metav1.ObjectMeta{Name: a.name},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MinAvailable: new(intstr.FromInt(a.kept))},
 		}, metav1.CreateOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 		_, err = s.Kube.AppsV1().Deployments("default").Create(s.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: a.name},
 			Spec: appsv1.DeploymentSpec{Replicas: new(int32(a.replicas)), Selector: selector, Template: corev1.PodTemplateSpec{
@@ -91,7 +91,7 @@ func (s *scene) deploy() {
 				},
 			}},
 		}, metav1.CreateOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 	}
 }
 
@@ -100,6 +100,6 @@ func (s *scene) comeApart() {
 	for _, a := range s.size.apps {
 		patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, a.stay)
 		_, err := s.Kube.AppsV1().Deployments("default").Patch(s.Context(), a.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 	}
 }

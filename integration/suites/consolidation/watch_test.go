@@ -42,7 +42,7 @@ func (s *scene) watch() error {
 	seen := Sample{At: now, PerHour: perHour, Nodes: len(nodes), Allowed: (len(nodes)*s.size.budget + 99) / 100}
 	going := map[string]bool{}
 	for _, node := range nodes {
-		if testbed.Disrupted(node) {
+		if testbed.IsDisrupted(node) {
 			going[node.Name] = true
 			seen.Going++
 		}
@@ -70,7 +70,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Samp
 		switch {
 		case pod.Spec.NodeName == "":
 			seen.Pending++
-		case pod.DeletionTimestamp == nil && testbed.PodReady(pod):
+		case pod.DeletionTimestamp == nil && testbed.IsPodReady(pod):
 			seen.Running++
 			available[pod.Labels["app"]]++
 		}
@@ -94,7 +94,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Samp
 // perHour is what the instances cost, in US dollars.
 func (s *scene) perHour() float64 {
 	sum := 0.0
-	for _, r := range s.Alive() {
+	for _, r := range s.RunningInstances() {
 		sum += s.prices[r.Type]
 	}
 	return sum

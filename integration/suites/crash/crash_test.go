@@ -14,12 +14,12 @@ import (
 )
 
 func TestEveryCrashPoint(t *testing.T) {
-	for _, scenario := range []sim.Scenario{sim.Interruption, sim.Drift} {
+	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift} {
 		t.Run(scenario.Name, func(t *testing.T) { runAllPoints(t, scenario) })
 	}
 }
 
-func runAllPoints(t *testing.T, scenario sim.Scenario) {
+func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
 	baseline, err := sim.PlayScenario(scenario, sim.CrashPoint{})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (f *fleetTally) String() string {
 
 func compareFleets(t fataler, text []byte, seen *fleetTally) {
 	t.Helper()
-	s, err := planvalidator.Parse(text, nil)
+	s, err := planvalidator.ParseScenario(text, nil)
 	if err != nil {
 		t.Fatalf("reading the scenario as the judge does: %v", err)
 	}
@@ -187,7 +187,7 @@ func ordinary(pool planvalidator.NodePool) []planvalidator.Node {
 			set := map[string]string{labelCapacityType: o.CapacityType, corev1.LabelArchStable: m.Arch, labelPrefix + "category": m.Labels[labelPrefix+"category"], labelPrefix + "cpu": m.Labels[labelPrefix+"cpu"]}
 			fits := m.Labels[labelPrefix+"category"] != "g"
 			for _, r := range pool.Spec.Template.Spec.Requirements {
-				fits = fits && r.Match(set)
+				fits = fits && r.Matches(set)
 			}
 			if fits {
 				all = append(all, planvalidator.Node{NodePool: pool.Metadata.Name, InstanceType: m.Name, Zone: o.Zone, CapacityType: o.CapacityType})

@@ -71,7 +71,7 @@ type fataler interface {
 // compare plans a scenario on both sides and asks of the plans what must hold.
 func compare(t fataler, text []byte, competing bool, seen *tally) {
 	t.Helper()
-	s, err := planvalidator.Parse(text, beside)
+	s, err := planvalidator.ParseScenario(text, beside)
 	if err != nil {
 		t.Fatalf("reading the scenario as the judge does: %v", err)
 	}
@@ -79,7 +79,7 @@ func compare(t fataler, text []byte, competing bool, seen *tally) {
 	if len(us.violations) > 0 {
 		t.Fatalf("our plan is not valid: %v\nscenario: %s", us.violations, text)
 	}
-	bound, err := planvalidator.Bound(s)
+	bound, err := planvalidator.LowerBound(s)
 	if err != nil {
 		t.Fatalf("%v\nscenario: %s", err, text)
 	}

@@ -70,7 +70,7 @@ func judgeIt(s *planvalidator.Scenario, plan []byte) (judged, error) {
 	if err != nil {
 		return judged{}, err
 	}
-	return judged{r, planvalidator.Check(s, r)}, nil
+	return judged{r, planvalidator.CheckPlan(s, r)}, nil
 }
 
 func (j judged) placed() int { return j.Pods - len(j.Unscheduled) }

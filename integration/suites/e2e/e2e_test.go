@@ -33,7 +33,7 @@ const (
 
 // scene is a world, and the story that is told of it.
 type scene struct {
-	*testbed.World
+	*testbed.TestBed
 	story story
 }
 
@@ -41,7 +41,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
-	w.World = testbed.New(t, testbed.Options{
+	w.TestBed = testbed.New(t, testbed.Options{
 		Look: func() { w.look() }, Audit: true,
 		Values: []string{"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true"},
 	})
@@ -53,7 +53,7 @@ func play(t *testing.T, lambda bool) {
 		t.Skip("-short: runs a control plane and seven services, twice")
 	}
 	t.Parallel()
-	dir, err := testbed.Binaries()
+	dir, err := testbed.BuildBinaries()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +72,10 @@ func (w *scene) chapter(name string, tell func()) {
 	began := time.Now()
 	tell()
 	if w.Failed() {
-		w.Fatalf("%s went wrong\n%s", name, w.Tails())
+		w.Fatalf("%s went wrong\n%s", name, w.LastLogs())
 	}
 	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
-	w.Say("%s", done)
+	w.Logf("%s", done)
 	// The story comes at the end; whoever waits hears this much.
 	fmt.Fprintln(os.Stderr, w.Name(), done)
 }
@@ -86,13 +86,13 @@ func (w *scene) applied() {
 	w.Apply(manifests+"inflate.yaml", nil)
 	w.Apply("testdata/gated.yaml", nil)
 	client, err := dynamic.NewForConfig(w.Plane.Config)
-	w.Check(err)
+	w.RequireNoError(err)
 	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	w.Check(err)
-	w.Say("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
-	w.Wait(time.Minute, "the NodePool to be ready", func() bool {
+	w.RequireNoError(err)
+	w.Logf("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
+	w.WaitUntil(time.Minute, "the NodePool to be ready", func() bool {
 		for _, pool := range cluster.Cached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
 			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
 		}
@@ -105,12 +105,12 @@ func (w *scene) scale(n int) {
 	w.title("kubectl scale deployment inflate --replicas %d", n)
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)
 	_, err := w.Kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 }
 
 func (w *scene) inflate() {
 	w.scale(replicas)
-	w.Wait(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
+	w.WaitUntil(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
 	if !w.story.unschedulable {
 		w.Error("no pod was ever seen Unschedulable")
 	}
@@ -120,9 +120,9 @@ func (w *scene) inflate() {
 
 // settled waits until every claim is initialized and its instance tagged.
 func (w *scene) settled() {
-	w.Wait(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
+	w.WaitUntil(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
 		for _, claim := range w.Claims() {
-			r, _ := w.Cloud.Record(testbed.InstanceOf(claim.Status.ProviderID))
+			r, _ := w.Cloud.Record(testbed.InstanceID(claim.Status.ProviderID))
 			if !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
 				return false
 			}
@@ -135,7 +135,7 @@ func (w *scene) settled() {
 // claim for another, every service of Joist dies.
 func (w *scene) interrupt() {
 	var victim string
-	for _, r := range w.Alive() {
+	for _, r := range w.RunningInstances() {
 		if r.CapacityType == cloud.Spot {
 			victim = r.ID
 			break
@@ -147,25 +147,25 @@ func (w *scene) interrupt() {
 	warned := time.Now()
 	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
 	claims := len(w.Claims())
-	w.Wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
-	w.Crash()
+	w.WaitUntil(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
+	w.RestartJoist()
 	// What a service held in its hands when it died comes back when its
 	// visibility ends, which may be 70 s.
-	w.Wait(2*time.Minute, "the node to be replaced", func() bool {
+	w.WaitUntil(2*time.Minute, "the node to be replaced", func() bool {
 		r, _ := w.Cloud.Record(victim)
 		for _, claim := range w.Claims() {
-			if testbed.InstanceOf(claim.Status.ProviderID) == victim {
+			if testbed.InstanceID(claim.Status.ProviderID) == victim {
 				return false
 			}
 		}
 		for _, node := range w.Nodes() {
-			if testbed.InstanceOf(node.Spec.ProviderID) == victim {
+			if testbed.InstanceID(node.Spec.ProviderID) == victim {
 				return false
 			}
 		}
 		return !r.Gone.IsZero() && w.running() == replicas
 	})
-	w.Say("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
+	w.Logf("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
 	w.settled()
 	w.judgeFleet()
 }
@@ -174,20 +174,20 @@ func (w *scene) deflate() {
 	w.scale(0)
 	// The pool's budget lets one node of five go at a time, and each is proposed,
 	// looked at again 15 s later, and drained: half a minute for each replica.
-	w.Wait(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
-		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.Terminated()
+	w.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.AllTerminated()
 	})
 	var left []string
-	w.Wait(time.Minute, "the launch templates to be deleted", func() bool {
+	w.WaitUntil(time.Minute, "the launch templates to be deleted", func() bool {
 		templates, err := w.Cloud.Templates(w.Context(), nil)
-		w.Check(err)
+		w.RequireNoError(err)
 		left = nil
 		for _, template := range templates {
 			left = append(left, template.Name)
 		}
 		return len(left) == 0
 	})
-	w.Say("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
+	w.Logf("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
 }
 
 // end stops Joist, and looks for what it left behind.

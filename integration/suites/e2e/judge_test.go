@@ -22,13 +22,13 @@ func (w *scene) judgeFleet() {
 	w.Helper()
 	nodes := map[string]*corev1.Node{}
 	for _, node := range w.Nodes() {
-		nodes[testbed.InstanceOf(node.Spec.ProviderID)] = node
+		nodes[testbed.InstanceID(node.Spec.ProviderID)] = node
 	}
 	claims := map[string]*karpenter.NodeClaim{}
 	for _, claim := range w.Claims() {
-		claims[testbed.InstanceOf(claim.Status.ProviderID)] = claim
+		claims[testbed.InstanceID(claim.Status.ProviderID)] = claim
 	}
-	alive := w.Alive()
+	alive := w.RunningInstances()
 	if len(alive) == 0 || len(nodes) != len(alive) || len(claims) != len(alive) {
 		w.Errorf("%d instances, %d nodes, %d NodeClaims", len(alive), len(nodes), len(claims))
 	}
@@ -43,7 +43,7 @@ func (w *scene) judgeFleet() {
 		}
 		w.judgeNode(r, node)
 		w.judgeTags(r, node, claim)
-		w.Say("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
+		w.Logf("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
 	}
 }
 
@@ -138,7 +138,7 @@ func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter
 		w.carries(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
 	}
 	template, ok := w.Cloud.Template(r.Template)
-	if ok || time.Since(r.Launched) < testbed.TemplateAge {
+	if ok || time.Since(r.Launched) < testbed.MaxTemplateAge {
 		w.carries("launch template "+r.Template, template.Tags, owner)
 	}
 }

@@ -39,14 +39,14 @@ func (w *scene) judgeRights() {
 	} {
 		answer, err := w.Kube.AuthorizationV1().SubjectAccessReviews().Create(w.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:   testbed.Account(c.service),
+				User:   testbed.ServiceAccount(c.service),
 				Groups: []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + testbed.Namespace},
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace, Name: c.name,
 				},
 			},
 		}, metav1.CreateOptions{})
-		w.Check(err)
+		w.RequireNoError(err)
 		if answer.Status.Allowed {
 			w.Errorf("%s may %s %s %s in %q, and needs it for nothing: %s", c.service, c.verb, c.resource, c.name, c.namespace, answer.Status.Reason)
 		}

@@ -33,7 +33,7 @@ type story struct {
 const steady = 150 * time.Millisecond
 
 func (w *scene) title(format string, args ...any) {
-	w.Say("▸ "+format, args...)
+	w.Logf("▸ "+format, args...)
 }
 
 // look says what has changed since the last look.
@@ -68,12 +68,12 @@ func (w *scene) look() {
 func (w *scene) tell(now map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
 		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
-			w.Say("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
+			w.Logf("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if w.story.said[key] != now[key] {
-			w.Say("%s", now[key])
+			w.Logf("%s", now[key])
 		}
 	}
 	w.story.said = now
@@ -117,7 +117,7 @@ func podState(pod *corev1.Pod) string {
 func (w *scene) running() int {
 	ready := map[string]bool{}
 	for _, node := range w.Nodes() {
-		ready[node.Name] = node.DeletionTimestamp == nil && testbed.NodeReady(node)
+		ready[node.Name] = node.DeletionTimestamp == nil && testbed.IsNodeReady(node)
 	}
 	n := 0
 	for _, pod := range w.pods() {
@@ -129,13 +129,13 @@ func (w *scene) running() int {
 }
 
 func (w *scene) nodeState(node *corev1.Node) string {
-	r, _ := w.Cloud.Record(testbed.InstanceOf(node.Spec.ProviderID))
+	r, _ := w.Cloud.Record(testbed.InstanceID(node.Spec.ProviderID))
 	switch {
-	case !testbed.NodeReady(node) && !r.Ended.IsZero():
+	case !testbed.IsNodeReady(node) && !r.Ended.IsZero():
 		return "is heard of no more"
-	case !testbed.NodeReady(node):
+	case !testbed.IsNodeReady(node):
 		return "has joined"
-	case testbed.Disrupted(node):
+	case testbed.IsDisrupted(node):
 		return "is being drained"
 	case node.Labels[karpenter.NodeInitializedLabelKey] == "true":
 		return fmt.Sprintf("is initialized (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)

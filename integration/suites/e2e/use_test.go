@@ -37,10 +37,10 @@ var unused = map[string]string{
 func (w *scene) judgeUse() {
 	w.Helper()
 	calls, err := w.Plane.Calls()
-	w.Check(err)
+	w.RequireNoError(err)
 	n, said := 0, map[string]bool{}
 	for _, service := range []string{"watcher", "lifecycle"} {
-		account := testbed.Account(service)
+		account := testbed.ServiceAccount(service)
 		asked := 0
 		for call, times := range calls {
 			if call.User != account {
@@ -69,7 +69,7 @@ func (w *scene) judgeUse() {
 			w.Errorf("`unused` has a reason for what nobody may: %s", name)
 		}
 	}
-	w.Say("%d rights of two services were compared with %d kinds of calls", n, len(calls))
+	w.Logf("%d rights of two services were compared with %d kinds of calls", n, len(calls))
 }
 
 // right is one verb on one resource, of one name if there is one.
@@ -101,11 +101,11 @@ func (w *scene) granted(service string) []right {
 	w.Helper()
 	name := "joist-" + service
 	cluster, err := w.Kube.RbacV1().ClusterRoles().Get(w.Context(), name, metav1.GetOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 	own, err := w.Kube.RbacV1().Roles(testbed.Namespace).Get(w.Context(), name, metav1.GetOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 	lease, err := w.Kube.RbacV1().Roles("kube-system").Get(w.Context(), "joist-karpenter-lease", metav1.GetOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 	all := slices.Concat(rights("", cluster.Rules), rights(own.Namespace, own.Rules), rights(lease.Namespace, lease.Rules))
 	slices.SortFunc(all, func(a, b right) int { return cmp.Compare(a.String(), b.String()) })
 	return all

@@ -72,7 +72,7 @@ func prepare(t *testing.T) *site {
 	s.check(err)
 	_, err = s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testbed.Namespace}}, metav1.CreateOptions{})
 	s.check(err)
-	(&testbed.World{T: t, Plane: plane}).Install()
+	(&testbed.TestBed{T: t, Plane: plane}).InstallChart()
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			t.Error(err)

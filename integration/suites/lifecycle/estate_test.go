@@ -21,7 +21,7 @@ import (
 // estate is a real control plane, with its garbage collector, and one lifecycle that
 // has the rights of its service account and no more.
 type estate struct {
-	*testbed.World
+	*testbed.TestBed
 	admin   *kubecluster.Client
 	pools   dynamic.NamespaceableResourceInterface
 	mu      sync.Mutex
@@ -31,20 +31,20 @@ type estate struct {
 
 func newEstate(t *testing.T) *estate {
 	t.Helper()
-	e := &estate{World: testbed.New(t, testbed.Options{})}
-	e.Install()
+	e := &estate{TestBed: testbed.New(t, testbed.Options{})}
+	e.InstallChart()
 	var err error
 	e.admin, err = kubecluster.New(e.Plane.Config, "test")
-	e.Check(err)
+	e.RequireNoError(err)
 	raw, err := dynamic.NewForConfig(e.Plane.Config)
-	e.Check(err)
+	e.RequireNoError(err)
 	e.pools = raw.Resource(schema.GroupVersionResource{Group: karpenter.Group, Version: "v1", Resource: "nodepools"})
 	client := e.lifecycleClient()
 	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments, cluster.VolumeClaims,
 		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
 	}})
-	e.Check(err)
+	e.RequireNoError(err)
 	e.config = lifecycle.Config{
 		Client: client, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{}),
 		Cluster: e.ID, Namespace: testbed.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: testbed.Region, Now: time.Now,
@@ -59,18 +59,18 @@ func newEstate(t *testing.T) *estate {
 		cancel()
 		<-running
 	})
-	e.Beside(100*time.Millisecond, e.step)
+	e.RunInBackground(100*time.Millisecond, e.step)
 	return e
 }
 
 func (e *estate) lifecycleClient() *kubecluster.Client {
 	e.Helper()
 	path, err := e.Plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
-	e.Check(err)
+	e.RequireNoError(err)
 	config, err := kubecluster.Config(path)
-	e.Check(err)
+	e.RequireNoError(err)
 	client, err := kubecluster.New(config, "joist-lifecycle")
-	e.Check(err)
+	e.RequireNoError(err)
 	return client
 }
 

@@ -26,7 +26,7 @@ func (e *estate) pool(name string, claims int) *karpenter.NodePool {
 	pool.Spec.Template.Spec.NodeClassRef = ref
 	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
 	made, err := e.admin.Create(e.Ctx, pool)
-	e.Check(err)
+	e.RequireNoError(err)
 	pool = made.(*karpenter.NodePool)
 	for i := range claims {
 		owned := true
@@ -36,7 +36,7 @@ func (e *estate) pool(name string, claims int) *karpenter.NodePool {
 		}}
 		c.Spec.NodeClassRef, c.Spec.Requirements = ref, pool.Spec.Template.Spec.Requirements
 		_, err := e.admin.Create(e.Ctx, c)
-		e.Check(err)
+		e.RequireNoError(err)
 	}
 	return pool
 }
@@ -48,7 +48,7 @@ func (e *estate) read(name string) *karpenter.NodePool {
 	if fault.Is(err, fault.Missing) {
 		return nil
 	}
-	e.Check(err)
+	e.RequireNoError(err)
 	return pool
 }
 
@@ -56,7 +56,7 @@ func (e *estate) read(name string) *karpenter.NodePool {
 func (e *estate) of(name string) (all []*karpenter.NodeClaim, going int) {
 	e.Helper()
 	claims, err := cluster.List[*karpenter.NodeClaim](e.Ctx, e.admin, cluster.NodeClaims)
-	e.Check(err)
+	e.RequireNoError(err)
 	for _, c := range claims {
 		if c.Labels[karpenter.NodePoolLabelKey] != name {
 			continue
@@ -77,12 +77,12 @@ func (e *estate) held(name string) bool {
 func (e *estate) patch(name, patch string) {
 	e.Helper()
 	_, err := e.pools.Patch(e.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	e.Check(err)
+	e.RequireNoError(err)
 }
 
 func (e *estate) remove(name string, how metav1.DeletionPropagation) {
 	e.Helper()
-	e.Check(e.pools.Delete(e.Ctx, name, metav1.DeleteOptions{PropagationPolicy: &how}))
+	e.RequireNoError(e.pools.Delete(e.Ctx, name, metav1.DeleteOptions{PropagationPolicy: &how}))
 }
 
 // collected returns once the garbage collector has taken something that was orphaned
@@ -91,12 +91,12 @@ func (e *estate) collected() {
 	e.Helper()
 	maps := e.Kube.CoreV1().ConfigMaps("default")
 	owner, err := maps.Create(e.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
-	e.Check(err)
+	e.RequireNoError(err)
 	orphan, err := maps.Create(e.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "orphan-",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}, metav1.CreateOptions{})
-	e.Check(err)
-	e.Check(maps.Delete(e.Ctx, owner.Name, metav1.DeleteOptions{}))
-	e.Wait(time.Minute, "the garbage collector", func() bool {
+	e.RequireNoError(err)
+	e.RequireNoError(maps.Delete(e.Ctx, owner.Name, metav1.DeleteOptions{}))
+	e.WaitUntil(time.Minute, "the garbage collector", func() bool {
 		_, err := maps.Get(e.Ctx, orphan.Name, metav1.GetOptions{})
 		return err != nil
 	})
@@ -112,7 +112,7 @@ func (e *estate) ended(name string) {
 		}
 		c.Finalizers = nil
 		if _, err := e.admin.Update(e.Ctx, c); err != nil && !fault.Is(err, fault.Conflict, fault.Missing) {
-			e.Check(err)
+			e.RequireNoError(err)
 		}
 	}
 }
@@ -136,16 +136,16 @@ func TestNodePools(t *testing.T) {
 		{"repair", func() { e.repaired(gate) }},
 		{"the cascade with the gate off", e.cascades},
 	} {
-		e.Say("%s", scene.name)
+		e.Logf("%s", scene.name)
 		scene.play()
 	}
 }
 
 func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	first := e.pool("web", 7)
-	e.Wait(time.Minute, "the finalizer", func() bool { return e.held("web") })
+	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("web") })
 	e.remove("web", metav1.DeletePropagationBackground)
-	e.Wait(time.Minute, "the question", func() bool {
+	e.WaitUntil(time.Minute, "the question", func() bool {
 		c, _ := e.read("web").Status.Conditions.Get("DeletionApproved")
 		return c.Reason == "AwaitingApproval"
 	})
@@ -155,13 +155,13 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 		e.Fatalf("%d claims, %d going, before anybody has answered", len(claims), going)
 	}
 	e.patch("web", `{"metadata":{"annotations":{"joist.sh/approve":"keep"}}}`)
-	e.Wait(time.Minute, "the pool to go", func() bool { return e.read("web") == nil })
+	e.WaitUntil(time.Minute, "the pool to go", func() bool { return e.read("web") == nil })
 	e.collected()
 	if claims, going := e.of("web"); len(claims) != 7 || going != 0 {
 		e.Fatalf("%d claims, %d going, that were to be kept", len(claims), going)
 	}
 	second := e.pool("web", 0)
-	e.Wait(time.Minute, "the next pool to take them over", func() bool {
+	e.WaitUntil(time.Minute, "the next pool to take them over", func() bool {
 		claims, _ := e.of("web")
 		return e.held("web") && !slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 			return len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != second.UID || second.UID == first.UID
@@ -170,7 +170,7 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	e.patch("web", `{"metadata":{"annotations":{"joist.sh/approve":"delete 3"}}}`)
 	e.remove("web", metav1.DeletePropagationBackground)
 	most := 0
-	e.Wait(time.Minute, "the pool and its claims to go", func() bool {
+	e.WaitUntil(time.Minute, "the pool and its claims to go", func() bool {
 		claims, going := e.of("web")
 		most = max(most, going)
 		if going == 3 || going == len(claims) {
@@ -187,14 +187,14 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 // foreground shows a limit that the documentation states.
 func (e *estate) foreground() {
 	e.pool("front", 7)
-	e.Wait(time.Minute, "the finalizer", func() bool { return e.held("front") })
+	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("front") })
 	e.remove("front", metav1.DeletePropagationForeground)
-	e.Wait(time.Minute, "Kubernetes to delete all claims", func() bool {
+	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {
 		claims, going := e.of("front")
 		return going == len(claims)
 	})
 	e.ended("front")
-	e.Wait(time.Minute, "the pool to go", func() bool { return e.read("front") == nil })
+	e.WaitUntil(time.Minute, "the pool to go", func() bool { return e.read("front") == nil })
 }
 
 func (e *estate) applied() {
@@ -202,7 +202,7 @@ func (e *estate) applied() {
 	for i := range 50 {
 		e.patch("busy", fmt.Sprintf(`{"metadata":{"labels":{"applied":"%d"}},"spec":{"weight":%d}}`, i, i+1))
 	}
-	e.Wait(time.Minute, "the status of the last generation", func() bool {
+	e.WaitUntil(time.Minute, "the status of the last generation", func() bool {
 		pool := e.read("busy")
 		valid, _ := pool.Status.Conditions.Get(karpenter.ConditionTypeValidationSucceeded)
 		return valid.Status == metav1.ConditionTrue && valid.ObservedGeneration == pool.Generation && pool.Status.Nodes != nil &&
@@ -212,20 +212,20 @@ func (e *estate) applied() {
 
 func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 	rules, err := karpenter.ParseRepairPolicies("KernelReady=False:30m")
-	e.Check(err)
+	e.RequireNoError(err)
 	e.restart(gate, lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")})
 	e.pool("sick", 1)
 	const provider = "aws:///ap-northeast-2a/i-0123456789abcdef0"
 	claims, _ := e.of("sick")
 	claims[0].Status.ProviderID = provider
 	_, err = e.admin.UpdateStatus(e.Ctx, claims[0])
-	e.Check(err)
+	e.RequireNoError(err)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sick", Labels: map[string]string{karpenter.NodePoolLabelKey: "sick"}}}
 	node.Spec.ProviderID = provider
 	node, err = e.Kube.CoreV1().Nodes().Create(e.Ctx, node, metav1.CreateOptions{})
-	e.Check(err)
+	e.RequireNoError(err)
 	// Lifecycle writes to the node, too.
-	e.Check(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	e.RequireNoError(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if node, err = e.Kube.CoreV1().Nodes().Get(e.Ctx, node.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 		_, err = e.Kube.CoreV1().Nodes().UpdateStatus(e.Ctx, node, metav1.UpdateOptions{})
 		return err
 	}))
-	e.Wait(time.Minute, "the repair", func() bool {
+	e.WaitUntil(time.Minute, "the repair", func() bool {
 		claims, going := e.of("sick")
 		return len(claims) == 0 || going == 1 && claims[0].Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != ""
 	})
@@ -243,11 +243,11 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 
 func (e *estate) cascades() {
 	e.pool("plain", 7)
-	e.Wait(time.Minute, "the finalizer", func() bool { return e.held("plain") })
+	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("plain") })
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
-	e.Wait(time.Minute, "the finalizer to go", func() bool { return !e.held("plain") })
+	e.WaitUntil(time.Minute, "the finalizer to go", func() bool { return !e.held("plain") })
 	e.remove("plain", metav1.DeletePropagationBackground)
-	e.Wait(time.Minute, "Kubernetes to delete all claims", func() bool {
+	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {
 		claims, going := e.of("plain")
 		return e.read("plain") == nil && going == len(claims)
 	})

@@ -49,9 +49,9 @@ func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
 	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
 	c.Spec.StartupTaints = startup
 	made, err := e.admin.Create(e.Ctx, c)
-	e.Check(err)
+	e.RequireNoError(err)
 	// Lifecycle looks at once, and may have written to the claim in between.
-	e.Check(b.write(func(c *karpenter.NodeClaim) { c.Status.ProviderID = b.provider }, made.(*karpenter.NodeClaim)))
+	e.RequireNoError(b.write(func(c *karpenter.NodeClaim) { c.Status.ProviderID = b.provider }, made.(*karpenter.NodeClaim)))
 	return b
 }
 
@@ -70,7 +70,7 @@ func (b birth) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) 
 func (b birth) claim() *karpenter.NodeClaim {
 	b.Helper()
 	c, err := cluster.Get[*karpenter.NodeClaim](b.Ctx, b.admin, cluster.NodeClaims, cluster.Key{Name: b.name})
-	b.Check(err)
+	b.RequireNoError(err)
 	return c
 }
 
@@ -84,7 +84,7 @@ func (b birth) says(kind string) string {
 // until waits for a condition of the claim.
 func (b birth) until(kind, want string) {
 	b.Helper()
-	b.Wait(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.says(kind) == want })
+	b.WaitUntil(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.says(kind) == want })
 }
 
 // joins makes a Node of the instance, as a kubelet registers it.
@@ -94,7 +94,7 @@ func (b birth) joins(node string) {
 	n.Spec.ProviderID = b.provider
 	n.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint()}
 	_, err := b.Kube.CoreV1().Nodes().Create(b.Ctx, n, metav1.CreateOptions{})
-	b.Check(err)
+	b.RequireNoError(err)
 	b.kubelet(node)
 }
 
@@ -104,7 +104,7 @@ func (b birth) kubelet(node string) {
 	at := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, at, at)
 	_, err := b.Kube.CoreV1().Nodes().Patch(b.Ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	b.Check(err)
+	b.RequireNoError(err)
 }
 
 // started takes the startup taint off, as the daemon does that has put it there.
@@ -122,7 +122,7 @@ func (b birth) started(node string) {
 func (b birth) node(name string) *corev1.Node {
 	b.Helper()
 	n, err := b.Kube.CoreV1().Nodes().Get(b.Ctx, name, metav1.GetOptions{})
-	b.Check(err)
+	b.RequireNoError(err)
 	return n
 }
 
@@ -213,7 +213,7 @@ func (e *estate) conflicts() {
 	if got := b.node("busy").Annotations["theirs"]; got != strconv.FormatInt(writes.Load(), 10) {
 		b.Errorf("somebody's write was lost: %q of %d", got, writes.Load())
 	}
-	b.Say("%d rounds of others' writes while a node registered", writes.Load())
+	b.Logf("%d rounds of others' writes while a node registered", writes.Load())
 }
 
 // twins are there both before lifecycle looks: a node that it sees alone is the claim's
@@ -223,11 +223,11 @@ func (e *estate) twins() {
 	e.still(func() {
 		b.joins("twin-a")
 		b.joins("twin-b")
-		e.Wait(time.Minute, "both nodes to be seen", func() bool { return e.sees("twin-a") && e.sees("twin-b") })
+		e.WaitUntil(time.Minute, "both nodes to be seen", func() bool { return e.sees("twin-a") && e.sees("twin-b") })
 	})
 	b.until("Registered", "False MultipleNodesFound")
 	b.until("Ready", "False UnhealthyDependents")
-	e.Check(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "twin-a", metav1.DeleteOptions{}))
+	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "twin-a", metav1.DeleteOptions{}))
 	b.until("Registered", "True Registered")
 	b.until("Ready", "True Ready")
 	b.whole("twin-b")
@@ -242,10 +242,10 @@ func (e *estate) renamed() {
 	n := first.node("again")
 	n.Finalizers = nil
 	_, err := e.Kube.CoreV1().Nodes().Update(e.Ctx, n, metav1.UpdateOptions{})
-	e.Check(err)
+	e.RequireNoError(err)
 	second := e.born("second", 5)
-	e.Check(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
-	e.Wait(time.Minute, "the node to be away", func() bool {
+	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
+	e.WaitUntil(time.Minute, "the node to be away", func() bool {
 		_, err := e.Kube.CoreV1().Nodes().Get(e.Ctx, "again", metav1.GetOptions{})
 		return err != nil
 	})
@@ -271,8 +271,8 @@ func (e *estate) edited() {
 			break
 		}
 	}
-	e.Check(b.write(func(c *karpenter.NodeClaim) { c.Status.Conditions, c.Status.NodeName = nil, "" }, b.claim()))
-	e.Wait(time.Minute, "what was taken off to come back", func() bool {
+	e.RequireNoError(b.write(func(c *karpenter.NodeClaim) { c.Status.Conditions, c.Status.NodeName = nil, "" }, b.claim()))
+	e.WaitUntil(time.Minute, "what was taken off to come back", func() bool {
 		c := b.claim()
 		return slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) && c.Labels[karpenter.LabelEC2NodeClass] == "default" &&
 			c.Status.NodeName == "edited" && c.Status.Conditions.True(karpenter.ConditionTypeReady)
@@ -330,14 +330,14 @@ func (e *estate) deaths() {
 			config := e.config
 			config.Client = f
 			service := lifecycle.New(config)
-			e.Wait(time.Minute, "a death, or a node that is ready", func() bool {
+			e.WaitUntil(time.Minute, "a death, or a node that is ready", func() bool {
 				_ = service.Step(e.Ctx)
 				return f.left <= 0 || b.says("Ready") == "True Ready"
 			})
 			struck = struck || f.left <= 0
 			heir := lifecycle.New(e.config)
-			e.Wait(time.Minute, name+" to come up", func() bool {
-				e.Check(heir.Step(e.Ctx))
+			e.WaitUntil(time.Minute, name+" to come up", func() bool {
+				e.RequireNoError(heir.Step(e.Ctx))
 				return b.says("Ready") == "True Ready"
 			})
 			b.whole(name)
@@ -347,7 +347,7 @@ func (e *estate) deaths() {
 			break
 		}
 	}
-	e.Say("%d deaths while nodes registered", points-2)
+	e.Logf("%d deaths while nodes registered", points-2)
 	if points < 8 {
 		e.Errorf("only %d deaths: the writes were not counted", points-2)
 	}

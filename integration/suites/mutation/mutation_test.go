@@ -1,10 +1,6 @@
-// Package mutation plants known bugs in the services, one at a time, and demands
-// that the simulator finds each of them, or a test of the service where no seed of the
-// simulator comes to it. A simulator that has never found anything proves nothing.
-//
-// A bug is a piece of source and what to write instead; the go command builds
-// the simulator with that file overlaid, so that nothing of it is ever in the
-// product.
+// Package mutation adds known bugs to the services, one at a time, and requires that the simulator finds each, or
+// a test of the service if no seed can. A bug replaces a piece of source; the go command builds with that file
+// overlaid, so the bug is never part of the product.
 package mutation_test
 
 import (
@@ -18,29 +14,26 @@ import (
 	"testing"
 )
 
-// bug is a mistake that somebody could make.
+// bug is one known mistake.
 type bug struct {
 	name string
 	// file is relative to the repository's root.
 	file     string
 	from, to string
-	// promise is a part of the violation that finds it; the name of the test where one is
-	// named.
+	// promise is the promise that the bug breaks, or the name of the test that finds it.
 	promise string
-	// in is the package whose test named by promise finds it, in place of the simulator's
-	// seeds: the bug needs two replicas, or a person, at one moment that no seed hits.
+	// in is the package of the test that finds the bug instead of the simulator, because it needs two replicas or
+	// a user at one moment that no seed reaches.
 	in string
-	// seed is the seed of the simulator that is played before the others, for a bug that few
-	// seeds find. Where it no longer finds the bug, the test says which seed does.
+	// seed is the seed that is run first, for a bug that few seeds find. If it no longer finds the bug, the test
+	// names a seed that does.
 	seed int
 }
 
-// maxSeeds bounds the seeds that are played for one bug. The simulator stops at the first that
-// finds it.
+// maxSeeds is the number of seeds that are run for one bug. The simulator stops at the first that finds it.
 const maxSeeds = 400
 
-// TestBugsFollowTheCode holds every bug to the source that it changes, in no time: code
-// that moves away from its bug is noticed before a simulator is built.
+// TestBugsFollowTheCode requires that the source which each bug replaces exists, without building anything.
 func TestBugsFollowTheCode(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
@@ -49,19 +42,19 @@ func TestBugsFollowTheCode(t *testing.T) {
 	}
 }
 
-func TestPlantedBugsAreFound(t *testing.T) {
+func TestBugsAreFound(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
-			fmt.Printf("planted: %-28s found: %s\n", b.name, findBug(t, root, b))
+			fmt.Printf("mutation: %-28s found: %s\n", b.name, findBug(t, root, b))
 		})
 	}
 }
 
-// findBug returns the line that reports the bug, and fails the test where none does.
+// findBug returns the line that reports the bug, and fails the test if there is none.
 func findBug(t *testing.T, root string, b bug) string {
 	t.Helper()
 	overlay := b.writeOverlay(t, root)
@@ -74,7 +67,7 @@ func findBug(t *testing.T, root string, b bug) string {
 		if line != "" {
 			break
 		}
-		fmt.Printf("planted: %-28s is no longer found by seed %d, trying %d seeds\n", b.name, b.seed, maxSeeds)
+		fmt.Printf("mutation: %-28s is no longer found by seed %d, trying %d seeds\n", b.name, b.seed, maxSeeds)
 		fallthrough
 	default:
 		line, out = runSeeds(t, root, overlay, b.promise, "JOIST_SEEDS="+strconv.Itoa(maxSeeds))
@@ -85,7 +78,7 @@ func findBug(t *testing.T, root string, b bug) string {
 	return strings.TrimSpace(line)
 }
 
-// planted is the source of the bug's file with the bug in it.
+// planted returns the source of the bug's file with the bug.
 func (b bug) planted(t *testing.T, root string) string {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, b.file))
@@ -93,12 +86,12 @@ func (b bug) planted(t *testing.T, root string) string {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(source), b.from); n != 1 {
-		t.Fatalf("%s has the piece to change %d times, not once: the bug must follow the code\n%s", b.file, n, b.from)
+		t.Fatalf("%s has the source of the bug %d times, want 1: update the bug\n%s", b.file, n, b.from)
 	}
 	return strings.Replace(string(source), b.from, b.to, 1)
 }
 
-// writeOverlay writes the bug's source, and the file that tells the go command to build it.
+// writeOverlay writes the source with the bug and the overlay file for the go command.
 func (b bug) writeOverlay(t *testing.T, root string) string {
 	t.Helper()
 	file := filepath.Join(root, b.file)
@@ -117,7 +110,7 @@ func (b bug) writeOverlay(t *testing.T, root string) string {
 	return overlayFile
 }
 
-// runSeeds plays the simulator's seeds until one breaks the promise.
+// runSeeds runs the simulator until a seed breaks the promise.
 func runSeeds(t *testing.T, root, overlay, promise, seeds string) (line, out string) {
 	t.Helper()
 	env := []string{"JOIST_SEED=", seeds, "JOIST_UNTIL=" + promise}

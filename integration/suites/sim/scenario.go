@@ -33,8 +33,8 @@ type CrashResult struct {
 	Writes int
 }
 
-// Scenario is a sequence of events without any fault but one crash.
-type Scenario struct {
+// CrashScenario is a sequence of events without any fault but one crash.
+type CrashScenario struct {
 	Name  string
 	sizes replicaCounts
 	// millicores are the CPU requests of a pod, by Deployment.
@@ -43,15 +43,15 @@ type Scenario struct {
 }
 
 // Interruption is a scenario in which pods and nodes start, EC2 interrupts one node, and all pods are removed.
-var Interruption = Scenario{
+var Interruption = CrashScenario{
 	Name: "interruption", sizes: replicaCounts{"web": 6, "batch": 8}, millicores: map[string]int64{"web": 900, "batch": 400}, play: (*sim).playInterruption,
 }
 
 // Drift is a scenario in which a node with pods drifts and is replaced. Crash points begin at the drift.
-var Drift = Scenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
+var Drift = CrashScenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
 
 // PlayScenario runs a scenario and crashes one service at one point. The zero point crashes none.
-func PlayScenario(tale Scenario, point CrashPoint) (CrashResult, error) {
+func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 	const seed = 1
 	ctx := context.Background()
 	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: tale.sizes}

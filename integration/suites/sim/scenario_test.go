@@ -8,7 +8,7 @@ import (
 
 // TestScenarios runs the scenarios without a crash.
 func TestScenarios(t *testing.T) {
-	for _, tale := range []sim.Scenario{sim.Interruption, sim.Drift} {
+	for _, tale := range []sim.CrashScenario{sim.Interruption, sim.Drift} {
 		t.Run(tale.Name, func(t *testing.T) {
 			calm, err := sim.PlayScenario(tale, sim.CrashPoint{})
 			if err != nil {

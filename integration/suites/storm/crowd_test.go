@@ -80,7 +80,7 @@ func (s *scene) deploy() {
 				ObjectMeta: metav1.ObjectMeta{Name: a.name},
 				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MinAvailable: new(intstr.FromInt(a.kept))},
 			}, metav1.CreateOptions{})
-			s.Check(err)
+			s.RequireNoError(err)
 		}
 		pod := corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels},
@@ -101,7 +101,7 @@ func (s *scene) deploy() {
 			ObjectMeta: metav1.ObjectMeta{Name: a.name},
 			Spec:       appsv1.DeploymentSpec{Replicas: new(int32(a.replicas)), Selector: selector, Template: pod},
 		}, metav1.CreateOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 	}
 }
 
@@ -109,6 +109,6 @@ func (s *scene) deploy() {
 func (s *scene) empty() {
 	for _, a := range s.size.apps {
 		_, err := s.Kube.AppsV1().Deployments("default").Patch(s.Context(), a.name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
-		s.Check(err)
+		s.RequireNoError(err)
 	}
 }

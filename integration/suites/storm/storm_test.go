@@ -23,7 +23,7 @@ import (
 
 // scene is a world in a storm.
 type scene struct {
-	*testbed.Day
+	*testbed.Timeline
 	size size
 	mu   sync.Mutex
 	record
@@ -47,26 +47,26 @@ func TestStorm(t *testing.T) {
 }
 
 func play(t *testing.T, storm size) {
-	dir, err := testbed.Binaries()
+	dir, err := testbed.BuildBinaries()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{size: storm, record: record{
 		notices: map[string]*Notice{}, nodes: map[string]string{}, calm: map[types.UID]time.Duration{}, broken: map[string]bool{}, claims: map[string]bool{},
 	}}
-	s.Day = &testbed.Day{
-		World:    testbed.New(t, testbed.Options{Machines: 100 * time.Millisecond, Notice: s.noticed}),
+	s.Timeline = &testbed.Timeline{
+		TestBed:  testbed.New(t, testbed.Options{Machines: 100 * time.Millisecond, Notice: s.noticed}),
 		Patience: storm.patience, Broken: s.promises, Now: s.words,
 	}
 	t.Cleanup(s.keep)
-	s.Beside(watchEvery, s.watch)
+	s.RunInBackground(watchEvery, s.watch)
 	s.StartJoist(dir, false)
-	s.Act("the pool", s.pool)
-	s.Act("up", s.up)
-	s.Act("storm", s.storm)
-	s.Act("drained", s.drained)
-	s.Act("down", s.down)
-	s.Act("the end", s.Stop)
+	s.RunPhase("the pool", s.pool)
+	s.RunPhase("up", s.up)
+	s.RunPhase("storm", s.storm)
+	s.RunPhase("drained", s.drained)
+	s.RunPhase("down", s.down)
+	s.RunPhase("the end", s.Stop)
 	s.judge()
 }
 
@@ -79,7 +79,7 @@ func (s *scene) words() string {
 // await waits for the samples to show something.
 func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool) {
 	s.Helper()
-	s.Await(limit, what, func() bool { return holds(s.latest()) })
+	s.WaitFor(limit, what, func() bool { return holds(s.latest()) })
 }
 
 func (s *scene) pool() {
@@ -125,7 +125,7 @@ func (s *scene) storm() {
 		due := time.Now().Add(pause)
 		s.await(pause+time.Minute, fmt.Sprintf("the time of warning %d", i+1), func(Sample) bool { return !time.Now().Before(due) })
 	}
-	s.Say("%d instances were warned", len(victims))
+	s.Logf("%d instances were warned", len(victims))
 }
 
 // victims are drawn, equally in every run, from the spot instances.
@@ -136,7 +136,7 @@ func (s *scene) victims() []string {
 			spared[pod.Spec.NodeName] = true
 		}
 	}
-	alive := s.Alive()
+	alive := s.RunningInstances()
 	var spot []string
 	for _, r := range alive {
 		if r.CapacityType == cloud.Spot && !spared[r.PrivateDNS] {
@@ -191,17 +191,17 @@ func (s *scene) drained() {
 
 func (s *scene) down() {
 	client, err := dynamic.NewForConfig(s.Plane.Config)
-	s.Check(err)
+	s.RequireNoError(err)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(s.Context(), "default", types.MergePatchType, []byte(`{"spec":{"disruption":{"consolidateAfter":"5s"}}}`), metav1.PatchOptions{})
-	s.Check(err)
+	s.RequireNoError(err)
 	s.empty()
 	s.await(3*time.Minute, "the pods, nodes, NodeClaims and instances to go", func(now Sample) bool {
-		return now.Pending+now.Running+now.Nodes+now.Instances == 0 && len(s.Claims()) == 0 && s.Terminated()
+		return now.Pending+now.Running+now.Nodes+now.Instances == 0 && len(s.Claims()) == 0 && s.AllTerminated()
 	})
 	s.await(time.Minute, "the launch templates to be deleted", func(Sample) bool {
 		templates, err := s.Cloud.Templates(s.Context(), nil)
-		s.Check(err)
+		s.RequireNoError(err)
 		return len(templates) == 0
 	})
 }
@@ -226,5 +226,5 @@ func (s *scene) keep() {
 	if err != nil {
 		s.Error(err)
 	}
-	s.Keep(os.Getenv("JOIST_STORM_INTO"), "storm", r, drawing, r.Summary())
+	s.WriteResults(os.Getenv("JOIST_STORM_INTO"), "storm", r, drawing, r.Summary())
 }

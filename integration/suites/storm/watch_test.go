@@ -67,7 +67,7 @@ func (s *scene) watch() error {
 	seen := Sample{At: now, Nodes: len(nodes)}
 	tainted := map[string]bool{}
 	for _, node := range nodes {
-		if testbed.Disrupted(node) {
+		if testbed.IsDisrupted(node) {
 			tainted[node.Name] = true
 			seen.Going++
 		}
@@ -129,7 +129,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) 
 			going[pod.Spec.NodeName]++
 		default:
 			left[pod.Spec.NodeName]++
-			if testbed.PodReady(pod) {
+			if testbed.IsPodReady(pod) {
 				seen.Running++
 				available[pod.Labels["app"]]++
 				calm[pod.UID] = true
@@ -174,7 +174,7 @@ func (s *scene) result() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
-	r.Pods, r.Acts = s.size.pods(), s.Acts()
+	r.Pods, r.Acts = s.size.pods(), s.Phases()
 	r.Notices = nil
 	for _, id := range slices.Sorted(maps.Keys(s.notices)) {
 		r.Notices = append(r.Notices, *s.notices[id])

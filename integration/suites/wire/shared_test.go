@@ -141,7 +141,7 @@ func (s *shop) work() {
 // process starts the launcher with what its function is told, and more.
 func (s *shop) process(more ...string) {
 	s.t.Helper()
-	binary, err := fleet.Binary("launcher")
+	binary, err := fleet.BuildBinary("launcher")
 	s.check(err)
 	f, _, _ := s.stack.Worker(ours + "-joist-launcher")
 	process := exec.Command(binary) //nolint:noctx // it is killed at the end

@@ -1,9 +1,7 @@
-// Command judge says what is wrong with a plan or a consolidation, and what it
-// costs beside the bound below which none can be.
+// Command planvalidator prints the violations of a plan or a consolidation, its price and the
+// lower bound of the price. The exit code is 1 if the input is not valid.
 //
 //	go run ./integration/bench/planvalidator/cmd/planvalidator SCENARIO PLAN
-//
-// It ends with 1 when what it reads is not valid.
 package main
 
 import (
@@ -26,7 +24,7 @@ func run(args []string) error {
 	if len(args) != 2 {
 		return errors.New("name a scenario file and a plan's")
 	}
-	s, err := planvalidator.Read(args[0])
+	s, err := planvalidator.ReadScenario(args[0])
 	if err != nil {
 		return err
 	}
@@ -41,11 +39,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	bound, err := planvalidator.Bound(s)
+	bound, err := planvalidator.LowerBound(s)
 	if err != nil {
 		return err
 	}
-	violations := planvalidator.Check(s, plan)
+	violations := planvalidator.CheckPlan(s, plan)
 	for _, v := range violations {
 		fmt.Println(v.Error())
 	}

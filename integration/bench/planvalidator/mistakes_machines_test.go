@@ -47,14 +47,14 @@ func stating(labels map[string]string, n planvalidator.NewNode) planvalidator.Ne
 }
 
 // machines holds plans whose machines are not to be had.
-func machines() []planted {
+func machineMistakes() []mistake {
 	one := pod("a")
 	right := plans(launch("small", "z1", "a"))
 	soldOut := altered(func(s *planvalidator.Scenario) { s.InstanceTypes[0].Offerings[2].Available = false }, one)
 	teams := altered(func(s *planvalidator.Scenario) {
 		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{require("team", "In", "red", "green")}
 	}, one)
-	return []planted{
+	return []mistake{
 		{"no such pool", planvalidator.Offered, of(one), right, plans(inPool("none", launch("small", "z1", "a")))},
 		{"no such type", planvalidator.Offered, of(one), right, changed(func(r *planvalidator.Result) { r.NewNodes[0].InstanceType = "none" }, launch("small", "z1", "a"))},
 		{"no such zone", planvalidator.Offered, of(one), right, changed(func(r *planvalidator.Result) { r.NewNodes[0].Zone = "z4" }, launch("small", "z1", "a"))},
@@ -82,7 +82,7 @@ func sidecar(cpu string, ports ...corev1.ContainerPort) with {
 }
 
 // hosts holds plans whose nodes are not what their pods want.
-func hosts() []planted {
+func hostMistakes() []mistake {
 	full := func(s *planvalidator.Scenario) { existing(s, "old", "small", "z1", pod("there")) }
 	daemonThere := func(s *planvalidator.Scenario) {
 		d := pod("daemon-x", requests("cpu", "500m"))
@@ -107,9 +107,9 @@ func hosts() []planted {
 	prefer := altered(func(s *planvalidator.Scenario) {
 		s.NodePools[1].Spec.Template.Spec.Taints = append(s.NodePools[1].Spec.Template.Spec.Taints, corev1.Taint{Key: "mild", Effect: corev1.TaintEffectPreferNoSchedule})
 	}, pod("a", tolerates("blue")), pod("b"))
-	return []planted{
+	return []mistake{
 		{"a CPU too many", planvalidator.Resources, of(pod("a", requests("cpu", "2"))), plans(launch("large", "z1", "a")), plans(launch("small", "z1", "a"))},
-		{"the daemon does not fit beside", planvalidator.Resources, of(pod("a", requests("cpu", "1600m"))), plans(launch("large", "z1", "a")), plans(launch("small", "z1", "a"))},
+		{"the daemon does not fit", planvalidator.Resources, of(pod("a", requests("cpu", "1600m"))), plans(launch("large", "z1", "a")), plans(launch("small", "z1", "a"))},
 		{"the daemon stays away", planvalidator.Resources, of(noDaemonInTainted), plans(blue("small")), plans(launch("small", "z1", "a"))},
 		{"no device", planvalidator.Resources, of(pod("a", requests("example.com/gpu", "1"))), plans(launch("gpu", "z1", "a")), plans(launch("large", "z1", "a"))},
 		{
@@ -142,7 +142,7 @@ func hosts() []planted {
 		{"DoesNotExist", planvalidator.Selectors, of(pod("a", wants(that("karpenter.k8s.aws/instance-gpu-count", "DoesNotExist")))), plans(launch("large", "z1", "a")), plans(launch("gpu", "z1", "a"))},
 		{"NoSchedule", planvalidator.Taints, repelled(corev1.TaintEffectNoSchedule), plans(launch("small", "z1", "a")), plans(blue("small"))},
 		{"NoExecute", planvalidator.Taints, repelled(corev1.TaintEffectNoExecute), plans(launch("small", "z1", "a")), plans(blue("small"))},
-		{"a preference is none", planvalidator.Taints, prefer, plans(blue("small"), launch("small", "z1", "b")), plans(blue("small"), inPool("tainted", launch("small", "z1", "b")))},
+		{"a preference is no requirement", planvalidator.Taints, prefer, plans(blue("small"), launch("small", "z1", "b")), plans(blue("small"), inPool("tainted", launch("small", "z1", "b")))},
 		{"the same port", planvalidator.HostPorts, of(pod("a", binds("", 80, "")), pod("b", binds("", 80, "TCP"))), plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("large", "z1", "a", "b"))},
 		{"every address", planvalidator.HostPorts, of(pod("a", binds("10.0.0.1", 80, "TCP")), pod("b", binds("0.0.0.0", 80, "TCP"))), plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("large", "z1", "a", "b"))},
 		{"every address of the newer kind", planvalidator.HostPorts, of(pod("a", binds("10.0.0.1", 80, "TCP")), pod("b", binds("::", 80, "TCP"))), plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("large", "z1", "a", "b"))},

@@ -23,7 +23,7 @@ func limiting(limits corev1.ResourceList) func(*planvalidator.Scenario) {
 }
 
 // launches holds plans that want more of EC2 than the pools allow.
-func launches() []planted {
+func launchMistakes() []mistake {
 	one, big := pod("a"), pod("a", requests("cpu", "4"))
 	families := func(s *planvalidator.Scenario) {
 		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{{Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpExists, MinValues: new(2)}}
@@ -35,7 +35,7 @@ func launches() []planted {
 		cpus(s)
 		existing(s, "old", "small", "z1", pod("there"))
 	}
-	return []planted{
+	return []mistake{
 		{"more than could hold the pod", planvalidator.Options, of(big), plans(counting(2, launch("large", "z1", "a"))), plans(counting(3, launch("large", "z1", "a")))},
 		{"none", planvalidator.Options, of(one), plans(counting(4, launch("large", "z1", "a"))), plans(counting(0, launch("large", "z1", "a")))},
 		{"one is too small", planvalidator.Options, of(big), plans(naming(launch("large", "z1", "a"), "large", "gpu")), plans(naming(launch("large", "z1", "a"), "large", "small"))},
@@ -61,7 +61,7 @@ func launches() []planted {
 		},
 		{"CPUs", planvalidator.Limits, altered(cpus, one, pod("b")), plans(launch("large", "z1", "a", "b")), plans(launch("large", "z1", "a"), launch("small", "z1", "b"))},
 		{"the largest option counts", planvalidator.Limits, altered(cpus, one, pod("b")), plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("small", "z1", "a"), naming(launch("small", "z1", "b"), "small", "large"))},
-		{"what is there counts", planvalidator.Limits, altered(crowded, one), plans(launch("small", "z1", "a")), plans(launch("large", "z1", "a"))},
+		{"existing nodes count", planvalidator.Limits, altered(crowded, one), plans(launch("small", "z1", "a")), plans(launch("large", "z1", "a"))},
 		{"nodes", planvalidator.Limits, altered(oneNode, one, pod("b")), plans(launch("large", "z1", "a", "b")), plans(launch("small", "z1", "a"), launch("small", "z1", "b"))},
 		{"devices", planvalidator.Limits, altered(noDevice, one), plans(launch("large", "z1", "a")), plans(launch("gpu", "z1", "a"))},
 	}

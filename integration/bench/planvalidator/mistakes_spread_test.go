@@ -35,8 +35,8 @@ func alike(n int, changes ...with) []corev1.Pod {
 	return pods
 }
 
-// spreading holds plans that crowd where pods must spread.
-func spreading() []planted {
+// spreadMistakes are plans that break a topology spread constraint.
+func spreadMistakes() []mistake {
 	zones := alike(3, spreads(zone, "x"))
 	perZone := plans(launch("small", "z1", "a"), launch("small", "z2", "b"), launch("small", "z3", "c"))
 	crowded := plans(launch("small", "z1", "a"), launch("small", "z1", "b"), launch("small", "z3", "c"))
@@ -53,11 +53,11 @@ func spreading() []planted {
 		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{require("team", "In", "red", "green")}
 	}, alike(2, spreads("team", "x"))...)
 	red, green := map[string]string{"team": "red"}, map[string]string{"team": "green"}
-	return []planted{
+	return []mistake{
 		{"zones", planvalidator.Spread, of(zones...), perZone, crowded},
 		{"a wider skew", planvalidator.Spread, of(alike(3, spreads(zone, "x", skew(2)))...), crowded, plans(launch("large", "z1", "a", "b", "c"))},
 		{
-			"a preference beside a rule", planvalidator.Spread, of(alike(2, spreads(zone, "x", anyway), spreads(hostname, "x"))...),
+			"a preference and a rule", planvalidator.Spread, of(alike(2, spreads(zone, "x", anyway), spreads(hostname, "x"))...),
 			plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("large", "z1", "a", "b")),
 		},
 		{"hosts", planvalidator.Spread, of(alike(2, spreads(hostname, "x"))...), plans(launch("small", "z1", "a"), launch("small", "z1", "b")), plans(launch("large", "z1", "a", "b"))},
@@ -92,7 +92,7 @@ func spreading() []planted {
 			}
 			return planned(s, launch("large", "z1", "a", "c"), launch("large", "z2", "b", "d"))
 		}},
-		{"what is bound counts", planvalidator.Spread, bound, plans(launch("small", "z2", "a"), launch("small", "z3", "b")), plans(launch("small", "z1", "a"), launch("small", "z3", "b"))},
+		{"bound pods count", planvalidator.Spread, bound, plans(launch("small", "z2", "a"), launch("small", "z3", "b")), plans(launch("small", "z1", "a"), launch("small", "z3", "b"))},
 		{
 			"others count that need not spread", planvalidator.Spread,
 			altered(func(s *planvalidator.Scenario) {

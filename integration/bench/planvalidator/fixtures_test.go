@@ -21,6 +21,7 @@ const (
 // with changes a pod.
 type with func(*corev1.Pod)
 
+// pod returns a pod with the given changes.
 func pod(name string, changes ...with) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 	requests("cpu", "1")(&p)
@@ -104,8 +105,8 @@ func spreads(key, app string, changes ...func(*corev1.TopologySpreadConstraint))
 	}
 }
 
-// term is one of pod affinity or anti-affinity.
-func term(key, app string, changes ...func(*corev1.PodAffinityTerm)) corev1.PodAffinityTerm {
+// podTerm returns a term of pod affinity or anti-affinity.
+func podTerm(key, app string, changes ...func(*corev1.PodAffinityTerm)) corev1.PodAffinityTerm {
 	t := corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: matching("app", app)}
 	for _, change := range changes {
 		change(&t)
@@ -113,7 +114,8 @@ func term(key, app string, changes ...func(*corev1.PodAffinityTerm)) corev1.PodA
 	return t
 }
 
-func near(terms ...corev1.PodAffinityTerm) with {
+// withAffinity adds required pod affinity.
+func withAffinity(terms ...corev1.PodAffinityTerm) with {
 	return func(p *corev1.Pod) {
 		if p.Spec.Affinity == nil {
 			p.Spec.Affinity = &corev1.Affinity{}

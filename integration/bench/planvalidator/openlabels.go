@@ -9,22 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// choose settles open labels: as the plan says, or else so that most pods are
-// content.
-func (n *node) choose() labels.Set {
+// chooseLabels sets open labels to the values of the plan, or to those that satisfy most pods.
+func (n *node) chooseLabels() labels.Set {
 	if n.plan == nil {
-		return n.named(n.fixed, nil)
+		return n.withStatedLabels(n.fixed, nil)
 	}
-	best, most := n.named(n.fixed, n.plan.Labels), -1
-	for _, set := range n.labelings(specs(n.pods)) {
-		if !agrees(set, n.plan.Labels) {
+	best, most := n.withStatedLabels(n.fixed, n.plan.Labels), -1
+	for _, set := range n.possibleLabels(podSpecs(n.pods)) {
+		if !isConsistent(set, n.plan.Labels) {
 			continue
 		}
-		named := n.named(set, n.plan.Labels)
+		named := n.withStatedLabels(set, n.plan.Labels)
 		on := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: named}}
 		content := 0
 		for _, p := range n.pods {
-			if p.selects(on) {
+			if p.canRunOn(on) {
 				content++
 			}
 		}
@@ -35,8 +34,8 @@ func (n *node) choose() labels.Set {
 	return best
 }
 
-// agrees reports whether a label set has the labels that the plan states.
-func agrees(set, stated labels.Set) bool {
+// isConsistent reports whether a label set has the labels that the plan states.
+func isConsistent(set, stated labels.Set) bool {
 	for name, value := range stated {
 		if was, present := set[name]; present && was != value {
 			return false
@@ -45,8 +44,8 @@ func agrees(set, stated labels.Set) bool {
 	return true
 }
 
-// named adds the host name, and what the plan states beyond the pool.
-func (n *node) named(set, stated labels.Set) labels.Set {
+// withStatedLabels adds the host name and labels that only the plan states.
+func (n *node) withStatedLabels(set, stated labels.Set) labels.Set {
 	out := maps.Clone(set)
 	for name, value := range stated {
 		if _, present := out[name]; !present && slices.Contains(n.open, name) {

@@ -25,7 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// Names that tests share with the world.
+// Names that tests and the test bed share.
 const (
 	// Region is where EC2 is.
 	Region = "ap-northeast-2"
@@ -37,26 +37,25 @@ const (
 	Root = "../../.."
 )
 
-// Options are the paces of a world; the zero value is a small and quick one.
+// Options configure a TestBed; the zero value is small and fast.
 type Options struct {
-	// Boot is the mean time that an instance takes to boot, a second when zero.
+	// Boot is the mean boot time of an instance; a second if zero.
 	Boot time.Duration
-	// Machines is how often booted instances become nodes and ended ones fall
-	// silent, 20 ms when zero. Each look copies EC2's records of every instance.
+	// Machines is how often booted instances become nodes and terminated ones unreachable; 20 ms if zero. Each
+	// time copies EC2's records of all instances.
 	Machines time.Duration
-	// Values are what helm is told beside what it must be, as name=value.
+	// Values are additional Helm values, as name=value.
 	Values []string
-	// Audit has every request of the API server written down.
+	// Audit enables the audit log of the API server.
 	Audit bool
-	// Look is called whenever Wait looks, before its condition is asked.
+	// Look is called before each check of WaitUntil.
 	Look func()
-	// Notice is told every event that EC2 and AWS Health emit, before it is on the
-	// bus. Whoever moved EC2 waits for it.
+	// Notice is called with every event of EC2 and AWS Health before it is sent to the bus. EC2 waits for it.
 	Notice func(raw []byte)
 }
 
-// World is one control plane, one AWS and one Joist.
-type World struct {
+// TestBed is one control plane, one fake AWS and one installation of Joist.
+type TestBed struct {
 	*testing.T
 	// Ctx ends before anything of the world does.
 	Ctx   context.Context
@@ -73,64 +72,63 @@ type World struct {
 	Broker    *memqueue.Broker
 	Server    *fakeaws.Server
 
-	// deployed is what the CDK app's template made, and guard judges by its policies.
+	// deployed are the resources of the CDK app's template. guard checks requests against its policies.
 	deployed stack.Stack
 	guard    *guard.Guard
 
 	options              Options
 	processes, functions []*process
-	// functionNames has the function of each process of functions.
+	// functionNames are the names of the processes in functions.
 	functionNames []string
-	// dead are those that were killed and have successors.
-	dead []*process
-	// trouble takes what goes wrong beside the scenario.
-	trouble chan error
-	// beside counts what runs beside the scenario.
-	beside sync.WaitGroup
-	// told is all that was said. It is printed at the end, for several worlds may
-	// run at the same time.
-	told strings.Builder
+	// stoppedProcesses are processes that were replaced.
+	stoppedProcesses []*process
+	// backgroundErrors are errors of background work.
+	backgroundErrors chan error
+	// background counts the background goroutines.
+	background sync.WaitGroup
+	// log is printed at the end, because several test beds may run at the same time.
+	log strings.Builder
 }
 
-// New starts everything but Joist.
-func New(t *testing.T, o Options) *World {
+// New starts everything except Joist.
+func New(t *testing.T, o Options) *TestBed {
 	t.Helper()
 	o.Boot, o.Machines = cmp.Or(o.Boot, bootMean), cmp.Or(o.Machines, machinesEvery)
-	w := &World{T: t, Began: time.Now(), options: o, trouble: make(chan error, 100)}
-	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.told.String()) })
-	w.startPlane()
+	w := &TestBed{T: t, Began: time.Now(), options: o, backgroundErrors: make(chan error, 100)}
+	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.log.String()) })
+	w.startControlPlane()
 	w.startAWS()
-	// Whatever runs beside the scenario ends before what it talks to.
+	// Background work ends before the servers that it uses.
 	var cancel context.CancelFunc
 	w.Ctx, cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		cancel()
-		w.beside.Wait()
+		w.background.Wait()
 	})
-	w.beside.Go(func() { w.Cache.Run(w.Ctx) })
-	w.Beside(o.Machines, w.machines())
-	w.Beside(tickEvery, w.tick)
+	w.background.Go(func() { w.Cache.Run(w.Ctx) })
+	w.RunInBackground(o.Machines, w.startMachines())
+	w.RunInBackground(tickEvery, w.runTicks)
 	return w
 }
 
-// Say adds a line to the story, with the seconds since the beginning.
-func (w *World) Say(format string, args ...any) {
-	fmt.Fprintf(&w.told, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
+// Logf adds a line to the log, with the seconds since the start.
+func (w *TestBed) Logf(format string, args ...any) {
+	fmt.Fprintf(&w.log, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Story is all that was said.
-func (w *World) Story() string { return w.told.String() }
+// LogText returns the log.
+func (w *TestBed) LogText() string { return w.log.String() }
 
-// Beside calls f at once and then at each interval, until the world ends. An
-// error of it fails the next Wait.
-func (w *World) Beside(interval time.Duration, f func() error) {
-	w.beside.Go(func() { w.every(interval, f) })
+// RunInBackground calls f at once and then at each interval until the test bed ends. An error fails the next
+// WaitUntil.
+func (w *TestBed) RunInBackground(interval time.Duration, f func() error) {
+	w.background.Go(func() { w.runEvery(interval, f) })
 }
 
-func (w *World) startPlane() {
+func (w *TestBed) startControlPlane() {
 	w.Helper()
 	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files", Audit: w.options.Audit})
-	w.Check(err)
+	w.RequireNoError(err)
 	w.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			w.Error(err)
@@ -138,17 +136,17 @@ func (w *World) startPlane() {
 	})
 	w.Plane = plane
 	w.Kube, err = kubernetes.NewForConfig(plane.Config)
-	w.Check(err)
+	w.RequireNoError(err)
 	client, err := kubecluster.New(plane.Config, "e2e")
-	w.Check(err)
+	w.RequireNoError(err)
 	w.Cache, err = client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.NodeClaims, cluster.NodePools, cluster.NodeClasses,
 	}})
-	w.Check(err)
+	w.RequireNoError(err)
 	system, err := w.Kube.CoreV1().Namespaces().Get(w.Context(), "kube-system", metav1.GetOptions{})
-	w.Check(err)
+	w.RequireNoError(err)
 	w.ID = event.Cluster{Name: ClusterName, UID: string(system.UID)}
 	_, err = w.Kube.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}, metav1.CreateOptions{})
-	w.Check(err)
-	w.Say("a control plane of five processes is ready")
+	w.RequireNoError(err)
+	w.Logf("a control plane of five processes is ready")
 }

@@ -10,77 +10,76 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// world is the cluster as the plan would leave it.
-type world struct {
+// finalCluster is the cluster after the plan.
+type finalCluster struct {
 	scenario *Scenario
 	result   *Result
 	nodes    []*node
-	// pods are all that have a node, bound ones first.
+	// pods are all pods with a node, bound ones first.
 	pods []*pod
-	// offered are all ways to launch, whatever the plan chose.
-	offered []place
+	// offered are all ways to launch a node.
+	offered []launchOption
 	daemons []*pod
 	// rooms are what the places have for pods, as far as it was asked.
 	rooms []corev1.ResourceList
 	// likenesses are the pods by what terms see of them, once it was asked.
-	likenesses []likeness
+	likenesses []podClass
 	// launchables are domains that could be launched, by what asks for them.
 	launchables map[string]map[string]bool
 }
 
-// node is a node of that cluster.
+// node is a node of the final cluster.
 type node struct {
 	name string
-	place
-	// plan is nil for a node that exists already.
+	launchOption
+	// plan is nil for an existing node.
 	plan *NewNode
-	// meta is the node as Kubernetes' matching wants it.
+	// meta is the node as an object for Kubernetes' matching.
 	meta   *corev1.Node
 	taints []corev1.Taint
 	pods   []*pod
-	// daemons are those that the node carries beside its pods.
+	// daemons are the DaemonSet pods of the node.
 	daemons []*pod
 }
 
 func (n *node) labels() labels.Set { return n.meta.Labels }
 
-// newWorld builds what can be built of the plan and reports the rest.
-func newWorld(s *Scenario, r *Result, out *report) *world {
-	w := &world{scenario: s, result: r, offered: s.places()}
+// newFinalCluster builds the cluster of the plan and reports what it cannot build.
+func newFinalCluster(s *Scenario, r *Result, out *report) *finalCluster {
+	w := &finalCluster{scenario: s, result: r, offered: s.launchOptions()}
 	for i := range s.DaemonSetPods {
 		d := newPod(&s.DaemonSetPods[i])
 		d.bound = true // given, and not the plan's
 		w.daemons = append(w.daemons, d)
 	}
 	for i := range s.Nodes {
-		w.exist(&s.Nodes[i], out)
+		w.addExistingNode(&s.Nodes[i], out)
 	}
-	pending := w.pending()
+	pending := w.newPendingPods()
 	for i := range r.NewNodes {
-		w.launch(i, pending, out)
+		w.addNewNode(i, pending, out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.ExistingPods)) {
-		w.join(name, pending, out)
+		w.addToExisting(name, pending, out)
 	}
-	pending.leave(r, out)
+	pending.checkUnplaced(r, out)
 	for _, n := range w.nodes {
-		n.settle(w.daemons)
+		n.finishNode(w.daemons)
 		w.pods = append(w.pods, n.pods...)
 	}
-	slices.SortStableFunc(w.pods, func(a, b *pod) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(w.pods, func(a, b *pod) int { return podOrder(a) - podOrder(b) })
 	return w
 }
 
-func rank(p *pod) int {
+func podOrder(p *pod) int {
 	if p.bound {
 		return 0
 	}
 	return 1
 }
 
-// exist adds a node that is there already. Whether its pool would launch it again
-// does not matter.
-func (w *world) exist(from *Node, out *report) {
+// addExistingNode adds an existing node, also if its NodePool would no longer launch it.
+func (w *finalCluster) addExistingNode(from *Node, out *report) {
 	i := slices.IndexFunc(w.scenario.InstanceTypes, func(t InstanceType) bool { return t.Name == from.InstanceType })
 	if i < 0 {
 		out.add(Offered, from.Name, "the scenario has no instance type %s", from.InstanceType)
@@ -98,7 +97,7 @@ func (w *world) exist(from *Node, out *report) {
 			offering.ZoneID = o.ZoneID
 		}
 	}
-	n := &node{name: from.Name, place: place{pool: pool, machine: machine, offering: offering, fixed: determined(pool, machine, offering)}}
+	n := &node{name: from.Name, launchOption: launchOption{pool: pool, machine: machine, offering: offering, fixed: fixedLabels(pool, machine, offering)}}
 	for j := range from.Pods {
 		if phase := from.Pods[j].Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 			continue
@@ -110,55 +109,55 @@ func (w *world) exist(from *Node, out *report) {
 	w.nodes = append(w.nodes, n)
 }
 
-// launch adds a node of the plan, with its pods.
-func (w *world) launch(i int, pending *roll, out *report) {
+// addNewNode adds a node of the plan with its pods.
+func (w *finalCluster) addNewNode(i int, pending *pendingPods, out *report) {
 	plan := &w.result.NewNodes[i]
 	n := &node{name: fmt.Sprintf("new node %d (%s)", i, plan.InstanceType), plan: plan}
-	n.pods = pending.take(plan.Pods, n.name, out)
+	n.pods = pending.claimPods(plan.Pods, n.name, out)
 	if len(n.pods) == 0 {
-		out.add(Once, n.name, "it has no pods")
+		out.add(Once, n.name, "the node has no pods")
 	}
-	p, ok := w.find(plan.NodePool, plan.InstanceType, plan.Zone, plan.CapacityType)
+	p, ok := w.findOption(plan.NodePool, plan.InstanceType, plan.Zone, plan.CapacityType)
 	if !ok {
-		out.add(Offered, n.name, "pool %q does not offer it in %s, %s", plan.NodePool, plan.Zone, plan.CapacityType)
+		out.add(Offered, n.name, "pool %q has no such offering in %s, %s", plan.NodePool, plan.Zone, plan.CapacityType)
 		return
 	}
 	if !p.offering.Available {
-		out.add(Offered, n.name, "it is not available in %s, %s", plan.Zone, plan.CapacityType)
+		out.add(Offered, n.name, "the offering is not available in %s, %s", plan.Zone, plan.CapacityType)
 	}
-	n.place = p
+	n.launchOption = p
 	w.nodes = append(w.nodes, n)
 }
 
-// join puts pods onto a node that exists.
-func (w *world) join(name string, pending *roll, out *report) {
-	pods := pending.take(w.result.ExistingPods[name], name, out)
+// addToExisting places pods on an existing node.
+func (w *finalCluster) addToExisting(name string, pending *pendingPods, out *report) {
+	pods := pending.claimPods(w.result.ExistingPods[name], name, out)
 	i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.plan == nil && n.name == name })
 	if i < 0 {
-		out.add(Once, name, "the plan puts pods onto a node that does not exist")
+		out.add(Once, name, "the plan places pods on a node that does not exist")
 		return
 	}
 	w.nodes[i].pods = append(w.nodes[i].pods, pods...)
 }
 
-func (w *world) find(pool, machine, zone, capacityType string) (place, bool) {
+func (w *finalCluster) findOption(pool, machine, zone, capacityType string) (launchOption, bool) {
 	for _, p := range w.offered {
 		if p.pool.Metadata.Name == pool && p.machine.Name == machine && p.offering.Zone == zone && p.offering.CapacityType == capacityType {
 			return p, true
 		}
 	}
-	return place{}, false
+	return launchOption{}, false
 }
 
-// settle decides on the node's labels and daemons once its pods are known.
-func (n *node) settle(daemons []*pod) {
+// finishNode sets the labels and daemons of the node once its pods are known.
+func (n *node) finishNode(daemons []*pod) {
 	for _, p := range n.pods {
 		p.node = n
 	}
 	n.taints = n.pool.Spec.Template.Spec.Taints
-	n.meta = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.choose()}}
+	n.meta = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.chooseLabels()}}
 	for _, d := range daemons {
-		if _, blocked := blocking(n.taints, d.Spec.Tolerations); !blocked && d.selects(n.meta) {
+		if _, blocked := untoleratedTaint(n.taints, d.Spec.Tolerations); !blocked && d.canRunOn(n.meta) {
 			n.daemons = append(n.daemons, d)
 		}
 	}

@@ -25,33 +25,33 @@ const (
 	gapEnough = 1e-4
 )
 
-// prices are what is paid per class and resource, and for a host.
-type prices struct {
+// shadowPrices are the dual prices of each class and resource, and of a host.
+type shadowPrices struct {
 	of   [][]float64
 	host float64
 }
 
-// limit is a column and, for each of its resources, the class that gets it.
-type limit struct {
+// dualConstraint is a nodeOption and, for each of its resources, the class that gets it.
+type dualConstraint struct {
 	column int
 	class  []int
-	// broken is by how much the prices at hand exceed it, as a fraction.
+	// broken is by how much the current prices exceed the constraint, as a fraction.
 	broken float64
 }
 
-// solve returns the value of prices that keep all limits.
-func (p *programme) solve() (float64, error) {
-	limits, known := p.opening(), map[string]bool{}
+// solveDual returns the value of prices that satisfy all constraints.
+func (p *linearProgram) solveDual() (float64, error) {
+	limits, known := p.initialConstraints(), map[string]bool{}
 	if len(limits) == 0 {
-		return 0, nil // nobody sells what they need: they fit on what exists, or nowhere
+		return 0, nil // no offering has what they need: they fit on existing nodes or nowhere
 	}
 	best := 0.0
 	for range roundsMax {
-		paid, value, err := p.pay(limits)
+		paid, value, err := p.solvePrices(limits)
 		if err != nil {
 			return 0, err
 		}
-		proved, broken := p.prove(paid)
+		proved, broken := p.proveBound(paid)
 		best = max(best, proved)
 		if value-best <= gapEnough*value {
 			return best, nil
@@ -70,13 +70,13 @@ func (p *programme) solve() (float64, error) {
 	return 0, errors.New("the linear program did not settle")
 }
 
-// opening limits every price: for each class and resource, by the offering that
-// sells it cheapest. What no offering sells is priced nowhere, as if given.
-func (p *programme) opening() []limit {
-	var limits []limit
+// initialConstraints bounds each price by the cheapest offering of its resource. Resources without an offering
+// have no price.
+func (p *linearProgram) initialConstraints() []dualConstraint {
+	var limits []dualConstraint
 	for c := range p.classes {
 		for r := range p.resources {
-			best := p.cheapest(func(col column) float64 {
+			best := p.cheapestOption(func(col nodeOption) float64 {
 				if !col.serves[c] {
 					return 0
 				}
@@ -86,20 +86,20 @@ func (p *programme) opening() []limit {
 				p.classes[c][r] = 0
 				continue
 			}
-			limits = append(limits, limit{column: best, class: slices.Repeat([]int{c}, len(p.resources))})
+			limits = append(limits, dualConstraint{column: best, class: slices.Repeat([]int{c}, len(p.resources))})
 		}
 	}
-	if best := p.cheapest(func(col column) float64 { return col.hosts }); best < 0 {
+	if best := p.cheapestOption(func(col nodeOption) float64 { return col.hosts }); best < 0 {
 		p.hosts = 0
 	} else {
-		_, l := p.earning(best, prices{of: make([][]float64, len(p.classes))})
+		_, l := p.bestConstraint(best, shadowPrices{of: make([][]float64, len(p.classes))})
 		limits = append(limits, l)
 	}
 	return limits
 }
 
-// cheapest is the offering that costs least per unit of something, or -1.
-func (p *programme) cheapest(units func(column) float64) int {
+// cheapestOption returns the index of the offering with the lowest price per unit, or -1.
+func (p *linearProgram) cheapestOption(units func(nodeOption) float64) int {
 	best, least := -1, math.Inf(1)
 	for i, col := range p.columns {
 		if n := units(col); !col.exists && n > 0 && col.price/n < least {
@@ -109,10 +109,10 @@ func (p *programme) cheapest(units func(column) float64) int {
 	return best
 }
 
-// earning is the most that a column can earn, and from whom.
-func (p *programme) earning(i int, paid prices) (float64, limit) {
+// bestConstraint returns the most that a nodeOption can earn and the constraint for it.
+func (p *linearProgram) bestConstraint(i int, paid shadowPrices) (float64, dualConstraint) {
 	col := p.columns[i]
-	l := limit{column: i, class: slices.Repeat([]int{slices.Index(col.serves, true)}, len(p.resources))}
+	l := dualConstraint{column: i, class: slices.Repeat([]int{slices.Index(col.serves, true)}, len(p.resources))}
 	sum := col.hosts * paid.host
 	for r, room := range col.room {
 		most := 0.0
@@ -126,21 +126,21 @@ func (p *programme) earning(i int, paid prices) (float64, limit) {
 	return sum, l
 }
 
-// prove lowers prices until they keep all limits, and returns their value and
-// the limits that they broke before, worst first.
-func (p *programme) prove(paid prices) (float64, []limit) {
+// proveBound lowers prices until they satisfy all constraints, and returns their value and the constraints that
+// were broken, worst first.
+func (p *linearProgram) proveBound(paid shadowPrices) (float64, []dualConstraint) {
 	value := p.hosts * paid.host
 	for c, demand := range p.classes {
 		for r, q := range demand {
 			value += q * paid.of[c][r]
 		}
 	}
-	var broken []limit
+	var broken []dualConstraint
 	lowered := 1.0
 	for i, col := range p.columns {
-		earned, l := p.earning(i, paid)
+		earned, l := p.bestConstraint(i, paid)
 		if col.exists {
-			value -= earned // it costs nothing, so what it earns is nobody's saving
+			value -= earned // it costs nothing, so its earnings save nothing
 			l.broken = 1
 			broken = append(broken, l)
 			continue
@@ -150,6 +150,6 @@ func (p *programme) prove(paid prices) (float64, []limit) {
 			lowered = min(lowered, col.price/earned)
 		}
 	}
-	slices.SortStableFunc(broken, func(a, b limit) int { return cmp.Compare(b.broken, a.broken) })
+	slices.SortStableFunc(broken, func(a, b dualConstraint) int { return cmp.Compare(b.broken, a.broken) })
 	return value * lowered, broken
 }

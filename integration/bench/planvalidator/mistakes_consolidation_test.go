@@ -25,7 +25,7 @@ func fleet() *planvalidator.Scenario {
 	return s
 }
 
-// consolidated is what is right: the pod of b joins that of a, and a smaller node
+// consolidated is a valid result: the pod of b moves to the node of a, and a smaller node
 // comes for c.
 func consolidated() *planvalidator.Consolidation {
 	came := launch("little", "z2", "p-c")
@@ -43,8 +43,8 @@ func consolidated() *planvalidator.Consolidation {
 	}
 }
 
-// TestConsolidationsThatAreWrong breaks one thing at a time.
-func TestConsolidationsThatAreWrong(t *testing.T) {
+// TestInvalidConsolidations breaks one thing at a time.
+func TestInvalidConsolidations(t *testing.T) {
 	type change func(*planvalidator.Scenario, *planvalidator.Consolidation)
 	disruption := func(to planvalidator.Disruption) change {
 		return func(s *planvalidator.Scenario, _ *planvalidator.Consolidation) { s.NodePools[0].Spec.Disruption = to }
@@ -102,7 +102,7 @@ func TestConsolidationsThatAreWrong(t *testing.T) {
 		{"a protected pod moves", func(s *planvalidator.Scenario, _ *planvalidator.Consolidation) {
 			s.Nodes[1].Pods[0].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 		}, planvalidator.Protects},
-		{"a node of nobody goes", func(s *planvalidator.Scenario, _ *planvalidator.Consolidation) { s.Nodes[1].NodePool = "" }, planvalidator.Protects},
+		{"a removed node has no NodePool", func(s *planvalidator.Scenario, _ *planvalidator.Consolidation) { s.Nodes[1].NodePool = "" }, planvalidator.Protects},
 		{"the end is another", func(_ *planvalidator.Scenario, c *planvalidator.Consolidation) {
 			c.FinalNodes[0].Pods = []string{"default/p-a"}
 		}, planvalidator.Final},
@@ -160,7 +160,7 @@ func TestRepackBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read, err := planvalidator.ParseConsolidation(text); err != nil || len(planvalidator.CheckConsolidation(s, read)) > 0 {
-		t.Errorf("what was written is not read: %v", err)
+		t.Errorf("the written result cannot be parsed: %v", err)
 	}
 	if _, err := planvalidator.ParseConsolidation([]byte("[]")); err == nil {
 		t.Error("a list was read")

@@ -7,37 +7,37 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// planted is a wrong plan beside a right one for the same scenario. That both
-// are judged shows that a rule is neither asleep nor jumpy.
-type planted struct {
+// mistake is an invalid plan and a valid one for the same scenario. Checking both shows that a rule finds the
+// mistake and nothing else.
+type mistake struct {
 	name string
 	rule planvalidator.Rule
-	// scenario is made anew for each plan.
+	// scenario is created for each plan.
 	scenario func() *planvalidator.Scenario
 	right    func(*planvalidator.Scenario) *planvalidator.Result
 	wrong    func(*planvalidator.Scenario) *planvalidator.Result
 }
 
-func (c planted) run(t *testing.T) {
+func (c mistake) run(t *testing.T) {
 	t.Run(string(c.rule)+"/"+c.name, func(t *testing.T) {
 		s := c.scenario()
-		for _, v := range planvalidator.Check(s, c.right(s)) {
+		for _, v := range planvalidator.CheckPlan(s, c.right(s)) {
 			t.Errorf("the right plan: %v", v)
 		}
 		s = c.scenario()
-		found := planvalidator.Check(s, c.wrong(s))
+		found := planvalidator.CheckPlan(s, c.wrong(s))
 		if rules := rulesOf(found); !slices.Equal(rules, []planvalidator.Rule{c.rule}) {
 			t.Errorf("the wrong plan breaks %q, want %q alone: %v", rules, c.rule, found)
 		}
 	})
 }
 
-// plans makes plans of launches alone.
+// plans returns plans of launches only.
 func plans(nodes ...planvalidator.NewNode) func(*planvalidator.Scenario) *planvalidator.Result {
 	return func(s *planvalidator.Scenario) *planvalidator.Result { return planned(s, slices.Clone(nodes)...) }
 }
 
-// changed makes a plan and spoils it.
+// changed returns a plan with a change that makes it invalid.
 func changed(change func(*planvalidator.Result), nodes ...planvalidator.NewNode) func(*planvalidator.Scenario) *planvalidator.Result {
 	return func(s *planvalidator.Scenario) *planvalidator.Result {
 		r := planned(s, slices.Clone(nodes)...)
@@ -47,12 +47,12 @@ func changed(change func(*planvalidator.Result), nodes ...planvalidator.NewNode)
 }
 
 // two is a scenario of two ordinary pods.
-func two() *planvalidator.Scenario { return parsed(scenario(pod("a"), pod("b"))) }
+func twoPods() *planvalidator.Scenario { return parsed(scenario(pod("a"), pod("b"))) }
 
-// TestEveryRuleIsPlanted keeps the tables complete.
-func TestEveryRuleIsPlanted(t *testing.T) {
+// TestEveryRuleHasAMistake requires a mistake for every rule.
+func TestEveryRuleHasAMistake(t *testing.T) {
 	have := map[planvalidator.Rule]bool{}
-	for _, table := range [][]planted{bookkeeping(), machines(), hosts(), launches(), spreading(), company()} {
+	for _, table := range [][]mistake{bookkeepingMistakes(), machineMistakes(), hostMistakes(), launchMistakes(), spreadMistakes(), affinityMistakes()} {
 		for _, c := range table {
 			have[c.rule] = true
 		}
@@ -62,13 +62,13 @@ func TestEveryRuleIsPlanted(t *testing.T) {
 		planvalidator.Options, planvalidator.MinValues, planvalidator.Limits, planvalidator.Spread, planvalidator.Affinity, planvalidator.AntiAffinity,
 	} {
 		if !have[rule] {
-			t.Errorf("no violation is planted for %s", rule)
+			t.Errorf("no violation is mistake for %s", rule)
 		}
 	}
 }
 
-func TestPlanted(t *testing.T) {
-	for _, table := range [][]planted{bookkeeping(), machines(), hosts(), launches(), spreading(), company()} {
+func TestMistakesAreFound(t *testing.T) {
+	for _, table := range [][]mistake{bookkeepingMistakes(), machineMistakes(), hostMistakes(), launchMistakes(), spreadMistakes(), affinityMistakes()} {
 		for _, c := range table {
 			c.run(t)
 		}

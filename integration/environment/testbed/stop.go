@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Stop stops Joist, and looks for what it left behind: a process that stops
-// badly, a line of level ERROR, a message that was lost or given up.
-func (w *World) Stop() {
+// Stop stops Joist and fails the test if a process does not stop cleanly, a log line has level ERROR, or a message
+// is lost or dead-lettered.
+func (w *TestBed) Stop() {
 	w.Helper()
 	for _, p := range w.processes {
-		if err := p.stop(); err != nil {
+		if err := p.stopProcess(); err != nil {
 			w.Error(err)
 		}
 	}
-	for _, p := range slices.Concat(w.dead, w.processes, w.functions) {
-		if complaints := p.errors(); len(complaints) > 0 {
+	for _, p := range slices.Concat(w.stoppedProcesses, w.processes, w.functions) {
+		if complaints := p.errorLines(); len(complaints) > 0 {
 			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
 		}
 	}
 	w.processes = nil
-	w.judgeQueues()
-	w.judgeRights()
+	w.requireEmptyQueues()
+	w.requireNoDenials()
 }
 
-// judgeQueues proves that no message was lost and none was given up.
-func (w *World) judgeQueues() {
+// requireEmptyQueues requires that no message is lost or in a dead-letter queue.
+func (w *TestBed) requireEmptyQueues() {
 	w.Helper()
 	if err := w.Broker.Conserved(); err != nil {
 		w.Error(err)
