@@ -33,8 +33,8 @@ func static(name string, replicas int64) *karpenter.NodePool {
 	return np
 }
 
-// What waits although no pod does, behind gates: room for a buffer and the
-// nodes of a static pool.
+// Behind feature gates, placeholders of a buffer and missing nodes of a static NodePool are pending
+// although no pod is.
 func TestGates(t *testing.T) {
 	objects := []cluster.Object{
 		&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "cheap", UID: "o"}},
@@ -58,7 +58,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("the room is for %+v", room)
 	}
 	if off.SupplyKey() == on.SupplyKey() {
-		t.Error("an overlay is no other offer")
+		t.Error("an overlay does not change the supply key")
 	}
 }
 

@@ -123,7 +123,7 @@ func withAnnotation(key, value string) func(*karpenter.NodeClaim) {
 	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
 }
 
-// Who is in a batch: those that wait, and at once those whose node goes.
+// A batch contains pending pods, and pods whose node is being removed.
 func TestPending(t *testing.T) {
 	going := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim)}
 	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim, withAnnotation(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
@@ -164,8 +164,8 @@ func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.P
 	return b
 }
 
-// Which pods of a node that goes are planned before they wait: whatever is said
-// against it, those that must go soon; and no pod that may stay.
+// Pods of a node that is being removed are planned before they are pending: those that must leave
+// soon, whatever protects them, and no pod that may stay.
 func TestPodsOfLeavingNodes(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
@@ -202,8 +202,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		until   time.Duration // when it will be wanted
 	}{
 		{name: "nothing protects it", want: true},
-		{name: "a budget that allows nobody now", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {})}, want: true},
-		{name: "a budget that never allows anybody", budgets: []cluster.Object{budget("b", never)}},
+		{name: "a budget that allows no eviction now", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {})}, want: true},
+		{name: "a budget that never allows an eviction", budgets: []cluster.Object{budget("b", never)}},
 		{name: "all must be available", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = &all })}},
 		{name: "two budgets", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {}), budget("c", func(*policyv1.PodDisruptionBudget) {})}},
 		{name: "a budget of others", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
@@ -217,7 +217,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		{name: "do-not-disrupt", pod: []func(*corev1.Pod){doNotDisrupt}},
 		{name: "do-not-disrupt for ten minutes more", pod: []func(*corev1.Pod){length("70m")}, until: 10 * time.Minute},
 		{name: "do-not-disrupt is over", pod: []func(*corev1.Pod){length("60m")}, want: true},
-		{name: "do-not-disrupt says nothing", pod: []func(*corev1.Pod){length("yes")}, want: true},
+		{name: "do-not-disrupt has an invalid value", pod: []func(*corev1.Pod){length("yes")}, want: true},
 		{name: "of a StatefulSet and leaving", pod: []func(*corev1.Pod){owner("StatefulSet"), leaving}, budgets: []cluster.Object{budget("b", never)}, want: true},
 	} {
 		for how, objects := range goes {
@@ -259,9 +259,9 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 	}
 }
 
-// A node that a proposal is about to replace takes no pods, and its own are not
-// planned: their place is what the proposal launched. They are once it really goes,
-// and when the proposal is rolled back nothing has happened to it.
+// A node that a proposal is about to replace takes no pods, and its own are not planned, because
+// the proposal has launched nodes for them. They are planned once the node is being removed. After
+// a rollback the node is as before.
 func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
 	confirmed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	for _, test := range []struct {
@@ -286,9 +286,8 @@ func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
 	}
 }
 
-// The room of a replacement is for the pods of the node that waits for it, and taken
-// for all others. Once that node really goes its pods wait, and it is room
-// for them.
+// The capacity of a replacement is reserved for the pods of the node that waits for it. Once that
+// node is being removed, its pods are pending and the capacity is free for them.
 func TestReplacementsReserveCapacity(t *testing.T) {
 	confirmed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	proposed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
@@ -321,7 +320,7 @@ func TestReplacementsReserveCapacity(t *testing.T) {
 	}
 }
 
-// What of a claim decides about its removal.
+// These fields of a claim determine its disruption.
 func TestClaimFields(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))
 	telling := func(c *karpenter.NodeClaim) {
@@ -351,14 +350,14 @@ func TestClaimFields(t *testing.T) {
 		}
 	}
 	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
-		t.Errorf("a claim that says nothing: bounded %v, expires %v, drift %+v", got.Bounded, got.Expires, got.Drift)
+		t.Errorf("a claim without these fields: bounded %v, expires %v, drift %+v", got.Bounded, got.Expires, got.Drift)
 	}
 }
 
 // replanLead is how long before its end a protected pod is planned elsewhere.
 const replanLead = 5 * time.Minute
 
-// Two claims of one instance are one node: the elder's.
+// Two claims of one instance are one node, which belongs to the older claim.
 func TestOneInstanceTwoClaims(t *testing.T) {
 	born := func(after time.Duration) func(*karpenter.NodeClaim) {
 		return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(noon.Add(after)) }
@@ -372,7 +371,7 @@ func TestOneInstanceTwoClaims(t *testing.T) {
 	}
 }
 
-// What a claim promises at each of its ages.
+// The capacity of a claim at each stage of its life.
 func TestNodes(t *testing.T) {
 	one := func(objects ...cluster.Object) planning.Node {
 		t.Helper()
@@ -417,8 +416,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// Nothing of a pod leaves the cluster that planning does not read, nor what
-// somebody once applied.
+// Fields of a pod that planning does not read do not leave the cluster, nor does the last applied
+// configuration.
 func TestSecretsStayInCluster(t *testing.T) {
 	const secret = "hunter2"
 	private := func(p *corev1.Pod) {
@@ -464,9 +463,9 @@ func TestSupplyKey(t *testing.T) {
 	}
 	first := collectAll(pool(1)).SupplyKey()
 	if again := collectAll(pool(1), pod("p", ""), node("n")).SupplyKey(); again != first {
-		t.Errorf("pods and nodes change the offer: %q and %q", first, again)
+		t.Errorf("pods and nodes change the supply key: %q and %q", first, again)
 	}
 	if changed := collectAll(pool(2)).SupplyKey(); changed == first {
-		t.Error("a changed pool is no other offer")
+		t.Error("a changed NodePool does not change the supply key")
 	}
 }

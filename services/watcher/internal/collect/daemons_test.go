@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// What a DaemonSet takes from a node is what its youngest living pod takes, and
-// what its template says as long as there is none.
+// A DaemonSet uses on a node the requests of its newest living pod, or those of its template if
+// there is none.
 func TestDaemons(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}

@@ -44,8 +44,8 @@ func kept(classes []planning.PodClass) map[string]string {
 	return out
 }
 
-// Which budget would refuse a pod now, whatever protects the pod beside: a snapshot
-// that is sent again must hold when its protection is over.
+// The snapshot has the PodDisruptionBudget that blocks a pod now, even if something else protects
+// the pod: a snapshot that is sent again must be right when that protection is over.
 func TestBudgetsInSnapshots(t *testing.T) {
 	labelled := func(app string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
@@ -56,15 +56,15 @@ func TestBudgetsInSnapshots(t *testing.T) {
 		pod("waits", ""))
 	snapshot, view := look()
 	if diff := cmp.Diff(map[string]string{"a": "default/web", "b": "default/web"}, kept(snapshot.Nodes[1].Pods)); diff != "" {
-		t.Errorf("who is kept (-want +got):\n%s", diff)
+		t.Errorf("blocked pods (-want +got):\n%s", diff)
 	}
 	if got := kept(snapshot.Nodes[0].Pods); len(got) > 0 || snapshot.Nodes[0].Name != "foreign" {
-		t.Errorf("of a node that is not ours it is told: %v", got)
+		t.Errorf("an unmanaged node has blocked pods: %v", got)
 	}
 	if diff := cmp.Diff(view.Pending, snapshot.Waiting); diff != "" || len(snapshot.Waiting) != 1 {
-		t.Errorf("who waits (-batch +snapshot):\n%s", diff)
+		t.Errorf("pending pods (-batch +snapshot):\n%s", diff)
 	}
-	// A batch has neither: it carries who waits by itself, and no plan asks who is kept.
+	// A batch has neither: pending pods are a field of the batch, and no plan reads blocked pods.
 	if got := kept(view.Snapshot.Nodes[1].Pods); len(got) > 0 || len(view.Snapshot.Waiting) > 0 {
 		t.Errorf("a batch says that %v are kept, and has %d classes that wait", got, len(view.Snapshot.Waiting))
 	}
@@ -81,7 +81,7 @@ func TestBudgetsInSnapshots(t *testing.T) {
 	}
 }
 
-// Daemons and mirrors keep a node too, though no selector names them.
+// DaemonSet and mirror pods block a node too, although no selector names them.
 func TestBlockedDaemonPodsAreListed(t *testing.T) {
 	covered := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "daemon"} }
 	mirror := func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }
@@ -106,8 +106,7 @@ func TestBlockedDaemonPodsAreListed(t *testing.T) {
 	}
 }
 
-// When a pod began is told where its protection is a time from then on, and nowhere
-// else.
+// The snapshot has a pod's start time only if its protection is a duration since then.
 func TestSnapshotsHaveStartOfProtection(t *testing.T) {
 	began := func(protection string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {

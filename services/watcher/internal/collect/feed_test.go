@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// fakeFeed is a feed that its test writes.
+// fakeFeed is a feed that its test fills.
 type fakeFeed struct {
 	objects, whole map[cluster.Kind]map[cluster.Key]cluster.Object
 	changes        map[cluster.Kind]*cluster.Changes
@@ -42,7 +42,7 @@ func (t *fakeFeed) drop(kind cluster.Kind, key cluster.Key) {
 	delete(t.listed, kind)
 }
 
-// relist makes the feed say that all of a kind may have changed.
+// relist reports that all objects of a kind may have changed.
 func (t *fakeFeed) relist(kind cluster.Kind) {
 	t.changes[kind] = &cluster.Changes{}
 }

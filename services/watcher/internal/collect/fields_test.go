@@ -25,9 +25,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// No field that a decision reads is trimmed: whichever field of a trimmed kind has
-// whichever value, the documents made of trimmed objects are those made of whole ones.
-// The test sets one field after the other, in objects that are in use.
+// No field that a decision reads is trimmed: for any value of any field, trimmed objects give the
+// same documents as whole ones. The test sets one field after another in objects that are in use.
 func TestTrimsKeepEveryFieldThatIsRead(t *testing.T) {
 	trims, base := podspec.Trims(), inUse()
 	unchanged := documents(t, base)

@@ -27,15 +27,15 @@ func owns(providerID string, age time.Duration, pool string) func(*karpenter.Nod
 	}
 }
 
-// everybody is a selector without keys.
+// everybody is a selector that matches all pods.
 func everybody(p *corev1.Pod) {
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey: "host", LabelSelector: &metav1.LabelSelector{},
 	}}}}
 }
 
-// A node is described anew wherever it must be, also where a drawn history seldom
-// comes.
+// A node is described again whenever it must be, also in cases that random histories seldom
+// contain.
 func TestStateDescribesChangedNodes(t *testing.T) {
 	bound := volumeClaim("v")
 	bound.Spec.VolumeName, bound.Annotations = "pv", map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
@@ -81,7 +81,7 @@ func TestStateDescribesChangedNodes(t *testing.T) {
 				t.Errorf("the state differs from what there is (-want +got):\n%s", diff)
 			}
 			if text(t, got) == before {
-				t.Error("the change changes nothing, and proves nothing")
+				t.Error("the change has no effect, so the test proves nothing")
 			}
 		})
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// A pod counts once when it comes onto a node, and once when it is ready, if it was seen
-// without a node before.
+// A pod that was seen pending counts once when it is bound and once when it is ready.
 func TestTakeStarts(t *testing.T) {
 	made := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	pod := func(phase corev1.PodPhase, node string, ready corev1.ConditionStatus) *corev1.Pod {
@@ -55,10 +54,10 @@ func TestTakeStarts(t *testing.T) {
 				t.Errorf("bound %v, ready %v", bound, ready)
 			}
 			if bound, ready := s.TakeStarts(); len(bound)+len(ready) > 0 {
-				t.Error("they count again")
+				t.Error("pods are counted twice")
 			}
 			if s.starts.trackPod(old, nil); len(s.starts.unbound)+len(s.starts.unready) > 0 {
-				t.Errorf("it remembers a pod that is gone: %+v", s.starts)
+				t.Errorf("a deleted pod is still tracked: %+v", s.starts)
 			}
 		})
 	}

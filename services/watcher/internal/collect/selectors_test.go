@@ -39,8 +39,7 @@ func onNode(t *testing.T, objects ...cluster.Object) planning.Node {
 	return nodes[0]
 }
 
-// Labels of running pods travel when anybody selects by them: one that waits, or
-// one that runs.
+// Labels of running pods are in the view if a pending or running pod selects by them.
 func TestSelectedLabels(t *testing.T) {
 	want := map[string]string{"app": "a"}
 	for name, chooser := range map[string]*corev1.Pod{
@@ -59,7 +58,7 @@ func TestSelectedLabels(t *testing.T) {
 		}
 	}
 	if got := onNode(t, pod("p", "n", labelled("app", "a"))); got.Pods[0].Spec.Labels != nil {
-		t.Errorf("nobody selects, and these leave: %v", got.Pods[0].Spec.Labels)
+		t.Errorf("without selectors, the view has the labels %v", got.Pods[0].Spec.Labels)
 	}
 }
 
@@ -74,11 +73,11 @@ func TestNamespaces(t *testing.T) {
 		t.Error(diff)
 	}
 	if view := collectAll(space("web", "a"), pod("p", "", in("web"))); view.Snapshot.Namespaces != nil {
-		t.Errorf("nobody selects namespaces, and these leave: %v", view.Snapshot.Namespaces)
+		t.Errorf("without namespace selectors, the view has %v", view.Snapshot.Namespaces)
 	}
 }
 
-// Pods of the node itself are there for those who count them.
+// DaemonSet pods are in the view if selectors count them.
 func TestDaemonPods(t *testing.T) {
 	everything := func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -114,7 +113,7 @@ func TestDaemonPods(t *testing.T) {
 	}
 }
 
-// A pod that is being deleted takes room, and is marked so that nobody counts it.
+// A pod that is being deleted uses resources and is marked, so that selectors do not count it.
 func TestTerminatingPods(t *testing.T) {
 	got := onNode(t, pod("p", "n", func(p *corev1.Pod) {
 		at, grace := metav1.NewTime(noon), int64(60)
@@ -125,7 +124,7 @@ func TestTerminatingPods(t *testing.T) {
 	}
 }
 
-// Pods that wait for somebody else are named with the reason.
+// Pending pods that Joist does not plan are listed with the reason.
 func TestIgnored(t *testing.T) {
 	offPools := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

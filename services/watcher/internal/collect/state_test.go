@@ -171,8 +171,7 @@ func (t randomObjects) storage() cluster.Object {
 	}
 }
 
-// A state says at any time what collecting everything would: whatever came,
-// changed and went, however much at once, and while nothing but time passes.
+// A State returns at any time what CollectAll would: after any changes, and while only time passes.
 func TestStateAgreesWithCollectAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hand, feed := randomObjects{rt}, newFakeFeed()
@@ -203,7 +202,7 @@ func TestStateAgreesWithCollectAll(t *testing.T) {
 				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
 			}
 			if soon := what; hand.maybe("at once") {
-				// What may wait is seen at once, whatever else is not.
+				// Changes that may make pods pending are seen at once.
 				change(hand, feed)
 				soon.Now = soon.Now.Add(time.Millisecond)
 				want, got = collect.CollectAll(feed, soon), state.View(soon)
@@ -248,8 +247,7 @@ func text(t rapid.TB, view collect.View) string {
 	return string(bytes)
 }
 
-// A view that nothing but time makes old is put together anew, and one that
-// nothing makes old is the one before.
+// A view that only time makes outdated is built again, and one that is still right is reused.
 func TestStateFollowsTime(t *testing.T) {
 	feed := newFakeFeed()
 	feed.put(node("n", disrupted))
@@ -273,8 +271,8 @@ func TestStateFollowsTime(t *testing.T) {
 	}
 }
 
-// Pods that come and go on nodes that stay are looked at once a second while
-// nothing waits, and at once while something does.
+// Changes of pods on staying nodes are read once a second while nothing is pending, and at once
+// while something is.
 func TestStateReusesView(t *testing.T) {
 	feed := newFakeFeed()
 	feed.put(node("n"))

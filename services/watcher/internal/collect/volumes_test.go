@@ -104,11 +104,11 @@ func TestAttachLimits(t *testing.T) {
 	}
 }
 
-// A claim that appears may be all that a pod waited for.
+// A pod may wait only for a volume claim to be created.
 func TestSupplyKeyVolumes(t *testing.T) {
 	before := collectAll(storageClass(), pod("a", "", claims("a"))).SupplyKey()
 	after := collectAll(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
 	if before == after {
-		t.Error("a claim that is there now is no other offer")
+		t.Error("a new volume claim does not change the supply key")
 	}
 }
