@@ -137,7 +137,7 @@ func TestPlanReadsStdinAndTheEnvironment(t *testing.T) {
 	if code != cli.ExitChanges || stderr != "" || !strings.Contains(stdout, "to launch for 5 pods") {
 		t.Errorf("code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
 	}
-	if _, stderr, _ := joist(t, manifests, environ, "plan", "-f", "-"); !strings.Contains(stderr, "${KARPENTER_NODE_ROLE} is still to be filled in") {
+	if _, stderr, _ := joist(t, manifests, environ, "plan", "-f", "-"); !strings.Contains(stderr, "the placeholder ${KARPENTER_NODE_ROLE} is not filled in") {
 		t.Errorf("without --expand, stderr is %q", stderr)
 	}
 }

@@ -31,14 +31,14 @@ type Parts struct {
 // either; it stays where the zone takes launches, because a NodeOverlay can give it a price. A type without any offering
 // stays, because capacity reservations can be of it.
 func Assemble(p Parts) Catalogue {
-	desk := newDesk(p)
+	desk := newOfferingIndex(p)
 	c := Catalogue{
 		Region: p.Region, Partition: Partition(p.Region), AsOf: p.AsOf, Sources: p.Sources, Cluster: p.Cluster,
-		Currency: currency(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Types: make([]InstanceType, 0, len(p.Types)),
+		Currency: currencyOf(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Types: make([]InstanceType, 0, len(p.Types)),
 	}
 	for _, t := range p.Types {
 		if len(desk.zones[t.Name]) > 0 {
-			t.Offerings = desk.offerings(t)
+			t.Offerings = desk.offeringsOf(t)
 			c.Types = append(c.Types, t)
 		}
 	}
@@ -47,8 +47,8 @@ func Assemble(p Parts) Catalogue {
 	return c
 }
 
-// desk looks prices and zones up.
-type desk struct {
+// offeringIndex looks prices and zones up.
+type offeringIndex struct {
 	zones    map[string][]string // by type
 	ids      map[string]string   // by name
 	closed   map[string]bool     // by name
@@ -56,8 +56,8 @@ type desk struct {
 	spot     map[cloud.TypeOffering]float64
 }
 
-func newDesk(p Parts) desk {
-	d := desk{
+func newOfferingIndex(p Parts) offeringIndex {
+	d := offeringIndex{
 		zones: map[string][]string{}, ids: map[string]string{}, closed: map[string]bool{},
 		onDemand: map[string]float64{}, spot: map[cloud.TypeOffering]float64{},
 	}
@@ -82,11 +82,11 @@ func newDesk(p Parts) desk {
 	return d
 }
 
-func (d desk) offerings(t InstanceType) []Offering {
+func (d offeringIndex) offeringsOf(t InstanceType) []Offering {
 	var all []Offering
 	for _, zone := range sortedUnique(d.zones[t.Name]) {
 		for _, kind := range t.SupportedUsage {
-			price, open := d.price(t.Name, zone, kind), !d.closed[zone]
+			price, open := d.priceOf(t.Name, zone, kind), !d.closed[zone]
 			if price > 0 || open {
 				all = append(all, Offering{zone, d.ids[zone], kind, price, open && price > 0})
 			}
@@ -96,15 +96,15 @@ func (d desk) offerings(t InstanceType) []Offering {
 	return all
 }
 
-func (d desk) price(name, zone, capacityType string) float64 {
+func (d offeringIndex) priceOf(name, zone, capacityType string) float64 {
 	if capacityType == OnDemand {
 		return d.onDemand[name]
 	}
 	return cmp.Or(d.spot[cloud.TypeOffering{Type: name, Zone: zone}], d.spot[cloud.TypeOffering{Type: name}])
 }
 
-// currency is empty for US dollars.
-func currency(prices []cloud.OnDemandPrice) string {
+// currencyOf is empty for US dollars.
+func currencyOf(prices []cloud.OnDemandPrice) string {
 	if len(prices) > 0 && prices[0].Currency != "USD" {
 		return prices[0].Currency
 	}

@@ -13,21 +13,21 @@ import (
 // Taken apart and put together again, every embedded catalogue is itself: no part is lost, and none is made up.
 func TestAssembleUndoesDisassemble(t *testing.T) {
 	for _, region := range catalog.Regions() {
-		want := embedded(t, region)
+		want := embeddedCatalogues(t, region)
 		if diff := cmp.Diff(want, catalog.Assemble(catalog.Disassemble(want))); diff != "" {
 			t.Errorf("%s: %.2000s", region, diff)
 		}
 	}
 }
 
-var sold = catalog.InstanceType{
+var offeredTypes = catalog.InstanceType{
 	Name: "m1.test", Arch: catalog.AMD64, VCPU: 1, MemoryMiB: 1024, SupportedUsage: []string{catalog.OnDemand, catalog.Spot},
 }
 
-// parts sell one type in two zones.
-func parts(change func(*catalog.Parts)) catalog.Parts {
+// testParts sell one type in two zones.
+func testParts(change func(*catalog.Parts)) catalog.Parts {
 	p := catalog.Parts{
-		Region: "eu-west-1", Types: []catalog.InstanceType{sold},
+		Region: "eu-west-1", Types: []catalog.InstanceType{offeredTypes},
 		Offerings: []cloud.TypeOffering{{Type: "m1.test", Zone: "eu-west-1b"}, {Type: "m1.test", Zone: "eu-west-1a"}},
 		Zones:     []cloud.AvailabilityZone{{Name: "eu-west-1a", ID: "euw1-az3"}, {Name: "eu-west-1b", ID: "euw1-az1"}},
 		OnDemand:  []cloud.OnDemandPrice{{Type: "m1.test", PerHour: 2, Currency: "USD"}},
@@ -81,7 +81,7 @@ func TestAssemble(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := catalog.Assemble(parts(test.change))
+			c := catalog.Assemble(testParts(test.change))
 			if err := c.Validate(); err != nil {
 				t.Error(err)
 			}
@@ -96,24 +96,24 @@ func TestAssemble(t *testing.T) {
 // A type that is only in capacity blocks stays without offerings; one that no zone offers does not.
 func TestAssembleKeepsReservableTypes(t *testing.T) {
 	block := func(p *catalog.Parts) { p.Types[0].SupportedUsage, p.OnDemand, p.Spot = nil, nil, nil }
-	c := catalog.Assemble(parts(block))
+	c := catalog.Assemble(testParts(block))
 	if one, ok := c.Find("m1.test"); !ok || len(one.Offerings) > 0 {
 		t.Errorf("found %t, with offerings %v", ok, one.Offerings)
 	}
 	if c.HasPrices() {
 		t.Error("a catalogue without prices claims to have some")
 	}
-	if c := catalog.Assemble(parts(func(p *catalog.Parts) { block(p); p.Offerings = nil })); len(c.Types) > 0 {
+	if c := catalog.Assemble(testParts(func(p *catalog.Parts) { block(p); p.Offerings = nil })); len(c.Types) > 0 {
 		t.Errorf("no zone offers %v", c.Types)
 	}
 }
 
-func TestAssembleSaysWhatMoneyItIs(t *testing.T) {
-	c := catalog.Assemble(parts(func(p *catalog.Parts) { p.Region, p.OnDemand[0].Currency = "cn-north-1", "CNY" }))
+func TestAssembleSetsCurrency(t *testing.T) {
+	c := catalog.Assemble(testParts(func(p *catalog.Parts) { p.Region, p.OnDemand[0].Currency = "cn-north-1", "CNY" }))
 	if c.Currency != "CNY" || c.Partition != "aws-cn" {
 		t.Errorf("%q in partition %q", c.Currency, c.Partition)
 	}
-	if c := catalog.Assemble(parts(nil)); c.Currency != "" || c.Partition != "aws" {
+	if c := catalog.Assemble(testParts(nil)); c.Currency != "" || c.Partition != "aws" {
 		t.Errorf("%q in partition %q", c.Currency, c.Partition)
 	}
 }
@@ -132,7 +132,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-func TestOffline(t *testing.T) {
+func TestOfflineParts(t *testing.T) {
 	known, borrowed, err := catalog.Offline("eu-west-1")
 	if err != nil || borrowed {
 		t.Fatalf("borrowed %t, %v", borrowed, err)

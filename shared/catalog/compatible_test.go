@@ -8,7 +8,7 @@ import (
 )
 
 // Types that cannot be launched as a class asks are left out.
-func TestCompatible(t *testing.T) {
+func TestIsCompatible(t *testing.T) {
 	large := catalog.InstanceType{Name: "p5.48xlarge", Hypervisor: "nitro", Network: catalog.Network{ENIs: 2, Cards: 32, EFAs: 32}}
 	small := catalog.InstanceType{Name: "m6i.large", Hypervisor: "nitro", Network: catalog.Network{ENIs: 3}}
 	old := catalog.InstanceType{Name: "m4.large", Hypervisor: "xen", Network: catalog.Network{ENIs: 2}}

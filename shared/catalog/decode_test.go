@@ -6,7 +6,7 @@ import "testing"
 const storedBudgetBytes = 1 << 20
 
 func TestStoredSize(t *testing.T) {
-	entries, err := stored.ReadDir("data")
+	entries, err := storedFiles.ReadDir("data")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // prices-<region>.json.zst for each of which only prices are. `make catalog` writes them.
 //
 //go:embed data/*.zst
-var stored embed.FS
+var storedFiles embed.FS
 
 const (
 	storedSuffix = ".json.zst"
@@ -32,16 +32,16 @@ func Embedded(region string) (Catalogue, error) {
 	if !slices.Contains(Regions(), region) {
 		return Catalogue{}, fmt.Errorf("no embedded catalogue of region %q; there are %s", region, strings.Join(Regions(), ", "))
 	}
-	decode, _ := embedded.LoadOrStore(region, sync.OnceValues(func() (Catalogue, error) { return decodeEmbedded(region) }))
+	decode, _ := embeddedCatalogues.LoadOrStore(region, sync.OnceValues(func() (Catalogue, error) { return decodeEmbedded(region) }))
 	return decode.(func() (Catalogue, error))()
 }
 
-// embedded memoizes one decoding function for each region that was asked for.
-var embedded sync.Map
+// embeddedCatalogues memoizes one decoding function for each region that was asked for.
+var embeddedCatalogues sync.Map
 
 // Regions are the regions that Embedded knows, sorted.
 var Regions = sync.OnceValue(func() []string {
-	entries, err := stored.ReadDir("data")
+	entries, err := storedFiles.ReadDir("data")
 	if err != nil {
 		return nil // Not reached: the directory is part of the binary.
 	}
@@ -55,10 +55,10 @@ var Regions = sync.OnceValue(func() []string {
 	return regions
 })
 
-var hardware = sync.OnceValues(func() (Hardware, error) { return decodeStored[Hardware]("hardware") })
+var embeddedHardware = sync.OnceValues(func() (Hardware, error) { return decodeStored[Hardware]("hardware") })
 
 func decodeEmbedded(region string) (Catalogue, error) {
-	h, err := hardware()
+	h, err := embeddedHardware()
 	if err != nil {
 		return Catalogue{}, err
 	}
@@ -70,7 +70,7 @@ func decodeEmbedded(region string) (Catalogue, error) {
 }
 
 func decodeStored[T any](name string) (value T, err error) {
-	packed, err := stored.ReadFile(path.Join("data", name+storedSuffix))
+	packed, err := storedFiles.ReadFile(path.Join("data", name+storedSuffix))
 	if err != nil {
 		return value, fmt.Errorf("reading the embedded %s: %w", name, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-func embedded(t testing.TB, region string) catalog.Catalogue {
+func embeddedCatalogues(t testing.TB, region string) catalog.Catalogue {
 	t.Helper()
 	c, err := catalog.Embedded(region)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestEmbeddedRegions(t *testing.T) {
 
 func TestEmbeddedIsValid(t *testing.T) {
 	for _, region := range catalog.Regions() {
-		c := embedded(t, region)
+		c := embeddedCatalogues(t, region)
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s: %v", region, err)
 		}
@@ -49,9 +49,9 @@ func TestEmbeddedIsValid(t *testing.T) {
 	}
 }
 
-func TestEmbeddedTypesAreWhole(t *testing.T) {
+func TestEmbeddedTypesAreComplete(t *testing.T) {
 	for _, region := range catalog.Regions() {
-		for _, it := range embedded(t, region).Types {
+		for _, it := range embeddedCatalogues(t, region).Types {
 			if it.Network.ENIs < 1 || it.Network.IPv4PerENI < 2 || it.CPUManufacturer == "" {
 				t.Errorf("%s %s is incomplete: %+v by %q", region, it.Name, it.Network, it.CPUManufacturer)
 			}
@@ -70,9 +70,9 @@ func TestEmbeddedTypesAreWhole(t *testing.T) {
 }
 
 // A spot price above the on-demand price would make every plan that compares the two absurd.
-func TestEmbeddedSpotIsNotDearer(t *testing.T) {
+func TestEmbeddedSpotCostsNoMore(t *testing.T) {
 	for _, region := range catalog.Regions() {
-		for _, it := range embedded(t, region).Types {
+		for _, it := range embeddedCatalogues(t, region).Types {
 			prices := map[string]map[string]float64{catalog.OnDemand: {}, catalog.Spot: {}}
 			for _, o := range it.Offerings {
 				prices[o.CapacityType][o.Zone] = o.PricePerHour
@@ -90,7 +90,7 @@ func TestEmbeddedSpotIsNotDearer(t *testing.T) {
 }
 
 func TestEmbeddedKnownTypes(t *testing.T) {
-	if n := len(embedded(t, "us-east-1").Types); n < 850 {
+	if n := len(embeddedCatalogues(t, "us-east-1").Types); n < 850 {
 		t.Errorf("us-east-1 has %d types, want 850 or more", n)
 	}
 	tests := []struct {
@@ -105,7 +105,7 @@ func TestEmbeddedKnownTypes(t *testing.T) {
 		{"trn1.32xlarge", catalog.AMD64, 128, 524288, 5, 50},
 	}
 	for _, test := range tests {
-		it, found := embedded(t, "us-east-1").Find(test.name)
+		it, found := embeddedCatalogues(t, "us-east-1").Find(test.name)
 		if !found || it.Arch != test.arch || it.VCPU != test.vcpu || it.MemoryMiB != test.memoryMiB ||
 			it.Network.ENIs != test.enis || it.Network.IPv4PerENI != test.ipv4 {
 			t.Errorf("%s: found %t, %+v, want %+v", test.name, found, it, test)
@@ -114,7 +114,7 @@ func TestEmbeddedKnownTypes(t *testing.T) {
 }
 
 func TestEmbeddedNamesItsSources(t *testing.T) {
-	sources := embedded(t, "us-east-1").Sources
+	sources := embeddedCatalogues(t, "us-east-1").Sources
 	if len(sources) < 3 {
 		t.Fatalf("%d sources, want at least 3", len(sources))
 	}
@@ -125,17 +125,17 @@ func TestEmbeddedNamesItsSources(t *testing.T) {
 	}
 }
 
-func TestEmbeddedUnknownRegionNamesTheKnown(t *testing.T) {
+func TestEmbeddedCatalogueListsKnownRegions(t *testing.T) {
 	_, err := catalog.Embedded("mars-north-1")
 	if err == nil || !strings.Contains(err.Error(), "mars-north-1") || !strings.Contains(err.Error(), "eu-central-1") {
 		t.Errorf("got %v, want an error that names the region asked for and those there are", err)
 	}
 }
 
-func TestCloneIsApart(t *testing.T) {
-	clone := embedded(t, "us-east-1").Clone()
+func TestCloneIsIndependent(t *testing.T) {
+	clone := embeddedCatalogues(t, "us-east-1").Clone()
 	clone.Types[0].Name, clone.Types[1].Offerings[0].Available = "changed", false
-	again := embedded(t, "us-east-1")
+	again := embeddedCatalogues(t, "us-east-1")
 	if again.Types[0].Name == "changed" || !again.Types[1].Offerings[0].Available {
 		t.Error("changing a clone changed the embedded catalogue")
 	}

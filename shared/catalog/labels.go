@@ -41,16 +41,16 @@ func TypeLabels(t InstanceType) map[string]string {
 		karpenter.LabelInstanceSize:                         name.Size,
 		karpenter.LabelInstanceCapabilityFlex:               strconv.FormatBool(name.Flex),
 		karpenter.LabelInstanceCPU:                          strconv.FormatInt(t.VCPU, 10),
-		karpenter.LabelInstanceCPUManufacturer:              kebab(t.CPUManufacturer),
-		karpenter.LabelInstanceCPUSustainedClockSpeedMHz:    positive(t.ClockMHz),
+		karpenter.LabelInstanceCPUManufacturer:              kebabCase(t.CPUManufacturer),
+		karpenter.LabelInstanceCPUSustainedClockSpeedMHz:    formatPositive(t.ClockMHz),
 		karpenter.LabelInstanceMemory:                       strconv.FormatInt(t.MemoryMiB, 10),
-		karpenter.LabelInstanceEBSBandwidth:                 positive(t.EBSMbps),
-		karpenter.LabelInstanceNetworkBandwidth:             positive(t.Network.Mbps),
+		karpenter.LabelInstanceEBSBandwidth:                 formatPositive(t.EBSMbps),
+		karpenter.LabelInstanceNetworkBandwidth:             formatPositive(t.Network.Mbps),
 		karpenter.LabelInstanceHypervisor:                   t.Hypervisor,
 		karpenter.LabelInstanceEncryptionInTransitSupported: strconv.FormatBool(t.EncryptionInTransit),
 	}
 	if t.Storage.NVMe {
-		labels[karpenter.LabelInstanceLocalNVME] = positive(t.Storage.TotalGB)
+		labels[karpenter.LabelInstanceLocalNVME] = formatPositive(t.Storage.TotalGB)
 	}
 	// A type with two models of GPU could not be described by one label, so it has none.
 	if len(t.GPUs) == 1 {
@@ -65,8 +65,8 @@ func TypeLabels(t InstanceType) map[string]string {
 
 func gpuLabels(g GPU) map[string]string {
 	return map[string]string{
-		karpenter.LabelInstanceGPUName:         kebab(g.Name),
-		karpenter.LabelInstanceGPUManufacturer: kebab(g.Manufacturer),
+		karpenter.LabelInstanceGPUName:         kebabCase(g.Name),
+		karpenter.LabelInstanceGPUManufacturer: kebabCase(g.Manufacturer),
 		karpenter.LabelInstanceGPUCount:        strconv.FormatInt(g.Count, 10),
 		karpenter.LabelInstanceGPUMemory:       strconv.FormatInt(g.MemoryMiB, 10),
 	}
@@ -74,8 +74,8 @@ func gpuLabels(g GPU) map[string]string {
 
 func acceleratorLabels(a Accelerator) map[string]string {
 	return map[string]string{
-		karpenter.LabelInstanceAcceleratorName:         kebab(a.Name),
-		karpenter.LabelInstanceAcceleratorManufacturer: kebab(a.Manufacturer),
+		karpenter.LabelInstanceAcceleratorName:         kebabCase(a.Name),
+		karpenter.LabelInstanceAcceleratorManufacturer: kebabCase(a.Manufacturer),
 		karpenter.LabelInstanceAcceleratorCount:        strconv.FormatInt(a.Count, 10),
 	}
 }
@@ -120,11 +120,11 @@ func ParseName(name string) Name {
 	return n
 }
 
-// kebab writes "Radeon Pro V520" as radeon-pro-v520, which is a valid label value.
-func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
+// kebabCase writes "Radeon Pro V520" as radeon-pro-v520, which is a valid label value.
+func kebabCase(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
-// positive is empty for 0, which stands for unknown.
-func positive(n int64) string {
+// formatPositive is empty for 0, which stands for unknown.
+func formatPositive(n int64) string {
 	if n <= 0 {
 		return ""
 	}

@@ -40,7 +40,7 @@ func TestParseName(t *testing.T) {
 }
 
 func TestAllLabelsOfOneType(t *testing.T) {
-	it, _ := embedded(t, "ap-northeast-2").Find("t4g.medium")
+	it, _ := embeddedCatalogues(t, "ap-northeast-2").Find("t4g.medium")
 	o := catalog.Offering{Zone: "ap-northeast-2a", ZoneID: "apne2-az1", CapacityType: "spot"}
 	want := map[string]string{
 		"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "t4g.medium",
@@ -66,7 +66,7 @@ func TestAllLabelsOfOneType(t *testing.T) {
 	}
 }
 
-func TestLabelsThatOnlySomeTypesHave(t *testing.T) {
+func TestOptionalLabels(t *testing.T) {
 	const absent = ""
 	tests := []struct{ instance, label, want string }{
 		{"g5.xlarge", karpenter.LabelInstanceGPUName, "a10g"},
@@ -88,7 +88,7 @@ func TestLabelsThatOnlySomeTypesHave(t *testing.T) {
 		{"c6a.large", karpenter.LabelInstanceCPUManufacturer, "amd"},
 		{"c7gn.xlarge", karpenter.LabelInstanceEncryptionInTransitSupported, "true"},
 	}
-	c := embedded(t, "us-east-1")
+	c := embeddedCatalogues(t, "us-east-1")
 	for _, test := range tests {
 		t.Run(test.instance+"/"+test.label, func(t *testing.T) {
 			it, found := c.Find(test.instance)
@@ -104,7 +104,7 @@ func TestLabelsThatOnlySomeTypesHave(t *testing.T) {
 
 // Every label must be one that Kubernetes accepts on a node, and one that pods may ask for unasked.
 func TestEveryLabelIsWellKnownAndValid(t *testing.T) {
-	for _, it := range embedded(t, "us-east-1").Types {
+	for _, it := range embeddedCatalogues(t, "us-east-1").Types {
 		for key, value := range catalog.Labels(it, it.Offerings[0], "us-east-1") {
 			if !karpenter.WellKnownLabel(key) {
 				t.Errorf("%s: %s is not well-known", it.Name, key)

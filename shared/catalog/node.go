@@ -100,8 +100,8 @@ func parseThreshold(text string) error {
 	return nil
 }
 
-// kubelet is never nil, so that readers need not ask.
-func (cfg NodeConfig) kubelet() karpenter.KubeletConfiguration {
+// kubeletConfig is never nil, so that readers need not ask.
+func (cfg NodeConfig) kubeletConfig() karpenter.KubeletConfiguration {
 	if cfg.Kubelet == nil {
 		return karpenter.KubeletConfiguration{}
 	}

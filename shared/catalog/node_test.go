@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidateNamesInvalidSettings(t *testing.T) {
 	tests := []struct {
 		name    string
 		kubelet karpenter.KubeletConfiguration
@@ -36,7 +36,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestConfigOfReadsTheClass(t *testing.T) {
+func TestNewNodeConfig(t *testing.T) {
 	class := &karpenter.EC2NodeClass{}
 	class.Name = "default"
 	class.Spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{Alias: "bottlerocket@latest"}}

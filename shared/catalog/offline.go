@@ -13,8 +13,8 @@ import (
 // amount, and nearly right in order, which is what choosing needs.
 const fallbackRegion = "us-east-1"
 
-// relatives are the regions of other partitions whose prices stand in for those of the partition's other regions.
-var relatives = map[string]string{"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
+// partitionRegions are the regions of other partitions whose prices stand in for those of the partition's other regions.
+var partitionRegions = map[string]string{"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 
 // Offline is the embedded catalogue in parts, for those that cannot be read. Of a region that it does not know it has
 // the hardware and on-demand prices; borrowed says that these are another region's.
@@ -25,21 +25,21 @@ func Offline(region string) (parts Parts, borrowed bool, err error) {
 			return Parts{}, false, err
 		}
 		parts = Disassemble(c)
-		parts.Spot = anywhere(parts.Spot)
+		parts.Spot = mergeZones(parts.Spot)
 		return parts, false, nil
 	}
-	h, err := hardware()
+	h, err := embeddedHardware()
 	if err != nil {
 		return Parts{}, false, err
 	}
 	// What is sold where is a region's own affair, and so is what spot costs.
 	parts = Parts{Region: region, Types: h.Types, Sources: h.Sources}
 	from := region
-	if !listed(from) {
-		from = relatives[Partition(region)]
+	if !hasStoredPrices(from) {
+		from = partitionRegions[Partition(region)]
 	}
-	if listed(from) {
-		err = parts.listed(from)
+	if hasStoredPrices(from) {
+		err = parts.addStoredPrices(from)
 		return parts, from != region, err
 	}
 	c, err := Embedded(fallbackRegion)
@@ -53,13 +53,13 @@ func Offline(region string) (parts Parts, borrowed bool, err error) {
 // pricesPrefix is that of the stored price lists.
 const pricesPrefix = "prices-"
 
-func listed(region string) bool {
-	_, err := stored.Open(path.Join("data", pricesPrefix+region+storedSuffix))
+func hasStoredPrices(region string) bool {
+	_, err := storedFiles.Open(path.Join("data", pricesPrefix+region+storedSuffix))
 	return err == nil
 }
 
-// listed takes the prices of an embedded list.
-func (p *Parts) listed(region string) error {
+// addStoredPrices takes the prices of an embedded list.
+func (p *Parts) addStoredPrices(region string) error {
 	list, err := decodeStored[PriceList](pricesPrefix + region)
 	if err != nil {
 		return err
@@ -71,9 +71,9 @@ func (p *Parts) listed(region string) error {
 	return nil
 }
 
-// anywhere makes prices that hold in any zone of those that are the average of all, because an account's zones may have
+// mergeZones makes prices that hold in any zone of those that are the average of all, because an account's zones may have
 // other names than the embedded ones.
-func anywhere(prices []cloud.SpotPrice) []cloud.SpotPrice {
+func mergeZones(prices []cloud.SpotPrice) []cloud.SpotPrice {
 	var out []cloud.SpotPrice
 	for _, p := range prices {
 		if n := len(out); n == 0 || out[n-1].Type != p.Type {
@@ -89,7 +89,7 @@ func Disassemble(c Catalogue) Parts {
 	p := Parts{Region: c.Region, AsOf: c.AsOf, Sources: c.Sources, Cluster: c.Cluster, Shifted: c.ShiftedZones}
 	ids := map[string]string{}
 	for _, t := range c.Types {
-		p.add(t.Name, t.Offerings, cmp.Or(c.Currency, "USD"))
+		p.addOfferings(t.Name, t.Offerings, cmp.Or(c.Currency, "USD"))
 		for _, o := range t.Offerings {
 			ids[o.Zone] = o.ZoneID
 		}
@@ -102,7 +102,7 @@ func Disassemble(c Catalogue) Parts {
 	return p
 }
 
-func (p *Parts) add(name string, offerings []Offering, currency string) {
+func (p *Parts) addOfferings(name string, offerings []Offering, currency string) {
 	for _, o := range offerings {
 		if at := (cloud.TypeOffering{Type: name, Zone: o.Zone}); !slices.Contains(p.Offerings[max(0, len(p.Offerings)-1):], at) {
 			p.Offerings = append(p.Offerings, at)

@@ -42,21 +42,21 @@ func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 		corev1.ResourceMemory:           *resource.NewQuantity((reservedMiBPerPod*pods+reservedMiBFixed)*mebibyte, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(reservedStorageGi<<30, resource.BinarySI),
 	}
-	maps.Copy(reserved, quantities(cfg.kubelet().KubeReserved))
+	maps.Copy(reserved, parseQuantities(cfg.kubeletConfig().KubeReserved))
 	return reserved
 }
 
 func systemReserved(cfg NodeConfig) corev1.ResourceList {
-	return quantities(cfg.kubelet().SystemReserved)
+	return parseQuantities(cfg.kubeletConfig().SystemReserved)
 }
 
 // evictionThreshold is the room that the kubelet defends. Hard thresholds alone count: a soft one warns, and does not
 // lower what a node reports as allocatable.
 func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1.ResourceList {
-	hard := cfg.kubelet().EvictionHard
+	hard := cfg.kubeletConfig().EvictionHard
 	threshold := corev1.ResourceList{
 		corev1.ResourceMemory:           *resource.NewQuantity(evictionMemoryMiB*mebibyte, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: share(storage, evictionStoragePart),
+		corev1.ResourceEphemeralStorage: percentOf(storage, evictionStoragePart),
 	}
 	for signal, of := range map[string]struct {
 		name     corev1.ResourceName
@@ -66,14 +66,14 @@ func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1
 		"nodefs.available": {corev1.ResourceEphemeralStorage, storage},
 	} {
 		if text, set := hard[signal]; set && parseThreshold(text) == nil {
-			threshold[of.name] = thresholdOf(of.capacity, text)
+			threshold[of.name] = parseThresholdQuantity(of.capacity, text)
 		}
 	}
 	return threshold
 }
 
-// thresholdOf reads a threshold that parseThreshold accepted. The kubelet takes 100% for "no threshold".
-func thresholdOf(capacity resource.Quantity, text string) resource.Quantity {
+// parseThresholdQuantity reads a threshold that parseThreshold accepted. The kubelet takes 100% for "no threshold".
+func parseThresholdQuantity(capacity resource.Quantity, text string) resource.Quantity {
 	percent, isPercent := strings.CutSuffix(text, "%")
 	if !isPercent {
 		return resource.MustParse(text)
@@ -82,16 +82,16 @@ func thresholdOf(capacity resource.Quantity, text string) resource.Quantity {
 	if part == 100 {
 		part = 0
 	}
-	return share(capacity, part)
+	return percentOf(capacity, part)
 }
 
-// share is a percentage of a quantity, rounded up to a whole byte.
-func share(of resource.Quantity, percent float64) resource.Quantity {
+// percentOf is a percentage of a quantity, rounded up to a whole byte.
+func percentOf(of resource.Quantity, percent float64) resource.Quantity {
 	return *resource.NewQuantity(int64(math.Ceil(of.AsApproximateFloat64()/100*percent)), of.Format)
 }
 
-// quantities reads what a person wrote; Validate has named what is left out here.
-func quantities(texts map[string]string) corev1.ResourceList {
+// parseQuantities reads what a person wrote; Validate has named what is left out here.
+func parseQuantities(texts map[string]string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for name, text := range texts {
 		if quantity, err := resource.ParseQuantity(text); err == nil {

@@ -7,7 +7,7 @@ const podsDefault = 110
 
 // Pods is how many pods a node runs at most.
 func Pods(t InstanceType, cfg NodeConfig) int64 {
-	kubelet, f := cfg.kubelet(), familyOf(cfg.AMIFamily)
+	kubelet, f := cfg.kubeletConfig(), familyOf(cfg.AMIFamily)
 	count := int64(podsDefault)
 	switch {
 	case kubelet.MaxPods != nil:

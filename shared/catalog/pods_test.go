@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestPods(t *testing.T) {
+func TestMaxPods(t *testing.T) {
 	tests := []struct {
 		name          string
 		family        string

@@ -29,9 +29,9 @@ func Resources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable 
 	if cfg.DiscoveredMemory != nil {
 		capacity[corev1.ResourceMemory] = cfg.DiscoveredMemory.DeepCopy()
 	}
-	maps.Copy(capacity, devices(t, cfg))
+	maps.Copy(capacity, deviceResources(t, cfg))
 	// Thresholds go by the estimate even when the true memory is known, so that overhead does not move with what was seen.
-	overhead = sum(kubeReserved(t, cfg), systemReserved(cfg), evictionThreshold(memory, storage, cfg))
+	overhead = sumResources(kubeReserved(t, cfg), systemReserved(cfg), evictionThreshold(memory, storage, cfg))
 	return capacity, overhead, Allocatable(capacity, overhead)
 }
 
@@ -71,11 +71,11 @@ func estimatedMemory(t InstanceType, cfg NodeConfig) resource.Quantity {
 	return *resource.NewQuantity(mib*mebibyte, resource.BinarySI)
 }
 
-// devices are the resources that only some types have.
-func devices(t InstanceType, cfg NodeConfig) corev1.ResourceList {
+// deviceResources are the resources that only some types have.
+func deviceResources(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 	counts := map[corev1.ResourceName]int64{
 		karpenter.ResourceAWSPodENI: t.Network.BranchENIs,
-		karpenter.ResourceEFA:       efas(t, cfg),
+		karpenter.ResourceEFA:       countEFAs(t, cfg),
 	}
 	for _, g := range t.GPUs {
 		counts[gpuResources[g.Manufacturer]] += g.Count
@@ -105,8 +105,8 @@ var gpuResources = map[string]corev1.ResourceName{
 	"Habana": karpenter.ResourceHabanaGaudi,
 }
 
-// efas are those that the class asks for, or else all that the type has.
-func efas(t InstanceType, cfg NodeConfig) int64 {
+// countEFAs are those that the class asks for, or else all that the type has.
+func countEFAs(t InstanceType, cfg NodeConfig) int64 {
 	if cfg.NetworkInterfaces == nil {
 		return t.Network.EFAs
 	}
@@ -119,7 +119,7 @@ func efas(t InstanceType, cfg NodeConfig) int64 {
 	return count
 }
 
-func sum(lists ...corev1.ResourceList) corev1.ResourceList {
+func sumResources(lists ...corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for _, list := range lists {
 		for name, quantity := range list {

@@ -22,7 +22,7 @@ func TestExactlyThreeTypesMatch(t *testing.T) {
 		corev1.LabelArchStable:         {"arm64"},
 	}
 	var got []string
-	for _, it := range embedded(t, "ap-northeast-2").Types {
+	for _, it := range embeddedCatalogues(t, "ap-northeast-2").Types {
 		for _, o := range it.Offerings {
 			if matches(catalog.Labels(it, o, "ap-northeast-2"), wanted) {
 				got = append(got, it.Name+"/"+o.CapacityType)

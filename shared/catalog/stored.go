@@ -62,7 +62,7 @@ func Join(hardware Hardware, market Market) Catalogue {
 			continue
 		}
 		t := hardware.Types[i]
-		if t.Offerings = offerings(t, price, market.Zones); len(t.Offerings) > 0 {
+		if t.Offerings = zoneOfferings(t, price, market.Zones); len(t.Offerings) > 0 {
 			c.Types = append(c.Types, t)
 		}
 	}
@@ -70,8 +70,8 @@ func Join(hardware Hardware, market Market) Catalogue {
 	return c
 }
 
-// offerings are in the zones of the price, with a price or without one.
-func offerings(t InstanceType, price Price, zones []Zone) []Offering {
+// zoneOfferings are in the zones of the price, with a price or without one.
+func zoneOfferings(t InstanceType, price Price, zones []Zone) []Offering {
 	var all []Offering
 	prices := map[string]float64{OnDemand: price.OnDemand, Spot: price.Spot}
 	for i, zone := range zones {

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-func TestJoin(t *testing.T) {
+func TestJoinMarket(t *testing.T) {
 	both := []string{"on-demand", "spot"}
 	hardware := catalog.Hardware{Types: []catalog.InstanceType{
 		{Name: "a1.large", SupportedUsage: both}, {Name: "b1.large", SupportedUsage: both}, {Name: "c1.large", SupportedUsage: both},
@@ -37,7 +37,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestValidateRefuses(t *testing.T) {
+func TestValidateRejects(t *testing.T) {
 	good := func() catalog.Catalogue {
 		offers := func() []catalog.Offering {
 			return []catalog.Offering{{"ra", "r-az1", "on-demand", 1, true}, {"ra", "r-az1", "spot", 0.5, true}}

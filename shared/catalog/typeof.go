@@ -15,11 +15,11 @@ var architectures = map[string]string{"x86_64": AMD64, "arm64": ARM64}
 // type has, which only the VPC resource controller knows, and the EBS driver's corrections of volume limits.
 func TypeOf(in cloud.InstanceType) (InstanceType, bool) {
 	t := InstanceType{
-		Name: in.Name, Arch: architecture(in.Architectures), OS: []string{Linux}, VCPU: in.VCPU, MemoryMiB: in.MemoryMiB,
-		Storage: localStorage(in.Storage), Network: network(in.Network),
+		Name: in.Name, Arch: convertArchitecture(in.Architectures), OS: []string{Linux}, VCPU: in.VCPU, MemoryMiB: in.MemoryMiB,
+		Storage: localStorage(in.Storage), Network: convertNetwork(in.Network),
 		BareMetal: in.BareMetal, Burstable: in.Burstable, CPUManufacturer: in.Manufacturer,
 		ClockMHz: int64(math.Round(in.ClockGHz * 1000)), EncryptionInTransit: in.Network.EncryptionInTransit,
-		SupportedUsage: usage(in.UsageClasses), Volumes: attachments(in.EBS, in.Hypervisor),
+		SupportedUsage: convertUsage(in.UsageClasses), Volumes: volumeAttachments(in.EBS, in.Hypervisor),
 	}
 	if t.Arch == "" || t.VCPU <= 0 || t.MemoryMiB <= 0 || t.Network.ENIs <= 0 {
 		return InstanceType{}, false
@@ -36,13 +36,13 @@ func TypeOf(in cloud.InstanceType) (InstanceType, bool) {
 	for _, g := range in.GPUs {
 		t.GPUs = append(t.GPUs, GPU{Name: g.Name, Manufacturer: g.Manufacturer, Count: g.Count, MemoryMiB: g.MemoryMiB})
 	}
-	t.Accelerators = accelerators(in)
-	return t.completed(), true
+	t.Accelerators = convertAccelerators(in)
+	return t.addEmbeddedFacts(), true
 }
 
-// completed adds what only the embedded catalogue knows.
-func (t InstanceType) completed() InstanceType {
-	known, ok := embeddedType(t.Name)
+// addEmbeddedFacts adds what only the embedded catalogue knows.
+func (t InstanceType) addEmbeddedFacts() InstanceType {
+	known, ok := findEmbeddedType(t.Name)
 	if !ok {
 		return t
 	}
@@ -56,8 +56,8 @@ func (t InstanceType) completed() InstanceType {
 	return t
 }
 
-// architecture is the first that Kubernetes has a word for: some old types run 32 bits too.
-func architecture(all []string) string {
+// convertArchitecture is the first that Kubernetes has a word for: some old types run 32 bits too.
+func convertArchitecture(all []string) string {
 	for _, one := range all {
 		if arch := architectures[one]; arch != "" {
 			return arch
@@ -66,8 +66,8 @@ func architecture(all []string) string {
 	return ""
 }
 
-// usage leaves out capacity blocks, which are bought as reservations.
-func usage(classes []string) []string {
+// convertUsage leaves out capacity blocks, which are bought as reservations.
+func convertUsage(classes []string) []string {
 	var out []string
 	for _, class := range classes {
 		if class == OnDemand || class == Spot {
@@ -85,7 +85,7 @@ func localStorage(in cloud.InstanceStore) LocalStorage {
 	return LocalStorage(in)
 }
 
-func network(in cloud.InstanceNetwork) Network {
+func convertNetwork(in cloud.InstanceNetwork) Network {
 	return Network{
 		ENIs: in.Interfaces, IPv4PerENI: in.IPv4, Cards: in.Cards, EFAs: in.EFAs,
 		Mbps: int64(math.Round(in.BaselineGbps * 1000)),
@@ -95,8 +95,8 @@ func network(in cloud.InstanceNetwork) Network {
 // xenVolumes is how many volumes a type without Nitro takes for certain, besides its root volume, as the EBS driver has it.
 const xenVolumes = 39
 
-// attachments leaves what EC2 says of most types unsaid.
-func attachments(in cloud.EBS, hypervisor string) Attachments {
+// volumeAttachments leaves what EC2 says of most types unsaid.
+func volumeAttachments(in cloud.EBS, hypervisor string) Attachments {
 	switch {
 	case hypervisor == "xen":
 		return Attachments{Count: xenVolumes, Dedicated: true}
@@ -106,8 +106,8 @@ func attachments(in cloud.EBS, hypervisor string) Attachments {
 	return Attachments{Count: in.Attachments, Dedicated: in.Dedicated && in.Attachments > 0}
 }
 
-// accelerators prefers the Neuron list, since the other has the same devices without their cores.
-func accelerators(in cloud.InstanceType) []Accelerator {
+// convertAccelerators prefers the Neuron list, since the other has the same devices without their cores.
+func convertAccelerators(in cloud.InstanceType) []Accelerator {
 	devices := in.Neuron
 	if len(devices) == 0 {
 		devices = in.Inference
@@ -119,9 +119,9 @@ func accelerators(in cloud.InstanceType) []Accelerator {
 	return out
 }
 
-// embeddedType is a type's hardware in the embedded catalogue, whatever the region.
-func embeddedType(name string) (InstanceType, bool) {
-	h, err := hardware()
+// findEmbeddedType is a type's hardware in the embedded catalogue, whatever the region.
+func findEmbeddedType(name string) (InstanceType, bool) {
+	h, err := embeddedHardware()
 	if err != nil {
 		return InstanceType{}, false // Not reached: the data is part of the binary.
 	}

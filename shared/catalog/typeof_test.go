@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-func TestTypeOf(t *testing.T) {
+func TestConvertType(t *testing.T) {
 	base := func(change func(*cloud.InstanceType)) cloud.InstanceType {
 		in := cloud.InstanceType{
 			Name: "z99.large", Architectures: []string{"x86_64"}, VCPU: 2, MemoryMiB: 8192, Hypervisor: "nitro", Manufacturer: "Intel",
@@ -78,7 +78,7 @@ func TestTypeOf(t *testing.T) {
 }
 
 // What EC2 does not say is known of types that the binary knows.
-func TestTypeOfIsCompleted(t *testing.T) {
+func TestConvertTypeAddsEmbeddedFacts(t *testing.T) {
 	got, ok := catalog.TypeOf(cloud.InstanceType{
 		Name: "m5.large", Architectures: []string{"x86_64"}, VCPU: 2, MemoryMiB: 8192, Network: cloud.InstanceNetwork{Interfaces: 3, IPv4: 10},
 	})

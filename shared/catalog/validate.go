@@ -27,9 +27,9 @@ func (c Catalogue) Validate() error {
 
 // validateAccount checks what belongs to an account and not to EC2.
 func (c Catalogue) validateAccount() []error {
-	all := ordered("reservation", c.Reservations, func(r ReservationCount) string { return r.ID })
-	all = append(all, ordered("subnet", c.Subnets, func(n SubnetCount) string { return n.ID })...)
-	all = append(all, ordered("placement group", c.PlacementGroups, func(g PlacementGroup) string { return g.ID })...)
+	all := checkOrder("reservation", c.Reservations, func(r ReservationCount) string { return r.ID })
+	all = append(all, checkOrder("subnet", c.Subnets, func(n SubnetCount) string { return n.ID })...)
+	all = append(all, checkOrder("placement group", c.PlacementGroups, func(g PlacementGroup) string { return g.ID })...)
 	for _, r := range c.Reservations {
 		if r.Count < 0 {
 			all = append(all, fmt.Errorf("reservation %s has %d left", r.ID, r.Count))
@@ -43,8 +43,8 @@ func (c Catalogue) validateAccount() []error {
 	return all
 }
 
-// ordered demands that ids are there, sorted, and differ.
-func ordered[T any](what string, list []T, id func(T) string) []error {
+// checkOrder demands that ids are there, sorted, and differ.
+func checkOrder[T any](what string, list []T, id func(T) string) []error {
 	var all []error
 	for i, one := range list {
 		if id(one) == "" || i > 0 && id(list[i-1]) >= id(one) {

@@ -37,7 +37,7 @@ func TestNillableDurationKeepsItsSpelling(t *testing.T) {
 	}
 }
 
-func TestNillableDurationRefuses(t *testing.T) {
+func TestNillableDurationRejects(t *testing.T) {
 	for _, text := range []string{`null`, `""`, `"never"`, `"1 hour"`, `3600`, `{}`, `"h"`} {
 		d := DurationOf(time.Hour)
 		if err := d.UnmarshalJSON([]byte(text)); err == nil {
@@ -63,7 +63,7 @@ func TestNeverReplacesAnOldValue(t *testing.T) {
 	}
 }
 
-func TestElapsed(t *testing.T) {
+func TestHasElapsed(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	hour := DurationOf(time.Hour)
 	for _, c := range []struct {

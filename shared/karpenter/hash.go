@@ -16,7 +16,7 @@ const (
 
 // Hash of the parts of the template whose change makes nodes drift: all but the requirements, which are compared live.
 func (p *NodePool) Hash() (string, error) {
-	return hash(p.Spec.Template)
+	return hashFields(p.Spec.Template)
 }
 
 // Hash of the parts of the spec whose change makes nodes drift. The image family is hashed as it resolves,
@@ -26,12 +26,12 @@ func (c *EC2NodeClass) Hash(caBundle string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hash([]any{c.Spec, family, caBundle})
+	return hashFields([]any{c.Spec, family, caBundle})
 }
 
-// hash reads exported field names in their order and the names of struct types; fields tagged hash:"ignore" and zero values
+// hashFields reads exported field names in their order and the names of struct types; fields tagged hash:"ignore" and zero values
 // are left out, so a new optional field changes no old hash.
-func hash(value any) (string, error) {
+func hashFields(value any) (string, error) {
 	sum, err := hashstructure.Hash(value, hashstructure.FormatV2, &hashstructure.HashOptions{
 		SlicesAsSets:    true,
 		IgnoreZeroValue: true,

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // The hashes in testdata are on nodes in clusters: a change here means that every node drifts. The comparison with Karpenter
 // in integration/suites/upstream says which values are right; this one says at once, and without Karpenter, that they moved.
-func TestHashesStayWhatTheyAre(t *testing.T) {
+func TestHashesAreStable(t *testing.T) {
 	pool, class := loadPool(t), loadClass(t)
 	got := "nodepool " + NodePoolHashVersion + " " + poolHash(t, pool) + "\n" +
 		"ec2nodeclass " + EC2NodeClassHashVersion + " " + classHash(t, class, "") + "\n" +
@@ -35,7 +35,7 @@ func TestHashesStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatMovesANodePoolHash(t *testing.T) {
+func TestFieldsOfNodePoolHash(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*NodePool)
@@ -66,7 +66,7 @@ func TestWhatMovesANodePoolHash(t *testing.T) {
 	}
 }
 
-func TestWhatMovesAnEC2NodeClassHash(t *testing.T) {
+func TestFieldsOfEC2NodeClassHash(t *testing.T) {
 	al2023, custom := AMIFamilyAL2023, AMIFamilyCustom
 	for _, c := range []struct {
 		name   string
@@ -99,16 +99,16 @@ func TestWhatMovesAnEC2NodeClassHash(t *testing.T) {
 func poolHash(t *testing.T, pool *NodePool) string {
 	t.Helper()
 	sum, err := pool.Hash()
-	return checked(t, sum, err)
+	return checkedHash(t, sum, err)
 }
 
 func classHash(t *testing.T, class *EC2NodeClass, authority string) string {
 	t.Helper()
 	sum, err := class.Hash(authority)
-	return checked(t, sum, err)
+	return checkedHash(t, sum, err)
 }
 
-func checked(t *testing.T, sum string, err error) string {
+func checkedHash(t *testing.T, sum string, err error) string {
 	t.Helper()
 	if err != nil || strings.Trim(sum, "0123456789") != "" {
 		t.Fatalf("hash %q: %v", sum, err)

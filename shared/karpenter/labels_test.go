@@ -73,7 +73,7 @@ func TestNodeClassLabelKey(t *testing.T) {
 	}
 }
 
-func TestRestrictedTag(t *testing.T) {
+func TestIsRestrictedTag(t *testing.T) {
 	for key, want := range map[string]bool{
 		"":                               true,
 		"eks:eks-cluster-name":           true,

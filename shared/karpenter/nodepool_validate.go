@@ -29,8 +29,8 @@ func validateLabels(path string, labels map[string]string) []error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		at := fmt.Sprintf("%s[%s]", path, key)
-		errs = append(errs, name(at, "the key", validation.IsQualifiedName(key))...)
-		errs = append(errs, name(at, "the value", validation.IsValidLabelValue(labels[key]))...)
+		errs = append(errs, validateName(at, "the key", validation.IsQualifiedName(key))...)
+		errs = append(errs, validateName(at, "the value", validation.IsValidLabelValue(labels[key]))...)
 		if err := ValidateTemplateLabel(key); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
@@ -38,8 +38,8 @@ func validateLabels(path string, labels map[string]string) []error {
 	return errs
 }
 
-// name turns what Kubernetes says of a name into an error, if it says anything.
-func name(at, what string, problems []string) []error {
+// validateName turns what Kubernetes says of a name into an error, if it says anything.
+func validateName(at, what string, problems []string) []error {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -75,9 +75,9 @@ func validateTaints(taints, startup []corev1.Taint) []error {
 // validateTaint checks one taint. A value must be a name, and with Karpenter that means what it means for a key; an
 // effect may be left out.
 func validateTaint(at string, taint corev1.Taint) []error {
-	errs := name(at, "the key", validation.IsQualifiedName(taint.Key))
+	errs := validateName(at, "the key", validation.IsQualifiedName(taint.Key))
 	if taint.Value != "" {
-		errs = append(errs, name(at, "the value", validation.IsQualifiedName(taint.Value))...)
+		errs = append(errs, validateName(at, "the value", validation.IsQualifiedName(taint.Value))...)
 	}
 	switch taint.Effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, "":
@@ -95,9 +95,9 @@ func validateRequirements(path string, requirements []NodeSelectorRequirementWit
 		if err := label(r.Key); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
-		errs = append(errs, name(at, "the key", validation.IsQualifiedName(r.Key))...)
+		errs = append(errs, validateName(at, "the key", validation.IsQualifiedName(r.Key))...)
 		for _, value := range r.Values {
-			errs = append(errs, name(at, "the value "+strconv.Quote(value), validation.IsValidLabelValue(value))...)
+			errs = append(errs, validateName(at, "the value "+strconv.Quote(value), validation.IsValidLabelValue(value))...)
 		}
 		if err := operator(r); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))

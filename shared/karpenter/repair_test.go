@@ -27,7 +27,7 @@ func TestRepairPolicies(t *testing.T) {
 	}
 }
 
-func TestParseRepairPoliciesRefuses(t *testing.T) {
+func TestParseRepairPoliciesRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"Ready":                         "is not of the form",
 		"Ready=False":                   "is not of the form",

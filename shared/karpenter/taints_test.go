@@ -9,7 +9,7 @@ import (
 )
 
 // What a node has while it starts, and nothing that may stay on it.
-func TestEphemeralTaint(t *testing.T) {
+func TestIsEphemeralTaint(t *testing.T) {
 	const none, noSchedule, noExecute = corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	for _, test := range []struct {
 		key, value string

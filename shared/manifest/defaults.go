@@ -7,36 +7,35 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func gvk(kind cluster.Kind) schema.GroupVersionKind {
+func groupVersionKind(kind cluster.Kind) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
 }
 
-// setDefaults writes what the API server would fill in from the schemas of the
-// custom resources. They matter: an expireAfter that is absent means 720h, and
-// without the default it would read as Never.
+// setDefaults sets the defaults of the custom resources' schemas, as the API server does.
+// Without them an absent expireAfter would mean Never instead of 720h.
 func setDefaults(kind cluster.Kind, object map[string]any) {
 	switch kind {
 	case cluster.NodePools:
-		spec := within(object, "spec")
-		orElse(spec, "disruption", map[string]any{"consolidateAfter": "0s"})
-		disruption := within(spec, "disruption")
-		orElse(disruption, "consolidationPolicy", string(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized))
-		orElse(disruption, "budgets", []any{map[string]any{"nodes": "10%"}})
-		orElse(within(within(spec, "template"), "spec"), "expireAfter", "720h")
+		spec := innerMapping(object, "spec")
+		setDefault(spec, "disruption", map[string]any{"consolidateAfter": "0s"})
+		disruption := innerMapping(spec, "disruption")
+		setDefault(disruption, "consolidationPolicy", string(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized))
+		setDefault(disruption, "budgets", []any{map[string]any{"nodes": "10%"}})
+		setDefault(innerMapping(innerMapping(spec, "template"), "spec"), "expireAfter", "720h")
 	case cluster.NodeClaims:
-		orElse(within(object, "spec"), "expireAfter", "720h")
+		setDefault(innerMapping(object, "spec"), "expireAfter", "720h")
 	case cluster.NodeClasses:
-		orElse(within(object, "spec"), "metadataOptions", map[string]any{})
-		options := within(within(object, "spec"), "metadataOptions")
-		orElse(options, "httpEndpoint", "enabled")
-		orElse(options, "httpProtocolIPv6", "disabled")
-		orElse(options, "httpPutResponseHopLimit", 1)
-		orElse(options, "httpTokens", "required")
+		setDefault(innerMapping(object, "spec"), "metadataOptions", map[string]any{})
+		options := innerMapping(innerMapping(object, "spec"), "metadataOptions")
+		setDefault(options, "httpEndpoint", "enabled")
+		setDefault(options, "httpProtocolIPv6", "disabled")
+		setDefault(options, "httpPutResponseHopLimit", 1)
+		setDefault(options, "httpTokens", "required")
 	}
 }
 
-// within is the mapping under a key, made when there is none.
-func within(object map[string]any, key string) map[string]any {
+// innerMapping returns the mapping under the key, and adds it if it is missing.
+func innerMapping(object map[string]any, key string) map[string]any {
 	inner, ok := object[key].(map[string]any)
 	if !ok {
 		inner = map[string]any{}
@@ -45,7 +44,7 @@ func within(object map[string]any, key string) map[string]any {
 	return inner
 }
 
-func orElse(object map[string]any, key string, value any) {
+func setDefault(object map[string]any, key string, value any) {
 	if _, there := object[key]; !there {
 		object[key] = value
 	}

@@ -1,21 +1,16 @@
-// Package manifest reads the YAML that people write for a cluster, strictly, and
-// says what is wrong with it where it is wrong.
+// Package manifest reads Kubernetes manifests strictly. The API server silently drops
+// unknown fields, and a pool with "limit" instead of "limits" has no limit at all. Read
+// reports every unknown field, every value of the wrong type and every syntax error with
+// its file, line, column, path and the most similar valid name.
 //
-// The idea: what an API server would prune in silence costs money (a pool with
-// "limit" instead of "limits" has no limit at all), so nothing is pruned here.
-// Every field that a kind does not have, every value of the wrong type and every
-// line that is no YAML is named with file, line, column and path, together with
-// the nearest right name.
+// The rules:
 //
-// The invariants:
-//
-//   - Read is total: any bytes give documents or Problems, never a panic, and
-//     size, depth and counts are bounded before anything is parsed.
-//   - No half-read object: one problem in a file and the file gives no documents.
-//   - All problems of a file are told together, up to a bound.
+//   - Any input gives documents or Problems, never a panic. Size, depth and counts are
+//     limited before parsing.
+//   - A file with a problem gives no documents. All its problems are reported, up to a limit.
 //   - A null is an absent field, as for the API server.
-//   - Kinds that planning does not read are handed on without an object.
+//   - Kinds that planning does not read give a Document without an object.
 //
-// Read refuses what the API server would refuse or lose; Lint warns of what it
-// would accept and a person would regret.
+// Read rejects what the API server would reject or drop. Lint warns about valid manifests
+// that are probably mistakes.
 package manifest

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// placeholder is what envsubst and the shell fill in.
+// placeholder matches ${NAME}, as envsubst and shells expand it.
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand fills in the names that have a value. A value with line breaks would
-// move what is below it, so such names stay as they are.
-func expand(text string, vars map[string]string) string {
+// expandPlaceholders replaces ${NAME} by its value. It keeps names without a value, and
+// those whose value has line breaks, because these would change the line numbers.
+func expandPlaceholders(text string, vars map[string]string) string {
 	if len(vars) == 0 {
 		return text
 	}

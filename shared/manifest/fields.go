@@ -13,27 +13,27 @@ type field struct {
 	kind reflect.Type
 }
 
-// shape is what a Go struct looks like in JSON.
-type shape struct {
+// structFields are the JSON fields of a Go struct.
+type structFields struct {
 	names  []string // in the order of the struct
 	byName map[string]reflect.Type
 }
 
-var shapes sync.Map // reflect.Type to shape: the structs of the API are few and fixed
+var structFieldsCache sync.Map // reflect.Type to shape: the structs of the API are few and fixed
 
-// shapeOf reads the JSON tags of a struct, embedded ones included.
-func shapeOf(t reflect.Type) shape {
-	if got, ok := shapes.Load(t); ok {
-		return got.(shape)
+// structFieldsOf returns the JSON fields of a struct, including embedded structs.
+func structFieldsOf(t reflect.Type) structFields {
+	if got, ok := structFieldsCache.Load(t); ok {
+		return got.(structFields)
 	}
-	s := shape{byName: map[string]reflect.Type{}}
+	s := structFields{byName: map[string]reflect.Type{}}
 	for _, f := range jsonFields(t) {
 		if _, twice := s.byName[f.name]; !twice {
 			s.names = append(s.names, f.name)
 			s.byName[f.name] = f.kind
 		}
 	}
-	shapes.Store(t, s)
+	structFieldsCache.Store(t, s)
 	return s
 }
 
@@ -44,7 +44,7 @@ func jsonFields(t reflect.Type) []field {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Anonymous:
-			out = append(out, jsonFields(deref(f.Type))...)
+			out = append(out, jsonFields(dereference(f.Type))...)
 		case name == "":
 			out = append(out, field{f.Name, f.Type})
 		default:
@@ -56,62 +56,62 @@ func jsonFields(t reflect.Type) []field {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// custom says whether a type reads its own JSON.
-func custom(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
+// hasUnmarshaler reports whether a type implements json.Unmarshaler.
+func hasUnmarshaler(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
 
-func deref(t reflect.Type) reflect.Type {
+func dereference(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	return t
 }
 
-// nested is the struct that fields of a value of this type live in, if any: that
-// of the type, of its items or of its values.
-func nested(t reflect.Type) (reflect.Type, string, bool) {
-	t = deref(t)
+// nestedStruct returns the struct type of a value or of its list items, and the path suffix
+// of the items; ok is false if there is none.
+func nestedStruct(t reflect.Type) (reflect.Type, string, bool) {
+	t = dereference(t)
 	switch {
-	case custom(t):
+	case hasUnmarshaler(t):
 		return nil, "", false
 	case t.Kind() == reflect.Struct:
 		return t, "", true
 	case t.Kind() == reflect.Slice:
-		in, suffix, ok := nested(t.Elem())
+		in, suffix, ok := nestedStruct(t.Elem())
 		return in, "[]" + suffix, ok
 	}
 	return nil, "", false
 }
 
-// elsewhere finds where a kind has a field of that name: the shallowest place.
-func elsewhere(root reflect.Type, name string) string {
-	type room struct {
+// findField returns the shortest path of a field with the name, or "".
+func findField(root reflect.Type, name string) string {
+	type level struct {
 		t    reflect.Type
 		path string
 	}
 	seen := map[reflect.Type]bool{root: true}
-	for queue := []room{{root, ""}}; len(queue) > 0; queue = queue[1:] {
+	for queue := []level{{root, ""}}; len(queue) > 0; queue = queue[1:] {
 		in := queue[0]
-		for _, child := range shapeOf(in.t).names {
-			path := join(in.path, child)
+		for _, child := range structFieldsOf(in.t).names {
+			path := joinPath(in.path, child)
 			if in.path == "" && (child == "status" || child == "metadata") {
-				continue // Nobody writes a status, and metadata's fields are not what was meant.
+				continue // These are not fields that users confuse.
 			}
 			if child == name {
 				return path
 			}
-			if t, suffix, ok := nested(shapeOf(in.t).byName[child]); ok && !seen[t] {
+			if t, suffix, ok := nestedStruct(structFieldsOf(in.t).byName[child]); ok && !seen[t] {
 				seen[t] = true
-				queue = append(queue, room{t, path + suffix})
+				queue = append(queue, level{t, path + suffix})
 			}
 		}
 	}
 	return ""
 }
 
-// join adds a field to a path; a name that is no word stands in brackets.
-func join(path, name string) string {
+// joinPath appends a field to a path, in brackets if the name has special characters.
+func joinPath(path, name string) string {
 	if strings.ContainsAny(name, "./:[]\" ") || name == "" {
-		return path + "[" + quoted(name) + "]"
+		return path + "[" + quoteText(name) + "]"
 	}
 	if path == "" {
 		return name
@@ -119,7 +119,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func quoted(text string) string {
+func quoteText(text string) string {
 	out, err := json.Marshal(text)
 	if err != nil {
 		return text

@@ -9,8 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// FuzzRead: any bytes give documents that can be linted, or problems that name a
-// line of the file.
+// FuzzRead: any input gives documents that can be linted, or problems with a line.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -36,7 +35,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, p := range problems.List {
 			if p.Line < 1 || p.What == "" {
-				t.Errorf("problem without place or words: %+v", p)
+				t.Errorf("problem without line or text: %+v", p)
 			}
 		}
 	})

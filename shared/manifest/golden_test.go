@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden reads each file of testdata, most of which people once published as
-// they are here, and compares what is said of it.
+// TestGolden reads each file of testdata, most of which are published manifests, and
+// compares the problems, objects and warnings with the golden file.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 15 {
@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := told(filepath.Base(file), data)
+			got := formatResult(filepath.Base(file), data)
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -47,21 +47,20 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// told is everything that is said about a file: its problems, or else its objects
-// and the warnings about them.
-func told(name string, data []byte) string {
+// formatResult returns the file's problems, or its objects and warnings.
+func formatResult(name string, data []byte) string {
 	var out strings.Builder
 	documents, err := manifest.Read(name, data)
 	if err != nil {
 		var problems *manifest.Problems
 		if !errors.As(err, &problems) {
-			return "not problems: " + err.Error()
+			return "unexpected error: " + err.Error()
 		}
 		return problems.Error() + "\n"
 	}
 	for _, d := range documents {
 		if d.Object == nil {
-			fmt.Fprintf(&out, "%s: left out: %s of %s\n", d.Place, d.Kind.Kind, d.Kind.APIVersion())
+			fmt.Fprintf(&out, "%s: skipped: %s of %s\n", d.Place, d.Kind.Kind, d.Kind.APIVersion())
 			continue
 		}
 		fmt.Fprintf(&out, "%s: %s %s\n", d.Place, d.Kind.Kind, d.Object.GetName()+d.Object.GetGenerateName())

@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func (in *inspection) nodeClass(c *karpenter.EC2NodeClass) {
+func (in *validation) checkNodeClass(c *karpenter.EC2NodeClass) {
 	spec := &c.Spec
-	in.identity(spec)
-	in.images(c)
+	in.checkIdentity(spec)
+	in.checkImages(c)
 	if len(spec.SubnetSelectorTerms) == 0 {
 		in.report("spec.subnetSelectorTerms", "missing: name at least one subnet by tags or id")
 	}
@@ -20,24 +20,24 @@ func (in *inspection) nodeClass(c *karpenter.EC2NodeClass) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.Tags)) {
 		if karpenter.RestrictedTag(key) {
-			in.report(join("spec.tags", key), "this tag is set by the system: take it out")
+			in.report(joinPath("spec.tags", key), "Joist sets this tag: remove it")
 		}
 	}
-	in.kubelet(spec.Kubelet)
-	in.disks(spec.BlockDeviceMappings)
+	in.checkKubelet(spec.Kubelet)
+	in.checkBlockDevices(spec.BlockDeviceMappings)
 }
 
-// identity wants exactly one of role and instance profile.
-func (in *inspection) identity(spec *karpenter.EC2NodeClassSpec) {
+// checkIdentity requires exactly one of role and instance profile.
+func (in *validation) checkIdentity(spec *karpenter.EC2NodeClassSpec) {
 	switch {
 	case spec.Role != "" && spec.InstanceProfile != nil:
-		in.report("spec.instanceProfile", "role and instanceProfile exclude each other: keep role to have a profile made, or instanceProfile for one that you made")
+		in.report("spec.instanceProfile", "role and instanceProfile exclude each other: keep role if Joist should create the profile, or instanceProfile for an existing one")
 	case spec.Role == "" && spec.InstanceProfile == nil:
 		in.report("spec.role", "missing: write the nodes' IAM role, or an instanceProfile")
 	}
 }
 
-func (in *inspection) images(c *karpenter.EC2NodeClass) {
+func (in *validation) checkImages(c *karpenter.EC2NodeClass) {
 	spec := &c.Spec
 	if len(spec.AMISelectorTerms) == 0 {
 		in.report("spec.amiSelectorTerms", "missing: write for example [{alias: al2023@latest}]")
@@ -51,7 +51,7 @@ func (in *inspection) images(c *karpenter.EC2NodeClass) {
 				in.report(path+".alias", "%v", err)
 			}
 			if len(spec.AMISelectorTerms) > 1 {
-				in.report(path+".alias", "an alias stands alone: take the other terms out")
+				in.report(path+".alias", "an alias must be the only term: remove the other terms")
 			}
 		}
 		if term.Alias == "" && term.ID == "" && term.Name == "" && term.SSMParameter == "" && len(term.Tags) == 0 {
@@ -61,26 +61,26 @@ func (in *inspection) images(c *karpenter.EC2NodeClass) {
 	families := []string{"AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025"}
 	switch {
 	case spec.AMIFamily != nil:
-		in.oneOf("spec.amiFamily", *spec.AMIFamily, families, map[string]string{
-			"Ubuntu": `: it is gone since v1; write Custom with your own userData`,
+		in.checkWord("spec.amiFamily", *spec.AMIFamily, families, map[string]string{
+			"Ubuntu": `: removed in v1; use Custom with your own userData`,
 		})
 	case !aliased && len(spec.AMISelectorTerms) > 0:
-		in.report("spec.amiFamily", "missing: images that are not named by an alias need a family")
+		in.report("spec.amiFamily", "missing: images without an alias need a family")
 	}
 }
 
-func (in *inspection) kubelet(k *karpenter.KubeletConfiguration) {
+func (in *validation) checkKubelet(k *karpenter.KubeletConfiguration) {
 	if k == nil {
 		return
 	}
 	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
 		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok {
-			in.report(join("spec.kubelet.evictionSoft", signal), "has no evictionSoftGracePeriod: add one under the same name")
+			in.report(joinPath("spec.kubelet.evictionSoft", signal), "has no evictionSoftGracePeriod: add one under the same name")
 		}
 	}
 	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoftGracePeriod)) {
 		if _, ok := k.EvictionSoft[signal]; !ok {
-			in.report(join("spec.kubelet.evictionSoftGracePeriod", signal), "has no evictionSoft: add one under the same name")
+			in.report(joinPath("spec.kubelet.evictionSoftGracePeriod", signal), "has no evictionSoft: add one under the same name")
 		}
 	}
 	high, low := k.ImageGCHighThresholdPercent, k.ImageGCLowThresholdPercent
@@ -89,13 +89,13 @@ func (in *inspection) kubelet(k *karpenter.KubeletConfiguration) {
 	}
 }
 
-func (in *inspection) disks(mappings []karpenter.BlockDeviceMapping) {
+func (in *validation) checkBlockDevices(mappings []karpenter.BlockDeviceMapping) {
 	roots := 0
 	for i, m := range mappings {
 		path := fmt.Sprintf("spec.blockDeviceMappings[%d]", i)
 		if m.RootVolume {
 			if roots++; roots == 2 {
-				in.report(path+".rootVolume", "another disk is the root volume already")
+				in.report(path+".rootVolume", "another device is already the root volume")
 			}
 		}
 		if m.EBS == nil {
@@ -105,7 +105,7 @@ func (in *inspection) disks(mappings []karpenter.BlockDeviceMapping) {
 			in.report(path+".ebs", "volumeSize or snapshotID is missing")
 		}
 		if m.EBS.VolumeType != nil {
-			in.oneOf(path+".ebs.volumeType", *m.EBS.VolumeType, []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}, nil)
+			in.checkWord(path+".ebs.volumeType", *m.EBS.VolumeType, []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}, nil)
 		}
 	}
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Kinds that planning reads from manifests and from nowhere else: a cluster
-// shows their pods instead.
+// Kinds that planning reads from manifests only. In a cluster it reads their pods.
 var (
 	Jobs     = cluster.Kind{Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs", Namespaced: true, Status: true}
 	CronJobs = cluster.Kind{Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", Namespaced: true, Status: true}
 )
 
-// known is every kind that Read decodes.
-func known() []cluster.Kind {
+// knownKinds returns every kind that Read decodes.
+func knownKinds() []cluster.Kind {
 	return append([]cluster.Kind{Jobs, CronJobs}, cluster.Kinds...)
 }
 
-// newObject makes an empty object of a known kind.
+// newObject returns an empty object of a known kind.
 func newObject(kind cluster.Kind) cluster.Object {
 	switch kind {
 	case Jobs:
@@ -32,8 +31,8 @@ func newObject(kind cluster.Kind) cluster.Object {
 	}
 }
 
-// legacy are the words of Karpenter before v1, and what they are called now.
-var legacy = map[string]cluster.Kind{
+// oldKinds maps kinds that are no longer served to their current kinds.
+var oldKinds = map[string]cluster.Kind{
 	"karpenter.sh/Provisioner":          cluster.NodePools,
 	"karpenter.sh/Machine":              cluster.NodeClaims,
 	"karpenter.sh/NodePool":             cluster.NodePools,
@@ -54,29 +53,29 @@ var legacy = map[string]cluster.Kind{
 	"storage.k8s.io/StorageClass":       cluster.StorageClasses,
 }
 
-// judge finds the kind of a document. what says what is wrong with it; with
-// neither, the kind is one that planning does not read.
-func judge(apiVersion, name string) (kind cluster.Kind, what string) {
+// findKind returns the kind of a document, or the problem with it. A kind that planning
+// does not read has no Resource.
+func findKind(apiVersion, name string) (kind cluster.Kind, problem string) {
 	group, version, found := strings.Cut(apiVersion, "/")
 	if !found {
 		group, version = "", apiVersion
 	}
-	for _, k := range known() {
+	for _, k := range knownKinds() {
 		if k.Kind == name && k.Group == group && k.Version == version {
 			return k, ""
 		}
 	}
 	written := name + " of " + apiVersion
-	if now, ok := legacy[group+"/"+name]; ok && version != now.Version {
-		return cluster.Kind{}, written + " is no longer served: " + instead(now)
+	if now, ok := oldKinds[group+"/"+name]; ok && version != now.Version {
+		return cluster.Kind{}, written + " is no longer served: " + replacementText(now)
 	}
-	if near, ok := nearKind(group, name); ok {
-		return cluster.Kind{}, written + " is no kind that exists: did you mean " + near.Kind + " of " + near.APIVersion() + "?"
+	if near, ok := similarKind(group, name); ok {
+		return cluster.Kind{}, written + " does not exist: did you mean " + near.Kind + " of " + near.APIVersion() + "?"
 	}
 	return cluster.Kind{Group: group, Version: version, Kind: name}, ""
 }
 
-func instead(now cluster.Kind) string {
+func replacementText(now cluster.Kind) string {
 	text := "write " + now.Kind + " of " + now.APIVersion()
 	if strings.HasPrefix(now.Group, "karpenter.") {
 		text += " (a later release brings `joist convert`, which rewrites such files)"
@@ -84,23 +83,23 @@ func instead(now cluster.Kind) string {
 	return text
 }
 
-// nearKind finds what a misspelt kind was meant to be. A kind of somebody else's
-// group is no misspelling, however near.
-func nearKind(group, name string) (cluster.Kind, bool) {
-	for _, k := range known() {
+// similarKind returns the kind that a misspelt kind resembles. Kinds of other groups are not
+// misspellings.
+func similarKind(group, name string) (cluster.Kind, bool) {
+	for _, k := range knownKinds() {
 		sameGroup := k.Group == group
 		if sameGroup && k.Kind == name {
 			return k, true // of another version
 		}
-		if sameGroup && near(name, k.Kind) && !others[name] {
+		if sameGroup && isSimilar(name, k.Kind) && !unrelatedKinds[name] {
 			return k, true
 		}
-		if k.Kind == name && (group == "" || k.Group == "") && !others[name] {
+		if k.Kind == name && (group == "" || k.Group == "") && !unrelatedKinds[name] {
 			return k, true // of the core group by mistake
 		}
 	}
 	return cluster.Kind{}, false
 }
 
-// others exist and are near to one of ours by chance.
-var others = map[string]bool{"Role": true}
+// unrelatedKinds are existing kinds that resemble a known kind by chance.
+var unrelatedKinds = map[string]bool{"Role": true}

@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// TestWordsAsKubectlReadsThem compares with the library that kubectl reads YAML
-// with: a word is text here exactly when it is text there.
-func TestWordsAsKubectlReadsThem(t *testing.T) {
+// TestPlainScalarsMatchKubectl compares with kubectl's YAML library: a scalar is a string in
+// both or in neither.
+func TestPlainScalarsMatchKubectl(t *testing.T) {
 	for _, word := range []string{
 		"a", "y", "Y", "n", "N", "yes", "Yes", "YES", "no", "No", "on", "On", "ON", "off", "OFF", "true", "True", "TRUE", "tRUE", "false",
 		"~", "null", "Null", "nil", "none", "1", "-1", "+1", "01", "0644", "08", "0o17", "0x1F", "0b101", "1_000", "1.5", ".5", "1.", "1e3", "12e4", "1E-3",
@@ -28,11 +28,11 @@ func TestWordsAsKubectlReadsThem(t *testing.T) {
 		documents, err := manifest.Read("x.yaml", fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: %s\n", word))
 		switch {
 		case there["a"] == nil && err == nil && documents[0].Object.(*corev1.ConfigMap).Data["a"] == "":
-			// A null is the empty text on both sides.
+			// A null is the empty string in both.
 		case isText != (err == nil):
-			t.Errorf("%s: kubectl has %#v, and here: %v", word, there["a"], err)
+			t.Errorf("%s: kubectl reads %#v, manifest.Read: %v", word, there["a"], err)
 		case isText && documents[0].Object.(*corev1.ConfigMap).Data["a"] != text:
-			t.Errorf("%s: kubectl has %q, here %q", word, text, documents[0].Object.(*corev1.ConfigMap).Data["a"])
+			t.Errorf("%s: kubectl reads %q, manifest.Read %q", word, text, documents[0].Object.(*corev1.ConfigMap).Data["a"])
 		}
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Lint warns of what the API server takes and a person would regret, as far as
-// the documents alone show it.
+// Lint returns warnings about valid documents that are probably mistakes.
 func Lint(documents []Document) []Warning {
 	var out []Warning
 	classes := map[string]*karpenter.EC2NodeClass{}
@@ -29,11 +28,11 @@ func Lint(documents []Document) []Warning {
 		l := linter{Document: d}
 		switch object := d.Object.(type) {
 		case *karpenter.NodePool:
-			l.pool(object, classes)
+			l.lintNodePool(object, classes)
 		case *karpenter.EC2NodeClass:
-			l.class(object)
+			l.lintNodeClass(object)
 		}
-		l.placeholders()
+		l.lintPlaceholders()
 		out = append(out, l.warnings...)
 	}
 	slices.SortStableFunc(out, func(a, b Warning) int {
@@ -51,21 +50,21 @@ func (l *linter) warn(path, format string, args ...any) {
 	l.warnings = append(l.warnings, Warning{l.At(path), path, fmt.Sprintf(format, args...)})
 }
 
-func (l *linter) pool(p *karpenter.NodePool, classes map[string]*karpenter.EC2NodeClass) {
+func (l *linter) lintNodePool(p *karpenter.NodePool, classes map[string]*karpenter.EC2NodeClass) {
 	if len(p.Spec.Limits) == 0 && !p.Static() {
-		l.warn("spec.limits", "there is no limit: nothing bounds what this pool may cost")
+		l.warn("spec.limits", "missing: without limits the cost of this pool is unlimited")
 	}
-	l.tooTight(p)
+	l.lintLimits(p)
 	if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && classes[ref.Name] != nil {
-		l.zones(p, classes[ref.Name])
+		l.lintZones(p, classes[ref.Name])
 	}
 }
 
-// tooTight finds limits below the smallest instance that the requirements leave:
-// no node could ever be launched.
-func (l *linter) tooTight(p *karpenter.NodePool) {
+// lintLimits warns about limits below the smallest instance that the requirements allow,
+// because no node could be launched.
+func (l *linter) lintLimits(p *karpenter.NodePool) {
 	for _, r := range p.Spec.Template.Spec.Requirements {
-		least, ok := smallest(r)
+		least, ok := smallestSize(r)
 		if !ok {
 			continue
 		}
@@ -75,14 +74,14 @@ func (l *linter) tooTight(p *karpenter.NodePool) {
 		}
 		limit, bounded := p.Spec.Limits[name]
 		if bounded && limit.Cmp(size) < 0 {
-			l.warn(join("spec.limits", string(name)), "%s is less than the smallest instance that the requirements allow (%s): no node can ever be launched",
+			l.warn(joinPath("spec.limits", string(name)), "%s is less than the smallest instance that the requirements allow (%s): no node can ever be launched",
 				limit.String(), size.String())
 		}
 	}
 }
 
-// smallest is the least number of cores or MiB that a requirement leaves.
-func smallest(r karpenter.NodeSelectorRequirementWithMinValues) (int64, bool) {
+// smallestSize returns the smallest number of cores or MiB that a requirement allows.
+func smallestSize(r karpenter.NodeSelectorRequirementWithMinValues) (int64, bool) {
 	if r.Key != karpenter.LabelInstanceCPU && r.Key != karpenter.LabelInstanceMemory {
 		return 0, false
 	}
@@ -105,8 +104,8 @@ func smallest(r karpenter.NodeSelectorRequirementWithMinValues) (int64, bool) {
 	return 0, false
 }
 
-// zones finds pools whose zones have no subnet.
-func (l *linter) zones(p *karpenter.NodePool, class *karpenter.EC2NodeClass) {
+// lintZones warns about zones of a pool without a subnet.
+func (l *linter) lintZones(p *karpenter.NodePool, class *karpenter.EC2NodeClass) {
 	if len(class.Status.Subnets) == 0 {
 		return
 	}
@@ -129,10 +128,10 @@ func (l *linter) zones(p *karpenter.NodePool, class *karpenter.EC2NodeClass) {
 	}
 }
 
-// resourceID is how EC2 numbers things; starred ones are from documentation.
+// resourceID matches EC2 ids, including masked ones from documentation.
 var resourceID = regexp.MustCompile(`^(ami|subnet|sg)-[0-9a-f*x]+$`)
 
-func (l *linter) class(c *karpenter.EC2NodeClass) {
+func (l *linter) lintNodeClass(c *karpenter.EC2NodeClass) {
 	family, err := c.AMIFamily()
 	if err == nil && family == karpenter.AMIFamilyAL2 {
 		path := "spec.amiFamily"
@@ -143,19 +142,19 @@ func (l *linter) class(c *karpenter.EC2NodeClass) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Spec.Tags)) {
 		if strings.HasPrefix(key, "aws:") {
-			l.warn(join("spec.tags", key), "AWS sets tags with aws: itself and refuses them from others: take it out")
+			l.warn(joinPath("spec.tags", key), "AWS reserves tags with the prefix aws: remove it")
 		}
 	}
 	for i, term := range c.Spec.AMISelectorTerms {
-		l.idAsName(fmt.Sprintf("spec.amiSelectorTerms[%d].name", i), term.Name)
+		l.lintName(fmt.Sprintf("spec.amiSelectorTerms[%d].name", i), term.Name)
 	}
 	for i, term := range c.Spec.SecurityGroupSelectorTerms {
-		l.idAsName(fmt.Sprintf("spec.securityGroupSelectorTerms[%d].name", i), term.Name)
+		l.lintName(fmt.Sprintf("spec.securityGroupSelectorTerms[%d].name", i), term.Name)
 	}
 }
 
-func (l *linter) idAsName(path, name string) {
+func (l *linter) lintName(path, name string) {
 	if resourceID.MatchString(name) {
-		l.warn(path, "%s looks like an id, and as a name it matches nothing: write it as id", quoted(name))
+		l.warn(path, "%s looks like an id, which matches nothing as a name: write it as id", quoteText(name))
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// moved is what people write for a field that has another name or place now, by
-// kind and path; a star stands for any index.
-var moved = map[string]string{
-	"NodePool spec.limit":                        `, did you mean "limits"? without it there is NO limit at all`,
+// movedFields has hints for fields that were renamed or moved, by kind and path.
+var movedFields = map[string]string{
+	"NodePool spec.limit":                        `, did you mean "limits"? without limits the pool has no limit at all`,
 	"NodePool spec.requirements":                 `: requirements belong in spec.template.spec.requirements`,
 	"NodePool spec.taints":                       `: taints belong in spec.template.spec.taints`,
 	"NodePool spec.startupTaints":                `: startup taints belong in spec.template.spec.startupTaints`,
@@ -35,56 +34,56 @@ var moved = map[string]string{
 	"EC2NodeClass spec.subnetSelector":           `: write spec.subnetSelectorTerms, a list of {tags: …} or {id: …}`,
 	"EC2NodeClass spec.securityGroupSelector":    `: write spec.securityGroupSelectorTerms, a list of {tags: …}, {id: …} or {name: …}`,
 	"EC2NodeClass spec.amiSelector":              `: write spec.amiSelectorTerms, a list such as [{alias: al2023@latest}]`,
-	"EC2NodeClass spec.kubelet.containerRuntime": `: it is gone since v1, containerd is the only one: take it out`,
+	"EC2NodeClass spec.kubelet.containerRuntime": `: removed in v1, because containerd is the only runtime: remove it`,
 }
 
-// misfit is the same for values of the wrong shape.
-var misfit = map[string]string{
+// shapeHints has hints for values of the wrong type, by kind and path.
+var shapeHints = map[string]string{
 	"NodePool spec.limits.resources":               `: write its entries directly under spec.limits`,
 	"EC2NodeClass spec.subnetSelectorTerms":        `: write a list of terms, such as [{tags: {karpenter.sh/discovery: my-cluster}}]`,
 	"EC2NodeClass spec.securityGroupSelectorTerms": `: write a list of terms, such as [{tags: {karpenter.sh/discovery: my-cluster}}]`,
 	"EC2NodeClass spec.amiSelectorTerms":           `: write a list of terms, such as [{alias: al2023@latest}]`,
 }
 
-func special(kind, path string) string { return misfit[kind+" "+path] }
+func shapeHint(kind, path string) string { return shapeHints[kind+" "+path] }
 
-// meant says what an unknown field was probably meant to be.
-func (r *reader) meant(name, path string, t reflect.Type, above []entry) string {
-	s := shapeOf(t)
-	if text, ok := moved[r.kind+" "+join(path, name)]; ok {
+// suggestField returns a hint about the field that was probably meant.
+func (r *reader) suggestField(name, path string, t reflect.Type, above []entry) string {
+	s := structFieldsOf(t)
+	if text, ok := movedFields[r.kind+" "+joinPath(path, name)]; ok {
 		return text
 	}
-	if parent := r.orphanOf(name, t, above); parent != "" {
-		return fmt.Sprintf(": it belongs inside %q, which is empty above it: indent it, the indentation seems to be lost", parent)
+	if parent := r.emptyParent(name, t, above); parent != "" {
+		return fmt.Sprintf(": it belongs into %q above, which is empty: indent it", parent)
 	}
-	if best := nearest(name, s.names); best != "" {
+	if best := nearestName(name, s.names); best != "" {
 		return fmt.Sprintf(", did you mean %q?", best)
 	}
 	if r.root != nil {
-		if where := elsewhere(r.root, name); where != "" {
-			return ": " + r.kind + " has it as " + where
+		if where := findField(r.root, name); where != "" {
+			return ": " + r.kind + " has the field " + where
 		}
 	}
 	if path != "" && len(s.names) <= 12 {
-		return ": there are " + strings.Join(s.names, ", ")
+		return ": valid fields are " + strings.Join(s.names, ", ")
 	}
 	return ""
 }
 
-// orphanOf finds the empty field above that should have held the name: what is
-// left of nesting when indentation is lost.
-func (r *reader) orphanOf(name string, t reflect.Type, above []entry) string {
+// emptyParent returns the empty field above that has a field of this name, which happens if
+// indentation was lost.
+func (r *reader) emptyParent(name string, t reflect.Type, above []entry) string {
 	for _, e := range slices.Backward(above) {
-		n, _, ok := r.follow(e.value, "")
+		n, _, ok := r.resolveNode(e.value, "")
 		if _, null := n.(*ast.NullNode); !ok || !null {
 			continue
 		}
-		inside, isField := shapeOf(t).byName[e.key]
+		inside, isField := structFieldsOf(t).byName[e.key]
 		if !isField {
 			continue
 		}
-		if in, _, isStruct := nested(inside); isStruct {
-			if _, has := shapeOf(in).byName[name]; has {
+		if in, _, isStruct := nestedStruct(inside); isStruct {
+			if _, has := structFieldsOf(in).byName[name]; has {
 				return e.key
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// placeholders warns of each ${NAME} that nobody has filled in. What runs on the
-// node, and what pods are started with, has dollars of its own and is left out.
-func (l *linter) placeholders() {
+// lintPlaceholders warns about each ${NAME} in Karpenter's resources. It skips user data and
+// pods, in which ${NAME} may be intended.
+func (l *linter) lintPlaceholders() {
 	switch l.Object.(type) {
 	case *karpenter.NodePool, *karpenter.EC2NodeClass, *karpenter.NodeClaim:
 	default:
@@ -26,18 +26,18 @@ func (l *linter) placeholders() {
 	if json.Unmarshal(encoded, &fields) != nil {
 		return
 	}
-	l.unfilled(fields, "")
+	l.findPlaceholders(fields, "")
 }
 
-func (l *linter) unfilled(value any, path string) {
+func (l *linter) findPlaceholders(value any, path string) {
 	switch v := value.(type) {
 	case string:
 		if found := placeholder.FindString(v); found != "" {
-			l.warn(path, "%s is still to be filled in", found)
+			l.warn(path, "the placeholder %s is not filled in", found)
 		}
 	case []any:
 		for i, item := range v {
-			l.unfilled(item, fmt.Sprintf("%s[%d]", path, i))
+			l.findPlaceholders(item, fmt.Sprintf("%s[%d]", path, i))
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -45,9 +45,9 @@ func (l *linter) unfilled(value any, path string) {
 				continue
 			}
 			if found := placeholder.FindString(key); found != "" {
-				l.warn(join(path, key), "%s is still to be filled in", found)
+				l.warn(joinPath(path, key), "the placeholder %s is not filled in", found)
 			}
-			l.unfilled(v[key], join(path, key))
+			l.findPlaceholders(v[key], joinPath(path, key))
 		}
 	}
 }

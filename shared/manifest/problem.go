@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Place is where something stands in a file; lines and columns count from 1, and
-// a column of 0 means the whole line.
+// Place is a position in a file. Lines and columns count from 1; column 0 is the whole line.
 type Place struct {
 	File         string
 	Line, Column int
 }
 
-// String is the place as editors like it.
+// String returns file:line:column, or file:line.
 func (p Place) String() string {
 	if p.Column == 0 {
 		return fmt.Sprintf("%s:%d", p.File, p.Line)
@@ -22,43 +21,43 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Problem is one thing to mend before the file can be used.
+// Problem is one mistake in a file.
 type Problem struct {
 	Place
-	// Path is the field, such as spec.limits.cpu; empty when the text itself is broken.
+	// Path is the field, such as spec.limits.cpu; empty for syntax errors.
 	Path string
-	// What is wrong, and what to write instead.
+	// Text describes the mistake and the fix.
 	What string
 }
 
-// String is the problem in one line.
-func (p Problem) String() string { return located(p.Place, p.Path, p.What) }
+// String returns the problem in one line.
+func (p Problem) String() string { return formatProblem(p.Place, p.Path, p.What) }
 
-// Warning is something that the API server takes and a person would regret.
+// Warning is a valid value that is probably a mistake.
 type Warning Problem
 
-// String is the warning in one line.
-func (w Warning) String() string { return located(w.Place, w.Path, w.What) }
+// String returns the warning in one line.
+func (w Warning) String() string { return formatProblem(w.Place, w.Path, w.What) }
 
-func located(place Place, path, what string) string {
+func formatProblem(place Place, path, what string) string {
 	if path == "" {
 		return place.String() + ": " + what
 	}
 	return place.String() + ": " + path + ": " + what
 }
 
-// problemsMax bounds how many problems of a file are told: more of them are
-// nearly always the echo of one.
+// problemsMax is the maximum number of reported problems of a file. More usually have one
+// common cause.
 const problemsMax = 20
 
-// Problems are those of one file in the order of its lines.
+// Problems are the problems of one file, sorted by line.
 type Problems struct {
 	List []Problem
-	// More counts those that were left out.
+	// More is the number of problems that List does not have.
 	More int
 }
 
-// Error lists the problems, one in a line.
+// Error returns one line for each problem.
 func (p *Problems) Error() string {
 	lines := make([]string, 0, len(p.List)+1)
 	for _, one := range p.List {
@@ -70,8 +69,8 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// bounded sorts problems by place and keeps the first ones.
-func bounded(list []Problem) *Problems {
+// limitProblems sorts problems by place and keeps the first problemsMax.
+func limitProblems(list []Problem) *Problems {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})

@@ -29,7 +29,7 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 `
 
-// read is Read of a text that has no problems.
+// read reads a text without problems.
 func read(t *testing.T, text string, opts ...manifest.Option) []manifest.Document {
 	t.Helper()
 	documents, err := manifest.Read("x.yaml", []byte(text), opts...)
@@ -39,7 +39,7 @@ func read(t *testing.T, text string, opts ...manifest.Option) []manifest.Documen
 	return documents
 }
 
-// problems are those of a text that has some.
+// problems returns the problems of a text.
 func problems(t *testing.T, text string) *manifest.Problems {
 	t.Helper()
 	documents, err := manifest.Read("x.yaml", []byte(text))
@@ -74,16 +74,16 @@ func TestExpand(t *testing.T) {
 		t.Errorf("cpu = %s, want 20", cpu.String())
 	}
 	warned := fmt.Sprint(manifest.Lint(documents))
-	if !strings.Contains(warned, "x.yaml:15:12: metadata.name: ${NAME} is still to be filled in") {
+	if !strings.Contains(warned, "x.yaml:15:12: metadata.name: the placeholder ${NAME} is not filled in") {
 		t.Errorf("warnings = %s", warned)
 	}
-	want := `x.yaml:5:17: spec.limits.cpu: "${CPU}" stands where a quantity such as 500m, 2 or 4Gi is expected: fill in the placeholder first`
+	want := `x.yaml:5:17: spec.limits.cpu: expected a quantity such as 500m, 2 or 4Gi, got "${CPU}": fill in the placeholder first`
 	if got := problems(t, fmt.Sprintf(pool, `"${CPU}"`)).Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-func TestScalarsAsKubectlReadsThem(t *testing.T) {
+func TestScalarsMatchKubectl(t *testing.T) {
 	text := `apiVersion: v1
 kind: Pod
 metadata:
@@ -133,7 +133,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestLimits(t *testing.T) {
 	var manyFields, bomb strings.Builder
 	fmt.Fprintf(&manyFields, pool, "1")
 	for i := range 30 {
@@ -149,7 +149,7 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&keys, "k%d: 1\n", i)
 	}
 	for _, tt := range []struct{ name, text, want string }{
-		{"more problems than are told", manyFields.String(), "and 10 more"},
+		{"more problems than the limit", manyFields.String(), "and 10 more"},
 		{"deep flow", "a: " + strings.Repeat("[", 100_000), "nested deeper than 100 levels"},
 		{"deep block", strings.Repeat("- ", 100_000) + "a", "nested deeper than 100 levels"},
 		{"deep tags", "a: " + strings.Repeat("!!map ", 10_000) + "b", "nested deeper than 100 levels"},
@@ -157,7 +157,7 @@ func TestBounds(t *testing.T) {
 		{"wide flow", "a: {" + strings.Repeat("a: b, ", 10_001) + "}", "more than 10000 keys"},
 		{"aliases that multiply", bomb.String(), "aliases expand to more than"},
 		{"an alias of itself", "apiVersion: v1\nkind: Pod\nmetadata: &m {name: a, annotations: {a: *m}}\n", "nested deeper"},
-		{"an alias of nothing", "apiVersion: v1\nkind: Pod\nmetadata: {name: *a}\n", "x.yaml:3:18: metadata.name: the alias *a stands for nothing"},
+		{"an alias of nothing", "apiVersion: v1\nkind: Pod\nmetadata: {name: *a}\n", "x.yaml:3:18: metadata.name: the alias *a has no anchor"},
 		{"many documents", strings.Repeat("---\na: b\n", 10_001), "10001 documents, more than 10000"},
 		{"not UTF-8", "a: b\nc: \xff\n", "x.yaml:2: this line is not UTF-8"},
 		{"not text", "a: \x00\n", "zero byte"},
@@ -171,7 +171,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestNothingToRead(t *testing.T) {
+func TestEmptyFiles(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# only a comment\n", "---\n---\n", "%YAML 1.2\n", "---\nnull\n", "apiVersion: v1\nkind: List\nitems: []\n"} {
 		if documents := read(t, text); len(documents) != 0 {
 			t.Errorf("Read(%q) = %v", text, documents)
@@ -179,7 +179,7 @@ func TestNothingToRead(t *testing.T) {
 	}
 }
 
-func TestObjectsLeavesOthersOut(t *testing.T) {
+func TestObjectsSkipsOtherKinds(t *testing.T) {
 	documents := read(t, "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\n")
 	objects := manifest.Objects(documents)
 	if len(documents) != 2 || len(objects) != 1 {
@@ -190,8 +190,8 @@ func TestObjectsLeavesOthersOut(t *testing.T) {
 	}
 }
 
-// TestWideFlow: what stands side by side in braces is not deep.
-func TestWideFlow(t *testing.T) {
+// TestManyKeysAreNotDeep: a flow mapping with many keys is not deep.
+func TestManyKeysAreNotDeep(t *testing.T) {
 	var labels strings.Builder
 	for i := range 5_000 {
 		fmt.Fprintf(&labels, "k%d: v, ", i)

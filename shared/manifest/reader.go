@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// valuesMax bounds what aliases may expand a document to.
+	// valuesMax is the maximum number of values of a document after expanding aliases.
 	valuesMax = 1_000_000
-	// heldMax bounds the problems that are kept of a document.
-	heldMax = 1_000
+	// recordedMax is the maximum number of recorded problems of a document.
+	recordedMax = 1_000
 )
 
-// reader walks one document's tree beside the Go type that it should fill.
+// reader reads one document's syntax tree into a Go type.
 type reader struct {
 	file   string
 	before int // lines above the document
-	// kind and root are what the document says it is.
+	// kind and root are the kind and the Go type of the document.
 	kind string
 	root reflect.Type
-	// native kinds read a null among texts as the empty text; custom resources prune it.
+	// native is set for kinds of Kubernetes, in which a null in a map of strings is "".
 	native   bool
 	anchors  map[string]ast.Node
 	places   map[string]Place
@@ -30,7 +30,7 @@ type reader struct {
 	values   int
 }
 
-func (r *reader) place(t *token.Token) Place {
+func (r *reader) placeOf(t *token.Token) Place {
 	if t == nil || t.Position == nil {
 		return Place{File: r.file, Line: r.before + 1}
 	}
@@ -38,22 +38,22 @@ func (r *reader) place(t *token.Token) Place {
 }
 
 func (r *reader) report(at Place, path, format string, args ...any) {
-	if len(r.problems) < heldMax {
+	if len(r.problems) < recordedMax {
 		r.problems = append(r.problems, Problem{at, path, fmt.Sprintf(format, args...)})
 	}
 }
 
-// follow looks behind anchors, aliases and tags. textual is set by !!str.
-func (r *reader) follow(n ast.Node, path string) (out ast.Node, textual, ok bool) {
+// resolveNode resolves anchors, aliases and tags. textual is set by the tag !!str.
+func (r *reader) resolveNode(n ast.Node, path string) (out ast.Node, textual, ok bool) {
 	for range depthMax {
 		switch v := n.(type) {
 		case *ast.AnchorNode:
-			r.anchors[text(v.Name)] = v.Value
+			r.anchors[nodeText(v.Name)] = v.Value
 			n = v.Value
 		case *ast.AliasNode:
-			behind, known := r.anchors[text(v.Value)]
+			behind, known := r.anchors[nodeText(v.Value)]
 			if !known {
-				r.report(r.place(v.GetToken()), path, "the alias *%s stands for nothing: there is no &%s above it", text(v.Value), text(v.Value))
+				r.report(r.placeOf(v.GetToken()), path, "the alias *%s has no anchor: there is no &%s above it", nodeText(v.Value), nodeText(v.Value))
 				return nil, false, false
 			}
 			n = behind
@@ -69,15 +69,15 @@ func (r *reader) follow(n ast.Node, path string) (out ast.Node, textual, ok bool
 	return nil, false, false
 }
 
-func text(n ast.Node) string {
+func nodeText(n ast.Node) string {
 	if n == nil || n.GetToken() == nil {
 		return ""
 	}
 	return n.GetToken().Value
 }
 
-// start is the first token of a node: that of a mapping is its first key's.
-func start(n ast.Node) *token.Token {
+// firstToken returns the first token of a node; for a mapping that is its first key.
+func firstToken(n ast.Node) *token.Token {
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && !m.IsFlowStyle {
 		return m.Values[0].Key.GetToken()
 	}
@@ -94,9 +94,9 @@ type entry struct {
 	value ast.Node
 }
 
-// entries lists a mapping's keys, merged ones last; ok is false when the node is
-// no mapping.
-func (r *reader) entries(n ast.Node, path string, depth int) (out []entry, ok bool) {
+// listEntries returns a mapping's entries, merged ones last; ok is false if the node is not
+// a mapping.
+func (r *reader) listEntries(n ast.Node, path string, depth int) (out []entry, ok bool) {
 	var pairs []*ast.MappingValueNode
 	switch v := n.(type) {
 	case *ast.MappingNode:
@@ -113,35 +113,35 @@ func (r *reader) entries(n ast.Node, path string, depth int) (out []entry, ok bo
 			merged = append(merged, pair.Value)
 			continue
 		}
-		e := entry{text(pair.Key), r.place(pair.Key.GetToken()), pair.Value}
+		e := entry{nodeText(pair.Key), r.placeOf(pair.Key.GetToken()), pair.Value}
 		if line, twice := seen[e.key]; twice {
-			r.report(e.at, join(path, e.key), "stands here for the second time (first on line %d)", line)
+			r.report(e.at, joinPath(path, e.key), "duplicate key (first on line %d)", line)
 			continue
 		}
 		seen[e.key] = e.at.Line
 		out = append(out, e)
 	}
 	for _, source := range merged {
-		out = append(out, r.merge(source, path, depth, seen)...)
+		out = append(out, r.mergeEntries(source, path, depth, seen)...)
 	}
 	return out, true
 }
 
-// merge gives what `<<: *anchor` brings in beside the keys that are there already.
-func (r *reader) merge(source ast.Node, path string, depth int, seen map[string]int) (out []entry) {
-	source, _, ok := r.follow(source, path)
+// mergeEntries returns the entries that `<<: *anchor` adds to the existing keys.
+func (r *reader) mergeEntries(source ast.Node, path string, depth int, seen map[string]int) (out []entry) {
+	source, _, ok := r.resolveNode(source, path)
 	if !ok || depth > depthMax {
 		return nil
 	}
 	if list, isList := source.(*ast.SequenceNode); isList {
 		for _, one := range list.Values {
-			out = append(out, r.merge(one, path, depth+1, seen)...)
+			out = append(out, r.mergeEntries(one, path, depth+1, seen)...)
 		}
 		return out
 	}
-	more, isMapping := r.entries(source, path, depth+1)
+	more, isMapping := r.listEntries(source, path, depth+1)
 	if !isMapping {
-		r.report(r.place(start(source)), join(path, "<<"), "only a mapping can be merged in")
+		r.report(r.placeOf(firstToken(source)), joinPath(path, "<<"), "only a mapping can be merged")
 	}
 	for _, e := range more {
 		if _, there := seen[e.key]; !there {

@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// scalar is a value that is neither mapping nor list, as kubectl would read it:
-// that is YAML 1.1, in which yes is a boolean and 1e3 a number.
+// scalar is a value that is neither a mapping nor a list. Like kubectl it follows YAML 1.1,
+// in which yes is a boolean and 1e3 a number.
 type scalar struct {
 	// value is nil, a bool, a json.Number or a string.
 	value any
@@ -19,7 +19,7 @@ type scalar struct {
 	written string
 }
 
-// scalarOf reads a node; ok is false for mappings and lists.
+// scalarOf returns the node's scalar; ok is false for mappings and lists.
 func scalarOf(n ast.Node) (s scalar, ok bool) {
 	written := ""
 	if t := n.GetToken(); t != nil {
@@ -31,37 +31,37 @@ func scalarOf(n ast.Node) (s scalar, ok bool) {
 	case *ast.BoolNode:
 		return scalar{v.Value, written}, true
 	case *ast.IntegerNode:
-		return scalar{integer(v.Value, written), written}, true
+		return scalar{parseInteger(v.Value, written), written}, true
 	case *ast.FloatNode:
 		return scalar{json.Number(strconv.FormatFloat(v.Value, 'g', -1, 64)), written}, true
 	case *ast.LiteralNode:
 		return scalar{v.Value.Value, v.Value.Value}, true
 	case *ast.StringNode:
 		if v.Token.Type == token.StringType {
-			return scalar{plain(v.Value), v.Value}, true
+			return scalar{parsePlain(v.Value), v.Value}, true
 		}
 		return scalar{v.Value, v.Value}, true
 	case *ast.InfinityNode, *ast.NanNode:
-		return scalar{json.Number(written), written}, true // and fits nothing that JSON can say
+		return scalar{json.Number(written), written}, true // JSON has no such number, so no type accepts it
 	}
 	return scalar{}, false
 }
 
-func integer(value any, written string) any {
+func parseInteger(value any, written string) any {
 	switch v := value.(type) {
 	case int64:
 		return json.Number(strconv.FormatInt(v, 10))
 	case uint64:
 		return json.Number(strconv.FormatUint(v, 10))
 	}
-	return plain(written)
+	return parsePlain(written)
 }
 
-// number is what YAML 1.1 takes for one beyond what the parser does.
+// number matches numbers of YAML 1.1 that the parser takes for text.
 var number = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
-// plain reads an unquoted word that the parser took for text.
-func plain(word string) any {
+// parsePlain returns the value of an unquoted word that the parser took for text.
+func parsePlain(word string) any {
 	switch strings.ToLower(word) {
 	case "y", "yes", "on":
 		return true
@@ -81,8 +81,8 @@ func plain(word string) any {
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
-// noun says what a value is.
-func noun(value any) string {
+// describeValue returns a noun for the value's type.
+func describeValue(value any) string {
 	switch value.(type) {
 	case bool:
 		return "a boolean"

@@ -15,15 +15,15 @@ const (
 	documentsMax = 10_000
 )
 
-// chunk is one document's text. before counts the lines above it in the file.
+// chunk is one document's text. before is the number of lines above it.
 type chunk struct {
 	text   string
 	before int
 }
 
-// split takes a file apart at its document markers. Doing so before parsing lets
-// a broken document leave the others whole.
-func split(data []byte) ([]chunk, string) {
+// splitDocuments splits a file at its document markers. It does so before parsing, so that
+// a syntax error affects one document only. The text is the problem, or "".
+func splitDocuments(data []byte) ([]chunk, string) {
 	if len(data) > fileMax {
 		return nil, fmt.Sprintf("the file has %d bytes, more than %d: split it", len(data), fileMax)
 	}
@@ -32,14 +32,14 @@ func split(data []byte) ([]chunk, string) {
 	var text strings.Builder
 	start, number := 0, 0
 	flush := func() {
-		if !idle(text.String()) {
+		if !isEmptyText(text.String()) {
 			chunks = append(chunks, chunk{text.String(), start})
 		}
 		text.Reset()
 		start = number
 	}
 	for line := range strings.Lines(strings.ReplaceAll(string(data), "\r\n", "\n")) {
-		if marker(line) {
+		if isMarker(line) {
 			flush()
 		}
 		text.WriteString(line)
@@ -52,13 +52,13 @@ func split(data []byte) ([]chunk, string) {
 	return chunks, ""
 }
 
-func marker(line string) bool {
+func isMarker(line string) bool {
 	rest, ok := strings.CutPrefix(line, "---")
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], " \t\n"))
 }
 
-// idle says whether a chunk holds nothing but comments, directives and markers.
-func idle(text string) bool {
+// isEmptyText reports whether a text has only comments, directives and markers.
+func isEmptyText(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line != "" && line != "---" && line != "..." && line[0] != '#' && line[0] != '%' {
@@ -68,9 +68,8 @@ func idle(text string) bool {
 	return true
 }
 
-// unreadable says why a chunk cannot even be given to the parser, and on which of
-// its lines.
-func (c chunk) unreadable() (line int, what string) {
+// checkText returns the reason and the line if the chunk cannot be parsed at all.
+func (c chunk) checkText() (line int, what string) {
 	if len(c.text) > documentMax {
 		return 1, fmt.Sprintf("the document has %d bytes, more than %d", len(c.text), documentMax)
 	}

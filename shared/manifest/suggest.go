@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// distance counts the letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
+// editDistance returns the number of insertions, deletions and replacements from a to b.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -26,21 +26,21 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// near says whether one is probably the other, misspelt.
-func near(written, name string) bool {
+// isSimilar reports whether written is probably a misspelling of name.
+func isSimilar(written, name string) bool {
 	written, name = strings.ToLower(written), strings.ToLower(name)
 	if len(written) > 2*len(name)+2 {
 		return false
 	}
-	return distance(written, name) <= max(1, len(name)/4)
+	return editDistance(written, name) <= max(1, len(name)/4)
 }
 
-// nearest finds the name that was probably meant, or "".
-func nearest(written string, names []string) string {
+// nearestName returns the most similar name, or "".
+func nearestName(written string, names []string) string {
 	best, least := "", 0
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		d := distance(strings.ToLower(written), strings.ToLower(name))
-		if near(written, name) && (best == "" || d < least) {
+		d := editDistance(strings.ToLower(written), strings.ToLower(name))
+		if isSimilar(written, name) && (best == "" || d < least) {
 			best, least = name, d
 		}
 	}

@@ -21,23 +21,23 @@ const (
 	keysMax   = 10_000
 )
 
-// parse reads one chunk into syntax trees, or says what is no YAML about it.
-func parse(c chunk) (bodies []ast.Node, line, column int, what string) {
-	if line, what = c.unreadable(); what != "" {
+// parseChunk returns the syntax trees of one chunk, or the place and text of an error.
+func parseChunk(c chunk) (bodies []ast.Node, line, column int, what string) {
+	if line, what = c.checkText(); what != "" {
 		return nil, line, 0, what
 	}
 	defer func() {
-		if cause := recover(); cause != nil { // the library is total but for its own defects
+		if cause := recover(); cause != nil { // the library may panic
 			bodies, line, column, what = nil, 1, 0, fmt.Sprintf("cannot be read as YAML (%v)", cause)
 		}
 	}()
 	tokens := lexer.Tokenize(c.text)
-	if line, what = tooMuch(tokens); what != "" {
+	if line, what = checkTokens(tokens); what != "" {
 		return nil, line, 0, what
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		line, column, what = explain(err, c.text)
+		line, column, what = explainSyntaxError(err, c.text)
 		return nil, line, column, what
 	}
 	for _, document := range file.Docs {
@@ -48,8 +48,8 @@ func parse(c chunk) (bodies []ast.Node, line, column int, what string) {
 	return bodies, 0, 0, ""
 }
 
-// tooMuch says which limit the tokens exceed, and on which line.
-func tooMuch(tokens token.Tokens) (line int, what string) {
+// checkTokens returns the limit that the tokens exceed, and the line.
+func checkTokens(tokens token.Tokens) (line int, what string) {
 	if len(tokens) > tokensMax {
 		return 1, fmt.Sprintf("the document has more than %d words", tokensMax)
 	}
@@ -93,19 +93,19 @@ func tooMuch(tokens token.Tokens) (line int, what string) {
 	return 0, ""
 }
 
-// explain turns the parser's error into a place and words for a person.
-func explain(err error, text string) (line, column int, what string) {
-	line, what = 1, "is no YAML: "+err.Error()
+// explainSyntaxError returns the place and the text of the parser's error.
+func explainSyntaxError(err error, text string) (line, column int, what string) {
+	line, what = 1, "invalid YAML: "+err.Error()
 	if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-		what = "is no YAML: " + syntax.Message
+		what = "invalid YAML: " + syntax.Message
 		if syntax.Token != nil && syntax.Token.Position != nil {
 			line, column = syntax.Token.Position.Line, syntax.Token.Position.Column
 		}
 	}
-	return line, column, what + remedy(lineOf(text, line), text, what)
+	return line, column, what + suggestFix(lineAt(text, line), text, what)
 }
 
-func lineOf(text string, number int) string {
+func lineAt(text string, number int) string {
 	for line := range strings.Lines(text) {
 		if number--; number == 0 {
 			return strings.TrimRight(line, "\n")
@@ -114,30 +114,30 @@ func lineOf(text string, number int) string {
 	return ""
 }
 
-// remedy guesses what happened to the text.
-func remedy(line, text, what string) string {
+// suggestFix returns a hint about the probable cause of a syntax error.
+func suggestFix(line, text, what string) string {
 	bare := strings.TrimSpace(line)
 	switch {
 	case strings.Contains(bare, "{{"):
-		return " (this is a Helm template: read what `helm template` makes of it)"
+		return " (this is a Helm template: read the output of `helm template`)"
 	case strings.Contains(bare, "${"):
 		return " (fill in ${…} first, or put it in quotes)"
 	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 		return " (indent with spaces: YAML does not allow tabs)"
-	case flattened(text):
+	case lacksIndentation(text):
 		return " (" + lostIndentation + ")"
 	case strings.HasPrefix(bare, "#"):
 		return " (a comment cannot stand here)"
 	case strings.Contains(what, "not allowed in this context"):
-		return " (look at the indentation around this line: keys of one mapping start in the same column, and what belongs to a key starts further right)"
+		return " (check the indentation: keys of one mapping start in the same column, and their values further right)"
 	}
 	return ""
 }
 
-const lostIndentation = "every line starts in the first column: the indentation was lost, as when copying from a web page"
+const lostIndentation = "every line starts in the first column: the indentation was lost, for example by copying from a web page"
 
-// flattened says whether a document of some length has no indentation at all.
-func flattened(text string) bool {
+// lacksIndentation reports whether a document of at least five lines has no indentation.
+func lacksIndentation(text string) bool {
 	lines := 0
 	for line := range strings.Lines(text) {
 		bare := strings.TrimSpace(line)

@@ -9,78 +9,78 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// value reads a node as a Go type and gives it as JSON would have it. present is
-// false for a null, and for what was reported as a problem.
-func (r *reader) value(n ast.Node, t reflect.Type, path string, depth int) (out any, present bool) {
-	n, textual, ok := r.follow(n, path)
-	if !ok || !r.affordable(n, path, depth) {
+// readValue reads a node as a Go type and returns its JSON value. present is false for null
+// and for values with a reported problem.
+func (r *reader) readValue(n ast.Node, t reflect.Type, path string, depth int) (out any, present bool) {
+	n, textual, ok := r.resolveNode(n, path)
+	if !ok || !r.countValue(n, path, depth) {
 		return nil, false
 	}
 	if s, isScalar := scalarOf(n); isScalar && s.value == nil && !textual {
 		return nil, false
 	}
-	t = deref(t)
+	t = dereference(t)
 	switch {
 	case t.Kind() == reflect.Interface:
-		return r.anything(n, path, depth), true
-	case custom(t):
-		return r.own(n, t, path, depth)
+		return r.readUntyped(n, path, depth), true
+	case hasUnmarshaler(t):
+		return r.readCustom(n, t, path, depth)
 	case t.Kind() == reflect.Struct:
-		return r.structure(n, t, path, depth)
+		return r.readStruct(n, t, path, depth)
 	case t.Kind() == reflect.Map:
-		return r.mapping(n, t.Elem(), path, depth)
+		return r.readMapping(n, t.Elem(), path, depth)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		return r.list(n, t.Elem(), path, depth)
+		return r.readList(n, t.Elem(), path, depth)
 	default:
-		return r.word(n, t, path, textual)
+		return r.readScalar(n, t, path, textual)
 	}
 }
 
-func (r *reader) affordable(n ast.Node, path string, depth int) bool {
+func (r *reader) countValue(n ast.Node, path string, depth int) bool {
 	r.values++
 	switch {
 	case depth > depthMax:
-		r.report(r.place(start(n)), path, "nested deeper than %d levels", depthMax)
+		r.report(r.placeOf(firstToken(n)), path, "nested deeper than %d levels", depthMax)
 	case r.values == valuesMax:
-		r.report(r.place(start(n)), path, "the document's aliases expand to more than %d values", valuesMax)
+		r.report(r.placeOf(firstToken(n)), path, "the document's aliases expand to more than %d values", valuesMax)
 	case r.values < valuesMax:
 		return true
 	}
 	return false
 }
 
-func (r *reader) structure(n ast.Node, t reflect.Type, path string, depth int) (any, bool) {
-	entries, ok := r.entries(n, path, depth)
+func (r *reader) readStruct(n ast.Node, t reflect.Type, path string, depth int) (any, bool) {
+	entries, ok := r.listEntries(n, path, depth)
 	if !ok {
-		return nil, r.wrong(n, path, depth, "a mapping is expected", "")
+		return nil, r.reportType(n, path, depth, "a mapping", "")
 	}
-	s := shapeOf(t)
+	s := structFieldsOf(t)
 	out := map[string]any{}
 	for i, e := range entries {
-		child := join(path, e.key)
+		child := joinPath(path, e.key)
 		r.places[child] = e.at
 		ft, known := s.byName[e.key]
 		if !known {
-			r.report(e.at, child, "unknown field%s", r.meant(e.key, path, t, entries[:i]))
+			r.report(e.at, child, "unknown field%s", r.suggestField(e.key, path, t, entries[:i]))
 			continue
 		}
-		if value, present := r.value(e.value, ft, child, depth+1); present {
+		if value, present := r.readValue(e.value, ft, child, depth+1); present {
 			out[e.key] = value
 		}
 	}
 	return out, true
 }
 
-func (r *reader) mapping(n ast.Node, elem reflect.Type, path string, depth int) (any, bool) {
-	entries, ok := r.entries(n, path, depth)
+func (r *reader) readMapping(n ast.Node, elem reflect.Type, path string, depth int) (any, bool) {
+	entries, ok := r.listEntries(n, path, depth)
 	if !ok {
-		return nil, r.wrong(n, path, depth, "a mapping is expected", "")
+		return nil, r.reportType(n, path, depth, "a mapping", "")
 	}
 	out := map[string]any{}
 	for _, e := range entries {
-		child := join(path, e.key)
+		child := joinPath(path, e.key)
 		r.places[child] = e.at
-		value, present := r.value(e.value, elem, child, depth+1)
+		value, present := r.readValue(e.value, elem, child, depth+1)
 		switch {
 		case present:
 			out[e.key] = value
@@ -91,10 +91,10 @@ func (r *reader) mapping(n ast.Node, elem reflect.Type, path string, depth int) 
 	return out, true
 }
 
-func (r *reader) list(n ast.Node, elem reflect.Type, path string, depth int) (any, bool) {
+func (r *reader) readList(n ast.Node, elem reflect.Type, path string, depth int) (any, bool) {
 	sequence, ok := n.(*ast.SequenceNode)
 	if !ok {
-		return nil, r.wrong(n, path, depth, "a list is expected", ": begin each item with a dash")
+		return nil, r.reportType(n, path, depth, "a list", ": begin each item with a dash")
 	}
 	out := []any{}
 	for i, item := range sequence.Values {
@@ -102,20 +102,20 @@ func (r *reader) list(n ast.Node, elem reflect.Type, path string, depth int) (an
 		if item == nil {
 			continue
 		}
-		r.places[child] = r.place(start(item))
-		value, present := r.value(item, elem, child, depth+1)
+		r.places[child] = r.placeOf(firstToken(item))
+		value, present := r.readValue(item, elem, child, depth+1)
 		if present {
 			out = append(out, value)
 		} else if s, isScalar := scalarOf(item); isScalar && s.value == nil {
-			r.report(r.places[child], child, "the item is empty: fill it in or take its dash away")
+			r.report(r.places[child], child, "the item is empty: fill it in or remove its dash")
 		}
 	}
 	return out, true
 }
 
-// own reads a type that knows its own JSON, such as a quantity.
-func (r *reader) own(n ast.Node, t reflect.Type, path string, depth int) (any, bool) {
-	value := r.anything(n, path, depth)
+// readCustom reads a type that implements json.Unmarshaler, such as a quantity.
+func (r *reader) readCustom(n ast.Node, t reflect.Type, path string, depth int) (any, bool) {
+	value := r.readUntyped(n, path, depth)
 	encoded, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(encoded, reflect.New(t).Interface())
@@ -123,18 +123,18 @@ func (r *reader) own(n ast.Node, t reflect.Type, path string, depth int) (any, b
 	if err == nil {
 		return value, true
 	}
-	want, known := nouns[t]
+	want, known := customTypes[t]
 	if !known {
 		want = err.Error()
 	}
-	return nil, r.wrong(n, path, depth, want+" is expected", "")
+	return nil, r.reportType(n, path, depth, want, "")
 }
 
-// word reads text, a boolean or a number.
-func (r *reader) word(n ast.Node, t reflect.Type, path string, textual bool) (any, bool) {
+// readScalar reads a string, a boolean or a number.
+func (r *reader) readScalar(n ast.Node, t reflect.Type, path string, textual bool) (any, bool) {
 	s, ok := scalarOf(n)
 	if !ok {
-		return nil, r.wrong(n, path, 0, want(t)+" is expected", special(r.kind, path))
+		return nil, r.reportType(n, path, 0, describeType(t), shapeHint(r.kind, path))
 	}
 	if textual {
 		s.value = s.written
@@ -149,24 +149,24 @@ func (r *reader) word(n ast.Node, t reflect.Type, path string, textual bool) (an
 			return value, true
 		}
 	case json.Number:
-		if fits(value, t) {
+		if fitsType(value, t) {
 			return value, true
 		}
 	}
-	return nil, r.wrong(n, path, 0, want(t)+" is expected", quotes(s, t))
+	return nil, r.reportType(n, path, 0, describeType(t), quotingHint(s, t))
 }
 
-// quotes tells how to write a scalar so that it is of the type.
-func quotes(s scalar, t reflect.Type) string {
+// quotingHint returns how to write a scalar of the type.
+func quotingHint(s scalar, t reflect.Type) string {
 	text, isText := s.value.(string)
 	switch {
 	case t.Kind() == reflect.String && !isText:
-		return ": write " + quoted(s.written) + " in quotes"
+		return ": write " + quoteText(s.written) + " in quotes"
 	case !isText:
 		return ""
-	case t.Kind() == reflect.Bool && (plain(text) == true || strings.EqualFold(text, "true")):
+	case t.Kind() == reflect.Bool && (parsePlain(text) == true || strings.EqualFold(text, "true")):
 		return ": write true without quotes"
-	case t.Kind() == reflect.Bool && (plain(text) == false || strings.EqualFold(text, "false")):
+	case t.Kind() == reflect.Bool && (parsePlain(text) == false || strings.EqualFold(text, "false")):
 		return ": write false without quotes"
 	case t.Kind() != reflect.Bool && number.MatchString(text):
 		return ": write " + text + " without quotes"
@@ -174,7 +174,7 @@ func quotes(s scalar, t reflect.Type) string {
 	return ""
 }
 
-func fits(n json.Number, t reflect.Type) bool {
+func fitsType(n json.Number, t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		_, err := strconv.ParseInt(n.String(), 10, t.Bits())
@@ -188,10 +188,10 @@ func fits(n json.Number, t reflect.Type) bool {
 	return false
 }
 
-// anything reads a node without a type.
-func (r *reader) anything(n ast.Node, path string, depth int) any {
-	n, textual, ok := r.follow(n, path)
-	if !ok || !r.affordable(n, path, depth) {
+// readUntyped returns the JSON value of a node of any type.
+func (r *reader) readUntyped(n ast.Node, path string, depth int) any {
+	n, textual, ok := r.resolveNode(n, path)
+	if !ok || !r.countValue(n, path, depth) {
 		return nil
 	}
 	if s, isScalar := scalarOf(n); isScalar {
@@ -203,14 +203,14 @@ func (r *reader) anything(n ast.Node, path string, depth int) any {
 	if list, isList := n.(*ast.SequenceNode); isList {
 		out := []any{}
 		for _, item := range list.Values {
-			out = append(out, r.anything(item, path, depth+1))
+			out = append(out, r.readUntyped(item, path, depth+1))
 		}
 		return out
 	}
 	out := map[string]any{}
-	entries, _ := r.entries(n, path, depth)
+	entries, _ := r.listEntries(n, path, depth)
 	for _, e := range entries {
-		out[e.key] = r.anything(e.value, join(path, e.key), depth+1)
+		out[e.key] = r.readUntyped(e.value, joinPath(path, e.key), depth+1)
 	}
 	return out
 }

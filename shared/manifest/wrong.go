@@ -13,17 +13,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nouns are the types that read their own JSON, in words.
-var nouns = map[reflect.Type]string{
+// customTypes describes the types that implement json.Unmarshaler.
+var customTypes = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():          "a quantity such as 500m, 2 or 4Gi",
 	reflect.TypeFor[metav1.Duration]():            "a duration such as 30s, 10m or 48h",
-	reflect.TypeFor[karpenter.NillableDuration](): "a duration such as 30s, 10m or 720h, or Never,",
+	reflect.TypeFor[karpenter.NillableDuration](): "a duration such as 30s, 10m or 720h, or Never",
 	reflect.TypeFor[metav1.Time]():                "a time such as 2026-11-20T15:04:05Z",
 	reflect.TypeFor[metav1.MicroTime]():           "a time such as 2026-11-20T15:04:05.000000Z",
 	reflect.TypeFor[intstr.IntOrString]():         "a whole number or a percentage",
 }
 
-func want(t reflect.Type) string {
+func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "text"
@@ -38,35 +38,32 @@ func want(t reflect.Type) string {
 	}
 }
 
-// wrong reports a value of the wrong type. It gives false, for the callers'
-// "present".
-func (r *reader) wrong(n ast.Node, path string, depth int, wanted, remedy string) bool {
-	value := r.anything(n, path, depth)
-	is := noun(value)
+// reportType reports a value of the wrong type and returns false, the callers' "present".
+func (r *reader) reportType(n ast.Node, path string, depth int, wanted, hint string) bool {
+	value := r.readUntyped(n, path, depth)
+	got := describeValue(value)
 	switch v := value.(type) {
 	case string:
-		is = quoted(clip(v)) + " stands"
+		got = quoteText(truncateText(v))
 		if strings.Contains(v, "${") {
-			remedy = ": fill in the placeholder first"
+			hint = ": fill in the placeholder first"
 		}
 	case json.Number, bool:
 		s, _ := scalarOf(n)
-		is = s.written + ", " + is + ", stands"
-	default:
-		is += " stands"
+		got = s.written + ", " + got
 	}
-	if special := special(r.kind, path); special != "" {
-		remedy = special
+	if special := shapeHint(r.kind, path); special != "" {
+		hint = special
 	}
-	r.report(r.place(start(n)), path, "%s where %s%s", is, wanted, remedy)
+	r.report(r.placeOf(firstToken(n)), path, "expected %s, got %s%s", wanted, got, hint)
 	return false
 }
 
-// clip keeps a message short whatever it quotes.
-func clip(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
+// truncateText shortens quoted text in messages.
+func truncateText(text string) string {
+	const limit = 60
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit]) + "…"
 	}
 	return text
 }

@@ -33,49 +33,49 @@ func Allowed(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionRea
 	}
 	allowed := Unbounded
 	for i, b := range pool.Spec.Disruption.Budgets {
-		n, err := one(b, nodes, asked.Zone, now)
+		n, err := allowedByBudget(b, nodes, asked.Zone, now)
 		if err != nil {
 			return 0, fmt.Errorf("spec.disruption.budgets[%d]: %w", i, err)
 		}
-		if concerns(b, reason) {
+		if appliesTo(b, reason) {
 			allowed = min(allowed, n)
 		}
 	}
 	return allowed, nil
 }
 
-// concerns reports whether the budget is for the reason: without any, it is for all.
-func concerns(b karpenter.Budget, reason karpenter.DisruptionReason) bool {
+// appliesTo reports whether the budget is for the reason: without any, it is for all.
+func appliesTo(b karpenter.Budget, reason karpenter.DisruptionReason) bool {
 	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, reason)
 }
 
-// one is what a single budget allows.
-func one(b karpenter.Budget, nodes int, zone *time.Location, now time.Time) (int, error) {
-	when, err := termOf(b, zone)
+// allowedByBudget is what a single budget allows.
+func allowedByBudget(b karpenter.Budget, nodes int, zone *time.Location, now time.Time) (int, error) {
+	when, err := parseSchedule(b, zone)
 	if err != nil {
 		return 0, err
 	}
-	most, err := count(b.Nodes, nodes)
+	most, err := parseNodes(b.Nodes, nodes)
 	if err != nil {
 		return 0, err
 	}
-	if !when.active(now) {
+	if !when.isActive(now) {
 		return Unbounded, nil
 	}
 	return most, nil
 }
 
-// count reads a number, or a percentage of the nodes rounded up.
-func count(text string, nodes int) (int, error) {
-	n, percent, err := amount(text)
+// parseNodes reads a number, or a percentage of the nodes rounded up.
+func parseNodes(text string, nodes int) (int, error) {
+	n, percent, err := parseAmount(text)
 	if err != nil || !percent {
 		return n, err
 	}
-	return part(nodes, n), nil
+	return roundedUpPercent(nodes, n), nil
 }
 
-// amount reads a number or a percentage.
-func amount(text string) (number int, percent bool, err error) {
+// parseAmount reads a number or a percentage.
+func parseAmount(text string) (number int, percent bool, err error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	number, err = strconv.Atoi(digits)
 	if err != nil || number < 0 || percent && number > 100 {
@@ -84,5 +84,5 @@ func amount(text string) (number int, percent bool, err error) {
 	return number, percent, nil
 }
 
-// part is a percentage of the nodes, rounded up.
-func part(nodes, percent int) int { return (nodes*percent + 99) / 100 }
+// roundedUpPercent is a percentage of the nodes, rounded up.
+func roundedUpPercent(nodes, percent int) int { return (nodes*percent + 99) / 100 }

@@ -28,7 +28,7 @@ func pool(budgets ...karpenter.Budget) *karpenter.NodePool {
 	return out
 }
 
-func TestAllowed(t *testing.T) {
+func TestAllowedDisruptions(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	half := "0 9 * * *"
 	for _, tt := range []struct {
@@ -81,7 +81,7 @@ func TestAllowed(t *testing.T) {
 }
 
 // One more budget can only forbid more, and any text is an answer.
-func TestAllowedNarrows(t *testing.T) {
+func TestMoreBudgetsAllowNoMore(t *testing.T) {
 	one := rapid.Custom(func(t *rapid.T) karpenter.Budget {
 		b := karpenter.Budget{Nodes: rapid.OneOf(rapid.StringMatching(`[0-9]{1,2}%?`), rapid.String()).Draw(t, "nodes")}
 		if rapid.Bool().Draw(t, "scheduled") {

@@ -73,48 +73,48 @@ func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, 
 	}
 	zone := cmp.Or(asked.Zone, time.UTC)
 	out := Preview{Zone: zone, PerHour: asked.PerHour.Text(), From: from, Until: until}
-	var all []reach
+	var all []budgetPreview
 	var problems []error
 	for i, b := range pool.Spec.Disruption.Budgets {
-		r, err := reachOf(b, zone, from, until)
+		r, err := newBudgetPreview(b, zone, from, until)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err))
 			continue
 		}
 		all = append(all, r)
-		out.Budgets = append(out.Budgets, r.state(b, from, until))
+		out.Budgets = append(out.Budgets, r.currentState(b, from, until))
 	}
 	if len(problems) > 0 {
 		return Preview{}, errors.Join(problems...)
 	}
-	out.Windows = windows(all, nodes, from, until)
+	out.Windows = splitWindows(all, nodes, from, until)
 	return out, nil
 }
 
-// reach is where a budget applies within a preview, and what it allows there.
-type reach struct {
+// budgetPreview is where a budget applies within a preview, and what it allows there.
+type budgetPreview struct {
 	budget  karpenter.Budget
 	spans   []span
 	number  int
 	percent bool
 }
 
-func reachOf(b karpenter.Budget, zone *time.Location, from, until time.Time) (reach, error) {
-	when, err := termOf(b, zone)
+func newBudgetPreview(b karpenter.Budget, zone *time.Location, from, until time.Time) (budgetPreview, error) {
+	when, err := parseSchedule(b, zone)
 	if err != nil {
-		return reach{}, err
+		return budgetPreview{}, err
 	}
-	out := reach{budget: b, spans: when.spans(from, until)}
-	out.number, out.percent, err = amount(b.Nodes)
+	out := budgetPreview{budget: b, spans: when.listSpans(from, until)}
+	out.number, out.percent, err = parseAmount(b.Nodes)
 	return out, err
 }
 
-func (r reach) applies(at time.Time) bool {
+func (r budgetPreview) isActive(at time.Time) bool {
 	return slices.ContainsFunc(r.spans, func(s span) bool { return !at.Before(s.from) && at.Before(s.until) })
 }
 
-func (r reach) state(b karpenter.Budget, from, until time.Time) State {
-	out := State{Budget: b, Applies: r.applies(from)}
+func (r budgetPreview) currentState(b karpenter.Budget, from, until time.Time) State {
+	out := State{Budget: b, Applies: r.isActive(from)}
 	switch {
 	case out.Applies && r.spans[0].until.Before(until):
 		out.Changes = r.spans[0].until
@@ -124,8 +124,8 @@ func (r reach) state(b karpenter.Budget, from, until time.Time) State {
 	return out
 }
 
-// windows cuts the time wherever a budget begins or ceases to apply.
-func windows(all []reach, nodes int, from, until time.Time) []Window {
+// splitWindows cuts the time wherever a budget begins or ceases to apply.
+func splitWindows(all []budgetPreview, nodes int, from, until time.Time) []Window {
 	cuts := []time.Time{from, until}
 	for _, r := range all {
 		for _, s := range r.spans {
@@ -138,9 +138,9 @@ func windows(all []reach, nodes int, from, until time.Time) []Window {
 	for i, at := range cuts[:len(cuts)-1] {
 		next := Window{From: at, Until: cuts[i+1]}
 		for _, reason := range Reasons {
-			next.Allowed = append(next.Allowed, allowance(all, nodes, reason, at))
+			next.Allowed = append(next.Allowed, strictestAllowance(all, nodes, reason, at))
 		}
-		if last := len(out) - 1; last >= 0 && slices.EqualFunc(out[last].Allowed, next.Allowed, Allowance.same) {
+		if last := len(out) - 1; last >= 0 && slices.EqualFunc(out[last].Allowed, next.Allowed, Allowance.equals) {
 			out[last].Until = next.Until
 			continue
 		}
@@ -149,18 +149,18 @@ func windows(all []reach, nodes int, from, until time.Time) []Window {
 	return out
 }
 
-func (a Allowance) same(b Allowance) bool {
+func (a Allowance) equals(b Allowance) bool {
 	return a.Reason == b.Reason && a.Text == b.Text && slices.Equal(a.By, b.By)
 }
 
-// allowance is the strictest that applies for the reason.
-func allowance(all []reach, nodes int, reason karpenter.DisruptionReason, at time.Time) Allowance {
-	var counts, parts strictest
+// strictestAllowance is the strictest that applies for the reason.
+func strictestAllowance(all []budgetPreview, nodes int, reason karpenter.DisruptionReason, at time.Time) Allowance {
+	var counts, parts minimum
 	for i, r := range all {
-		if !concerns(r.budget, reason) || !r.applies(at) {
+		if !appliesTo(r.budget, reason) || !r.isActive(at) {
 			continue
 		}
-		if percent, number := r.bound(nodes); percent {
+		if percent, number := r.allowedNodes(nodes); percent {
 			parts.add(number, i)
 		} else {
 			counts.add(number, i)
@@ -178,13 +178,13 @@ func allowance(all []reach, nodes int, reason karpenter.DisruptionReason, at tim
 	return Allowance{Reason: reason, Most: NodesUnknown, Text: fmt.Sprintf("%d%%, at most %d", parts.number, counts.number), By: by}
 }
 
-// strictest is the least of some numbers, and the budgets that have it.
-type strictest struct {
+// minimum is the least of some numbers, and the budgets that have it.
+type minimum struct {
 	number int
 	by     []int
 }
 
-func (s *strictest) add(number, budget int) {
+func (s *minimum) add(number, budget int) {
 	switch {
 	case len(s.by) == 0 || number < s.number:
 		s.number, s.by = number, []int{budget}
@@ -193,35 +193,35 @@ func (s *strictest) add(number, budget int) {
 	}
 }
 
-// bound is what the budget allows: as a number where that is known, and as a
+// allowedNodes is what the budget allows: as a number where that is known, and as a
 // percentage otherwise.
-func (r reach) bound(nodes int) (percent bool, number int) {
+func (r budgetPreview) allowedNodes(nodes int) (percent bool, number int) {
 	if !r.percent || r.number == 0 {
 		return false, r.number
 	}
 	if nodes == NodesUnknown {
 		return true, r.number
 	}
-	return false, part(nodes, r.number)
+	return false, roundedUpPercent(nodes, r.number)
 }
 
 // span is a time in which a budget applies.
 type span struct{ from, until time.Time }
 
-// spans are the times between two in which the budget applies, in order and without
+// listSpans are the times between two in which the budget applies, in order and without
 // touching each other.
-func (t term) spans(from, until time.Time) []span {
-	if t.always(from) {
+func (t activeTimes) listSpans(from, until time.Time) []span {
+	if t.isAlwaysActive(from) {
 		return []span{{from, until}}
 	}
 	var out []span
-	for after := t.before(from); ; {
-		hit, ok := t.hit(after, until)
+	for after := t.searchStart(from); ; {
+		hit, ok := t.nextHit(after, until)
 		if !ok {
 			break
 		}
 		after = hit
-		next := span{later(hit, from), earlier(hit.Add(t.lasts), until)}
+		next := span{laterTime(hit, from), earlierTime(hit.Add(t.duration), until)}
 		switch last := len(out) - 1; {
 		case !next.from.Before(next.until):
 		case last >= 0 && !next.from.After(out[last].until):
@@ -233,25 +233,25 @@ func (t term) spans(from, until time.Time) []span {
 	return out
 }
 
-// before is a time from which on no hit is missed that matters at another. Hits are
+// searchStart is a time from which on no hit is missed that matters at another. Hits are
 // looked for in longer and longer times, because of a long duration the last is enough.
-func (t term) before(at time.Time) time.Time {
-	for back := time.Hour; back < t.lasts && back < math.MaxInt64/2; back *= 2 {
-		if _, hit := t.hit(at.Add(-back), at); hit {
+func (t activeTimes) searchStart(at time.Time) time.Time {
+	for back := time.Hour; back < t.duration && back < math.MaxInt64/2; back *= 2 {
+		if _, hit := t.nextHit(at.Add(-back), at); hit {
 			return at.Add(-back)
 		}
 	}
-	return at.Add(-t.lasts)
+	return at.Add(-t.duration)
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// tell writes a preview, a line for each budget and window.
-func tell(p Preview) string {
+// formatPreview writes a preview, a line for each budget and window.
+func formatPreview(p Preview) string {
 	var out strings.Builder
 	stamp := func(at time.Time) string {
 		if at.IsZero() {
@@ -41,7 +41,7 @@ func tell(p Preview) string {
 	return out.String()
 }
 
-func TestLook(t *testing.T) {
+func TestPreviewBudgets(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	week := 7 * 24 * time.Hour
 	office := at("0", "0 9 * * 1-5", 8*time.Hour)
@@ -68,7 +68,7 @@ func TestLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden := filepath.Join("testdata", strings.ReplaceAll(tt.name, " ", "-")+".golden")
-			got := tell(p)
+			got := formatPreview(p)
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -85,7 +85,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-func TestLookNamesWhatCannotBeRead(t *testing.T) {
+func TestPreviewReportsInvalidBudgets(t *testing.T) {
 	for want, p := range map[string]*karpenter.NodePool{
 		"NodePool : annotation joist.sh/budget-time-zone is": in("Mars/Olympus"),
 		"NodePool : spec.disruption.budgets[1]: nodes":       pool(always("1"), always("many")),
@@ -98,7 +98,7 @@ func TestLookNamesWhatCannotBeRead(t *testing.T) {
 }
 
 // A preview says of any moment what Allowed says at that moment.
-func TestPreviewsComeTrue(t *testing.T) {
+func TestPreviewMatchesAllowedDisruptions(t *testing.T) {
 	schedules := []string{"@daily", "0 9 * * *", "*/7 * * * 1-5", "30 2 * * *", "0 0 31 2 *", "15 3 * * 0", "0 0 1 * *"}
 	rapid.Check(t, func(t *rapid.T) {
 		var budgets []karpenter.Budget

@@ -15,11 +15,11 @@ import (
 // begun lately, where the pool asks for a rate (policy.BudgetPerHour).
 const SpentAnnotation = "joist.sh/spent-budget"
 
-// spanned is how long a disruption counts, and spentMost how many nodes are remembered
+// rateWindow is how long a disruption counts, and recordedMax how many nodes are remembered
 // at most: annotations are of bounded size.
 const (
-	spanned   = time.Hour
-	spentMost = 1000
+	rateWindow  = time.Hour
+	recordedMax = 1000
 )
 
 // Spent is a disruption that has begun.
@@ -32,9 +32,9 @@ type Spent struct {
 // Rate is how many nodes of a pool may begin to go within any hour, whatever the reason,
 // and which have. The zero value is no bound.
 type Rate struct {
-	asked bool
-	most  int
-	spent []Spent
+	isLimited bool
+	limit     int
+	spent     []Spent
 }
 
 // RateOf reads the rate of a pool of so many nodes. On error none of its nodes may begin
@@ -43,44 +43,44 @@ type Rate struct {
 func RateOf(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil || !asked.PerHour.Set() {
-		return Rate{asked: err != nil}, err
+		return Rate{isLimited: err != nil}, err
 	}
-	r := Rate{asked: true, most: min(asked.PerHour.Of(nodes), spentMost)}
+	r := Rate{isLimited: true, limit: min(asked.PerHour.Of(nodes), recordedMax)}
 	if text := pool.Annotations[SpentAnnotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &r.spent); err != nil {
-			return Rate{asked: true}, fmt.Errorf("annotation %s cannot be read, which remembers what has gone: take it off, and an hour begins anew", SpentAnnotation)
+			return Rate{isLimited: true}, fmt.Errorf("annotation %s cannot be read, which remembers what has gone: take it off, and an hour begins anew", SpentAnnotation)
 		}
 	}
 	return r, nil
 }
 
 // Asked reports whether the pool asks for a rate.
-func (r Rate) Asked() bool { return r.asked }
+func (r Rate) Asked() bool { return r.isLimited }
 
 // Left is how many more may begin to go at now; Unbounded where nobody asks.
 func (r Rate) Left(now time.Time) int {
-	if !r.asked {
+	if !r.isLimited {
 		return math.MaxInt
 	}
-	left := r.most
-	for _, s := range r.lately(now) {
+	left := r.limit
+	for _, s := range r.recentDisruptions(now) {
 		left -= s.Nodes
 	}
 	return max(left, 0)
 }
 
-// lately is what still counts. What is said to begin later than now counts as well: a
+// recentDisruptions is what still counts. What is said to begin later than now counts as well: a
 // clock that was put back opens nothing.
-func (r Rate) lately(now time.Time) []Spent {
-	return slices.DeleteFunc(slices.Clone(r.spent), func(s Spent) bool { return !s.At.After(now.Add(-spanned)) })
+func (r Rate) recentDisruptions(now time.Time) []Spent {
+	return slices.DeleteFunc(slices.Clone(r.spent), func(s Spent) bool { return !s.At.After(now.Add(-rateWindow)) })
 }
 
 // Why says in words what bounds the pool.
 func (r Rate) Why(now time.Time) string {
-	out := fmt.Sprintf("no more than %d of its nodes may begin to go in an hour, by its annotation %s", r.most, policy.BudgetPerHour)
-	if all := r.lately(now); len(all) > 0 {
+	out := fmt.Sprintf("no more than %d of its nodes may begin to go in an hour, by its annotation %s", r.limit, policy.BudgetPerHour)
+	if all := r.recentDisruptions(now); len(all) > 0 {
 		first := slices.MinFunc(all, func(a, b Spent) int { return a.At.Compare(b.At) })
-		out += "; the next may at " + first.At.Add(spanned).UTC().Format(time.RFC3339)
+		out += "; the next may at " + first.At.Add(rateWindow).UTC().Format(time.RFC3339)
 	}
 	return out
 }
@@ -89,19 +89,19 @@ func (r Rate) Why(now time.Time) string {
 // room for them, and then nothing is spent. A proposal counts once within the
 // hour, however often it begins.
 func (r Rate) Spend(proposal string, nodes int, now time.Time) (Rate, bool) {
-	if !r.asked || slices.ContainsFunc(r.lately(now), func(s Spent) bool { return s.Proposal == proposal && s.Nodes >= nodes }) {
+	if !r.isLimited || slices.ContainsFunc(r.recentDisruptions(now), func(s Spent) bool { return s.Proposal == proposal && s.Nodes >= nodes }) {
 		return r, true
 	}
 	if nodes > r.Left(now) {
 		return r, false
 	}
-	r.spent = append(r.lately(now), Spent{Proposal: proposal, At: now.UTC(), Nodes: nodes})
+	r.spent = append(r.recentDisruptions(now), Spent{Proposal: proposal, At: now.UTC(), Nodes: nodes})
 	return r, true
 }
 
 // Text is what is to be remembered on the pool, as SpentAnnotation; "" where nothing is.
 func (r Rate) Text() string {
-	if !r.asked || len(r.spent) == 0 {
+	if !r.isLimited || len(r.spent) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(r.spent)

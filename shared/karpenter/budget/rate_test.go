@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-func rated(perHour, spent string) *karpenter.NodePool {
+func poolWithRate(perHour, spent string) *karpenter.NodePool {
 	p := &karpenter.NodePool{}
 	p.Annotations = map[string]string{}
 	for name, text := range map[string]string{policy.BudgetPerHour: perHour, budget.SpentAnnotation: spent} {
@@ -44,13 +44,13 @@ func TestHourlyRate(t *testing.T) {
 		{"what has gone cannot be read", "5", "[", 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := budget.RateOf(rated(tt.perHour, tt.spent), 25)
+			r, err := budget.RateOf(poolWithRate(tt.perHour, tt.spent), 25)
 			if got := r.Left(now); got != tt.want || (err != nil) != tt.wrong {
 				t.Errorf("%d are left, %v; want %d", got, err, tt.want)
 			}
 		})
 	}
-	r, _ := budget.RateOf(rated("2", spent), 25)
+	r, _ := budget.RateOf(poolWithRate("2", spent), 25)
 	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at 2026-11-22T12:00:01Z"; r.Why(now) != want {
 		t.Errorf("why: %s", r.Why(now))
 	}
@@ -70,7 +70,7 @@ func TestNoHourExceedsRate(t *testing.T) {
 		text := ""
 		for i := range rapid.IntRange(1, 40).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
-			r, err := budget.RateOf(rated(strconv.Itoa(most), text), 9)
+			r, err := budget.RateOf(poolWithRate(strconv.Itoa(most), text), 9)
 			if err != nil {
 				t.Fatal(err)
 			}

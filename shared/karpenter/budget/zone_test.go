@@ -21,7 +21,7 @@ func in(zone string, budgets ...karpenter.Budget) *karpenter.NodePool {
 // Clocks in Berlin were put forward from 2:00 to 3:00 on 29 March 2026, and back from
 // 3:00 to 2:00 on 25 October, both at 1:00 UTC. Those of Lord Howe go by half an hour,
 // and those of Santiago at midnight.
-func TestAllowedInAZone(t *testing.T) {
+func TestAllowedDisruptionsInTimeZone(t *testing.T) {
 	const berlin, howe, santiago = "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"
 	for _, tt := range []struct {
 		name, zone, schedule string
@@ -64,7 +64,7 @@ func TestAllowedInAZone(t *testing.T) {
 	}
 }
 
-func TestAZoneThatIsNoneAllowsNothing(t *testing.T) {
+func TestInvalidTimeZoneAllowsNothing(t *testing.T) {
 	misspelt := pool(always("5"))
 	misspelt.Annotations = map[string]string{"joist.sh/budget-timezone": "Europe/Berlin"}
 	for _, p := range []*karpenter.NodePool{in("Mars/Olympus", always("5")), misspelt} {
@@ -77,7 +77,7 @@ func TestAZoneThatIsNoneAllowsNothing(t *testing.T) {
 
 // A year in any zone has its hits at the wall-clock times that are written; those
 // that no clock shows come when the clock is put forward, and no other time hits.
-func TestHitsAreOnTheWallClock(t *testing.T) {
+func TestScheduleFollowsWallClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kathmandu"}).Draw(t, "zone"))
 		if err != nil {
@@ -85,14 +85,14 @@ func TestHitsAreOnTheWallClock(t *testing.T) {
 		}
 		hour, minute := rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute")
 		schedule := time.Date(0, 1, 1, hour, minute, 0, 0, time.UTC).Format("4 15") + " * * *"
-		when, err := termOf(at("0", schedule, time.Minute), zone)
+		when, err := parseSchedule(at("0", schedule, time.Minute), zone)
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, zone)
 		days := map[string]bool{}
 		for after, end := start.Add(-1), start.AddDate(1, 0, 0).Add(-1); ; {
-			hit, ok := when.hit(after, end)
+			hit, ok := when.nextHit(after, end)
 			if !ok {
 				break
 			}
@@ -100,7 +100,7 @@ func TestHitsAreOnTheWallClock(t *testing.T) {
 				t.Fatalf("%s after %s", hit, after)
 			}
 			shown := hit.In(zone)
-			forward := wall(hit, zone).Sub(wall(hit.Add(-time.Second), zone)) > time.Second
+			forward := wallClock(hit, zone).Sub(wallClock(hit.Add(-time.Second), zone)) > time.Second
 			if (shown.Hour() != hour || shown.Minute() != minute) && !forward {
 				t.Fatalf("%q hits at %s", schedule, shown)
 			}

@@ -6,18 +6,18 @@ import "errors"
 // wrong with other annotations does not keep nodes that these would have let go.
 func ReadConsolidation(annotations map[string]string) (Consolidation, error) {
 	r := reader{annotations: annotations}
-	c := r.consolidation()
-	r.strangers(consolidationFamily)
+	c := r.readConsolidation()
+	r.reportUnknown(consolidationPrefix)
 	if len(r.problems) > 0 {
 		return Consolidation{}, errors.Join(r.problems...)
 	}
 	return c, nil
 }
 
-func (r *reader) consolidation() Consolidation {
+func (r *reader) readConsolidation() Consolidation {
 	return Consolidation{
-		MinSaving: r.dollars(MinSaving), MinSavingPart: r.percent(MinSavingPercent),
-		Payback: r.duration(Payback), EvictionCost: r.dollars(EvictionCost),
-		Cooldown: r.duration(Cooldown), EvictionsPerHour: r.share(EvictionsPerHour),
+		MinSaving: r.readDollars(MinSaving), MinSavingPart: r.readPercent(MinSavingPercent),
+		Payback: r.readDuration(Payback), EvictionCost: r.readDollars(EvictionCost),
+		Cooldown: r.readDuration(Cooldown), EvictionsPerHour: r.readShare(EvictionsPerHour),
 	}
 }

@@ -1,15 +1,15 @@
 package policy
 
-const limitsFamily = "joist.sh/limit"
+const limitsPrefix = "joist.sh/limit"
 
 // StrictLimits reports whether nodes that are being removed or replaced count against
 // spec.limits until they are gone. An annotation that cannot be read counts as strict,
 // because the strict rule launches no more than the other.
 func StrictLimits(annotations map[string]string) bool {
 	r := reader{annotations: annotations}
-	strict := r.limits()
-	r.strangers(limitsFamily)
+	strict := r.readLimits()
+	r.reportUnknown(limitsPrefix)
 	return strict || len(r.problems) > 0
 }
 
-func (r *reader) limits() bool { return r.word(Limits, "karpenter", "strict") == "strict" }
+func (r *reader) readLimits() bool { return r.readWord(Limits, "karpenter", "strict") == "strict" }

@@ -9,7 +9,7 @@ import (
 
 // Each part heeds what is wrong with its own annotations, misspelt ones included, and
 // nothing else.
-func TestPartsAreReadAlone(t *testing.T) {
+func TestPartsIgnoreOtherAnnotations(t *testing.T) {
 	good := map[string]string{policy.BudgetTimeZone: "Europe/Berlin", policy.Expiration: "graceful", policy.ExpirationWindow: "2h", policy.DriftCanary: "1", policy.DriftBake: "5m"}
 	for _, tt := range []struct {
 		name, annotation, text  string

@@ -100,31 +100,31 @@ type Drift struct {
 // or not.
 func Asked(annotations map[string]string) bool {
 	r := reader{annotations: annotations}
-	r.read()
-	return r.asked
+	r.readPolicy()
+	return r.hasPolicy
 }
 
 // Read reads the annotations of a NodePool. All that is wrong with them is told.
 func Read(annotations map[string]string) (Policy, error) {
 	r := reader{annotations: annotations}
-	p := r.read()
+	p := r.readPolicy()
 	if len(r.problems) > 0 {
 		return Policy{}, errors.Join(r.problems...)
 	}
 	return p, nil
 }
 
-func (r *reader) read() Policy {
+func (r *reader) readPolicy() Policy {
 	p := Policy{
-		Consolidation: r.consolidation(),
-		Expiration:    r.expiring(),
-		Drift:         r.drift(),
-		Budgets:       r.budgets(),
+		Consolidation: r.readConsolidation(),
+		Expiration:    r.readExpiration(),
+		Drift:         r.readDrift(),
+		Budgets:       r.readBudgets(),
 	}
-	if _, limited := r.text(PriceLimit); limited {
-		p.PriceLimit = new(r.dollars(PriceLimit))
+	if _, limited := r.lookup(PriceLimit); limited {
+		p.PriceLimit = new(r.readDollars(PriceLimit))
 	}
-	p.StrictLimits = r.limits()
-	r.strangers(families...)
+	p.StrictLimits = r.readLimits()
+	r.reportUnknown(prefixes...)
 	return p
 }

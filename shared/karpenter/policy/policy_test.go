@@ -43,7 +43,7 @@ var wrong = map[string][]string{
 }
 
 // A name that is misspelt asks for something, and is not passed over.
-func TestReadTellsOfStrangers(t *testing.T) {
+func TestReadReportsUnknownAnnotations(t *testing.T) {
 	for name, meant := range map[string]string{
 		policy.MinSaving + "s": policy.MinSaving, "joist.sh/expirations": policy.Expiration, "joist.sh/drift-wave": policy.DriftCanary,
 		"joist.sh/budget-timezone": policy.BudgetTimeZone, "joist.sh/price-limits": policy.PriceLimit, "joist.sh/limits-strict": policy.Limits,
@@ -61,7 +61,7 @@ func TestReadTellsOfStrangers(t *testing.T) {
 	}
 }
 
-func TestReadTellsAllThatIsWrong(t *testing.T) {
+func TestReadReportsAllProblems(t *testing.T) {
 	all := map[string]string{}
 	for name, texts := range wrong {
 		for _, text := range texts {

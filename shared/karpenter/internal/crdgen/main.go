@@ -25,12 +25,12 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: crdgen <directory>")
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := generate(os.Args[1]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(dir string) error {
+func generate(dir string) error {
 	raw, err := os.MkdirTemp("", "crdgen")
 	if err != nil {
 		return fmt.Errorf("making room for the raw manifests: %w", err)

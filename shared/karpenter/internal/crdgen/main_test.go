@@ -50,7 +50,7 @@ func TestFind(t *testing.T) {
 		{"list[].map.key", false},
 		{"other", false},
 	} {
-		if _, err := find(crd, c.path); (err == nil) != c.found {
+		if _, err := findSchema(crd, c.path); (err == nil) != c.found {
 			t.Errorf("find(%q): %v, want found %v", c.path, err, c.found)
 		}
 	}
@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 func TestEditsOnMissingPathsFail(t *testing.T) {
 	crd := node{"spec": node{"versions": []any{node{"schema": node{"openAPIV3Schema": node{}}}}}}
 	for name, e := range map[string]edit{
-		"set": set("gone", node{}), "unset": unset("gone", "pattern"), "mute": mute("gone"),
+		"set": setKeywords("gone", node{}), "unset": removeKeywords("gone", "pattern"), "mute": removeDescription("gone"),
 	} {
 		if e(crd) == nil {
 			t.Errorf("%s on a missing path succeeded", name)
@@ -68,9 +68,9 @@ func TestEditsOnMissingPathsFail(t *testing.T) {
 	}
 }
 
-func TestMuteKeepsFieldsNamedDescription(t *testing.T) {
+func TestRemoveDescriptionsKeepsFieldsNamedDescription(t *testing.T) {
 	schema := node{"description": "text", "properties": node{"description": node{"type": "string", "description": "text"}}}
-	muteAll(schema)
+	removeDescriptions(schema)
 	want := node{"properties": node{"description": node{"type": "string"}}}
 	if diff := cmp.Diff(want, schema); diff != "" {
 		t.Errorf("muted schema (-want +got):\n%s", diff)

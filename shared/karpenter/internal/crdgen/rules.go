@@ -33,9 +33,9 @@ func nodePool() []edit {
 	edits := append(common(), taints(spec)...)
 	edits = append(edits, requirements(spec, restrictedDomain, restrictedPool, restrictedHost, restrictedAWS())...)
 	return append(edits,
-		set(labels, validations(
+		setKeywords(labels, validations(
 			overKeys(restrictedDomain), overKeys(restrictedPool), overKeys(restrictedHost), overKeys(restrictedAWSLabels()))),
-		set(labels+"{}", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
+		setKeywords(labels+"{}", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
 	)
 }
 
@@ -43,19 +43,19 @@ func nodeClaim() []edit {
 	edits := append(common(), taints("spec")...)
 	edits = append(edits, requirements("spec", restrictedDomain, restrictedHost, restrictedAWS())...)
 	return append(edits,
-		unset("status.conditions[].reason", "minLength"),
-		set("status.conditions[].reason", node{"pattern": oldReason}),
-		set("status.conditions[]", node{"required": []any{"lastTransitionTime", "status", "type"}}),
+		removeKeywords("status.conditions[].reason", "minLength"),
+		setKeywords("status.conditions[].reason", node{"pattern": oldReason}),
+		setKeywords("status.conditions[]", node{"required": []any{"lastTransitionTime", "status", "type"}}),
 	)
 }
 
 func nodeClass() []edit {
-	edits := append(common(), regroup(karpenter.AWSGroup), mute("status.amis[].requirements[]"))
+	edits := append(common(), regroup(karpenter.AWSGroup), removeDescription("status.amis[].requirements[]"))
 	for _, field := range []string{"kubeReserved", "systemReserved"} {
-		edits = append(edits, set("spec.kubelet."+field+"{}", node{"pattern": "^" + quantity + "$"}))
+		edits = append(edits, setKeywords("spec.kubelet."+field+"{}", node{"pattern": "^" + quantity + "$"}))
 	}
 	for _, field := range []string{"evictionHard", "evictionSoft"} {
-		edits = append(edits, set("spec.kubelet."+field+"{}", node{"pattern": threshold}))
+		edits = append(edits, setKeywords("spec.kubelet."+field+"{}", node{"pattern": threshold}))
 	}
 	return edits
 }
@@ -70,7 +70,7 @@ func capacityBuffer() []edit {
 }
 
 func common() []edit {
-	return []edit{mute("apiVersion"), mute("kind"), mute("status.conditions[]")}
+	return []edit{removeDescription("apiVersion"), removeDescription("kind"), removeDescription("status.conditions[]")}
 }
 
 func taints(spec string) []edit {
@@ -78,10 +78,10 @@ func taints(spec string) []edit {
 	for _, field := range []string{"taints", "startupTaints"} {
 		at := spec + "." + field + "[]"
 		edits = append(edits,
-			mute(at),
-			set(at+".key", node{"minLength": 1, "pattern": qualifiedName}),
-			set(at+".value", node{"pattern": qualifiedName}),
-			set(at+".effect", node{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}),
+			removeDescription(at),
+			setKeywords(at+".key", node{"minLength": 1, "pattern": qualifiedName}),
+			setKeywords(at+".value", node{"pattern": qualifiedName}),
+			setKeywords(at+".effect", node{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}),
 		)
 	}
 	return edits
@@ -92,10 +92,10 @@ func taints(spec string) []edit {
 func requirements(spec string, rules ...rule) []edit {
 	at := spec + ".requirements[]"
 	return []edit{
-		set(at+".key", node{"maxLength": karpenter.LabelKeyMax, "pattern": qualifiedName}),
-		set(at+".key", validations(rules...)),
-		set(at+".operator", node{"enum": []any{"Gte", "Lte", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}}),
-		set(at+".values[]", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
+		setKeywords(at+".key", node{"maxLength": karpenter.LabelKeyMax, "pattern": qualifiedName}),
+		setKeywords(at+".key", validations(rules...)),
+		setKeywords(at+".operator", node{"enum": []any{"Gte", "Lte", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}}),
+		setKeywords(at+".values[]", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
 	}
 }
 

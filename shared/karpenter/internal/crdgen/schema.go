@@ -12,10 +12,10 @@ type node = map[string]any
 // edit changes a manifest in place. Edits are idempotent, so that applying them to a finished manifest changes nothing.
 type edit func(crd node) error
 
-// set puts keywords on the schema at path, replacing what was there.
-func set(path string, keywords node) edit {
+// setKeywords puts keywords on the schema at path, replacing what was there.
+func setKeywords(path string, keywords node) edit {
 	return func(crd node) error {
-		schema, err := find(crd, path)
+		schema, err := findSchema(crd, path)
 		if err != nil {
 			return err
 		}
@@ -24,10 +24,10 @@ func set(path string, keywords node) edit {
 	}
 }
 
-// unset takes a keyword off the schema at path.
-func unset(path, keyword string) edit {
+// removeKeywords takes a keyword off the schema at path.
+func removeKeywords(path, keyword string) edit {
 	return func(crd node) error {
-		schema, err := find(crd, path)
+		schema, err := findSchema(crd, path)
 		if err == nil {
 			delete(schema, keyword)
 		}
@@ -35,29 +35,29 @@ func unset(path, keyword string) edit {
 	}
 }
 
-// mute removes the descriptions at and below path: they are Kubernetes' texts about Kubernetes' own types.
-func mute(path string) edit {
+// removeDescription removes the descriptions at and below path: they are Kubernetes' texts about Kubernetes' own types.
+func removeDescription(path string) edit {
 	return func(crd node) error {
-		schema, err := find(crd, path)
+		schema, err := findSchema(crd, path)
 		if err == nil {
-			muteAll(schema)
+			removeDescriptions(schema)
 		}
 		return err
 	}
 }
 
-func muteAll(value any) {
+func removeDescriptions(value any) {
 	switch v := value.(type) {
 	case node:
 		if _, isText := v["description"].(string); isText {
 			delete(v, "description")
 		}
 		for _, child := range v {
-			muteAll(child)
+			removeDescriptions(child)
 		}
 	case []any:
 		for _, child := range v {
-			muteAll(child)
+			removeDescriptions(child)
 		}
 	}
 }
@@ -80,13 +80,13 @@ func version(name string) edit {
 	}
 }
 
-// find walks to a schema. A path is property names joined by dots; [] steps into the items of a list and {} into the
+// findSchema walks to a schema. A path is property names joined by dots; [] steps into the items of a list and {} into the
 // values of a map.
-func find(crd node, path string) (node, error) {
+func findSchema(crd node, path string) (node, error) {
 	version := crd["spec"].(node)["versions"].([]any)[0].(node)
 	at := version["schema"].(node)["openAPIV3Schema"].(node)
-	for _, step := range steps(path) {
-		next, ok := child(at, step)
+	for _, step := range splitPath(path) {
+		next, ok := findChild(at, step)
 		if !ok {
 			return nil, fmt.Errorf("no schema at %q in %q", step, path)
 		}
@@ -95,7 +95,7 @@ func find(crd node, path string) (node, error) {
 	return at, nil
 }
 
-func child(at node, step string) (node, bool) {
+func findChild(at node, step string) (node, bool) {
 	switch step {
 	case "[]":
 		next, ok := at["items"].(node)
@@ -112,7 +112,7 @@ func child(at node, step string) (node, bool) {
 	return next, ok
 }
 
-func steps(path string) []string {
+func splitPath(path string) []string {
 	spaced := strings.NewReplacer("[]", ".[]", "{}", ".{}").Replace(path)
 	return strings.Split(spaced, ".")
 }
