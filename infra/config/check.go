@@ -12,15 +12,15 @@ var (
 	groupID  = regexp.MustCompile(`^sg-([0-9a-f]{8}|[0-9a-f]{17})$`)
 )
 
-func (c *Config) network() error {
+func (c *Config) checkNetwork() error {
 	for _, id := range c.Subnets {
 		if !subnetID.MatchString(id) {
-			return invalid("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "%q is no id of a subnet", id)
+			return newError("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "%q is no id of a subnet", id)
 		}
 	}
 	for _, id := range c.SecurityGroups {
 		if !groupID.MatchString(id) {
-			return invalid("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
+			return newError("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
 		}
 	}
 	return nil
@@ -31,18 +31,18 @@ var (
 	kubectlLayer = regexp.MustCompile(`^arn:[a-z-]+:lambda:[a-z0-9-]+:\d{12}:layer:[A-Za-z0-9_-]+:\d+$`)
 )
 
-func (c *Config) charts() error {
+func (c *Config) checkCharts() error {
 	switch {
 	case !c.Charts.Install:
 		return nil
 	case len(c.Clusters) > 1:
-		return invalid("leave it out, and run each cluster's HelmCommand", "installCharts is of a stack with one cluster, and this has %d", len(c.Clusters))
+		return newError("leave it out, and run each cluster's HelmCommand", "installCharts is of a stack with one cluster, and this has %d", len(c.Clusters))
 	case c.Charts.Images == "":
-		return invalid("say where the images are: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts needs images, and none are published yet")
+		return newError("say where the images are: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts needs images, and none are published yet")
 	case !kubectlRole.MatchString(c.Charts.KubectlRole):
-		return invalid("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts needs kubectlRole, which is %q", c.Charts.KubectlRole)
+		return newError("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts needs kubectlRole, which is %q", c.Charts.KubectlRole)
 	case !kubectlLayer.MatchString(c.Charts.KubectlLayer):
-		return invalid("give the ARN of a version of a Lambda layer with kubectl and helm, as AWS's asset lambda-layer-kubectl makes one", "installCharts needs kubectlLayer, which is %q", c.Charts.KubectlLayer)
+		return newError("give the ARN of a version of a Lambda layer with kubectl and helm, as AWS's asset lambda-layer-kubectl makes one", "installCharts needs kubectlLayer, which is %q", c.Charts.KubectlLayer)
 	}
 	return nil
 }
@@ -57,45 +57,45 @@ var (
 // longestRegion is the length of the longest region's name, as in ap-southeast-1.
 const longestRegion = 14
 
-// names refuses what AWS would refuse half-way through a deployment.
-func (c *Config) names() error {
+// checkNames refuses what AWS would refuse half-way through a deployment.
+func (c *Config) checkNames() error {
 	switch {
 	case !stackName.MatchString(c.StackName):
-		return invalid("use letters, digits and hyphens, beginning with a letter: stackName=Joist-prod", "%q is no name of a stack", c.StackName)
+		return newError("use letters, digits and hyphens, beginning with a letter: stackName=Joist-prod", "%q is no name of a stack", c.StackName)
 	case c.Account != "" && !account.MatchString(c.Account):
-		return invalid("give the twelve digits that `aws sts get-caller-identity` prints", "%q is no AWS account", c.Account)
+		return newError("give the twelve digits that `aws sts get-caller-identity` prints", "%q is no AWS account", c.Account)
 	case c.AlarmTopic != "" && !topicARN.MatchString(c.AlarmTopic):
-		return invalid("give the topic's ARN", "alarmTopic %q is no ARN of an SNS topic", c.AlarmTopic)
+		return newError("give the topic's ARN", "alarmTopic %q is no ARN of an SNS topic", c.AlarmTopic)
 	case c.Bucket != "" && !bucketName.MatchString(c.Bucket):
-		return invalid("use 3 to 63 lower-case letters, digits and hyphens", "%q is no name of a bucket", c.Bucket)
+		return newError("use 3 to 63 lower-case letters, digits and hyphens", "%q is no name of a bucket", c.Bucket)
 	case c.Bucket != "":
 		return nil
 	}
-	owner := c.Owner()
+	owner := c.SharedPrefix()
 	region := max(len(c.Region), longestRegion)
 	if c.Region != "" {
 		region = len(c.Region)
 	}
 	if length := len("joist-") + len(owner) + len("-123456789012-") + region; length > 63 {
-		return invalid("name the bucket yourself: bucket=joist-"+strings.ToLower(owner[:min(len(owner), 12)])+"-123456789012",
+		return newError("name the bucket yourself: bucket=joist-"+strings.ToLower(owner[:min(len(owner), 12)])+"-123456789012",
 			"the bucket of %q would have %d characters, and 63 are allowed", owner, length)
 	}
 	if !bucketName.MatchString("joist-" + owner + "-1") {
-		return invalid("name the bucket yourself: bucket=joist-123456789012", "%q cannot be part of a bucket's name, which has lower-case letters, digits and hyphens only", owner)
+		return newError("name the bucket yourself: bucket=joist-123456789012", "%q cannot be part of a bucket's name, which has lower-case letters, digits and hyphens only", owner)
 	}
 	return nil
 }
 
-// Owner begins the names of what all clusters of the stack share.
-func (c *Config) Owner() string {
+// SharedPrefix begins the names of what all clusters of the stack share.
+func (c *Config) SharedPrefix() string {
 	if len(c.Clusters) > 1 {
 		return strings.ToLower(c.StackName)
 	}
 	return c.Clusters[0].Plan.Prefix
 }
 
-// twice refuses two clusters that would own the same thing.
-func (c *Config) twice() error {
+// checkDuplicates refuses two clusters that would own the same thing.
+func (c *Config) checkDuplicates() error {
 	owners := map[string]string{}
 	for _, cluster := range c.Clusters {
 		// To IAM names are the same in capitals and small letters.
@@ -108,7 +108,7 @@ func (c *Config) twice() error {
 		}
 		for _, thing := range slices.Sorted(maps.Keys(mine)) {
 			if other, taken := owners[thing]; taken {
-				return invalid(mine[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
+				return newError(mine[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
 			}
 		}
 		for thing := range mine {

@@ -20,12 +20,12 @@ const (
 	terraform = "terraform"
 )
 
-// karpentersRules are the rules in Karpenter's CloudFormation template; newer versions of it have a fifth.
-var karpentersRules = []string{"ScheduledChangeRule", "SpotInterruptionRule", "RebalanceRule", "InstanceStateChangeRule"}
+// karpenterRules are the rules in Karpenter's CloudFormation template; newer versions of it have a fifth.
+var karpenterRules = []string{"ScheduledChangeRule", "SpotInterruptionRule", "RebalanceRule", "InstanceStateChangeRule"}
 
-// lambdasVisibility is the visibility timeout of a queue that nobody changed
+// defaultVisibility is the visibility timeout of a queue that nobody changed
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html).
-const lambdasVisibility = 30 * time.Second
+const defaultVisibility = 30 * time.Second
 
 var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -43,40 +43,40 @@ const anyTag = "*"
 // readCluster reads the keys of one cluster. Functions begins the names of those that it
 // shares, if any.
 func readCluster(r *reader, functions string) (Cluster, error) {
-	adopt := r.text("adopt")
+	adopt := r.readText("adopt")
 	c := Cluster{
-		Name: r.text("clusterName"), UID: r.text("clusterUID"), Namespace: r.or("namespace", "joist"), OIDCProvider: r.text("oidcProvider"),
-		Node: Node{Role: r.text("nodeRole"), Profile: r.text("instanceProfile"),
-			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess")),
-			Tags: r.listOr("nodeTags", anyTag), Parameters: r.list("parameters"), Snapshots: r.list("snapshots")},
-		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"), CloudWatchMetrics: r.text("cloudWatchMetrics"), Environment: r.pairs("environment"),
-		Queue: ExistingQueue{Policy: r.flag("existingQueuePolicy"), Rules: r.list("existingRules"), Visibility: r.duration("queueVisibility")},
+		Name: r.readText("clusterName"), UID: r.readText("clusterUID"), Namespace: r.readTextOr("namespace", "joist"), OIDCProvider: r.readText("oidcProvider"),
+		Node: Node{Role: r.readText("nodeRole"), Profile: r.readText("instanceProfile"),
+			Profiles: Profiles(r.readTextOr("nodeProfiles", string(ByRole))), Access: Access(r.readText("nodeAccess")),
+			Tags: r.readListOr("nodeTags", anyTag), Parameters: r.readList("parameters"), Snapshots: r.readList("snapshots")},
+		Replayers: r.readList("replayers"), ZonalShift: r.readFlag("zonalShift"), IsolatedVPC: r.readFlag("isolatedVPC"), CloudWatchMetrics: r.readText("cloudWatchMetrics"), Environment: r.readPairs("environment"),
+		Queue: ExistingQueue{Policy: r.readFlag("existingQueuePolicy"), Rules: r.readList("existingRules"), Visibility: r.readDuration("queueVisibility")},
 	}
-	queue, podIdentity := r.text("interruptionQueue"), r.flag("podIdentity")
+	queue, podIdentity := r.readText("interruptionQueue"), r.readFlag("podIdentity")
 	if r.err != nil {
 		return c, r.err
 	}
 	if c.Name == "" {
-		return c, invalid("give the name of the EKS cluster, as `aws eks list-clusters` prints it: --context clusterName=prod", "%sclusterName is missing", r.at)
+		return c, newError("give the name of the EKS cluster, as `aws eks list-clusters` prints it: --context clusterName=prod", "%sclusterName is missing", r.at)
 	}
 	if podIdentity && c.OIDCProvider != "" {
-		return c, invalid("give one of them", "%s has both podIdentity and oidcProvider", c.Name)
+		return c, newError("give one of them", "%s has both podIdentity and oidcProvider", c.Name)
 	}
-	if err := c.adopt(adopt, &queue); err != nil {
+	if err := c.adoptSetup(adopt, &queue); err != nil {
 		return c, err
 	}
 	var err error
-	c.Plan, err = topology.Of(topology.Cluster{Name: c.Name, Prefix: r.text("namePrefix"), Functions: functions, InterruptionQueue: queue})
+	c.Plan, err = topology.Of(topology.Cluster{Name: c.Name, Prefix: r.readText("namePrefix"), Functions: functions, InterruptionQueue: queue})
 	if err != nil {
 		return c, err
 	}
-	c.fill()
-	return c, firstOf(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment, c.checkMetrics)
+	c.setDefaults()
+	return c, firstError(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment, c.checkMetrics)
 }
 
-// adopt says what is there already. What a set-up does not say by itself must be
+// adoptSetup says what is there already. What a set-up does not say by itself must be
 // given, for a stack cannot look.
-func (c *Cluster) adopt(setup string, queue *string) error {
+func (c *Cluster) adoptSetup(setup string, queue *string) error {
 	switch setup {
 	case "":
 		return nil
@@ -89,42 +89,42 @@ func (c *Cluster) adopt(setup string, queue *string) error {
 		}
 		c.Queue.Policy = true
 		if len(c.Queue.Rules) == 0 {
-			c.Queue.Rules = slices.Clone(karpentersRules)
+			c.Queue.Rules = slices.Clone(karpenterRules)
 		}
 	case terraform:
 		if *queue == "" || c.Node.Role == "" {
-			return invalid("give both, as in interruptionQueue=Karpenter-"+c.Name+"-SpotInterruptionQueue and nodeRole=KarpenterNodeRole-"+c.Name,
+			return newError("give both, as in interruptionQueue=Karpenter-"+c.Name+"-SpotInterruptionQueue and nodeRole=KarpenterNodeRole-"+c.Name,
 				"half of %s's Terraform set-up would be adopted: interruptionQueue is %q and nodeRole is %q", c.Name, *queue, c.Node.Role)
 		}
 	default:
-		return invalid("give cloudformation or terraform, or leave it out", "%s cannot adopt %q", c.Name, setup)
+		return newError("give cloudformation or terraform, or leave it out", "%s cannot adopt %q", c.Name, setup)
 	}
 	if c.Node.Access == "" {
-		c.Node.Access = Mapped
+		c.Node.Access = ExistingAccess
 	}
 	return nil
 }
 
-// fill completes what was not said.
-func (c *Cluster) fill() {
+// setDefaults completes what was not said.
+func (c *Cluster) setDefaults() {
 	if q, _ := c.Plan.Queue("interruption"); q.Existing && c.Queue.Visibility == 0 {
-		c.Queue.Visibility = lambdasVisibility
+		c.Queue.Visibility = defaultVisibility
 	}
 	c.Node.Existing, c.Node.ProfileExisting = c.Node.Role != "", c.Node.Profile != ""
 	if !c.Node.Existing {
-		c.Node.Role = c.named("KarpenterNodeRole-", 64)
+		c.Node.Role = c.karpenterName("KarpenterNodeRole-", 64)
 	}
 	if !c.Node.ProfileExisting {
-		c.Node.Profile = c.named("KarpenterNodeInstanceProfile-", 128)
+		c.Node.Profile = c.karpenterName("KarpenterNodeInstanceProfile-", 128)
 	}
 	if c.Node.Access == "" {
 		c.Node.Access = AccessEntry
 	}
 }
 
-// named is Karpenter's name of a thing of the cluster; where that is too long for IAM,
+// karpenterName is Karpenter's name of a thing of the cluster; where that is too long for IAM,
 // the prefix stands for the cluster.
-func (c *Cluster) named(kind string, most int) string {
+func (c *Cluster) karpenterName(kind string, most int) string {
 	if len(kind)+len(c.Name) > most {
 		return kind + c.Plan.Prefix
 	}
@@ -135,7 +135,7 @@ func (c *Cluster) checkQueue() error {
 	q, _ := c.Plan.Queue("interruption")
 	if !q.Existing {
 		if c.Queue.Policy || len(c.Queue.Rules) > 0 || c.Queue.Visibility != 0 {
-			return invalid("give interruptionQueue, the name of that queue, or leave existingQueuePolicy, existingRules and queueVisibility out",
+			return newError("give interruptionQueue, the name of that queue, or leave existingQueuePolicy, existingRules and queueVisibility out",
 				"half of %s's set-up would be adopted: what its queue of interruptions has is given, and the queue is not", c.Name)
 		}
 		return nil
@@ -146,15 +146,15 @@ func (c *Cluster) checkQueue() error {
 	}
 	for _, rule := range c.Queue.Rules {
 		if !slices.Contains(known, rule) {
-			return invalid("the rules are "+strings.Join(known, ", "), "%s: existingRules names %q", c.Name, rule)
+			return newError("the rules are "+strings.Join(known, ", "), "%s: existingRules names %q", c.Name, rule)
 		}
 	}
 	if len(c.Queue.Rules) > 0 && !c.Queue.Policy {
-		return invalid("say existingQueuePolicy=true if EventBridge may send to it; else leave existingRules out, and the stack makes both",
+		return newError("say existingQueuePolicy=true if EventBridge may send to it; else leave existingRules out, and the stack makes both",
 			"half of %s's set-up would be adopted: rules send to %s, and no policy lets them", c.Name, q.Name)
 	}
-	if c.Queue.Visibility < lambdasVisibility || c.Queue.Visibility > 12*time.Hour {
-		return invalid("raise the queue's visibility timeout to at least 30 s, and say so: queueVisibility=30s",
+	if c.Queue.Visibility < defaultVisibility || c.Queue.Visibility > 12*time.Hour {
+		return newError("raise the queue's visibility timeout to at least 30 s, and say so: queueVisibility=30s",
 			"%s: messages of %s are hidden for %s, in which the function cannot end", c.Name, q.Name, c.Queue.Visibility)
 	}
 	return nil
@@ -163,21 +163,21 @@ func (c *Cluster) checkQueue() error {
 func (c *Cluster) checkNode() error {
 	switch {
 	case c.Node.ProfileExisting && !c.Node.Existing:
-		return invalid("give the role that the profile has: nodeRole="+c.named("KarpenterNodeRole-", 64),
+		return newError("give the role that the profile has: nodeRole="+c.karpenterName("KarpenterNodeRole-", 64),
 			"half of %s's set-up would be adopted: instanceProfile is %s, and its role is not given", c.Name, c.Node.Profile)
 	case strings.Contains(c.Node.Role, ":") || strings.Contains(c.Node.Role, "/"):
-		return invalid("give the role's name, without ARN and path", "%s: nodeRole is %q", c.Name, c.Node.Role)
+		return newError("give the role's name, without ARN and path", "%s: nodeRole is %q", c.Name, c.Node.Role)
 	case !roleName.MatchString(c.Node.Role):
-		return invalid("give namePrefix=<a shorter one>, or nodeRole=<an existing one>",
+		return newError("give namePrefix=<a shorter one>, or nodeRole=<an existing one>",
 			"%s: %q is no name of a role: it has 1 to 64 letters, digits and +=,.@-_", c.Name, c.Node.Role)
 	case !profileName.MatchString(c.Node.Profile):
-		return invalid("give the profile's name, without ARN and path", "%s: %q is no name of an instance profile", c.Name, c.Node.Profile)
+		return newError("give the profile's name, without ARN and path", "%s: %q is no name of an instance profile", c.Name, c.Node.Profile)
 	case slices.ContainsFunc(c.Node.Snapshots, func(id string) bool { return !snapshotID.MatchString(id) }):
-		return invalid("give ids such as snap-0123456789abcdef0, or leave it out and tag the snapshots", "%s: snapshots has %q", c.Name, c.Node.Snapshots)
-	case !slices.Contains([]Profiles{ByRole, Given}, c.Node.Profiles):
-		return invalid("give role, if node classes have spec.role, or instanceProfile, if they have spec.instanceProfile", "%s: nodeProfiles is %q", c.Name, c.Node.Profiles)
-	case !slices.Contains([]Access{AccessEntry, AWSAuth, Mapped}, c.Node.Access):
-		return invalid("give accessEntry, awsAuth or existing", "%s: nodeAccess is %q", c.Name, c.Node.Access)
+		return newError("give ids such as snap-0123456789abcdef0, or leave it out and tag the snapshots", "%s: snapshots has %q", c.Name, c.Node.Snapshots)
+	case !slices.Contains([]Profiles{ByRole, ByInstanceProfile}, c.Node.Profiles):
+		return newError("give role, if node classes have spec.role, or instanceProfile, if they have spec.instanceProfile", "%s: nodeProfiles is %q", c.Name, c.Node.Profiles)
+	case !slices.Contains([]Access{AccessEntry, AWSAuth, ExistingAccess}, c.Node.Access):
+		return newError("give accessEntry, awsAuth or existing", "%s: nodeAccess is %q", c.Name, c.Node.Access)
 	}
 	return nil
 }
@@ -185,9 +185,9 @@ func (c *Cluster) checkNode() error {
 func (c *Cluster) checkNames() error {
 	switch {
 	case !namespaceName.MatchString(c.Namespace):
-		return invalid("give a namespace as Kubernetes names them: namespace=joist", "%s: %q is no namespace", c.Name, c.Namespace)
+		return newError("give a namespace as Kubernetes names them: namespace=joist", "%s: %q is no namespace", c.Name, c.Namespace)
 	case c.OIDCProvider != "" && !providerARN.MatchString(c.OIDCProvider):
-		return invalid("give the provider's ARN, as `aws iam list-open-id-connect-providers` prints it, or leave it out for Pod Identity",
+		return newError("give the provider's ARN, as `aws iam list-open-id-connect-providers` prints it, or leave it out for Pod Identity",
 			"%s: oidcProvider %q is no ARN of an OIDC provider", c.Name, c.OIDCProvider)
 	}
 	return nil

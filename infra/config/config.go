@@ -83,8 +83,8 @@ type Profiles string
 const (
 	// ByRole is for node classes with spec.role: the launcher makes profiles.
 	ByRole Profiles = "role"
-	// Given is for node classes with spec.instanceProfile: nobody does.
-	Given Profiles = "instanceProfile"
+	// ByInstanceProfile is for node classes with spec.instanceProfile: nobody does.
+	ByInstanceProfile Profiles = "instanceProfile"
 )
 
 // Access says how nodes are let into the cluster.
@@ -94,8 +94,8 @@ type Access string
 const (
 	AccessEntry Access = "accessEntry"
 	AWSAuth     Access = "awsAuth"
-	// Mapped is for a role that the cluster knows already.
-	Mapped Access = "existing"
+	// ExistingAccess is for a role that the cluster knows already.
+	ExistingAccess Access = "existing"
 )
 
 // Node is who nodes are.

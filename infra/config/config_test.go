@@ -12,24 +12,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-type context map[string]any
+type contextValues map[string]any
 
-func read(c context) (config.Config, error) {
+func readConfig(c contextValues) (config.Config, error) {
 	return config.Read(func(key string) any { return c[key] })
 }
 
-func must(t *testing.T, c context) config.Config {
+func mustRead(t *testing.T, c contextValues) config.Config {
 	t.Helper()
-	got, err := read(c)
+	got, err := readConfig(c)
 	if err != nil {
 		t.Fatalf("%v (%s)", err, fault.HintOf(err))
 	}
 	return got
 }
 
-func TestANameIsEnough(t *testing.T) {
-	c := must(t, context{"clusterName": "prod"})
-	if c.StackName != "Joist-prod" || c.Partition != "aws" || c.Owner() != "prod" || len(c.Clusters) != 1 {
+func TestClusterNameIsEnough(t *testing.T) {
+	c := mustRead(t, contextValues{"clusterName": "prod"})
+	if c.StackName != "Joist-prod" || c.Partition != "aws" || c.SharedPrefix() != "prod" || len(c.Clusters) != 1 {
 		t.Errorf("%+v", c)
 	}
 	k := c.Clusters[0]
@@ -43,13 +43,13 @@ func TestANameIsEnough(t *testing.T) {
 
 // What a new account allows is the default, and each function's memory can be given.
 func TestFunctionMemory(t *testing.T) {
-	c := must(t, context{"clusterName": "prod"})
+	c := mustRead(t, contextValues{"clusterName": "prod"})
 	for service := range config.Sizes {
 		if got := c.SizeOf(service).Memory; got > 3008 {
 			t.Errorf("%s asks for %v MB, and a new account allows 3,008", service, got)
 		}
 	}
-	c = must(t, context{"clusterName": "prod", "functionMemory": "planner=3538,disruption=1769"})
+	c = mustRead(t, contextValues{"clusterName": "prod", "functionMemory": "planner=3538,disruption=1769"})
 	for service, want := range map[string]float64{"planner": 3538, "disruption": 1769, "launcher": config.Sizes["launcher"].Memory} {
 		if got := c.SizeOf(service); got.Memory != want || got.Batch != config.Sizes[service].Batch {
 			t.Errorf("%s has %+v, want %v MB", service, got, want)
@@ -59,15 +59,15 @@ func TestFunctionMemory(t *testing.T) {
 
 // What each set-up of Karpenter has is known, and only the rest is made.
 func TestAdopt(t *testing.T) {
-	cloudFormation := must(t, context{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
+	cloudFormation := mustRead(t, contextValues{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
 	if q, _ := cloudFormation.Plan.Queue("interruption"); q.Name != "prod" || !q.Existing {
 		t.Errorf("queue %+v", q)
 	}
 	if !cloudFormation.Queue.Policy || len(cloudFormation.Queue.Rules) != 4 || cloudFormation.Queue.Visibility != 30*time.Second ||
-		!cloudFormation.Node.Existing || cloudFormation.Node.Access != config.Mapped || cloudFormation.Node.ProfileExisting {
+		!cloudFormation.Node.Existing || cloudFormation.Node.Access != config.ExistingAccess || cloudFormation.Node.ProfileExisting {
 		t.Errorf("%+v", cloudFormation)
 	}
-	terraform := must(t, context{"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue",
+	terraform := mustRead(t, contextValues{"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue",
 		"nodeRole": "KarpenterNodeRole-prod"}).Clusters[0]
 	if q, _ := terraform.Plan.Queue("interruption"); q.Name != "Karpenter-prod-SpotInterruptionQueue" || !q.Existing {
 		t.Errorf("queue %+v", q)
@@ -76,7 +76,7 @@ func TestAdopt(t *testing.T) {
 	if terraform.Queue.Policy || terraform.Queue.Rules != nil || !terraform.Node.Existing {
 		t.Errorf("%+v", terraform)
 	}
-	all := must(t, context{"clusterName": "prod", "adopt": "cloudformation", "existingRules": "SpotInterruptionRule, RebalanceRule", "queueVisibility": "9m"}).Clusters[0]
+	all := mustRead(t, contextValues{"clusterName": "prod", "adopt": "cloudformation", "existingRules": "SpotInterruptionRule, RebalanceRule", "queueVisibility": "9m"}).Clusters[0]
 	if !slices.Equal(all.Queue.Rules, []string{"SpotInterruptionRule", "RebalanceRule"}) || all.Queue.Visibility != 9*time.Minute {
 		t.Errorf("%+v", all.Queue)
 	}
@@ -86,18 +86,18 @@ func TestPartitions(t *testing.T) {
 	for region, want := range map[string]string{
 		"eu-west-1": "aws", "ap-southeast-1": "aws", "us-gov-west-1": "aws-us-gov", "cn-north-1": "aws-cn", "mx-central-1": "aws",
 	} {
-		if got := must(t, context{"clusterName": "prod", "region": region}).Partition; got != want {
+		if got := mustRead(t, contextValues{"clusterName": "prod", "region": region}).Partition; got != want {
 			t.Errorf("%s is in %s, want %s", region, got, want)
 		}
 	}
 }
 
 func TestManyClusters(t *testing.T) {
-	byName := must(t, context{"clusters": "prod,staging"})
-	if len(byName.Clusters) != 2 || byName.StackName != "Joist" || byName.Owner() != "joist" {
+	byName := mustRead(t, contextValues{"clusters": "prod,staging"})
+	if len(byName.Clusters) != 2 || byName.StackName != "Joist" || byName.SharedPrefix() != "joist" {
 		t.Errorf("%+v", byName)
 	}
-	mixed := must(t, context{"clusters": []any{"prod", map[string]any{"clusterName": "staging", "adopt": "cloudformation"}}})
+	mixed := mustRead(t, contextValues{"clusters": []any{"prod", map[string]any{"clusterName": "staging", "adopt": "cloudformation"}}})
 	if mixed.Clusters[0].Node.Existing || !mixed.Clusters[1].Node.Existing {
 		t.Errorf("%+v", mixed.Clusters)
 	}
@@ -106,15 +106,15 @@ func TestManyClusters(t *testing.T) {
 // Functions are the clusters' own unless they are to be shared; what is of one cluster
 // alone may still differ.
 func TestSharedFunctions(t *testing.T) {
-	own := must(t, context{"clusters": "prod,staging"})
+	own := mustRead(t, contextValues{"clusters": "prod,staging"})
 	if own.SharedFunctions || own.Clusters[1].Plan.Function("planner") != "staging-joist-planner" {
 		t.Errorf("%+v", own)
 	}
-	shared := must(t, context{"sharedFunctions": "true", "stackName": "Joist-EU", "clusters": []any{
+	shared := mustRead(t, contextValues{"sharedFunctions": "true", "stackName": "Joist-EU", "clusters": []any{
 		map[string]any{"clusterName": "prod", "environment": "LOG_LEVEL=debug,JOIST_MAX_INSTANCES_PER_INTENT=7"}, map[string]any{"clusterName": "staging", "environment": "LOG_LEVEL=debug"}}})
 	for _, k := range shared.Clusters {
 		if !shared.SharedFunctions || !k.Plan.Shared() || k.Plan.Function("planner") != "joist-eu-joist-planner" {
-			t.Errorf("%+v of %s", k.Plan, shared.Owner())
+			t.Errorf("%+v of %s", k.Plan, shared.SharedPrefix())
 		}
 	}
 }
@@ -122,98 +122,98 @@ func TestSharedFunctions(t *testing.T) {
 // Where the cluster's name is too long for IAM, the prefix stands for it.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("c", 60)
-	c := must(t, context{"clusterName": long, "namePrefix": "short"})
-	if k := c.Clusters[0]; k.Node.Role != "KarpenterNodeRole-short" || k.Node.Profile != "KarpenterNodeInstanceProfile-"+long || c.Owner() != "short" {
-		t.Errorf("%+v of %s", k.Node, c.Owner())
+	c := mustRead(t, contextValues{"clusterName": long, "namePrefix": "short"})
+	if k := c.Clusters[0]; k.Node.Role != "KarpenterNodeRole-short" || k.Node.Profile != "KarpenterNodeInstanceProfile-"+long || c.SharedPrefix() != "short" {
+		t.Errorf("%+v of %s", k.Node, c.SharedPrefix())
 	}
 }
 
-func TestRefused(t *testing.T) {
-	with := func(more context) context {
-		c := context{"clusterName": "prod"}
+func TestInvalidConfig(t *testing.T) {
+	with := func(more contextValues) contextValues {
+		c := contextValues{"clusterName": "prod"}
 		maps.Copy(c, more)
 		return c
 	}
 	for name, test := range map[string]struct {
-		context context
+		context contextValues
 		says    string
 	}{
-		"nothing":                  {context{}, "--context clusterName=prod"},
-		"a blank name":             {context{"clusterName": " "}, "clusterName is missing"},
-		"an odd name":              {context{"clusterName": "my cluster"}, "list-clusters"},
-		"a long name":              {context{"clusterName": strings.Repeat("c", 43)}, "namePrefix"},
-		"a name too long for S3":   {context{"clusterName": strings.Repeat("c", 40)}, "bucket=joist-"},
-		"a name not for S3":        {context{"clusterName": "Prod_1"}, "lower-case"},
-		"a number for a name":      {context{"clusterName": 7}, "give a text"},
-		"a bucket":                 {with(context{"bucket": "UPPER"}), "no name of a bucket"},
-		"a partition":              {with(context{"partition": "aws-iso"}), "not supported"},
-		"a region":                 {with(context{"region": "us-iso-east-1"}), "no partition that Joist knows"},
-		"a region elsewhere":       {with(context{"region": "cn-north-1", "partition": "aws"}), "leave partition out"},
-		"a stack's name":           {with(context{"stackName": "my_stack"}), "no name of a stack"},
-		"an account":               {with(context{"account": "12"}), "twelve digits"},
-		"a topic":                  {with(context{"alarmTopic": "page-me"}), "SNS topic"},
-		"subnets alone":            {with(context{"subnets": "subnet-0a1b2c3d"}), "securityGroups"},
-		"a subnet":                 {with(context{"subnets": "private", "securityGroups": "sg-0c1d2e3f"}), "no id of a subnet"},
-		"a security group":         {with(context{"subnets": "subnet-0a1b2c3d", "securityGroups": "nodes"}), "no id of a security group"},
-		"a set-up":                 {with(context{"adopt": "pulumi"}), "cloudformation or terraform"},
-		"half a Terraform":         {with(context{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "half of prod"},
-		"the other half":           {with(context{"adopt": "terraform", "interruptionQueue": "q"}), "half of prod"},
-		"rules without a queue":    {with(context{"existingRules": "RebalanceRule"}), "half of prod"},
-		"a policy without a queue": {with(context{"existingQueuePolicy": "true"}), "half of prod"},
-		"rules without a policy":   {with(context{"interruptionQueue": "q", "existingRules": "RebalanceRule"}), "existingQueuePolicy=true"},
-		"an unknown rule":          {with(context{"interruptionQueue": "q", "existingQueuePolicy": true, "existingRules": "R"}), "CapacityReservationInterruptionRule"},
-		"a short visibility":       {with(context{"interruptionQueue": "q", "queueVisibility": "5s"}), "at least 30 s"},
-		"an odd reservation":       {with(context{"reservedConcurrency": "launcher=many"}), "interruption=10"},
-		"a reservation of nobody":  {with(context{"reservedConcurrency": "watcher=10"}), "catalog, disruption, interruption"},
-		"a small reservation":      {with(context{"reservedConcurrency": "interruption=9"}), "at least 10"},
-		"a small shared one":       {context{"clusters": "a,b", "sharedFunctions": true, "stackName": "joist", "reservedConcurrency": "interruption=19"}, "at least 20"},
-		"an odd visibility":        {with(context{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
-		"a profile without a role": {with(context{"instanceProfile": "p"}), "its role is not given"},
-		"a role's ARN":             {with(context{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
-		"profiles":                 {with(context{"nodeProfiles": "mine"}), "spec.instanceProfile"},
-		"access":                   {with(context{"nodeAccess": "all"}), "accessEntry"},
-		"a namespace":              {with(context{"namespace": "My"}), "no namespace"},
-		"a provider":               {with(context{"oidcProvider": "https://oidc.eks"}), "list-open-id-connect-providers"},
-		"both identities":          {with(context{"oidcProvider": "arn:aws:iam::123456789012:oidc-provider/x", "podIdentity": true}), "both podIdentity"},
-		"charts without images":    {with(context{"installCharts": "true"}), "images="},
-		"charts without a role":    {with(context{"installCharts": "true", "images": "x"}), "kubectlRole"},
-		"charts without a layer":   {with(context{"installCharts": "true", "images": "x", "kubectlRole": "arn:aws:iam::111122223333:role/x"}), "kubectlLayer"},
-		"charts of many":           {context{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
-		"an unknown variable":      {with(context{"environment": "LOGLEVEL=debug"}), "which nothing reads"},
-		"a value":                  {with(context{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
-		"a variable of ours":       {with(context{"environment": map[string]any{"JOIST_BUS": "x"}}), "says itself"},
-		"a place of metrics":       {with(context{"cloudWatchMetrics": "agent:25888"}), "stdout"},
-		"no pair":                  {with(context{"environment": "LOG_LEVEL"}), "NAME=value"},
-		"a flag":                   {with(context{"installCharts": "yes"}), "true or false"},
-		"a queue's URL":            {with(context{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
-		"both lists":               {with(context{"clusters": "a,b"}), "both clusterName and clusters"},
-		"no clusters":              {context{"clusters": ""}, "clusters is empty"},
-		"functions of one":         {with(context{"sharedFunctions": true}), "clusters=prod,staging"},
-		"functions of no name":     {context{"clusters": "a,b", "sharedFunctions": true}, "another name in each region"},
-		"a role of ours":           {with(context{"environment": "JOIST_ROLE_ARN=x"}), "says itself"},
-		"a long stack's name":      {context{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
-		"a cluster's own name":     {context{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
-		"its name to IAM":          {context{"clusters": "a,B", "sharedFunctions": true, "stackName": "b"}, "that no cluster has"},
-		"a name twice to IAM":      {context{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
-		"functions of two minds": {context{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
+		"nothing":                  {contextValues{}, "--context clusterName=prod"},
+		"a blank name":             {contextValues{"clusterName": " "}, "clusterName is missing"},
+		"an odd name":              {contextValues{"clusterName": "my cluster"}, "list-clusters"},
+		"a long name":              {contextValues{"clusterName": strings.Repeat("c", 43)}, "namePrefix"},
+		"a name too long for S3":   {contextValues{"clusterName": strings.Repeat("c", 40)}, "bucket=joist-"},
+		"a name not for S3":        {contextValues{"clusterName": "Prod_1"}, "lower-case"},
+		"a number for a name":      {contextValues{"clusterName": 7}, "give a text"},
+		"a bucket":                 {with(contextValues{"bucket": "UPPER"}), "no name of a bucket"},
+		"a partition":              {with(contextValues{"partition": "aws-iso"}), "not supported"},
+		"a region":                 {with(contextValues{"region": "us-iso-east-1"}), "no partition that Joist knows"},
+		"a region elsewhere":       {with(contextValues{"region": "cn-north-1", "partition": "aws"}), "leave partition out"},
+		"a stack's name":           {with(contextValues{"stackName": "my_stack"}), "no name of a stack"},
+		"an account":               {with(contextValues{"account": "12"}), "twelve digits"},
+		"a topic":                  {with(contextValues{"alarmTopic": "page-me"}), "SNS topic"},
+		"subnets alone":            {with(contextValues{"subnets": "subnet-0a1b2c3d"}), "securityGroups"},
+		"a subnet":                 {with(contextValues{"subnets": "private", "securityGroups": "sg-0c1d2e3f"}), "no id of a subnet"},
+		"a security group":         {with(contextValues{"subnets": "subnet-0a1b2c3d", "securityGroups": "nodes"}), "no id of a security group"},
+		"a set-up":                 {with(contextValues{"adopt": "pulumi"}), "cloudformation or terraform"},
+		"half a Terraform":         {with(contextValues{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "half of prod"},
+		"the other half":           {with(contextValues{"adopt": "terraform", "interruptionQueue": "q"}), "half of prod"},
+		"rules without a queue":    {with(contextValues{"existingRules": "RebalanceRule"}), "half of prod"},
+		"a policy without a queue": {with(contextValues{"existingQueuePolicy": "true"}), "half of prod"},
+		"rules without a policy":   {with(contextValues{"interruptionQueue": "q", "existingRules": "RebalanceRule"}), "existingQueuePolicy=true"},
+		"an unknown rule":          {with(contextValues{"interruptionQueue": "q", "existingQueuePolicy": true, "existingRules": "R"}), "CapacityReservationInterruptionRule"},
+		"a short visibility":       {with(contextValues{"interruptionQueue": "q", "queueVisibility": "5s"}), "at least 30 s"},
+		"an odd reservation":       {with(contextValues{"reservedConcurrency": "launcher=many"}), "interruption=10"},
+		"a reservation of nobody":  {with(contextValues{"reservedConcurrency": "watcher=10"}), "catalog, disruption, interruption"},
+		"a small reservation":      {with(contextValues{"reservedConcurrency": "interruption=9"}), "at least 10"},
+		"a small shared one":       {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "joist", "reservedConcurrency": "interruption=19"}, "at least 20"},
+		"an odd visibility":        {with(contextValues{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
+		"a profile without a role": {with(contextValues{"instanceProfile": "p"}), "its role is not given"},
+		"a role's ARN":             {with(contextValues{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
+		"profiles":                 {with(contextValues{"nodeProfiles": "mine"}), "spec.instanceProfile"},
+		"access":                   {with(contextValues{"nodeAccess": "all"}), "accessEntry"},
+		"a namespace":              {with(contextValues{"namespace": "My"}), "no namespace"},
+		"a provider":               {with(contextValues{"oidcProvider": "https://oidc.eks"}), "list-open-id-connect-providers"},
+		"both identities":          {with(contextValues{"oidcProvider": "arn:aws:iam::123456789012:oidc-provider/x", "podIdentity": true}), "both podIdentity"},
+		"charts without images":    {with(contextValues{"installCharts": "true"}), "images="},
+		"charts without a role":    {with(contextValues{"installCharts": "true", "images": "x"}), "kubectlRole"},
+		"charts without a layer":   {with(contextValues{"installCharts": "true", "images": "x", "kubectlRole": "arn:aws:iam::111122223333:role/x"}), "kubectlLayer"},
+		"charts of many":           {contextValues{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
+		"an unknown variable":      {with(contextValues{"environment": "LOGLEVEL=debug"}), "which nothing reads"},
+		"a value":                  {with(contextValues{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
+		"a variable of ours":       {with(contextValues{"environment": map[string]any{"JOIST_BUS": "x"}}), "says itself"},
+		"a place of metrics":       {with(contextValues{"cloudWatchMetrics": "agent:25888"}), "stdout"},
+		"no pair":                  {with(contextValues{"environment": "LOG_LEVEL"}), "NAME=value"},
+		"a flag":                   {with(contextValues{"installCharts": "yes"}), "true or false"},
+		"a queue's URL":            {with(contextValues{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
+		"both lists":               {with(contextValues{"clusters": "a,b"}), "both clusterName and clusters"},
+		"no clusters":              {contextValues{"clusters": ""}, "clusters is empty"},
+		"functions of one":         {with(contextValues{"sharedFunctions": true}), "clusters=prod,staging"},
+		"functions of no name":     {contextValues{"clusters": "a,b", "sharedFunctions": true}, "another name in each region"},
+		"a role of ours":           {with(contextValues{"environment": "JOIST_ROLE_ARN=x"}), "says itself"},
+		"a long stack's name":      {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
+		"a cluster's own name":     {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
+		"its name to IAM":          {contextValues{"clusters": "a,B", "sharedFunctions": true, "stackName": "b"}, "that no cluster has"},
+		"a name twice to IAM":      {contextValues{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
+		"functions of two minds": {contextValues{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
 			`LOG_LEVEL is of the functions, which all clusters share: it is "debug" for a and "" for b`},
-		"memory of no function":  {with(context{"functionMemory": "watcher=512"}), "which is no function"},
-		"too little memory":      {with(context{"functionMemory": "planner=64"}), "Lambda takes 128 to 10240"},
-		"too much memory":        {with(context{"functionMemory": "planner=10241"}), "Lambda takes 128 to 10240"},
-		"memory in words":        {with(context{"functionMemory": "planner=3GB"}), "functionMemory=planner=3538"},
-		"a snapshot by its name": {with(context{"snapshots": "images"}), "snap-0123456789abcdef0"},
-		"a cluster twice":        {context{"clusters": "prod,prod"}, "both of prod and of prod"},
-		"a queue twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
+		"memory of no function":  {with(contextValues{"functionMemory": "watcher=512"}), "which is no function"},
+		"too little memory":      {with(contextValues{"functionMemory": "planner=64"}), "Lambda takes 128 to 10240"},
+		"too much memory":        {with(contextValues{"functionMemory": "planner=10241"}), "Lambda takes 128 to 10240"},
+		"memory in words":        {with(contextValues{"functionMemory": "planner=3GB"}), "functionMemory=planner=3538"},
+		"a snapshot by its name": {with(contextValues{"snapshots": "images"}), "snap-0123456789abcdef0"},
+		"a cluster twice":        {contextValues{"clusters": "prod,prod"}, "both of prod and of prod"},
+		"a queue twice": {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
 			"one reader"},
-		"a queue of another": {context{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},
-		"a prefix twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "namePrefix": "x"}, map[string]any{"clusterName": "b", "namePrefix": "x"}}},
+		"a queue of another": {contextValues{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},
+		"a prefix twice": {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "namePrefix": "x"}, map[string]any{"clusterName": "b", "namePrefix": "x"}}},
 			"namePrefix of its own"},
-		"an unknown key":       {context{"clusters": []any{map[string]any{"clusterName": "a", "rolle": "x"}}}, `"rolle"`},
-		"a key of whom":        {context{"clusters": "a,b", "nodeRole": "x"}, "whose it is"},
-		"a number in clusters": {context{"clusters": []any{7}}, "neither a name nor an object"},
+		"an unknown key":       {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "rolle": "x"}}}, `"rolle"`},
+		"a key of whom":        {contextValues{"clusters": "a,b", "nodeRole": "x"}, "whose it is"},
+		"a number in clusters": {contextValues{"clusters": []any{7}}, "neither a name nor an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(test.context)
+			_, err := readConfig(test.context)
 			if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+" "+fault.HintOf(err), test.says) {
 				t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), test.says)
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// Told are the variables that the stack itself tells functions, or Lambda does.
-var Told = []string{
+// SetByStack are the variables that the stack itself tells functions, or Lambda does.
+var SetByStack = []string{
 	settings.Clusters, settings.ClusterName, settings.ClusterUID, settings.RoleARN, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
 	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions, settings.CloudWatch,
 }
@@ -19,10 +19,10 @@ func (c *Cluster) checkEnvironment() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Environment)) {
 		known := slices.ContainsFunc(settings.Variables, func(v settings.Variable) bool { return v.Name == name })
 		switch {
-		case slices.Contains(Told, name):
-			return invalid("leave it out", "%s: environment has %s, which the stack says itself", c.Name, name)
+		case slices.Contains(SetByStack, name):
+			return newError("leave it out", "%s: environment has %s, which the stack says itself", c.Name, name)
 		case !known:
-			return invalid("joist-launcher --help and the others list their variables", "%s: environment has %s, which nothing reads", c.Name, name)
+			return newError("joist-launcher --help and the others list their variables", "%s: environment has %s, which nothing reads", c.Name, name)
 		}
 	}
 	_, err := settings.Read(func(name string) (string, bool) {
@@ -30,7 +30,7 @@ func (c *Cluster) checkEnvironment() error {
 		return value, ok
 	})
 	if err != nil {
-		return invalid("joist-launcher --help and the others explain their variables", "%s: environment: %v", c.Name, err)
+		return newError("joist-launcher --help and the others explain their variables", "%s: environment: %v", c.Name, err)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func (c *Cluster) checkEnvironment() error {
 // checkMetrics refuses what watcher and lifecycle would not start with.
 func (c *Cluster) checkMetrics() error {
 	if _, err := settings.Read(func(name string) (string, bool) { return c.CloudWatchMetrics, name == settings.CloudWatch }); err != nil {
-		return invalid("give the address of the CloudWatch agent, or stdout: cloudWatchMetrics=tcp://cloudwatch-agent.amazon-cloudwatch:25888", "%s: cloudWatchMetrics: %v", c.Name, err)
+		return newError("give the address of the CloudWatch agent, or stdout: cloudWatchMetrics=tcp://cloudwatch-agent.amazon-cloudwatch:25888", "%s: cloudWatchMetrics: %v", c.Name, err)
 	}
 	return nil
 }

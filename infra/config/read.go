@@ -26,7 +26,7 @@ var (
 // Keys are all keys that Read asks for.
 func Keys() []string { return slices.Concat(stackKeys, clusterKeys) }
 
-func invalid(remedy, format string, args ...any) error {
+func newError(remedy, format string, args ...any) error {
 	return fault.F("reading what the stack is to be", fault.Invalid, format, args...).WithHint("%s", remedy)
 }
 
@@ -35,23 +35,23 @@ func invalid(remedy, format string, args ...any) error {
 func Read(get func(key string) any) (Config, error) {
 	r := &reader{get: get}
 	c := Config{
-		StackName: r.text("stackName"), Region: r.text("region"), Account: r.text("account"), Partition: r.text("partition"),
-		Bucket: r.text("bucket"), Binaries: r.or("binaries", "../bin/lambda"), AlarmTopic: r.text("alarmTopic"),
-		Subnets: r.list("subnets"), SecurityGroups: r.list("securityGroups"),
-		Reserved: r.counts("reservedConcurrency"),
-		SpotRole: r.flag("spotServiceLinkedRole"), SharedFunctions: r.flag("sharedFunctions"),
-		Charts: Charts{Repository: r.or("chartRepository", "deploy/charts"), Version: r.text("chartVersion"), Images: r.text("images"),
-			Install: r.flag("installCharts"), Folder: r.or("charts", "../deploy/charts"), KubectlRole: r.text("kubectlRole"), KubectlLayer: r.text("kubectlLayer")},
+		StackName: r.readText("stackName"), Region: r.readText("region"), Account: r.readText("account"), Partition: r.readText("partition"),
+		Bucket: r.readText("bucket"), Binaries: r.readTextOr("binaries", "../bin/lambda"), AlarmTopic: r.readText("alarmTopic"),
+		Subnets: r.readList("subnets"), SecurityGroups: r.readList("securityGroups"),
+		Reserved: r.readCounts("reservedConcurrency"),
+		SpotRole: r.readFlag("spotServiceLinkedRole"), SharedFunctions: r.readFlag("sharedFunctions"),
+		Charts: Charts{Repository: r.readTextOr("chartRepository", "deploy/charts"), Version: r.readText("chartVersion"), Images: r.readText("images"),
+			Install: r.readFlag("installCharts"), Folder: r.readTextOr("charts", "../deploy/charts"), KubectlRole: r.readText("kubectlRole"), KubectlLayer: r.readText("kubectlLayer")},
 	}
 	var err error
 	if c.Memory, err = readMemory(r, "functionMemory"); err != nil {
 		return c, err
 	}
-	sources, err := clusters(r)
+	sources, err := clusterReaders(r)
 	if err != nil {
 		return c, err
 	}
-	functions, err := c.functions(len(sources))
+	functions, err := c.functionPrefix(len(sources))
 	if err != nil {
 		return c, err
 	}
@@ -65,22 +65,22 @@ func Read(get func(key string) any) (Config, error) {
 	if r.err != nil {
 		return c, r.err
 	}
-	return c, c.complete()
+	return c, c.setDefaults()
 }
 
-// clusters are the readers of each cluster's keys.
-func clusters(r *reader) ([]*reader, error) {
+// clusterReaders are the readers of each cluster's keys.
+func clusterReaders(r *reader) ([]*reader, error) {
 	value := r.get("clusters")
 	if value == nil {
 		return []*reader{r}, nil
 	}
 	if r.get("clusterName") != nil {
-		return nil, invalid("give one of them", "both clusterName and clusters are given")
+		return nil, newError("give one of them", "both clusterName and clusters are given")
 	}
 	var all []*reader
 	list, ok := value.([]any)
 	if !ok {
-		for _, name := range r.list("clusters") {
+		for _, name := range r.readList("clusters") {
 			list = append(list, name)
 		}
 	}
@@ -90,21 +90,21 @@ func clusters(r *reader) ([]*reader, error) {
 			keys, ok = map[string]any{"clusterName": name}, true
 		}
 		if !ok {
-			return nil, invalid(`write {"clusterName": "prod", …}, or the name alone`, "clusters[%d] is %v, neither a name nor an object", i, item)
+			return nil, newError(`write {"clusterName": "prod", …}, or the name alone`, "clusters[%d] is %v, neither a name nor an object", i, item)
 		}
 		for key := range keys {
 			if !slices.Contains(clusterKeys, key) {
-				return nil, invalid("its keys are "+strings.Join(clusterKeys, ", "), "clusters[%d] has the key %q, which nothing reads", i, key)
+				return nil, newError("its keys are "+strings.Join(clusterKeys, ", "), "clusters[%d] has the key %q, which nothing reads", i, key)
 			}
 		}
 		all = append(all, &reader{get: func(key string) any { return keys[key] }, at: fmt.Sprintf("clusters[%d].", i)})
 	}
 	if len(all) == 0 {
-		return nil, invalid("give clusterName=prod, or clusters=prod,staging", "clusters is empty")
+		return nil, newError("give clusterName=prod, or clusters=prod,staging", "clusters is empty")
 	}
 	for _, key := range clusterKeys {
 		if r.get(key) != nil {
-			return nil, invalid("write it into the objects of clusters, in cdk.json", "%s is given beside clusters, and it is not said whose it is", key)
+			return nil, newError("write it into the objects of clusters, in cdk.json", "%s is given beside clusters, and it is not said whose it is", key)
 		}
 	}
 	return all, nil
@@ -129,10 +129,10 @@ func partitionOf(region string) string {
 	return ""
 }
 
-// complete fills in what was left out, and refuses what cannot be.
-func (c *Config) complete() error {
+// setDefaults fills in what was left out, and refuses what cannot be.
+func (c *Config) setDefaults() error {
 	if c.Region != "" && partitionOf(c.Region) == "" {
-		return invalid("use a region of the partitions aws, aws-cn or aws-us-gov", "the region %q is in no partition that Joist knows", c.Region)
+		return newError("use a region of the partitions aws, aws-cn or aws-us-gov", "the region %q is in no partition that Joist knows", c.Region)
 	}
 	if c.Partition == "" {
 		c.Partition = "aws"
@@ -141,24 +141,24 @@ func (c *Config) complete() error {
 		}
 	}
 	if !slices.ContainsFunc(partitions, func(p struct{ name, regions string }) bool { return p.name == c.Partition }) {
-		return invalid("use aws, aws-cn or aws-us-gov", "the partition %q is not supported", c.Partition)
+		return newError("use aws, aws-cn or aws-us-gov", "the partition %q is not supported", c.Partition)
 	}
 	if c.Region != "" && partitionOf(c.Region) != c.Partition {
-		return invalid("leave partition out: it follows from the region", "the region %s is in the partition %s, not in %s", c.Region, partitionOf(c.Region), c.Partition)
+		return newError("leave partition out: it follows from the region", "the region %s is in the partition %s, not in %s", c.Region, partitionOf(c.Region), c.Partition)
 	}
 	if c.StackName == "" {
 		c.StackName = "Joist-" + strings.ReplaceAll(c.Clusters[0].Plan.Prefix, "_", "-")
 		if len(c.Clusters) > 1 {
-			c.StackName = manysStack
+			c.StackName = multiClusterStack
 		}
 	}
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
-		return invalid("give both, or neither", "functions in a VPC need subnets and securityGroups")
+		return newError("give both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
-	return firstOf(c.network, c.reserved, c.charts, c.names, c.twice, c.together)
+	return firstError(c.checkNetwork, c.checkReserved, c.checkCharts, c.checkNames, c.checkDuplicates, c.checkSharedEnvironment)
 }
 
-func firstOf(checks ...func() error) error {
+func firstError(checks ...func() error) error {
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

@@ -15,33 +15,33 @@ type reader struct {
 	err error
 }
 
-func (r *reader) fail(key string, value any, want string) {
+func (r *reader) reportInvalid(key string, value any, want string) {
 	if r.err == nil {
-		r.err = invalid("give "+want, "%s%s is %v", r.at, key, value)
+		r.err = newError("give "+want, "%s%s is %v", r.at, key, value)
 	}
 }
 
-func (r *reader) text(key string) string {
+func (r *reader) readText(key string) string {
 	switch v := r.get(key).(type) {
 	case nil:
 		return ""
 	case string:
 		return strings.TrimSpace(v)
 	default:
-		r.fail(key, v, "a text")
+		r.reportInvalid(key, v, "a text")
 		return ""
 	}
 }
 
-func (r *reader) or(key, other string) string {
-	if text := r.text(key); text != "" {
+func (r *reader) readTextOr(key, other string) string {
+	if text := r.readText(key); text != "" {
 		return text
 	}
 	return other
 }
 
-// flag reads true or false, which are texts on the command line.
-func (r *reader) flag(key string) bool {
+// readFlag reads true or false, which are texts on the command line.
+func (r *reader) readFlag(key string) bool {
 	switch v := r.get(key).(type) {
 	case nil:
 		return false
@@ -52,20 +52,20 @@ func (r *reader) flag(key string) bool {
 			return v == "true"
 		}
 	}
-	r.fail(key, r.get(key), "true or false")
+	r.reportInvalid(key, r.get(key), "true or false")
 	return false
 }
 
-// listOr is list, with what counts where nothing is said.
-func (r *reader) listOr(key, otherwise string) []string {
-	if items := r.list(key); len(items) > 0 {
+// readListOr is list, with what counts where nothing is said.
+func (r *reader) readListOr(key, otherwise string) []string {
+	if items := r.readList(key); len(items) > 0 {
 		return items
 	}
 	return []string{otherwise}
 }
 
-// list reads texts that commas divide, or a list.
-func (r *reader) list(key string) []string {
+// readList reads texts that commas divide, or a list.
+func (r *reader) readList(key string) []string {
 	var items []string
 	add := func(text string) {
 		if text = strings.TrimSpace(text); text != "" {
@@ -83,13 +83,13 @@ func (r *reader) list(key string) []string {
 			add(fmt.Sprint(item))
 		}
 	default:
-		r.fail(key, v, "texts with commas between them")
+		r.reportInvalid(key, v, "texts with commas between them")
 	}
 	return items
 }
 
-// pairs reads NAME=value texts that commas divide, or an object.
-func (r *reader) pairs(key string) map[string]string {
+// readPairs reads NAME=value texts that commas divide, or an object.
+func (r *reader) readPairs(key string) map[string]string {
 	all := map[string]string{}
 	if object, ok := r.get(key).(map[string]any); ok {
 		for name, value := range object {
@@ -97,38 +97,38 @@ func (r *reader) pairs(key string) map[string]string {
 		}
 		return all
 	}
-	for _, item := range r.list(key) {
+	for _, item := range r.readList(key) {
 		name, value, ok := strings.Cut(item, "=")
 		if !ok {
-			r.fail(key, item, "NAME=value, with commas between them, or an object in cdk.json")
+			r.reportInvalid(key, item, "NAME=value, with commas between them, or an object in cdk.json")
 		}
 		all[name] = value
 	}
 	return all
 }
 
-// counts reads pairs whose values are whole numbers from 1.
-func (r *reader) counts(key string) map[string]int {
+// readCounts reads pairs whose values are whole numbers from 1.
+func (r *reader) readCounts(key string) map[string]int {
 	all := map[string]int{}
-	for name, text := range r.pairs(key) {
+	for name, text := range r.readPairs(key) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			r.fail(key, name+"="+text, "a whole number for each name, as interruption=10")
+			r.reportInvalid(key, name+"="+text, "a whole number for each name, as interruption=10")
 		}
 		all[name] = n
 	}
 	return all
 }
 
-// duration reads a time in Go's notation.
-func (r *reader) duration(key string) time.Duration {
-	text := r.text(key)
+// readDuration reads a time in Go's notation.
+func (r *reader) readDuration(key string) time.Duration {
+	text := r.readText(key)
 	if text == "" {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		r.fail(key, text, "a time as 30s or 9m")
+		r.reportInvalid(key, text, "a time as 30s or 9m")
 	}
 	return d
 }

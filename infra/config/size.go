@@ -30,20 +30,20 @@ const (
 	memoryMax = 10240
 )
 
-// reserved refuses to reserve fewer concurrent executions than the event sources of a
+// checkReserved refuses to reserve fewer concurrent executions than the event sources of a
 // function use: Lambda would throttle the others.
-func (c *Config) reserved() error {
+func (c *Config) checkReserved() error {
 	for service, reserved := range c.Reserved {
 		size, ok := Sizes[service]
 		if !ok {
-			return invalid("name "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "reservedConcurrency names %q, which is no function", service)
+			return newError("name "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "reservedConcurrency names %q, which is no function", service)
 		}
 		needed := int(size.Concurrency)
 		if c.SharedFunctions {
 			needed *= len(c.Clusters)
 		}
 		if reserved < needed {
-			return invalid(fmt.Sprintf("reserve at least %d", needed), "reservedConcurrency has %d for %s, and its event sources run %d copies at a time", reserved, service, needed)
+			return newError(fmt.Sprintf("reserve at least %d", needed), "reservedConcurrency has %d for %s, and its event sources run %d copies at a time", reserved, service, needed)
 		}
 	}
 	return nil
@@ -72,13 +72,13 @@ func (c *Config) SizeOf(service string) Size {
 // readMemory reads the memory of functions in MB by services.
 func readMemory(r *reader, key string) (map[string]float64, error) {
 	all := map[string]float64{}
-	for service, text := range r.pairs(key) {
+	for service, text := range r.readPairs(key) {
 		if _, known := Sizes[service]; !known {
-			return nil, invalid("the functions are those of "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "%s names %q, which is no function", key, service)
+			return nil, newError("the functions are those of "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "%s names %q, which is no function", key, service)
 		}
 		megabytes, err := strconv.Atoi(text)
 		if err != nil || megabytes < memoryMin || megabytes > memoryMax {
-			return nil, invalid("give the memory in MB: "+key+"=planner=3538", "%s of %s is %q, and Lambda takes %d to %d", key, service, text, memoryMin, memoryMax)
+			return nil, newError("give the memory in MB: "+key+"=planner=3538", "%s of %s is %q, and Lambda takes %d to %d", key, service, text, memoryMin, memoryMax)
 		}
 		all[service] = float64(megabytes)
 	}

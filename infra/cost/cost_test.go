@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table in infra/README.md anew")
 
-func plan(t *testing.T) topology.Plan {
+func testPlan(t *testing.T) topology.Plan {
 	t.Helper()
 	p, err := topology.Of(topology.Cluster{Name: "prod"})
 	if err != nil {
@@ -28,15 +28,15 @@ func plan(t *testing.T) topology.Plan {
 }
 
 // The README's table is the estimate's.
-func TestReadme(t *testing.T) {
-	held(t, "cost", cost.Table(plan(t), cost.AtRest, cost.Busy))
+func TestReadmeLoadTable(t *testing.T) {
+	checkReadme(t, "cost", cost.LoadTable(testPlan(t), cost.AtRest, cost.Busy))
 }
 
 // The README's table of pods is the estimate's.
-func TestReadmeOfPods(t *testing.T) { held(t, "pods", cost.PodTable()) }
+func TestReadmePodTable(t *testing.T) { checkReadme(t, "pods", cost.PodTable()) }
 
-// held compares a table of the README with an estimate.
-func held(t *testing.T, name, table string) {
+// checkReadme compares a table of the README with an estimate.
+func checkReadme(t *testing.T, name, table string) {
 	t.Helper()
 	file, begin, end := "../README.md", "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
 	raw, err := os.ReadFile(file)
@@ -62,9 +62,9 @@ func held(t *testing.T, name, table string) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestBillLines(t *testing.T) {
 	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
-		for _, line := range cost.Month(board.Cluster{Plan: plan(t)}, l) {
+		for _, line := range cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, l) {
 			if math.IsNaN(line.Dollars()) || line.Units < 0 || line.Price.Dollars <= 0 || line.Per <= 0 || !strings.HasPrefix(line.Source, "https://aws.amazon.com/") || line.Seen == "" {
 				t.Errorf("%s: %+v", l.Name, line)
 			}
@@ -76,19 +76,19 @@ func TestLines(t *testing.T) {
 }
 
 // More of anything never costs less.
-func TestMoreCostsMore(t *testing.T) {
-	least := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, cost.AtRest))
+func TestBillGrowsWithLoad(t *testing.T) {
+	least := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, cost.AtRest))
 	for name, more := range map[string]func(l *cost.Load){
 		"nodes":     func(l *cost.Load) { l.Nodes = 1 },
 		"classes":   func(l *cost.Load) { l.NodeClasses++ },
-		"launched":  func(l *cost.Load) { l.Launched = 10 },
+		"launched":  func(l *cost.Load) { l.Launches = 10 },
 		"batches":   func(l *cost.Load) { l.Batches = 10 },
 		"notices":   func(l *cost.Load) { l.Notices = 10 },
-		"instances": func(l *cost.Load) { l.Instances = 10 },
+		"instances": func(l *cost.Load) { l.InstanceChanges = 10 },
 	} {
 		l := cost.AtRest
 		more(&l)
-		if got := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, l)); got <= least {
+		if got := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, l)); got <= least {
 			t.Errorf("more %s costs $%.4f instead of $%.4f", name, got, least)
 		}
 	}
@@ -96,21 +96,21 @@ func TestMoreCostsMore(t *testing.T) {
 
 // Where clusters share functions, the alarms on these are the stack's, once: five functions,
 // two metrics of each.
-func TestSharedFunctionsSaveTheirAlarms(t *testing.T) {
+func TestSharedFunctionsHaveFewerAlarms(t *testing.T) {
 	shared, err := topology.Of(topology.Cluster{Name: "prod", Functions: "all"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if saved := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, cost.Busy)) - cost.Total(cost.Month(board.Cluster{Plan: shared}, cost.Busy)); math.Abs(saved-1) > 1e-9 {
+	if saved := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, cost.Busy)) - cost.Total(cost.MonthlyBill(board.Cluster{Plan: shared}, cost.Busy)); math.Abs(saved-1) > 1e-9 {
 		t.Errorf("it saves $%.4f", saved)
 	}
 }
 
 // What the services inside of the cluster tell CloudWatch is billed: their metrics, the alarms
 // on them, and the log that they come by.
-func TestInsideCosts(t *testing.T) {
+func TestCloudWatchMetricsCost(t *testing.T) {
 	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
-		without, with := cost.Month(board.Cluster{Plan: plan(t)}, l), cost.Month(board.Cluster{Plan: plan(t), Inside: true}, l)
+		without, with := cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, l), cost.MonthlyBill(board.Cluster{Plan: testPlan(t), Inside: true}, l)
 		var more []string
 		for i := range with {
 			if with[i].Units > without[i].Units {
@@ -124,7 +124,7 @@ func TestInsideCosts(t *testing.T) {
 }
 
 // A cluster at rest sends what the catalogue of metrics has, and less than a busy one.
-func TestIdleMetricsAreOfTheCatalogue(t *testing.T) {
+func TestIdleMetricsExist(t *testing.T) {
 	for _, name := range cost.IdleNames() {
 		i := slices.IndexFunc(telemetry.Catalogue, func(m telemetry.Metric) bool { return m.Name == name })
 		if i < 0 || telemetry.Catalogue[i].CloudWatch == nil {
@@ -138,7 +138,7 @@ func TestFargate(t *testing.T) {
 	for _, test := range []struct{ cores, memory, billedCores, billedMemory float64 }{
 		{0.1, 0.25, 0.25, 0.5}, {0.1, 0.5, 0.25, 1}, {0.25, 1.75, 0.25, 2}, {0.25, 1.8, 0.5, 3}, {1, 1, 1, 2}, {1, 7.9, 2, 9},
 	} {
-		if cores, memory := cost.Fargate(test.cores, test.memory); cores != test.billedCores || memory != test.billedMemory {
+		if cores, memory := cost.FargateSize(test.cores, test.memory); cores != test.billedCores || memory != test.billedMemory {
 			t.Errorf("%v cores and %v GiB are billed as %v and %v, want %v and %v", test.cores, test.memory, cores, memory, test.billedCores, test.billedMemory)
 		}
 	}

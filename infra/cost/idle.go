@@ -20,8 +20,8 @@ var idleMetrics = []idleMetric{
 	{"karpenter_nodepools_cost_total", 0, 1},
 }
 
-// idleSeries counts them.
-func idleSeries(inside bool) float64 {
+// countIdleSeries counts them.
+func countIdleSeries(inside bool) float64 {
 	count := 0.0
 	for _, m := range idleMetrics {
 		if inside {

@@ -26,9 +26,9 @@ var InCluster = []Pods{
 // fargateOverhead is what Fargate adds to a pod's memory for its own components, in GiB.
 const fargateOverhead = 0.25
 
-// Fargate is what it bills a pod as: cores and GiB, rounded up to a combination that it has
+// FargateSize is what it bills a pod as: cores and GiB, rounded up to a combination that it has
 // (https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html).
-func Fargate(cores, memory float64) (billedCores, billedMemory float64) {
+func FargateSize(cores, memory float64) (billedCores, billedMemory float64) {
 	memory += fargateOverhead
 	for _, size := range []struct{ cores, most float64 }{{0.25, 2}, {0.5, 4}, {1, 8}, {2, 16}, {4, 30}} {
 		if cores > size.cores || memory > size.most {
@@ -43,9 +43,9 @@ func Fargate(cores, memory float64) (billedCores, billedMemory float64) {
 	return math.NaN(), math.NaN()
 }
 
-// Month is what the pods cost in a month on Fargate.
-func (p Pods) Month() float64 {
-	cores, memory := Fargate(p.Cores, p.Memory)
+// MonthlyCost is what the pods cost in a month on Fargate.
+func (p Pods) MonthlyCost() float64 {
+	cores, memory := FargateSize(p.Cores, p.Memory)
 	return p.Replicas * days * 24 * (cores*fargateCore.Dollars + memory*fargateGB.Dollars)
 }
 
@@ -55,8 +55,8 @@ func PodTable() string {
 	var b strings.Builder
 	b.WriteString("| inside of the cluster | each requests | Fargate bills each as | $ a month |\n|---|---|---|---:|\n")
 	for _, p := range InCluster {
-		cores, memory := Fargate(p.Cores, p.Memory)
-		fmt.Fprintf(&b, "| %s | %g cores, %g GiB | %g cores, %g GiB | %.2f |\n", p.Name, p.Cores, p.Memory, cores, memory, p.Month())
+		cores, memory := FargateSize(p.Cores, p.Memory)
+		fmt.Fprintf(&b, "| %s | %g cores, %g GiB | %g cores, %g GiB | %.2f |\n", p.Name, p.Cores, p.Memory, cores, memory, p.MonthlyCost())
 	}
 	fmt.Fprintf(&b, "| either: two nodes of type t4g.small for these pods alone, on demand | | | %.2f |\n", 2*days*24*smallNode.Dollars)
 	return b.String()

@@ -38,7 +38,7 @@ const (
 	metricAccount     = "https://signoz.io/guides/cloudwatch-pricing, February 2026"
 	alarmAccount      = "https://c3x.dev/resources/aws/aws_cloudwatch_metric_alarm, without a date"
 	fargateAccount    = "https://www.wring.co/blog/aws-fargate-pricing-guide, March 2026"
-	remembered        = "nowhere: as remembered"
+	unverified        = "nowhere: as remembered"
 )
 
 // Prices without free tiers, and without discounts for much use.
@@ -54,12 +54,12 @@ var (
 	s3Read      = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
 	s3GB        = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
 	logGB       = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
-	loggedGB    = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, remembered}
+	loggedGB    = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, unverified}
 	metric      = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
 	alarm       = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
 	fargateCore = Price{"Fargate, core-hours of Linux on x86", 1, 0.04048, ofFargate, fargateAccount}
 	fargateGB   = Price{"Fargate, GB-hours of Linux on x86", 1, 0.004445, ofFargate, fargateAccount}
-	smallNode   = Price{"EC2, hours of t4g.small", 1, 0.0168, ofEC2, remembered}
+	smallNode   = Price{"EC2, hours of t4g.small", 1, 0.0168, ofEC2, unverified}
 	dashboard   = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
 )
 

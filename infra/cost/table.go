@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Table is the estimate as Markdown, with what the metrics of the services inside of the
+// LoadTable is the estimate as Markdown, with what the metrics of the services inside of the
 // cluster cost more in CloudWatch.
-func Table(plan topology.Plan, loads ...Load) string {
+func LoadTable(plan topology.Plan, loads ...Load) string {
 	var b strings.Builder
 	b.WriteString("| billed |")
 	for _, l := range loads {
@@ -19,12 +19,12 @@ func Table(plan topology.Plan, loads ...Load) string {
 	b.WriteString("\n|---|" + strings.Repeat("---:|---:|", len(loads)) + "\n")
 	bills := make([][]Line, len(loads))
 	for i, l := range loads {
-		bills[i] = Month(board.Cluster{Plan: plan}, l)
+		bills[i] = MonthlyBill(board.Cluster{Plan: plan}, l)
 	}
 	for row := range bills[0] {
 		fmt.Fprintf(&b, "| %s |", bills[0][row].What)
 		for _, bill := range bills {
-			fmt.Fprintf(&b, " %s | %.2f |", units(bill[row].Units), bill[row].Dollars())
+			fmt.Fprintf(&b, " %s | %.2f |", formatUnits(bill[row].Units), bill[row].Dollars())
 		}
 		b.WriteString("\n")
 	}
@@ -34,14 +34,14 @@ func Table(plan topology.Plan, loads ...Load) string {
 	}
 	b.WriteString("\n| with `cloudWatchMetrics`, more |")
 	for i, l := range loads {
-		fmt.Fprintf(&b, " | %.2f |", Total(Month(board.Cluster{Plan: plan, Inside: true}, l))-Total(bills[i]))
+		fmt.Fprintf(&b, " | %.2f |", Total(MonthlyBill(board.Cluster{Plan: plan, Inside: true}, l))-Total(bills[i]))
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
-// units is a count as people read it.
-func units(n float64) string {
+// formatUnits is a count as people read it.
+func formatUnits(n float64) string {
 	switch {
 	case n >= 1e6:
 		return fmt.Sprintf("%.2f M", n/1e6)

@@ -38,29 +38,29 @@ var operators = map[string]struct {
 	negated bool
 	match   func(p pattern, value string) bool
 }{
-	"StringEquals":              {false, equal},
-	"StringNotEquals":           {true, equal},
-	"StringEqualsIgnoreCase":    {false, fold},
-	"StringNotEqualsIgnoreCase": {true, fold},
+	"StringEquals":              {false, matchExact},
+	"StringNotEquals":           {true, matchExact},
+	"StringEqualsIgnoreCase":    {false, matchFold},
+	"StringNotEqualsIgnoreCase": {true, matchFold},
 	"StringLike":                {false, pattern.matches},
 	"StringNotLike":             {true, pattern.matches},
 	"ArnEquals":                 {false, pattern.matchesARN},
 	"ArnLike":                   {false, pattern.matchesARN},
 	"ArnNotEquals":              {true, pattern.matchesARN},
 	"ArnNotLike":                {true, pattern.matchesARN},
-	"Bool":                      {false, fold},
+	"Bool":                      {false, matchFold},
 	null:                        {false, nil},
 }
 
-func equal(p pattern, value string) bool { return p.exact() == value }
-func fold(p pattern, value string) bool  { return strings.EqualFold(p.exact(), value) }
+func matchExact(p pattern, value string) bool { return p.literalText() == value }
+func matchFold(p pattern, value string) bool  { return strings.EqualFold(p.literalText(), value) }
 
-// conditionsOf reads a Condition element, in a fixed order.
-func conditionsOf(raw map[string]map[string]list) ([]condition, error) {
+// parseConditions reads a Condition element, in a fixed order.
+func parseConditions(raw map[string]map[string]list) ([]condition, error) {
 	var out []condition
 	for _, operator := range slices.Sorted(maps.Keys(raw)) {
 		for _, key := range slices.Sorted(maps.Keys(raw[operator])) {
-			c, err := conditionOf(operator, key, raw[operator][key])
+			c, err := parseCondition(operator, key, raw[operator][key])
 			if err != nil {
 				return nil, fmt.Errorf("condition %s on %s: %w", operator, key, err)
 			}
@@ -70,7 +70,7 @@ func conditionsOf(raw map[string]map[string]list) ([]condition, error) {
 	return out, nil
 }
 
-func conditionOf(operator, key string, values list) (condition, error) {
+func parseCondition(operator, key string, values list) (condition, error) {
 	c := condition{operator: operator, key: strings.ToLower(key)}
 	name := operator
 	if rest, ok := strings.CutPrefix(name, "ForAllValues:"); ok {
@@ -91,7 +91,7 @@ func conditionOf(operator, key string, values list) (condition, error) {
 		return c, errors.New("the operator Null asks once, for true or false")
 	}
 	for _, text := range values {
-		p, err := compile(text)
+		p, err := compilePattern(text)
 		if err != nil {
 			return c, fmt.Errorf("value %q: %w", text, err)
 		}
@@ -100,11 +100,11 @@ func conditionOf(operator, key string, values list) (condition, error) {
 	return c, nil
 }
 
-// holds says whether the request meets the condition.
-func (c condition) holds(request context) (bool, error) {
+// isMet says whether the request meets the condition.
+func (c condition) isMet(request context) (bool, error) {
 	have := request[c.key]
 	if c.match == nil {
-		return empty(have) == (c.values[0].exact() == "true"), nil
+		return isEmpty(have) == (c.values[0].literalText() == "true"), nil
 	}
 	if len(have) == 0 {
 		// Missing: false, unless the operator asks for a difference, or for any key
@@ -114,11 +114,11 @@ func (c condition) holds(request context) (bool, error) {
 	if c.set == single && len(have) > 1 {
 		return false, fmt.Errorf("%s on %s: the key has %d values, which only set operators may look at", c.operator, c.key, len(have))
 	}
-	if c.set == forAll && empty(have) {
+	if c.set == forAll && isEmpty(have) {
 		return true, nil
 	}
 	for _, value := range have {
-		met, err := c.meets(value, request)
+		met, err := c.matchesValue(value, request)
 		if err != nil {
 			return false, err
 		}
@@ -130,17 +130,17 @@ func (c condition) holds(request context) (bool, error) {
 	return c.set == forAll, nil
 }
 
-// empty is what Null calls null, and what ForAllValues calls an empty set: no value,
+// isEmpty is what Null calls null, and what ForAllValues calls an empty set: no value,
 // or none but the empty string.
-func empty(values []string) bool {
+func isEmpty(values []string) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
 }
 
-// meets compares one value with those of the policy: with any of them, or for a
+// matchesValue compares one value with those of the policy: with any of them, or for a
 // negated operator with none.
-func (c condition) meets(value string, request context) (bool, error) {
+func (c condition) matchesValue(value string, request context) (bool, error) {
 	for _, p := range c.values {
-		filled, ok := p.fill(request)
+		filled, ok := p.fillVariables(request)
 		if !ok {
 			if c.negated {
 				return false, fmt.Errorf("%s on %s: a variable has no value, and what a difference from nothing is, is not known here", c.operator, c.key)

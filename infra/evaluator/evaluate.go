@@ -41,44 +41,44 @@ type context map[string][]string
 // Evaluate decides a request. An error says that it could not, and is to be taken
 // for no answer at all.
 func (p Policies) Evaluate(r Request) (Decision, error) {
-	c, err := r.context()
+	c, err := r.buildContext()
 	if err != nil {
 		return Decision{}, fmt.Errorf("reading the context of %s: %w", r.Action, err)
 	}
 	owner := r.Owner
 	if owner == "" {
-		owner = accountOf(r.Resource)
+		owner = accountOfARN(r.Resource)
 	}
 	if owner == "" && len(p.Resource) > 0 {
 		return Decision{}, fmt.Errorf("deciding %s on %s: nobody said whose the resource is", r.Action, r.Resource)
 	}
-	identity, err := r.weigh(p.Identity, c, false)
+	identity, err := r.matchStatements(p.Identity, c, false)
 	if err != nil {
 		return Decision{}, err
 	}
-	resource, err := r.weigh(p.Resource, c, true)
+	resource, err := r.matchStatements(p.Resource, c, true)
 	if err != nil {
 		return Decision{}, err
 	}
 	// An explicit deny in any policy overrides every allow.
-	for _, v := range []verdict{identity, resource} {
+	for _, v := range []matches{identity, resource} {
 		if v.denied != "" {
 			return Decision{By: v.denied}, nil
 		}
 	}
-	return r.add(identity, resource, owner), nil
+	return r.combine(identity, resource, owner), nil
 }
 
-// add adds up what was allowed.
-func (r Request) add(identity, resource verdict, owner string) Decision {
-	foreign := r.Principal.Kind == Role && owner != "" && owner != r.Principal.account()
+// combine adds up what was allowed.
+func (r Request) combine(identity, resource matches, owner string) Decision {
+	foreign := r.Principal.Kind == Role && owner != "" && owner != r.Principal.accountID()
 	trust := strings.HasPrefix(strings.ToLower(r.Action), "sts:")
 	switch {
 	case r.Principal.Kind != Role, trust:
 		// Services and those from outside have no identity policy; and nobody takes a role
 		// that does not trust them. What trusts a whole account trusts its policies.
-		if resource.directly != "" {
-			return Decision{true, resource.directly}
+		if resource.allowedDirectly != "" {
+			return Decision{true, resource.allowedDirectly}
 		}
 		if resource.allowed != "" && identity.allowed != "" {
 			return Decision{true, resource.allowed}
@@ -92,23 +92,23 @@ func (r Request) add(identity, resource verdict, owner string) Decision {
 		return Decision{}
 	case identity.allowed != "":
 		return Decision{true, identity.allowed}
-	case resource.directly != "":
-		return Decision{true, resource.directly}
+	case resource.allowedDirectly != "":
+		return Decision{true, resource.allowedDirectly}
 	}
 	return Decision{}
 }
 
-// verdict is what policies of one kind say.
-type verdict struct {
+// matches is what policies of one kind say.
+type matches struct {
 	// denied, allowed and directly name the statement that does so. directly is for a
 	// resource's policy that means the principal itself.
-	denied, allowed, directly string
+	denied, allowed, allowedDirectly string
 }
 
-// weigh asks every statement. One that cannot be judged is an error, also beside
+// matchStatements asks every statement. One that cannot be judged is an error, also beside
 // others that can.
-func (r Request) weigh(policies []Policy, c context, ofResource bool) (verdict, error) {
-	var v verdict
+func (r Request) matchStatements(policies []Policy, c context, ofResource bool) (matches, error) {
+	var v matches
 	for _, p := range policies {
 		for i, s := range p.statements {
 			name := fmt.Sprintf("%s/%s", p.Name, s.sid)
@@ -118,24 +118,24 @@ func (r Request) weigh(policies []Policy, c context, ofResource bool) (verdict, 
 			if ofResource == (len(s.principals) == 0) {
 				return v, fmt.Errorf("judging by %s: a resource's policy names principals, and an identity's none", name)
 			}
-			about, directly := s.names(r.Principal)
+			about, directly := s.namesPrincipal(r.Principal)
 			if ofResource && !about {
 				continue
 			}
-			applies, err := s.applies(r, c)
+			applies, err := s.isAbout(r, c)
 			if err != nil {
 				return v, fmt.Errorf("judging %s by %s: %w", r.Action, name, err)
 			}
 			if applies {
-				v.note(name, s.deny, directly)
+				v.record(name, s.deny, directly)
 			}
 		}
 	}
 	return v, nil
 }
 
-// note keeps the first statement of each kind.
-func (v *verdict) note(name string, deny, directly bool) {
+// record keeps the first statement of each kind.
+func (v *matches) record(name string, deny, directly bool) {
 	first := func(s *string) {
 		if *s == "" {
 			*s = name
@@ -147,19 +147,19 @@ func (v *verdict) note(name string, deny, directly bool) {
 	}
 	first(&v.allowed)
 	if directly {
-		first(&v.directly)
+		first(&v.allowedDirectly)
 	}
 }
 
-// applies reports whether the statement is about the request: all of its elements
+// isAbout reports whether the statement is about the request: all of its elements
 // must be, and all of its conditions hold.
-func (s statement) applies(r Request, c context) (bool, error) {
+func (s statement) isAbout(r Request, c context) (bool, error) {
 	if !s.actions.covers(strings.ToLower(r.Action), c) || !s.resources.covers(r.Resource, c) {
 		return false, nil
 	}
 	met := true
 	for _, condition := range s.conditions {
-		holds, err := condition.holds(c)
+		holds, err := condition.isMet(c)
 		if err != nil {
 			return false, err
 		}
@@ -168,8 +168,8 @@ func (s statement) applies(r Request, c context) (bool, error) {
 	return met, nil
 }
 
-// context adds what AWS knows of the principal.
-func (r Request) context() (context, error) {
+// buildContext adds what AWS knows of the principal.
+func (r Request) buildContext() (context, error) {
 	if r.Action == "" || r.Resource == "" || r.Principal.Name == "" {
 		return nil, errors.New("a request has an action, a resource and a principal")
 	}
@@ -191,7 +191,7 @@ func (r Request) context() (context, error) {
 	known := map[string]string{"aws:principalisawsservice": "false"}
 	switch r.Principal.Kind {
 	case Role:
-		known["aws:principalarn"], known["aws:principalaccount"] = r.Principal.Name, r.Principal.account()
+		known["aws:principalarn"], known["aws:principalaccount"] = r.Principal.Name, r.Principal.accountID()
 	case Service:
 		known["aws:principalisawsservice"], known["aws:principalservicename"] = "true", r.Principal.Name
 	case Federated:

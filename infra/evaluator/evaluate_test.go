@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	ours   = "111122223333"
-	theirs = "444455556666"
-	me     = "arn:aws:iam::111122223333:role/me"
-	queue  = "arn:aws:sqs:eu-west-1:111122223333:work"
-	theirQ = "arn:aws:sqs:eu-west-1:444455556666:work"
-	rule   = "arn:aws:events:eu-west-1:111122223333:rule/spot"
-	secure = `{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":false}}}`
-	toMe   = `{"Effect":"Allow","Principal":{"AWS":"` + me + `"},"Action":"sqs:SendMessage","Resource":"*"}`
-	toUs   = `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:root"},"Action":["sqs:SendMessage","sts:AssumeRole"],"Resource":"*"}`
-	mine   = `{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}`
-	forbid = `{"Sid":"Never","Effect":"Deny","Action":"sqs:*","Resource":"*"}`
-	notMe  = `{"Effect":"Deny","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"ArnNotEquals":{"aws:PrincipalArn":"arn:aws:iam::111122223333:role/you"}}}`
+	ownAccount   = "111122223333"
+	otherAccount = "444455556666"
+	ownRole      = "arn:aws:iam::111122223333:role/me"
+	queue        = "arn:aws:sqs:eu-west-1:111122223333:work"
+	otherQueue   = "arn:aws:sqs:eu-west-1:444455556666:work"
+	rule         = "arn:aws:events:eu-west-1:111122223333:rule/spot"
+	secure       = `{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":false}}}`
+	toMe         = `{"Effect":"Allow","Principal":{"AWS":"` + ownRole + `"},"Action":"sqs:SendMessage","Resource":"*"}`
+	toUs         = `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:root"},"Action":["sqs:SendMessage","sts:AssumeRole"],"Resource":"*"}`
+	mine         = `{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}`
+	forbid       = `{"Sid":"Never","Effect":"Deny","Action":"sqs:*","Resource":"*"}`
+	notMe        = `{"Effect":"Deny","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"ArnNotEquals":{"aws:PrincipalArn":"arn:aws:iam::111122223333:role/you"}}}`
 )
 
-func policy(t testing.TB, statements ...string) []evaluator.Policy {
+func parsePolicy(t testing.TB, statements ...string) []evaluator.Policy {
 	t.Helper()
 	if len(statements) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func policy(t testing.TB, statements ...string) []evaluator.Policy {
 
 // How policies add up: "Policy evaluation logic", within an account and between two.
 func TestEvaluationLogic(t *testing.T) {
-	self := evaluator.Principal{Kind: evaluator.Role, Name: me}
+	self := evaluator.Principal{Kind: evaluator.Role, Name: ownRole}
 	events := evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}
 	byRule := `{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*","Condition":{"ArnEquals":{"aws:SourceArn":"` + rule + `"}}}`
 	none := []string(nil)
@@ -58,18 +58,18 @@ func TestEvaluationLogic(t *testing.T) {
 		{"the queue's denial wins over its own policy", self, queue, []string{mine}, []string{notMe}, nil, false},
 		{"a denial whose condition does not hold is none", self, queue, []string{mine}, []string{secure}, map[string][]string{"aws:SecureTransport": {"true"}}, true},
 		{"one whose condition holds is", self, queue, []string{mine}, []string{secure}, map[string][]string{"AWS:securetransport": {"false"}}, false},
-		{"abroad, its own policy alone is nothing", self, theirQ, []string{mine}, none, nil, false},
-		{"abroad, the queue's alone is nothing", self, theirQ, none, []string{toMe}, nil, false},
-		{"abroad, both are enough", self, theirQ, []string{mine}, []string{toMe}, nil, true},
-		{"abroad, the account and its own policy are", self, theirQ, []string{mine}, []string{toUs}, nil, true},
+		{"abroad, its own policy alone is nothing", self, otherQueue, []string{mine}, none, nil, false},
+		{"abroad, the queue's alone is nothing", self, otherQueue, none, []string{toMe}, nil, false},
+		{"abroad, both are enough", self, otherQueue, []string{mine}, []string{toMe}, nil, true},
+		{"abroad, the account and its own policy are", self, otherQueue, []string{mine}, []string{toUs}, nil, true},
 		{"a service by the queue's policy", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {rule}}, true},
-		{"the service for somebody else", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {strings.Replace(rule, ours, theirs, 1)}}, false},
+		{"the service for somebody else", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {strings.Replace(rule, ownAccount, otherAccount, 1)}}, false},
 		{"the service for nobody", events, queue, none, []string{byRule}, nil, false},
 		{"a service is not everyone's role", events, queue, none, []string{toMe, toUs}, nil, false},
 		{"a denial of everyone is one of services", events, queue, none, []string{byRule, notMe}, map[string][]string{"aws:SourceArn": {rule}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := evaluator.Policies{Identity: policy(t, test.identity...), Resource: policy(t, test.policies...)}.Evaluate(
+			got, err := evaluator.Policies{Identity: parsePolicy(t, test.identity...), Resource: parsePolicy(t, test.policies...)}.Evaluate(
 				evaluator.Request{Principal: test.who, Action: "sqs:SendMessage", Resource: test.resource, Context: test.context})
 			if err != nil || got.Allowed != test.want {
 				t.Errorf("%+v, %v", got, err)
@@ -91,9 +91,9 @@ func TestTrust(t *testing.T) {
 		context         map[string][]string
 		want            bool
 	}{
-		{"not without trust", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", []string{own}, []string{web}, nil, false},
-		{"by the account's trust and an own right", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", []string{own}, []string{toUs}, nil, true},
-		{"by the account's trust alone", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", nil, []string{toUs}, nil, false},
+		{"not without trust", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{web}, nil, false},
+		{"by the account's trust and an own right", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{toUs}, nil, true},
+		{"by the account's trust alone", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", nil, []string{toUs}, nil, false},
 		{"the service account", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
 			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, true},
 		{"another's", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
@@ -102,7 +102,7 @@ func TestTrust(t *testing.T) {
 			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := evaluator.Policies{Identity: policy(t, test.identity...), Resource: policy(t, test.trust...)}.Evaluate(
+			got, err := evaluator.Policies{Identity: parsePolicy(t, test.identity...), Resource: parsePolicy(t, test.trust...)}.Evaluate(
 				evaluator.Request{Principal: test.who, Action: test.action, Resource: other, Context: test.context})
 			if err != nil || got.Allowed != test.want {
 				t.Errorf("%+v, %v", got, err)
@@ -174,8 +174,8 @@ func TestConditions(t *testing.T) {
 		{"ForAnyValue:StringNotEquals", `"a"`, []string{"a", "b"}, true},
 		{"ForAnyValue:StringEqualsIfExists", `"a"`, nil, true},
 		// Variables: AWS' example of a home folder.
-		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + ours + "/x"}, true},
-		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + theirs + "/x"}, false},
+		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + ownAccount + "/x"}, true},
+		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + otherAccount + "/x"}, false},
 		{"StringEquals", `"${nothing}"`, []string{""}, false},
 		{"StringEquals", `"${nothing, 'x'}"`, []string{"x"}, true},
 	} {
@@ -184,9 +184,9 @@ func TestConditions(t *testing.T) {
 			if test.have != nil {
 				c["The:Key"] = test.have
 			}
-			p := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"`+test.operator+`":{"the:key":`+test.values+`}}}`)
+			p := parsePolicy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"`+test.operator+`":{"the:key":`+test.values+`}}}`)
 			got, err := evaluator.Policies{Identity: p}.Evaluate(evaluator.Request{
-				Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "a:B", Resource: queue, Context: c})
+				Principal: evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, Action: "a:B", Resource: queue, Context: c})
 			if err != nil || got.Allowed != test.want {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -215,9 +215,9 @@ func TestActionsAndResources(t *testing.T) {
 		{`"Action":"*"`, `"Resource":"arn:aws:ec2:eu-west-1:${aws:nothing}:instance/*"`, false},
 		{`"Action":"*"`, `"Resource":"arn:aws:ec2:eu-west-1:111122223333:INSTANCE/*"`, false},
 	} {
-		p := policy(t, `{"Effect":"Allow",`+test.action+`,`+test.resource+`}`)
+		p := parsePolicy(t, `{"Effect":"Allow",`+test.action+`,`+test.resource+`}`)
 		got, err := evaluator.Policies{Identity: p}.Evaluate(evaluator.Request{
-			Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"})
+			Principal: evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"})
 		if err != nil || got.Allowed != test.want {
 			t.Errorf("%s %s: %+v, %v", test.action, test.resource, got, err)
 		}
@@ -225,7 +225,7 @@ func TestActionsAndResources(t *testing.T) {
 }
 
 // What is not known is an error, and never a right.
-func TestUnknownIsAnError(t *testing.T) {
+func TestUnknownElementsAreErrors(t *testing.T) {
 	for name, statement := range map[string]string{
 		"an operator":                  `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"DateLessThan":{"aws:CurrentTime":"2026-01-01"}}}`,
 		"an operator by its letters":   `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"stringequals":{"a:b":"c"}}}`,
@@ -267,10 +267,10 @@ func TestUnknownIsAnError(t *testing.T) {
 }
 
 // A request that cannot be judged is an error, too.
-func TestUndecidable(t *testing.T) {
-	self := evaluator.Principal{Kind: evaluator.Role, Name: me}
-	sets := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:TagKeys":"a"}}}`)
-	differs := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringNotEquals":{"a:b":"${a:none}"}}}`)
+func TestUndecidableRequestsAreErrors(t *testing.T) {
+	self := evaluator.Principal{Kind: evaluator.Role, Name: ownRole}
+	sets := parsePolicy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:TagKeys":"a"}}}`)
+	differs := parsePolicy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringNotEquals":{"a:b":"${a:none}"}}}`)
 	for name, test := range map[string]struct {
 		policies evaluator.Policies
 		request  evaluator.Request
@@ -279,12 +279,12 @@ func TestUndecidable(t *testing.T) {
 		"a difference from a variable of none":  {evaluator.Policies{Identity: differs}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:b": {"x"}}}},
 		"a key twice":                           {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:B": {"x"}, "a:b": {"y"}}}},
 		"a made-up principal":                   {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:PrincipalArn": {"x"}}}},
-		"a bucket of nobody":                    {evaluator.Policies{Resource: policy(t, toMe)}, evaluator.Request{Principal: self, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}},
+		"a bucket of nobody":                    {evaluator.Policies{Resource: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}},
 		"no action":                             {evaluator.Policies{}, evaluator.Request{Principal: self, Resource: queue}},
 		"no principal":                          {evaluator.Policies{}, evaluator.Request{Action: "a:b", Resource: queue}},
-		"a kind of principal":                   {evaluator.Policies{}, evaluator.Request{Principal: evaluator.Principal{Kind: "User", Name: me}, Action: "a:b", Resource: queue}},
-		"a resource's policy on a role":         {evaluator.Policies{Identity: policy(t, toMe)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
-		"a role's policy on a resource":         {evaluator.Policies{Resource: policy(t, mine)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+		"a kind of principal":                   {evaluator.Policies{}, evaluator.Request{Principal: evaluator.Principal{Kind: "User", Name: ownRole}, Action: "a:b", Resource: queue}},
+		"a resource's policy on a role":         {evaluator.Policies{Identity: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+		"a role's policy on a resource":         {evaluator.Policies{Resource: parsePolicy(t, mine)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
 	} {
 		if got, err := test.policies.Evaluate(test.request); err == nil || got.Allowed {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -304,13 +304,13 @@ func TestPrincipals(t *testing.T) {
 	}{
 		{"a service is one", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, true), true},
 		{"and not a role", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, false), false},
-		{"a role is none", evaluator.Principal{Kind: evaluator.Role, Name: me}, fmt.Sprintf(byService, true), false},
-		{"and says so", evaluator.Principal{Kind: evaluator.Role, Name: me}, fmt.Sprintf(byService, false), true},
-		{"a name of another kind is another's", evaluator.Principal{Kind: evaluator.Federated, Name: me}, toMe, false},
-		{"a variable of several values is none", evaluator.Principal{Kind: evaluator.Role, Name: me}, several, false},
+		{"a role is none", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, true), false},
+		{"and says so", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, false), true},
+		{"a name of another kind is another's", evaluator.Principal{Kind: evaluator.Federated, Name: ownRole}, toMe, false},
+		{"a variable of several values is none", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, several, false},
 	} {
-		got, err := evaluator.Policies{Resource: policy(t, test.statement)}.Evaluate(evaluator.Request{
-			Principal: test.who, Action: "sqs:SendMessage", Resource: queue, Context: map[string][]string{"k:many": {ours, theirs}}})
+		got, err := evaluator.Policies{Resource: parsePolicy(t, test.statement)}.Evaluate(evaluator.Request{
+			Principal: test.who, Action: "sqs:SendMessage", Resource: queue, Context: map[string][]string{"k:many": {ownAccount, otherAccount}}})
 		if err != nil || got.Allowed != test.want {
 			t.Errorf("%s: %+v, %v", test.name, got, err)
 		}

@@ -13,8 +13,8 @@ type token struct {
 	kind kind
 	// text is what a literal is, or a variable's key in lower case.
 	text string
-	// or is a variable's default, if it has one.
-	or *string
+	// fallback is a variable's default, if it has one.
+	fallback *string
 }
 
 type kind int
@@ -26,7 +26,7 @@ const (
 	variable
 )
 
-func compile(text string) (pattern, error) {
+func compilePattern(text string) (pattern, error) {
 	var out pattern
 	for text != "" {
 		switch {
@@ -39,7 +39,7 @@ func compile(text string) (pattern, error) {
 			if !closed {
 				return nil, errors.New("a variable is not closed")
 			}
-			t, err := variableOf(inner)
+			t, err := parseVariable(inner)
 			if err != nil {
 				return nil, err
 			}
@@ -58,7 +58,7 @@ func compile(text string) (pattern, error) {
 	return out, nil
 }
 
-func variableOf(inner string) (token, error) {
+func parseVariable(inner string) (token, error) {
 	key, fallback, has := strings.Cut(inner, ",")
 	key = strings.TrimSpace(key)
 	switch {
@@ -74,12 +74,12 @@ func variableOf(inner string) (token, error) {
 		return token{}, errors.New("the default of a variable stands in single quotes")
 	}
 	fallback = fallback[1 : len(fallback)-1]
-	return token{kind: variable, text: strings.ToLower(key), or: &fallback}, nil
+	return token{kind: variable, text: strings.ToLower(key), fallback: &fallback}, nil
 }
 
-// fill puts the request's values in, which are never wildcards; false where one has
+// fillVariables puts the request's values in, which are never wildcards; false where one has
 // no value, or several.
-func (p pattern) fill(c context) (pattern, bool) {
+func (p pattern) fillVariables(c context) (pattern, bool) {
 	out := make(pattern, 0, len(p))
 	for _, t := range p {
 		if t.kind != variable {
@@ -90,8 +90,8 @@ func (p pattern) fill(c context) (pattern, bool) {
 		switch {
 		case len(values) == 1:
 			out = append(out, token{text: values[0]})
-		case len(values) == 0 && t.or != nil:
-			out = append(out, token{text: *t.or})
+		case len(values) == 0 && t.fallback != nil:
+			out = append(out, token{text: *t.fallback})
 		default:
 			return nil, false
 		}
@@ -99,9 +99,9 @@ func (p pattern) fill(c context) (pattern, bool) {
 	return out, true
 }
 
-// exact is the text of a filled pattern in which wildcards are mere characters, as
+// literalText is the text of a filled pattern in which wildcards are mere characters, as
 // operators such as StringEquals take them.
-func (p pattern) exact() string {
+func (p pattern) literalText() string {
 	var b strings.Builder
 	for _, t := range p {
 		switch t.kind {
@@ -140,9 +140,9 @@ func (p pattern) matches(text string) bool {
 	}
 }
 
-// parts splits a filled pattern of an ARN into its six, of which the last may have
+// splitARN splits a filled pattern of an ARN into its six, of which the last may have
 // colons of its own.
-func (p pattern) parts() []pattern {
+func (p pattern) splitARN() []pattern {
 	out := []pattern{nil}
 	for _, t := range p {
 		if t.kind != literal {
@@ -165,7 +165,7 @@ func (p pattern) parts() []pattern {
 // own, as ArnEquals and ArnLike both do.
 func (p pattern) matchesARN(text string) bool {
 	have := strings.SplitN(text, ":", 6)
-	want := p.parts()
+	want := p.splitARN()
 	if len(have) != 6 || len(want) != 6 {
 		return false
 	}

@@ -29,7 +29,7 @@ type statement struct {
 
 // scope is Action or Resource, or the negation of either.
 type scope struct {
-	not      bool
+	negated  bool
 	patterns []pattern
 }
 
@@ -43,13 +43,13 @@ type rawPolicy struct {
 }
 
 type rawStatement struct {
-	Sid, Effect         string
-	Principal           json.RawMessage
-	Action, NotAction   list
-	Resource            list
-	NotResource         list
-	Condition           map[string]map[string]list
-	NotPrincipalRefused json.RawMessage `json:"NotPrincipal"`
+	Sid, Effect       string
+	Principal         json.RawMessage
+	Action, NotAction list
+	Resource          list
+	NotResource       list
+	Condition         map[string]map[string]list
+	NotPrincipal      json.RawMessage `json:"NotPrincipal"`
 }
 
 // list is a string or several; in conditions also booleans and numbers, which AWS
@@ -79,13 +79,13 @@ func (l *list) UnmarshalJSON(data []byte) error {
 // Principal elements, to a resource. Errors name the statement.
 func Parse(name string, document []byte) (Policy, error) {
 	var raw rawPolicy
-	if err := strict(document, &raw); err != nil {
+	if err := decodeStrict(document, &raw); err != nil {
 		return Policy{}, fmt.Errorf("reading policy %s: %w", name, err)
 	}
 	if raw.Version != version {
 		return Policy{}, fmt.Errorf("reading policy %s: its Version is %q, and only %q is known", name, raw.Version, version)
 	}
-	statements, err := split(raw.Statement)
+	statements, err := splitStatements(raw.Statement)
 	if err != nil {
 		return Policy{}, fmt.Errorf("reading policy %s: %w", name, err)
 	}
@@ -100,9 +100,9 @@ func Parse(name string, document []byte) (Policy, error) {
 	return p, nil
 }
 
-// strict refuses what it does not know: an element that is passed over could be the
+// decodeStrict refuses what it does not know: an element that is passed over could be the
 // one that takes a right away.
-func strict(data []byte, into any) error {
+func decodeStrict(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -114,13 +114,13 @@ func strict(data []byte, into any) error {
 	return nil
 }
 
-// split reads one statement or a list of them.
-func split(data json.RawMessage) ([]rawStatement, error) {
+// splitStatements reads one statement or a list of them.
+func splitStatements(data json.RawMessage) ([]rawStatement, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		data = slices.Concat([]byte("["), data, []byte("]"))
 	}
 	var out []rawStatement
-	if err := strict(data, &out); err != nil {
+	if err := decodeStrict(data, &out); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {
@@ -134,30 +134,30 @@ func (r rawStatement) compile() (statement, error) {
 	if r.Effect != "Allow" && r.Effect != "Deny" {
 		return s, fmt.Errorf("its Effect is %q", r.Effect)
 	}
-	if r.NotPrincipalRefused != nil {
+	if r.NotPrincipal != nil {
 		return s, errors.New("NotPrincipal is not known here")
 	}
 	var err error
-	if s.principals, err = principalsOf(r.Principal); err != nil {
+	if s.principals, err = parsePrincipals(r.Principal); err != nil {
 		return s, err
 	}
 	// Actions are compared without case.
 	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_action.html
-	if s.actions, err = either("Action", lower(r.Action), lower(r.NotAction)); err != nil {
+	if s.actions, err = compileScope("Action", lowerAll(r.Action), lowerAll(r.NotAction)); err != nil {
 		return s, err
 	}
 	// A trust policy has no Resource: it is about the role that it is attached to.
 	if len(r.Resource)+len(r.NotResource) == 0 && len(s.principals) > 0 {
 		r.Resource = list{"*"}
 	}
-	if s.resources, err = either("Resource", r.Resource, r.NotResource); err != nil {
+	if s.resources, err = compileScope("Resource", r.Resource, r.NotResource); err != nil {
 		return s, err
 	}
-	s.conditions, err = conditionsOf(r.Condition)
+	s.conditions, err = parseConditions(r.Condition)
 	return s, err
 }
 
-func lower(l list) list {
+func lowerAll(l list) list {
 	out := make(list, len(l))
 	for i, s := range l {
 		out[i] = strings.ToLower(s)
@@ -165,14 +165,14 @@ func lower(l list) list {
 	return out
 }
 
-// either compiles an element or its negation; exactly one of them is there.
-func either(name string, is, not list) (scope, error) {
+// compileScope compiles an element or its negation; exactly one of them is there.
+func compileScope(name string, is, not list) (scope, error) {
 	if (len(is) == 0) == (len(not) == 0) {
 		return scope{}, fmt.Errorf("it must have %s or Not%s, and not both", name, name)
 	}
-	s := scope{not: len(not) > 0}
+	s := scope{negated: len(not) > 0}
 	for _, text := range slices.Concat(is, not) {
-		p, err := compile(text)
+		p, err := compilePattern(text)
 		if err != nil {
 			return scope{}, fmt.Errorf("%s %q: %w", name, text, err)
 		}
@@ -191,9 +191,9 @@ func either(name string, is, not list) (scope, error) {
 // matches nothing.
 func (s scope) covers(text string, c context) bool {
 	for _, p := range s.patterns {
-		if filled, ok := p.fill(c); ok && filled.matches(text) {
-			return !s.not
+		if filled, ok := p.fillVariables(c); ok && filled.matches(text) {
+			return !s.negated
 		}
 	}
-	return s.not
+	return s.negated
 }

@@ -28,11 +28,11 @@ type Principal struct {
 	Name string
 }
 
-// account is a role's.
-func (p Principal) account() string { return accountOf(p.Name) }
+// accountID is a role's.
+func (p Principal) accountID() string { return accountOfARN(p.Name) }
 
-// accountOf is the fifth part of an ARN, or nothing.
-func accountOf(arn string) string {
+// accountOfARN is the fifth part of an ARN, or nothing.
+func accountOfARN(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
 		return ""
@@ -51,12 +51,12 @@ type principal struct {
 }
 
 var (
-	accountID = regexp.MustCompile(`^[0-9]{12}$`)
-	root      = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
+	accountPattern = regexp.MustCompile(`^[0-9]{12}$`)
+	rootPattern    = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
 )
 
-// principalsOf reads a Principal element; none where there is none.
-func principalsOf(data json.RawMessage) ([]principal, error) {
+// parsePrincipals reads a Principal element; none where there is none.
+func parsePrincipals(data json.RawMessage) ([]principal, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
 		return nil, nil
@@ -68,16 +68,16 @@ func principalsOf(data json.RawMessage) ([]principal, error) {
 		return []principal{{everyone: true}}, nil
 	}
 	var raw struct{ AWS, Service, Federated list }
-	if err := strict(data, &raw); err != nil {
+	if err := decodeStrict(data, &raw); err != nil {
 		return nil, fmt.Errorf("its Principal: %w", err)
 	}
 	var out []principal
 	for _, name := range raw.AWS {
-		found := root.FindStringSubmatch(name)
+		found := rootPattern.FindStringSubmatch(name)
 		switch {
 		case name == "*":
 			out = append(out, principal{everyone: true})
-		case accountID.MatchString(name):
+		case accountPattern.MatchString(name):
 			out = append(out, principal{account: name})
 		case found != nil:
 			out = append(out, principal{account: found[1]})
@@ -99,15 +99,15 @@ func principalsOf(data json.RawMessage) ([]principal, error) {
 	return out, nil
 }
 
-// names reports whether a statement is about the principal, and whether it means that
+// namesPrincipal reports whether a statement is about the principal, and whether it means that
 // very one, or everyone, and not just its account: what is said to an account counts
 // only with what the account itself allows.
-func (s statement) names(p Principal) (about, directly bool) {
+func (s statement) namesPrincipal(p Principal) (about, directly bool) {
 	for _, want := range s.principals {
 		switch {
 		case want.everyone, want.kind == p.Kind && want.name == p.Name:
 			return true, true
-		case want.account != "" && p.Kind == Role && want.account == p.account():
+		case want.account != "" && p.Kind == Role && want.account == p.accountID():
 			about = true
 		}
 	}

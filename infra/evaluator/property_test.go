@@ -15,7 +15,7 @@ import (
 // Small worlds, so that statements meet requests often.
 var (
 	actions   = []string{"ec2:RunInstances", "ec2:CreateTags", "sqs:SendMessage"}
-	resources = []string{queue, theirQ, "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"}
+	resources = []string{queue, otherQueue, "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"}
 	words     = []string{"a", "b", "ab", ""}
 	keys      = []string{"k:one", "k:two"}
 	names     = []string{"StringEquals", "StringNotEquals", "StringLike", "StringNotLike", "StringEqualsIfExists", "StringNotLikeIfExists", "Bool"}
@@ -28,7 +28,7 @@ func drawStatement(t *rapid.T, effect string, ofResource bool) object {
 	s[rapid.SampledFrom([]string{"Action", "NotAction"}).Draw(t, "which actions")] = rapid.SampledFrom(append([]string{"*", "ec2:*", "*:*Tags"}, actions...)).Draw(t, "action")
 	s[rapid.SampledFrom([]string{"Resource", "NotResource"}).Draw(t, "which resources")] = rapid.SampledFrom(append([]string{"*", "arn:aws:sqs:*"}, resources...)).Draw(t, "resource")
 	if ofResource {
-		s["Principal"] = rapid.SampledFrom([]any{"*", object{"AWS": me}, object{"AWS": ours}, object{"AWS": theirs}, object{"Service": "events.amazonaws.com"}}).Draw(t, "principal")
+		s["Principal"] = rapid.SampledFrom([]any{"*", object{"AWS": ownRole}, object{"AWS": ownAccount}, object{"AWS": otherAccount}, object{"Service": "events.amazonaws.com"}}).Draw(t, "principal")
 	}
 	if rapid.Bool().Draw(t, "conditional") {
 		s["Condition"] = drawCondition(t)
@@ -49,7 +49,7 @@ func drawCondition(t *rapid.T) object {
 	return c
 }
 
-func read(t *rapid.T, statements []object) []evaluator.Policy {
+func parseDocument(t *rapid.T, statements []object) []evaluator.Policy {
 	if len(statements) == 0 {
 		return nil
 	}
@@ -64,14 +64,14 @@ func read(t *rapid.T, statements []object) []evaluator.Policy {
 	return []evaluator.Policy{p}
 }
 
-// world is policies and a request, drawn.
-type world struct {
+// scenario is policies and a request, drawn.
+type scenario struct {
 	identity, resource []object
 	request            evaluator.Request
 }
 
-func drawWorld(t *rapid.T) world {
-	var w world
+func drawScenario(t *rapid.T) scenario {
+	var w scenario
 	effects := []string{"Allow", "Allow", "Deny"}
 	for range rapid.IntRange(0, 3).Draw(t, "identity") {
 		w.identity = append(w.identity, drawStatement(t, rapid.SampledFrom(effects).Draw(t, "effect"), false))
@@ -80,7 +80,7 @@ func drawWorld(t *rapid.T) world {
 		w.resource = append(w.resource, drawStatement(t, rapid.SampledFrom(effects).Draw(t, "effect"), true))
 	}
 	w.request = evaluator.Request{
-		Principal: rapid.SampledFrom([]evaluator.Principal{{Kind: evaluator.Role, Name: me}, {Kind: evaluator.Service, Name: "events.amazonaws.com"}}).Draw(t, "who"),
+		Principal: rapid.SampledFrom([]evaluator.Principal{{Kind: evaluator.Role, Name: ownRole}, {Kind: evaluator.Service, Name: "events.amazonaws.com"}}).Draw(t, "who"),
 		Action:    rapid.SampledFrom(actions).Draw(t, "does"), Resource: rapid.SampledFrom(resources).Draw(t, "to"), Context: map[string][]string{},
 	}
 	for _, key := range keys {
@@ -91,8 +91,8 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-func (w world) decide(t *rapid.T) evaluator.Decision {
-	d, err := evaluator.Policies{Identity: read(t, w.identity), Resource: read(t, w.resource)}.Evaluate(w.request)
+func (w scenario) evaluate(t *rapid.T) evaluator.Decision {
+	d, err := evaluator.Policies{Identity: parseDocument(t, w.identity), Resource: parseDocument(t, w.resource)}.Evaluate(w.request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,20 +100,20 @@ func (w world) decide(t *rapid.T) evaluator.Decision {
 }
 
 // Another Allow takes no right away, and another Deny gives none.
-func TestPoliciesAddUp(t *testing.T) {
+func TestPoliciesAddPermissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		before := w.decide(t)
+		w := drawScenario(t)
+		before := w.evaluate(t)
 		wider := w
 		wider.identity = append(slices.Clone(w.identity), drawStatement(t, "Allow", false))
 		wider.resource = append(slices.Clone(w.resource), drawStatement(t, "Allow", true))
-		if before.Allowed && !wider.decide(t).Allowed {
+		if before.Allowed && !wider.evaluate(t).Allowed {
 			t.Fatalf("two more allows took a right away: %+v", wider)
 		}
 		narrower := w
 		narrower.identity = append(slices.Clone(w.identity), drawStatement(t, "Deny", false))
 		narrower.resource = append(slices.Clone(w.resource), drawStatement(t, "Deny", true))
-		if !before.Allowed && narrower.decide(t).Allowed {
+		if !before.Allowed && narrower.evaluate(t).Allowed {
 			t.Fatalf("two more denials gave a right: %+v", narrower)
 		}
 	})
@@ -122,28 +122,28 @@ func TestPoliciesAddUp(t *testing.T) {
 // The order of statements says nothing, nor does a denial of everything leave any.
 func TestOrderAndDenial(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawScenario(t)
 		turned := w
 		turned.identity, turned.resource = slices.Clone(w.identity), slices.Clone(w.resource)
 		slices.Reverse(turned.identity)
 		slices.Reverse(turned.resource)
-		if w.decide(t).Allowed != turned.decide(t).Allowed {
+		if w.evaluate(t).Allowed != turned.evaluate(t).Allowed {
 			t.Fatal("turned round, the same statements decide otherwise")
 		}
 		shut := w
 		shut.resource = append(slices.Clone(w.resource), object{"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"})
-		if shut.decide(t).Allowed {
+		if shut.evaluate(t).Allowed {
 			t.Fatal("everything is denied, and this is allowed")
 		}
 		silent := w
-		silent.identity, silent.resource = only("Deny", w.identity), only("Deny", w.resource)
-		if silent.decide(t).Allowed {
+		silent.identity, silent.resource = withStatements("Deny", w.identity), withStatements("Deny", w.resource)
+		if silent.evaluate(t).Allowed {
 			t.Fatal("nobody allowed it")
 		}
 	})
 }
 
-func only(effect string, statements []object) []object {
+func withStatements(effect string, statements []object) []object {
 	return slices.DeleteFunc(slices.Clone(statements), func(s object) bool { return s["Effect"] != effect })
 }
 
@@ -154,12 +154,12 @@ func TestForAllValuesNeedsNull(t *testing.T) {
 		have := rapid.SliceOfN(rapid.SampledFrom(words), 0, 3).Draw(t, "have")
 		may := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab"}), 1, 2).Draw(t, "may")
 		ask := func(condition object) bool {
-			w := world{identity: []object{{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": condition}},
-				request: evaluator.Request{Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "ec2:CreateTags", Resource: queue}}
+			w := scenario{identity: []object{{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": condition}},
+				request: evaluator.Request{Principal: evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, Action: "ec2:CreateTags", Resource: queue}}
 			if len(have) > 0 {
 				w.request.Context = map[string][]string{"aws:TagKeys": have}
 			}
-			return w.decide(t).Allowed
+			return w.evaluate(t).Allowed
 		}
 		some := slices.ContainsFunc(have, func(s string) bool { return s != "" })
 		all := !slices.ContainsFunc(have, func(s string) bool { return !slices.Contains(may, s) })
@@ -180,16 +180,16 @@ func TestWildcards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringMatching(`[ab*?]{0,6}`).Draw(t, "pattern")
 		text := rapid.StringMatching(`[ab]{0,6}`).Draw(t, "text")
-		w := world{identity: []object{{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": object{"StringLike": object{"k:one": pattern}}}},
-			request: evaluator.Request{Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "ec2:CreateTags", Resource: queue, Context: map[string][]string{"k:one": {text}}}}
-		if got, want := w.decide(t).Allowed, naive(pattern, text); got != want {
+		w := scenario{identity: []object{{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": object{"StringLike": object{"k:one": pattern}}}},
+			request: evaluator.Request{Principal: evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, Action: "ec2:CreateTags", Resource: queue, Context: map[string][]string{"k:one": {text}}}}
+		if got, want := w.evaluate(t).Allowed, naiveMatch(pattern, text); got != want {
 			t.Fatalf("%q like %q: %v", text, pattern, got)
 		}
 	})
 }
 
-// naive matches by a table of prefixes.
-func naive(pattern, text string) bool {
+// naiveMatch matches by a table of prefixes.
+func naiveMatch(pattern, text string) bool {
 	reach := map[int]bool{0: true}
 	for _, p := range pattern {
 		next := map[int]bool{}

@@ -19,15 +19,15 @@ var adapters = []string{
 	"queue/eventbus", "queue/sqsqueue",
 }
 
-// silent are rights that no adapter names, and why they are needed.
-var silent = map[string]string{
+// uncheckedActions are rights that no adapter names, and why they are needed.
+var uncheckedActions = map[string]string{
 	"iam:PassRole":         "EC2 asks for it where a launch has an instance profile, and IAM where a role is put into one",
 	"logs:CreateLogStream": "Lambda writes a function's log by the function's role",
 	"logs:PutLogEvents":    "the same",
 }
 
-// free are calls that need no right, or that no service makes.
-var free = map[string]string{
+// unrestrictedActions are calls that need no right, or that no service makes.
+var unrestrictedActions = map[string]string{
 	"sts:GetCallerIdentity": "it is allowed to everybody, whatever a policy says",
 	"sts:AssumeRole":        "a function that clusters share takes their roles, by rights of its own (shared_test.go)",
 	"kms:GenerateDataKey":   "a hint to those whose queues have keys of their own",
@@ -61,10 +61,10 @@ func calledByAdapters(t *testing.T) map[string]bool {
 }
 
 // What the code calls is what roles may do: neither has an action that the other lacks.
-func TestRightsAreWhatTheAdaptersCall(t *testing.T) {
+func TestRightsMatchAdapterCalls(t *testing.T) {
 	called := calledByAdapters(t)
 	may := map[string]bool{}
-	for name, d := range deployed(t, asIs) {
+	for name, d := range deployed(t, currentSystem) {
 		// Of people and resources only roles of services count here.
 		if strings.HasPrefix(name, cluster+"/") && !strings.Contains(name, "operator") && !strings.Contains(name, "replayer") {
 			for _, action := range d.Actions() {
@@ -73,12 +73,12 @@ func TestRightsAreWhatTheAdaptersCall(t *testing.T) {
 		}
 	}
 	for action := range called {
-		if !may[action] && free[action] == "" {
+		if !may[action] && unrestrictedActions[action] == "" {
 			t.Errorf("%s is called, and no role may", action)
 		}
 	}
 	for action := range may {
-		if !called[action] && silent[action] == "" {
+		if !called[action] && uncheckedActions[action] == "" {
 			t.Errorf("%s may be done, and no adapter does", action)
 		}
 	}
@@ -88,7 +88,7 @@ func TestRightsAreWhatTheAdaptersCall(t *testing.T) {
 var sdks = map[string]string{"eventbridge": "events"}
 
 // What the verbs of joist call, a person may; and no more than that.
-func TestPeopleMayWhatTheirVerbsCall(t *testing.T) {
+func TestOperatorRightsMatchCLICalls(t *testing.T) {
 	called := map[string]bool{}
 	for action := range calledByAdapters(t) {
 		called[action] = true
@@ -104,7 +104,7 @@ func TestPeopleMayWhatTheirVerbsCall(t *testing.T) {
 			action := cmp.Or(sdks[found[1]], found[1]) + ":" + found[2]
 			called[action] = true
 			own++
-			if !slices.Contains(people(t), action) && free[action] == "" {
+			if !slices.Contains(operatorAndReplayer(t), action) && unrestrictedActions[action] == "" {
 				t.Errorf("%s calls %s, and no person may", path, action)
 			}
 		}
@@ -113,18 +113,18 @@ func TestPeopleMayWhatTheirVerbsCall(t *testing.T) {
 	if err != nil || own == 0 {
 		t.Errorf("%d calls, %v", own, err)
 	}
-	for _, action := range people(t) {
-		if !called[action] && silent[action] == "" {
+	for _, action := range operatorAndReplayer(t) {
+		if !called[action] && uncheckedActions[action] == "" {
 			t.Errorf("a person may %s, and no verb calls it", action)
 		}
 	}
 }
 
-// people is what the one on call may, beside the one who may look.
-func people(t *testing.T) []string {
+// operatorAndReplayer is what the one on call may, beside the one who may look.
+func operatorAndReplayer(t *testing.T) []string {
 	t.Helper()
 	s := scope(t, cluster)
-	return slices.Concat(must(t)(s.Operator()).Actions(), must(t)(s.Replayer()).Actions())
+	return slices.Concat(must(t)(s.OperatorPolicy()).Actions(), must(t)(s.ReplayerPolicy()).Actions())
 }
 
 // The nodes have AWS's four policies and no others.

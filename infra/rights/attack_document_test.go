@@ -12,7 +12,7 @@ func attacksOnDocuments() []attack {
 	}
 	var out []call
 	s3 := func(name, who, action, arn string, contexts ...map[string][]string) {
-		out = append(out, call{name: name, who: who, models: action, needs: one(do("s3:"+action, arn, contexts...))})
+		out = append(out, call{name: name, who: who, models: action, needs: singleCall(newCall("s3:"+action, arn, contexts...))})
 	}
 	for _, folder := range []string{"batches", "catalogues", "intents", "inventories", "markets", "plans", "snapshots"} {
 		for _, who := range services() {
@@ -64,13 +64,13 @@ func attacksOnDocuments() []attack {
 	s3("an operator writes an intent", "operator", "PutObject", object(cluster, "intents/1"))
 	s3("a replayer writes an intent", "replayer", "PutObject", object(cluster, "intents/1"))
 	s3("an operator reads the other cluster's snapshot", "operator", "GetObject", object(beside, "snapshots/latest"))
-	return under(storing, out...)
+	return asPrincipal(storing, out...)
 }
 
 func attacksByReading() []attack {
 	var out []call
 	read := func(name, who, action, arn string, apart bool, contexts ...map[string][]string) {
-		out = append(out, call{name: name, who: who, models: action, needs: one(do(action, arn, contexts...)), apart: apart})
+		out = append(out, call{name: name, who: who, models: action, needs: singleCall(newCall(action, arn, contexts...)), apart: apart})
 	}
 	for _, who := range []string{"planner", "disruption", "lifecycle", "watcher"} {
 		read(who+" describes instances", who, "ec2:DescribeInstances", "*", true)
@@ -105,5 +105,5 @@ func attacksByReading() []attack {
 	read("planner invokes interruption", "planner", "lambda:InvokeFunction", function(cluster, "interruption"), false)
 	read("launcher invokes the other cluster's launcher", "launcher", "lambda:InvokeFunction", function(beside, "launcher"), false)
 	read("launcher changes its own environment", "launcher", "lambda:UpdateFunctionConfiguration", function(cluster, "launcher"), false)
-	return sorted(under(reading, out...))
+	return sortAttacks(asPrincipal(reading, out...))
 }

@@ -24,7 +24,7 @@ func TestCardsListTheRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := s.Of(service)
+		d, err := s.ServicePolicy(service)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,29 +29,29 @@ type Principal map[string][]string
 // Condition is by operator and key.
 type Condition map[string]map[string][]string
 
-// everyone is who a denial is about.
-var everyone = Principal{"AWS": {"*"}}
+// anyPrincipal is who a denial is about.
+var anyPrincipal = Principal{"AWS": {"*"}}
 
-func document(statements ...Statement) Document {
+func newDocument(statements ...Statement) Document {
 	return Document{Version: "2012-10-17", Statement: statements}
 }
 
 // allow is a statement of a role's own policy.
 func allow(sid string, actions, resources []string, conditions ...Condition) Statement {
-	return Statement{Sid: sid, Effect: "Allow", Action: actions, Resource: resources, Condition: both(conditions...)}
+	return Statement{Sid: sid, Effect: "Allow", Action: actions, Resource: resources, Condition: allOf(conditions...)}
 }
 
 func deny(sid string, actions, resources []string, conditions ...Condition) Statement {
-	return Statement{Sid: sid, Effect: "Deny", Principal: everyone, Action: actions, Resource: resources, Condition: both(conditions...)}
+	return Statement{Sid: sid, Effect: "Deny", Principal: anyPrincipal, Action: actions, Resource: resources, Condition: allOf(conditions...)}
 }
 
-// is is one operator on one key.
-func is(operator, key string, values ...string) Condition {
+// newCondition is one operator on one key.
+func newCondition(operator, key string, values ...string) Condition {
 	return Condition{operator: {key: values}}
 }
 
-// both is one condition of several; all of them must hold.
-func both(conditions ...Condition) Condition {
+// allOf is one condition of several; all of them must hold.
+func allOf(conditions ...Condition) Condition {
 	out := Condition{}
 	for _, c := range conditions {
 		for operator, keys := range c {
@@ -64,8 +64,8 @@ func both(conditions ...Condition) Condition {
 	return out
 }
 
-// Map is the document as the CDK's escape hatches take it.
-func (d Document) Map() map[string]any {
+// ToMap is the document as the CDK's escape hatches take it.
+func (d Document) ToMap() map[string]any {
 	var out map[string]any
 	if err := json.Unmarshal(d.JSON(), &out); err != nil {
 		panic("a document that was just written: " + err.Error())
@@ -94,14 +94,14 @@ func (d Document) Actions() []string {
 	return slices.Compact(out)
 }
 
-// reads begin the names of actions that change nothing.
-var reads = []string{"Get", "List", "Describe", "Head", "Query", "Filter", "Simulate"}
+// readVerbs begin the names of actions that change nothing.
+var readVerbs = []string{"Get", "List", "Describe", "Head", "Query", "Filter", "Simulate"}
 
 // Writes are those of Actions that may change something. Receiving a message counts
 // as a read, as AWS counts it.
 func (d Document) Writes() []string {
 	return slices.DeleteFunc(d.Actions(), func(action string) bool {
 		_, name, _ := strings.Cut(action, ":")
-		return name == "ReceiveMessage" || slices.ContainsFunc(reads, func(verb string) bool { return strings.HasPrefix(name, verb) })
+		return name == "ReceiveMessage" || slices.ContainsFunc(readVerbs, func(verb string) bool { return strings.HasPrefix(name, verb) })
 	})
 }

@@ -42,7 +42,7 @@ func role(name string) string { return "arn:aws:iam::" + account + ":role/" + na
 // read remembers what was parsed: the same few documents decide thousands of calls.
 var read sync.Map
 
-func parsed(t *testing.T, name string, d rights.Document) evaluator.Policy {
+func parsePolicy(t *testing.T, name string, d rights.Document) evaluator.Policy {
 	t.Helper()
 	text := d.JSON()
 	if p, ok := read.Load(string(text)); ok {
@@ -70,8 +70,8 @@ func tags(pairs ...string) map[string]string {
 	return out
 }
 
-// with is a copy with more tags; a value of "-" removes one.
-func with(base map[string]string, pairs ...string) map[string]string {
+// mergeTags is a copy with more tags; a value of "-" removes one.
+func mergeTags(base map[string]string, pairs ...string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, base)
 	for k, v := range tags(pairs...) {
@@ -82,13 +82,15 @@ func with(base map[string]string, pairs ...string) map[string]string {
 	return out
 }
 
-// owned are the tags of what a cluster's Joist launches.
-func owned(name string) map[string]string {
+// ownedTags are the tags of what a cluster's Joist launches.
+func ownedTags(name string) map[string]string {
 	return tags("kubernetes.io/cluster/"+name, "owned", "eks:eks-cluster-name", name, "karpenter.sh/nodepool", "web", "karpenter.k8s.aws/ec2nodeclass", "default")
 }
 
-// launched are those and what tells of the intent.
-func launched(name string) map[string]string { return with(owned(name), "joist.sh/intent", "i-1") }
+// launchedTags are those and what tells of the intent.
+func launchedTags(name string) map[string]string {
+	return mergeTags(ownedTags(name), "joist.sh/intent", "i-1")
+}
 
 func ec2(kind string) string {
 	if kind == "image" || kind == "snapshot" {
@@ -97,8 +99,8 @@ func ec2(kind string) string {
 	return "arn:aws:ec2:" + region + ":" + account + ":" + kind + "/" + kind + "-1"
 }
 
-// elsewhere is an ARN of another region or account.
-func elsewhere(arn, from, to string) string { return strings.Replace(arn, ":"+from+":", ":"+to+":", 1) }
+// otherARN is an ARN of another region or account.
+func otherARN(arn, from, to string) string { return strings.Replace(arn, ":"+from+":", ":"+to+":", 1) }
 
 func queue(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }
 func bus(name string) string {

@@ -15,7 +15,7 @@ import (
 
 type conditions = rights.Condition
 
-func gives(actions, resources []string, c conditions) rights.Statement {
+func allowStatement(actions, resources []string, c conditions) rights.Statement {
 	return rights.Statement{Effect: "Allow", Action: actions, Resource: resources, Condition: c}
 }
 
@@ -41,37 +41,37 @@ func karpenter(name string) rights.Document {
 	profileAsked := with2(asked, "aws:RequestTag/topology.kubernetes.io/region", region)
 	eks := "arn:aws:eks:" + region + ":" + account + ":cluster/" + name
 	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
-		gives(all("ec2:RunInstances", "ec2:CreateFleet"), append(kinds("", "image", "snapshot"), kinds("*", "security-group", "subnet", "capacity-reservation", "placement-group")...), nil),
-		gives(all("ec2:RunInstances", "ec2:CreateFleet"), kinds("*", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
-		gives(all("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"), made, conditions{"StringEquals": asked, "StringLike": forPool}),
-		gives(all("ec2:CreateTags"), made, conditions{"StringEquals": birth, "StringLike": forPool}),
-		gives(all("ec2:CreateTags"), kinds("*", "instance"), conditions{"StringEquals": there, "StringLike": ofPool,
+		allowStatement(all("ec2:RunInstances", "ec2:CreateFleet"), append(kinds("", "image", "snapshot"), kinds("*", "security-group", "subnet", "capacity-reservation", "placement-group")...), nil),
+		allowStatement(all("ec2:RunInstances", "ec2:CreateFleet"), kinds("*", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
+		allowStatement(all("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"), made, conditions{"StringEquals": asked, "StringLike": forPool}),
+		allowStatement(all("ec2:CreateTags"), made, conditions{"StringEquals": birth, "StringLike": forPool}),
+		allowStatement(all("ec2:CreateTags"), kinds("*", "instance"), conditions{"StringEquals": there, "StringLike": ofPool,
 			"StringEqualsIfExists":      {"aws:RequestTag/eks:eks-cluster-name": {name}},
 			"ForAllValues:StringEquals": {"aws:TagKeys": all("eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name")}}),
-		gives(all("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"), kinds("*", "instance", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
-		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), conditions{"StringEquals": {"iam:PassedToService": all("ec2.amazonaws.com", "ec2.amazonaws.com.cn")}}),
-		gives(all("iam:CreateInstanceProfile"), profiles, conditions{"StringEquals": profileAsked, "StringLike": {"aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
-		gives(all("iam:TagInstanceProfile"), profiles, conditions{"StringEquals": merged(profile, profileAsked),
+		allowStatement(all("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"), kinds("*", "instance", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
+		allowStatement(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), conditions{"StringEquals": {"iam:PassedToService": all("ec2.amazonaws.com", "ec2.amazonaws.com.cn")}}),
+		allowStatement(all("iam:CreateInstanceProfile"), profiles, conditions{"StringEquals": profileAsked, "StringLike": {"aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
+		allowStatement(all("iam:TagInstanceProfile"), profiles, conditions{"StringEquals": mergeDocuments(profile, profileAsked),
 			"StringLike": {"aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass": {"*"}, "aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
-		gives(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), profiles,
+		allowStatement(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), profiles,
 			conditions{"StringEquals": profile, "StringLike": {"aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
-		gives(all("eks:DescribeCluster"), all(eks), nil),
-		gives(all("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
-		gives(all("arc-zonal-shift:GetManagedResource"), all("*"), conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": all(eks)}}),
-		gives(all("ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
+		allowStatement(all("eks:DescribeCluster"), all(eks), nil),
+		allowStatement(all("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
+		allowStatement(all("arc-zonal-shift:GetManagedResource"), all("*"), conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": all(eks)}}),
+		allowStatement(all("ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
 			"ec2:DescribeInstanceTypes", "ec2:DescribeLaunchTemplates", "ec2:DescribePlacementGroups", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
 			"ec2:DescribeSubnets"), all("*"), conditions{"StringEquals": {"aws:RequestedRegion": all(region)}}),
-		gives(all("ssm:GetParameter"), all("arn:aws:ssm:"+region+"::parameter/aws/service/*"), nil),
-		gives(all("pricing:GetProducts", "iam:ListInstanceProfiles"), all("*"), nil),
-		gives(all("iam:GetInstanceProfile"), profiles, nil),
+		allowStatement(all("ssm:GetParameter"), all("arn:aws:ssm:"+region+"::parameter/aws/service/*"), nil),
+		allowStatement(all("pricing:GetProducts", "iam:ListInstanceProfiles"), all("*"), nil),
+		allowStatement(all("iam:GetInstanceProfile"), profiles, nil),
 	}}
 }
 
 func with2(base map[string][]string, key, value string) map[string][]string {
-	return merged(base, map[string][]string{key: {value}})
+	return mergeDocuments(base, map[string][]string{key: {value}})
 }
 
-func merged(a, b map[string][]string) map[string][]string {
+func mergeDocuments(a, b map[string][]string) map[string][]string {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out
@@ -84,31 +84,31 @@ func terraform(name string) rights.Document {
 	asked := map[string][]string{"aws:RequestTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:RequestTag/topology.kubernetes.io/region": {region}}
 	class := map[string][]string{"aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}
 	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
-		gives(all("ssm:GetParameter", "ec2:DescribeImages", "ec2:RunInstances", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates",
+		allowStatement(all("ssm:GetParameter", "ec2:DescribeImages", "ec2:RunInstances", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates",
 			"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DeleteLaunchTemplate", "ec2:CreateTags",
 			"ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:DescribeSpotPriceHistory", "pricing:GetProducts"), everything, nil),
-		gives(all("ec2:TerminateInstances"), everything, conditions{"StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": {"*"}}}),
-		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
-		gives(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
-		gives(all("iam:CreateInstanceProfile"), everything, conditions{"StringEquals": asked, "StringLike": class}),
-		gives(all("iam:TagInstanceProfile"), everything, conditions{"StringEquals": merged(owned, asked),
+		allowStatement(all("ec2:TerminateInstances"), everything, conditions{"StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": {"*"}}}),
+		allowStatement(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
+		allowStatement(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
+		allowStatement(all("iam:CreateInstanceProfile"), everything, conditions{"StringEquals": asked, "StringLike": class}),
+		allowStatement(all("iam:TagInstanceProfile"), everything, conditions{"StringEquals": mergeDocuments(owned, asked),
 			"StringLike": with2(class, "aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass", "*")}),
-		gives(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), everything, conditions{"StringEquals": owned}),
-		gives(all("iam:GetInstanceProfile"), everything, nil),
-		gives(all("sqs:ReceiveMessage", "sqs:GetQueueUrl", "sqs:DeleteMessage"), everything, nil),
+		allowStatement(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), everything, conditions{"StringEquals": owned}),
+		allowStatement(all("iam:GetInstanceProfile"), everything, nil),
+		allowStatement(all("sqs:ReceiveMessage", "sqs:GetQueueUrl", "sqs:DeleteMessage"), everything, nil),
 	}}
 }
 
 // walkthrough is the policy of the CloudFormation tutorial.
 func walkthrough(name string) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
-		gives(all("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances",
+		allowStatement(all("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances",
 			"ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstances", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
 			"ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "pricing:GetProducts",
 			"ssm:GetParameter"), all("*"), nil),
-		gives(all("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
-		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
-		gives(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
+		allowStatement(all("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
+		allowStatement(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
+		allowStatement(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
 	}}
 }
 
@@ -123,12 +123,12 @@ func openQueue(name string, denyHTTP bool) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: s}
 }
 
-// incumbent is a cluster that runs one controller, with one role for all services.
-func incumbent(t *testing.T, title string, write func(name string) rights.Document, queuePolicy, nodeTrust, controllerTrust *rights.Document) system {
+// karpenterSystem is a cluster that runs one controller, with one role for all services.
+func karpenterSystem(t *testing.T, title string, write func(name string) rights.Document, queuePolicy, nodeTrust, controllerTrust *rights.Document) system {
 	t.Helper()
 	identity := map[string][]evaluator.Policy{}
 	for _, name := range []string{cluster, beside} {
-		identity[name] = []evaluator.Policy{parsed(t, title, write(name))}
+		identity[name] = []evaluator.Policy{parsePolicy(t, title, write(name))}
 	}
 	return system{
 		title: title,
@@ -139,19 +139,19 @@ func incumbent(t *testing.T, title string, write func(name string) rights.Docume
 		resource: func(arn string) []evaluator.Policy {
 			switch {
 			case arn == queue(cluster) && queuePolicy != nil:
-				return []evaluator.Policy{parsed(t, title+" queue", *queuePolicy)}
+				return []evaluator.Policy{parsePolicy(t, title+" queue", *queuePolicy)}
 			case arn == role("KarpenterNodeRole-"+cluster):
-				return []evaluator.Policy{parsed(t, title+" node trust", *nodeTrust)}
+				return []evaluator.Policy{parsePolicy(t, title+" node trust", *nodeTrust)}
 			case arn == role("KarpenterControllerRole-"+cluster):
-				return []evaluator.Policy{parsed(t, title+" trust", *controllerTrust)}
+				return []evaluator.Policy{parsePolicy(t, title+" trust", *controllerTrust)}
 			}
 			return nil
 		},
 	}
 }
 
-// incumbents are the three that Joist is compared with.
-func incumbents(t *testing.T) []system {
+// karpenterSystems are the three that Joist is compared with.
+func karpenterSystems(t *testing.T) []system {
 	t.Helper()
 	nodes := rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
 		{Effect: "Allow", Principal: rights.Principal{"Service": {"ec2.amazonaws.com"}}, Action: all("sts:AssumeRole")}}}
@@ -167,8 +167,8 @@ func incumbents(t *testing.T) []system {
 	}
 	open, plain := openQueue(cluster, true), openQueue(cluster, false)
 	return []system{
-		incumbent(t, "Karpenter v1.14", karpenter, &open, &nodesOrPods, &byPods),
-		incumbent(t, "Terraform tutorial (v1)", terraform, nil, &nodes, byAccount("kube-system")),
-		incumbent(t, "CloudFormation tutorial (v0.26)", walkthrough, &plain, &nodes, byAccount("karpenter")),
+		karpenterSystem(t, "Karpenter v1.14", karpenter, &open, &nodesOrPods, &byPods),
+		karpenterSystem(t, "Terraform tutorial (v1)", terraform, nil, &nodes, byAccount("kube-system")),
+		karpenterSystem(t, "CloudFormation tutorial (v0.26)", walkthrough, &plain, &nodes, byAccount("karpenter")),
 	}
 }

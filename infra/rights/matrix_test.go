@@ -47,21 +47,21 @@ func targets(a attack) bool {
 	})
 }
 
-// asIs leaves a scope as the fixture has it.
-func asIs(*rights.Scope) {}
+// currentSystem leaves a scope as the fixture has it.
+func currentSystem(*rights.Scope) {}
 
 func systems(t *testing.T) []system {
 	t.Helper()
 	return append([]system{
-		joist(t, "Joist", deployed(t, asIs)),
+		joist(t, "Joist", deployed(t, currentSystem)),
 		joist(t, "Joist, any tag", deployed(t, func(s *rights.Scope) { s.NodeTags = []string{"*"} })),
-		joist(t, "Joist, shared functions", deployed(t, together)),
-	}, incumbents(t)...)
+		joist(t, "Joist, shared functions", deployed(t, sharedSystem)),
+	}, karpenterSystems(t)...)
 }
 
 // No attack goes through Joist's policies. The page and the data compare them with other
 // policies.
-func TestAttacksAreRefused(t *testing.T) {
+func TestAttacksAreDenied(t *testing.T) {
 	all := systems(t)
 	var results []result
 	seen := map[string]bool{}
@@ -74,7 +74,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		for i, s := range all {
 			ours := i < 3
 			there := ours || targets(a)
-			ok, _ := s.goes(t, a.call)
+			ok, _ := s.isAllowed(t, a.call)
 			r.through, r.target = append(r.through, ok && there), append(r.target, there)
 			if ok && i == 0 {
 				t.Errorf("%s goes through", a.name)
@@ -82,26 +82,26 @@ func TestAttacksAreRefused(t *testing.T) {
 		}
 		results = append(results, r)
 	}
-	for _, a := range formalities() {
-		if ok, _ := all[0].goes(t, a.call); ok {
+	for _, a := range preparatoryCalls() {
+		if ok, _ := all[0].isAllowed(t, a.call); ok {
 			t.Errorf("%s goes through", a.name)
 		}
 	}
 	if len(results) < 200 {
 		t.Errorf("there are %d attacks", len(results))
 	}
-	golden(t, page, []byte(writePage(all, results, holdings(t))))
-	golden(t, data, writeData(t, all, results))
+	checkGolden(t, page, []byte(writePage(all, results, listPermissions(t))))
+	checkGolden(t, data, writeData(t, all, results))
 }
 
 // The launcher may make the calls that other services are refused, so that the refusals
 // are not due to malformed calls.
-func TestAttacksWouldGoThroughForTheRightOne(t *testing.T) {
-	s := joist(t, "Joist", deployed(t, asIs))
+func TestAttacksAreValidRequests(t *testing.T) {
+	s := joist(t, "Joist", deployed(t, currentSystem))
 	turned := 0
 	for _, a := range attacksByOthers() {
 		a.who = "launcher"
-		if ok, refused := s.goes(t, a.call); !ok {
+		if ok, refused := s.isAllowed(t, a.call); !ok {
 			t.Errorf("%s, by the launcher: %s", a.name, refused)
 		}
 		turned++
@@ -274,7 +274,7 @@ func mergeNames(names []string) []string {
 		switch {
 		case g.endings != nil:
 			rest += ": " + strings.Join(g.endings, ", ")
-		case slices.Equal(g.services, thinkers()):
+		case slices.Equal(g.services, pureServices()):
 			rest = "each service but the launcher " + rest
 		case len(g.services) == len(services()):
 			rest = "each service " + rest
@@ -321,25 +321,25 @@ The tables leave out attacks that are refused everywhere; [attacks.csv](attacks.
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + ` writes both files; without ` + "`-update`" + ` the test fails when they differ from the policies.
 `
 
-// holdings is what each role has, counted.
-func holdings(t *testing.T) string {
+// listPermissions is what each role has, counted.
+func listPermissions(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("\n## What each role may do\n\nEach cell counts AWS actions; brackets count the writing actions. The size is in characters without white space; AWS allows a role 10,240.\n\n" +
 		"| role | actions | of EC2 | of IAM | of S3 | of SQS | of EventBridge | size |\n|---|---|---|---|---|---|---|---|\n")
-	documents := deployed(t, asIs)
+	documents := deployed(t, currentSystem)
 	for _, service := range append(services(), topology.Scheduler) {
 		d := documents[cluster+"/"+service]
-		fmt.Fprintf(&b, "| %s | %s |", service, tally(d, ""))
+		fmt.Fprintf(&b, "| %s | %s |", service, countOutcomes(d, ""))
 		for _, prefix := range []string{"ec2:", "iam:", "s3:", "sqs:", "events:"} {
-			fmt.Fprintf(&b, " %s |", tally(d, prefix))
+			fmt.Fprintf(&b, " %s |", countOutcomes(d, prefix))
 		}
 		fmt.Fprintf(&b, " %d |\n", len(d.JSON()))
 	}
 	return b.String()
 }
 
-func tally(d rights.Document, prefix string) string {
+func countOutcomes(d rights.Document, prefix string) string {
 	begins := func(list []string) (n int) {
 		for _, action := range list {
 			if strings.HasPrefix(action, prefix) {

@@ -15,8 +15,8 @@ type mutant struct {
 	documents map[string]rights.Document
 }
 
-// change is a copy of what is deployed with one statement replaced.
-func change(all map[string]rights.Document, whose string, i int, to ...rights.Statement) map[string]rights.Document {
+// replaceStatement is a copy of what is deployed with one statement replaced.
+func replaceStatement(all map[string]rights.Document, whose string, i int, to ...rights.Statement) map[string]rights.Document {
 	out := maps.Clone(all)
 	d := out[whose]
 	d.Statement = slices.Replace(slices.Clone(d.Statement), i, i+1, to...)
@@ -24,8 +24,8 @@ func change(all map[string]rights.Document, whose string, i int, to ...rights.St
 	return out
 }
 
-// without leaves each element out in turn.
-func without(list []string) map[string][]string {
+// removeAt leaves each element out in turn.
+func removeAt(list []string) map[string][]string {
 	out := map[string][]string{}
 	for i, s := range list {
 		out[s] = slices.Delete(slices.Clone(list), i, i+1)
@@ -42,7 +42,7 @@ func ours(all map[string]rights.Document) []string {
 // Joist makes: there is no right too many. (People's rights are for verbs that this
 // table does not have.)
 func TestEveryRightIsNeeded(t *testing.T) {
-	all := deployed(t, asIs)
+	all := deployed(t, currentSystem)
 	calls := legitimate()
 	for _, whose := range ours(all) {
 		if strings.HasSuffix(whose, "operator") || strings.Contains(whose, "replayer") {
@@ -60,45 +60,45 @@ func everyRightIsNeeded(t *testing.T, all map[string]rights.Document, whose stri
 			continue
 		}
 		var mutants []mutant
-		for taken, rest := range without(s.Action) {
+		for taken, rest := range removeAt(s.Action) {
 			less := s
 			less.Action = rest
-			mutants = append(mutants, mutant{taken, change(all, whose, i, some(less, rest)...)})
+			mutants = append(mutants, mutant{taken, replaceStatement(all, whose, i, pick(less, rest)...)})
 		}
 		if len(s.Resource) > 1 {
-			for taken, rest := range without(s.Resource) {
+			for taken, rest := range removeAt(s.Resource) {
 				less := s
 				less.Resource = rest
-				mutants = append(mutants, mutant{taken, change(all, whose, i, less)})
+				mutants = append(mutants, mutant{taken, replaceStatement(all, whose, i, less)})
 			}
 		}
 		for _, m := range mutants {
-			if !breaks(t, m, calls) {
+			if !breaksCall(t, m, calls) {
 				t.Errorf("%s/%s needs no %s", whose, s.Sid, m.name)
 			}
 		}
 	}
 }
 
-// some is the statement, unless nothing is left of it.
-func some(s rights.Statement, left []string) []rights.Statement {
+// pick is the statement, unless nothing is left of it.
+func pick(s rights.Statement, left []string) []rights.Statement {
 	if len(left) == 0 {
 		return nil
 	}
 	return []rights.Statement{s}
 }
 
-func breaks(t *testing.T, m mutant, calls []call) bool {
+func breaksCall(t *testing.T, m mutant, calls []call) bool {
 	t.Helper()
-	s := joist(t, m.name, emptied(m.documents))
+	s := joist(t, m.name, withoutStatements(m.documents))
 	return slices.ContainsFunc(calls, func(c call) bool {
-		ok, _ := s.goes(t, c)
+		ok, _ := s.isAllowed(t, c)
 		return !ok
 	})
 }
 
-// emptied leaves out documents without statements, which IAM does not know either.
-func emptied(all map[string]rights.Document) map[string]rights.Document {
+// withoutStatements leaves out documents without statements, which IAM does not know either.
+func withoutStatements(all map[string]rights.Document) map[string]rights.Document {
 	maps.DeleteFunc(all, func(_ string, d rights.Document) bool { return len(d.Statement) == 0 })
 	return all
 }
@@ -110,25 +110,25 @@ var redundant = map[string]string{
 	"PodIdentity: StringEquals aws:SourceAccount":   "the same of the cluster's ARN",
 }
 
-// twins are the statements that EC2 asks for together: making something with tags, and
+// equivalentConditions are the statements that EC2 asks for together: making something with tags, and
 // tagging it while it is made. Either alone would refuse; a condition counts as needed
 // when an attack goes through without it in both.
-var twins = []string{"LaunchWithTags", "MakeTemplateWithTags", "TagAtBirth"}
+var equivalentConditions = []string{"LaunchWithTags", "MakeTemplateWithTags", "TagAtBirth"}
 
 // Every condition and every denial keeps an attack out: none stands there for show, and
 // the table would notice if one went.
 func TestEveryConditionIsNeeded(t *testing.T) {
-	all := deployed(t, asIs)
-	list := append(attacks(), formalities()...)
+	all := deployed(t, currentSystem)
+	list := append(attacks(), preparatoryCalls()...)
 	used := map[string]bool{}
 	for _, whose := range ours(all) {
 		for i, s := range all[whose].Statement {
-			for _, m := range unlocked(all, whose, i, s) {
+			for _, m := range withoutCondition(all, whose, i, s) {
 				name := whose + "/" + s.Sid + ": " + m.name
-				if lets(t, m, whose, list) {
+				if allowsAttack(t, m, whose, list) {
 					continue
 				}
-				if slices.Contains(twins, s.Sid) && lets(t, mutant{m.name, withoutTwins(all, whose, m.name)}, whose, list) {
+				if slices.Contains(equivalentConditions, s.Sid) && allowsAttack(t, mutant{m.name, withoutTwins(all, whose, m.name)}, whose, list) {
 					continue
 				}
 				if redundant[s.Sid+": "+m.name] == "" {
@@ -145,16 +145,16 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 	}
 }
 
-// unlocked takes a denial away, or one condition in turn.
-func unlocked(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
+// withoutCondition takes a denial away, or one condition in turn.
+func withoutCondition(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
 	if s.Effect == "Deny" {
-		return []mutant{{"the denial", change(all, whose, i)}}
+		return []mutant{{"the denial", replaceStatement(all, whose, i)}}
 	}
-	return loosened(all, whose, i, s)
+	return withoutValue(all, whose, i, s)
 }
 
-// loosened takes one condition in turn off a statement that allows.
-func loosened(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
+// withoutValue takes one condition in turn off a statement that allows.
+func withoutValue(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
 	var out []mutant
 	for operator, keys := range s.Condition {
 		for key := range keys {
@@ -167,7 +167,7 @@ func loosened(all map[string]rights.Document, whose string, i int, s rights.Stat
 			if len(less.Condition[operator]) == 0 {
 				delete(less.Condition, operator)
 			}
-			out = append(out, mutant{operator + " " + key, change(all, whose, i, less)})
+			out = append(out, mutant{operator + " " + key, replaceStatement(all, whose, i, less)})
 		}
 	}
 	return out
@@ -176,10 +176,10 @@ func loosened(all map[string]rights.Document, whose string, i int, s rights.Stat
 // withoutTwins takes a condition off all twins.
 func withoutTwins(all map[string]rights.Document, whose, name string) map[string]rights.Document {
 	for i, s := range all[whose].Statement {
-		if !slices.Contains(twins, s.Sid) {
+		if !slices.Contains(equivalentConditions, s.Sid) {
 			continue
 		}
-		for _, m := range loosened(all, whose, i, s) {
+		for _, m := range withoutValue(all, whose, i, s) {
 			if m.name == name {
 				all = m.documents
 			}
@@ -188,26 +188,26 @@ func withoutTwins(all map[string]rights.Document, whose, name string) map[string
 	return all
 }
 
-// lets reports whether an attack by whose policy it is, or on what it protects, goes
+// allowsAttack reports whether an attack by whose policy it is, or on what it protects, goes
 // through.
-func lets(t *testing.T, m mutant, whose string, list []attack) bool {
+func allowsAttack(t *testing.T, m mutant, whose string, list []attack) bool {
 	t.Helper()
-	s := joist(t, m.name, emptied(m.documents))
+	s := joist(t, m.name, withoutStatements(m.documents))
 	service, ofRole := strings.CutPrefix(strings.TrimSuffix(whose, "/function"), cluster+"/")
 	shared, ofCommon := strings.CutPrefix(whose, common+"/")
 	return slices.ContainsFunc(list, func(a attack) bool {
 		if ofRole && a.who != service || ofCommon && a.who != shared && a.who != "common/"+shared {
 			return false
 		}
-		if !ofRole && !ofCommon && !slices.ContainsFunc(a.needs, func(n need) bool { return protects(s, whose, n.resource) }) {
+		if !ofRole && !ofCommon && !slices.ContainsFunc(a.needs, func(n need) bool { return preventsAttack(s, whose, n.resource) }) {
 			return false
 		}
-		ok, _ := s.goes(t, a.call)
+		ok, _ := s.isAllowed(t, a.call)
 		return ok
 	})
 }
 
-func protects(s system, arn, resource string) bool {
+func preventsAttack(s system, arn, resource string) bool {
 	if service, ok := strings.CutPrefix(resource, placeholder); ok {
 		resource = s.role(service)
 	}

@@ -5,65 +5,65 @@ import (
 	"slices"
 )
 
-// Operator is what a person needs to look: the verbs of `joist` that change nothing.
+// OperatorPolicy is what a person needs to look: the verbs of `joist` that change nothing.
 // Reading a dead-letter queue receives its messages and lets them go at once, which
 // raises the count of their receives and takes nothing away.
-func (s Scope) Operator() (Document, error) {
-	if err := s.Check(); err != nil {
+func (s Scope) OperatorPolicy() (Document, error) {
+	if err := s.Validate(); err != nil {
 		return Document{}, err
 	}
-	queues, dead := s.queues()
-	return document(
-		allow("ReadDocuments", []string{"s3:GetObject"}, []string{s.objects("*")}, s.inAccount()),
-		s.list(),
+	queues, dead := s.queueARNs()
+	return newDocument(
+		allow("ReadDocuments", []string{"s3:GetObject"}, []string{s.objectARN("*")}, s.inAccount()),
+		s.listStatement(),
 		allow("ReadQueues", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, slices.Concat(queues, dead)),
 		allow("LookAtDead", []string{"sqs:ChangeMessageVisibility", "sqs:ReceiveMessage"}, dead),
 		// Rules that were adopted have whatever names their stack gave them.
-		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, []string{s.arn("events", "rule/*")}),
-		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archive()),
-		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.named(s.Functions, func(name string) string { return s.arn("lambda", "function:"+name) })),
+		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, []string{s.resourceARN("events", "rule/*")}),
+		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archiveARNs()),
+		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.prefixedARNs(s.Functions, func(name string) string { return s.resourceARN("lambda", "function:"+name) })),
 		// The simulator tells what a role may do, and does none of it.
-		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
-			s.NodeRole, s.iam("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
-		allow("ReadProfiles", []string{"iam:GetInstanceProfile"}, []string{s.iam("instance-profile/*")}),
+		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.prefixedARNs(s.Roles, func(name string) string { return s.iamARN("role/" + name) }),
+			s.NodeRole, s.iamARN("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
+		allow("ReadProfiles", []string{"iam:GetInstanceProfile"}, []string{s.iamARN("instance-profile/*")}),
 		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:DescribePodIdentityAssociation", "eks:ListPodIdentityAssociations"},
-			[]string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*"), s.arn("eks", "podidentityassociation/"+s.Plan.Cluster+"/*")}),
-		s.look("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "events:ListRuleNamesByTarget", "lambda:ListEventSourceMappings"),
+			[]string{s.clusterARN(), s.resourceARN("eks", "access-entry/"+s.Plan.Cluster+"/*"), s.resourceARN("eks", "podidentityassociation/"+s.Plan.Cluster+"/*")}),
+		s.describeStatement("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "events:ListRuleNamesByTarget", "lambda:ListEventSourceMappings"),
 	), nil
 }
 
-// Replayer is what a person needs beside Operator to put messages back. The role
+// ReplayerPolicy is what a person needs beside Operator to put messages back. The role
 // belongs into Replayers: the queues refuse it otherwise.
-func (s Scope) Replayer() (Document, error) {
-	if err := s.Check(); err != nil {
+func (s Scope) ReplayerPolicy() (Document, error) {
+	if err := s.Validate(); err != nil {
 		return Document{}, err
 	}
-	queues, dead := s.queues()
-	return document(
+	queues, dead := s.queueARNs()
+	return newDocument(
 		allow("TakeDead", []string{"sqs:CancelMessageMoveTask", "sqs:DeleteMessage", "sqs:ListMessageMoveTasks", "sqs:StartMessageMoveTask"}, dead),
 		allow("PutBack", []string{"sqs:SendMessage"}, queues),
-		allow("ReplayArchive", []string{"events:CancelReplay", "events:StartReplay"}, append(s.archive(), s.bus())),
+		allow("ReplayArchive", []string{"events:CancelReplay", "events:StartReplay"}, append(s.archiveARNs(), s.busARN())),
 	), nil
 }
 
-func (s Scope) queues() (queues, dead []string) {
+func (s Scope) queueARNs() (queues, dead []string) {
 	for _, q := range s.Plan.DeadLetters() {
 		if q.Name != "" {
-			queues = append(queues, s.arn("sqs", q.Name))
+			queues = append(queues, s.resourceARN("sqs", q.Name))
 		}
-		dead = append(dead, s.arn("sqs", q.Dead))
+		dead = append(dead, s.resourceARN("sqs", q.Dead))
 	}
 	return queues, dead
 }
 
-func (s Scope) archive() []string {
-	return []string{s.arn("events", "archive/"+s.Plan.Archive), s.arn("events", "replay/"+s.Plan.Prefix+"-joist-*")}
+func (s Scope) archiveARNs() []string {
+	return []string{s.resourceARN("events", "archive/"+s.Plan.Archive), s.resourceARN("events", "replay/"+s.Plan.Prefix+"-joist-*")}
 }
 
-// named are the ARNs of the services' parts by their common prefix, and of those that
+// prefixedARNs are the ARNs of the services' parts by their common prefix, and of those that
 // were given other names: to be read, where a wildcard spares characters and gives
 // nothing away.
-func (s Scope) named(others map[string]string, arn func(name string) string) []string {
+func (s Scope) prefixedARNs(others map[string]string, arn func(name string) string) []string {
 	names := append(slices.Collect(maps.Values(others)), s.Plan.Prefix+"-joist-*")
 	if s.Plan.Shared() {
 		names = append(names, s.Plan.Functions+"-joist-*")

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares what is deployed with what somebody has read and committed.
-func golden(t *testing.T, path string, got []byte) {
+// checkGolden compares what is deployed with what somebody has read and committed.
+func checkGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, got, 0o600); err != nil {
@@ -42,29 +42,29 @@ func golden(t *testing.T, path string, got []byte) {
 func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	t.Helper()
 	out := map[string]rights.Document{
-		"bucket": rights.Bucket(s), "bus": s.Bus(), "audit": rights.Audit(s), "audit-dead": s.RuleDead(s.Plan.AuditDead),
+		"bucket": rights.BucketPolicy(s), "bus": s.BusPolicy(), "audit": rights.AuditPolicy(s), "audit-dead": s.RuleDeadLetterPolicy(s.Plan.AuditDead),
 		"trust-function": rights.TrustFunction(), "trust-nodes": s.TrustNodes(), "trust-scheduler": s.TrustScheduler(),
 		"trust-pod":     s.TrustPod("joist", "joist-lifecycle"),
 		"trust-account": rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-lifecycle"),
 	}
 	for _, service := range append(services(), topology.Scheduler) {
-		d, err := s.Of(service)
+		d, err := s.ServicePolicy(service)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out[service] = d
 	}
 	for _, service := range topology.Outside {
-		out[service+"-function"] = s.Function(service)
+		out[service+"-function"] = s.FunctionPolicy(service)
 		if s.Plan.Shared() {
 			// As many clusters as a template has room for, each with names as long as these.
-			out[service+"-shared"], out["trust-shared-"+service] = rights.SharedFunction(service, slices.Repeat([]rights.Scope{s}, 6)...), s.TrustShared(service)
+			out[service+"-shared"], out["trust-shared-"+service] = rights.SharedFunctionPolicy(service, slices.Repeat([]rights.Scope{s}, 6)...), s.TrustShared(service)
 		}
 	}
 	for _, q := range s.Plan.Queues {
-		out[q.Service+"-queue"], out[q.Service+"-dead"] = s.Queue(q), s.Dead(q)
+		out[q.Service+"-queue"], out[q.Service+"-dead"] = s.QueuePolicy(q), s.DeadLetterPolicy(q)
 	}
-	for name, write := range map[string]func() (rights.Document, error){"operator": s.Operator, "replayer": s.Replayer} {
+	for name, write := range map[string]func() (rights.Document, error){"operator": s.OperatorPolicy, "replayer": s.ReplayerPolicy} {
 		d, err := write()
 		if err != nil {
 			t.Fatal(err)
@@ -74,13 +74,13 @@ func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	return out
 }
 
-func TestDocumentsAreTheCommittedOnes(t *testing.T) {
+func TestDocumentsMatchGoldens(t *testing.T) {
 	for name, d := range documents(t, scope(t, cluster)) {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, d.JSON(), "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", name+".json"), append(indented.Bytes(), '\n'))
+		checkGolden(t, filepath.Join("testdata", name+".json"), append(indented.Bytes(), '\n'))
 	}
 }
 
@@ -134,10 +134,10 @@ func longest(t *testing.T) map[string]rights.Scope {
 }
 
 // Six actions change anything in EC2, and all are the launcher's.
-func TestWhoChangesEC2(t *testing.T) {
+func TestOnlyLauncherChangesEC2(t *testing.T) {
 	s := scope(t, cluster)
 	for _, service := range append(services(), topology.Scheduler) {
-		d, err := s.Of(service)
+		d, err := s.ServicePolicy(service)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestWhoChangesEC2(t *testing.T) {
 
 // A right to write never has the resource "*", and no right has a wildcard among its
 // actions.
-func TestNoWriteOnEverything(t *testing.T) {
+func TestNoWriteOnAllResources(t *testing.T) {
 	for name, d := range documents(t, scope(t, cluster)) {
 		for _, s := range d.Statement {
 			if s.Effect != "Allow" {
@@ -180,7 +180,7 @@ func TestNoWriteOnEverything(t *testing.T) {
 func TestSids(t *testing.T) {
 	other := scope(t, beside)
 	all := documents(t, scope(t, cluster))
-	all["shared bucket"] = rights.Bucket(scope(t, cluster), other)
+	all["shared bucket"] = rights.BucketPolicy(scope(t, cluster), other)
 	for name, d := range all {
 		seen := map[string]bool{}
 		for _, s := range d.Statement {
@@ -197,7 +197,7 @@ func TestSids(t *testing.T) {
 func TestNoProfilesNoIAM(t *testing.T) {
 	s := scope(t, cluster)
 	s.Profiles = false
-	d, err := s.Of("launcher")
+	d, err := s.ServicePolicy("launcher")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,21 +239,21 @@ func TestScopeIsChecked(t *testing.T) {
 	} {
 		s := scope(t, cluster)
 		spoil(&s)
-		for _, write := range []func() (rights.Document, error){func() (rights.Document, error) { return s.Of("launcher") }, s.Operator, s.Replayer} {
+		for _, write := range []func() (rights.Document, error){func() (rights.Document, error) { return s.ServicePolicy("launcher") }, s.OperatorPolicy, s.ReplayerPolicy} {
 			if _, err := write(); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	if _, err := scope(t, cluster).Of("controller"); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+	if _, err := scope(t, cluster).ServicePolicy("controller"); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
 		t.Errorf("a service that is none: %v", err)
 	}
 }
 
 // What the CDK is given is what is judged here.
-func TestMapIsWhatIsDeployed(t *testing.T) {
-	d := scope(t, cluster).Bus()
-	back, err := json.Marshal(d.Map())
+func TestMapMatchesJSON(t *testing.T) {
+	d := scope(t, cluster).BusPolicy()
+	back, err := json.Marshal(d.ToMap())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,8 +271,8 @@ func TestListedSnapshots(t *testing.T) {
 				s.Snapshots = []string{listed}
 			}
 		}))
-		c := call{name: "a launch from an untagged snapshot", who: "launcher", needs: []need{do("ec2:CreateFleet", ec2("snapshot")), do("ec2:RunInstances", ec2("snapshot"))}}
-		if ok, refused := s.goes(t, c); ok != want {
+		c := call{name: "a launch from an untagged snapshot", who: "launcher", needs: []need{newCall("ec2:CreateFleet", ec2("snapshot")), newCall("ec2:RunInstances", ec2("snapshot"))}}
+		if ok, refused := s.isAllowed(t, c); ok != want {
 			t.Errorf("with %q listed it goes through: %t %s", listed, ok, refused)
 		}
 	}

@@ -45,9 +45,9 @@ type Scope struct {
 	Roles, Functions map[string]string
 }
 
-// Check refuses a scope with which rights would be wrong or too wide. Errors are
+// Validate refuses a scope with which rights would be wrong or too wide. Errors are
 // fault.Invalid and say how to mend it.
-func (s Scope) Check() error {
+func (s Scope) Validate() error {
 	invalid := func(remedy, text string) error {
 		return fault.E("writing the rights of cluster "+s.Plan.Cluster, fault.Invalid, errors.New(text)).WithHint("%s", remedy)
 	}
@@ -76,18 +76,18 @@ func (s Scope) Check() error {
 	return nil
 }
 
-// arn is one of the cluster's account and region.
-func (s Scope) arn(service, resource string) string {
+// resourceARN is one of the cluster's account and region.
+func (s Scope) resourceARN(service, resource string) string {
 	return strings.Join([]string{"arn", s.Partition, service, s.Region, s.Account, resource}, ":")
 }
 
-// iam is one of IAM, which knows no regions.
-func (s Scope) iam(resource string) string {
+// iamARN is one of IAM, which knows no regions.
+func (s Scope) iamARN(resource string) string {
 	return strings.Join([]string{"arn", s.Partition, "iam", "", s.Account, resource}, ":")
 }
 
-// own is <prefix>-joist-<service>, unless another name was given.
-func (s Scope) own(names map[string]string, service string) string {
+// serviceName is <prefix>-joist-<service>, unless another name was given.
+func (s Scope) serviceName(names map[string]string, service string) string {
 	if name := names[service]; name != "" {
 		return name
 	}
@@ -95,7 +95,9 @@ func (s Scope) own(names map[string]string, service string) string {
 }
 
 // Role is the ARN of a service's role.
-func (s Scope) Role(service string) string { return s.iam("role/" + s.own(s.Roles, service)) }
+func (s Scope) Role(service string) string {
+	return s.iamARN("role/" + s.serviceName(s.Roles, service))
+}
 
 // functionName is what a service's function is called, and its role where clusters share
 // it.
@@ -103,28 +105,30 @@ func (s Scope) functionName(service string) string {
 	return cmp.Or(s.Functions[service], s.Plan.Function(service))
 }
 
-// function is the ARN of a service's function.
-func (s Scope) function(service string) string {
-	return s.arn("lambda", "function:"+s.functionName(service))
+// functionARN is the ARN of a service's function.
+func (s Scope) functionARN(service string) string {
+	return s.resourceARN("lambda", "function:"+s.functionName(service))
 }
 
-func (s Scope) cluster() string { return s.arn("eks", "cluster/"+s.Plan.Cluster) }
+func (s Scope) clusterARN() string { return s.resourceARN("eks", "cluster/"+s.Plan.Cluster) }
 
-func (s Scope) bus() string { return s.arn("events", "event-bus/"+s.Plan.Bus) }
+func (s Scope) busARN() string { return s.resourceARN("events", "event-bus/"+s.Plan.Bus) }
 
-// rule is a rule's ARN; those of the account's own bus do not name it.
-func (s Scope) rule(r topology.Rule) string {
+// ruleARN is a rule's ARN; those of the account's own bus do not name it.
+func (s Scope) ruleARN(r topology.Rule) string {
 	if r.Bus == topology.DefaultBus {
-		return s.arn("events", "rule/"+r.Name)
+		return s.resourceARN("events", "rule/"+r.Name)
 	}
-	return s.arn("events", "rule/"+r.Bus+"/"+r.Name)
+	return s.resourceARN("events", "rule/"+r.Bus+"/"+r.Name)
 }
 
-// objects are the objects of the bucket below a folder.
-func (s Scope) objects(folder string) string {
-	return s.bucket() + "/" + strings.TrimPrefix(strings.Trim(s.Prefix, "/")+"/", "/") + folder
+// objectARN are the objects of the bucket below a folder.
+func (s Scope) objectARN(folder string) string {
+	return s.bucketARN() + "/" + strings.TrimPrefix(strings.Trim(s.Prefix, "/")+"/", "/") + folder
 }
 
-func (s Scope) bucket() string { return "arn:" + s.Partition + ":s3:::" + s.Bucket }
+func (s Scope) bucketARN() string { return "arn:" + s.Partition + ":s3:::" + s.Bucket }
 
-func (s Scope) inRegion() Condition { return is("StringEquals", "aws:RequestedRegion", s.Region) }
+func (s Scope) inRegion() Condition {
+	return newCondition("StringEquals", "aws:RequestedRegion", s.Region)
+}

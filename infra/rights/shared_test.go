@@ -9,15 +9,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// together lets the two clusters share their functions.
-func together(s *rights.Scope) { s.Plan.Functions = common }
+// sharedSystem lets the two clusters share their functions.
+func sharedSystem(s *rights.Scope) { s.Plan.Functions = common }
 
 // ofCommon are the documents of what clusters share, where they do.
 func ofCommon(clusters []rights.Scope) map[string]rights.Document {
 	out := map[string]rights.Document{}
 	for _, service := range topology.Outside {
 		if s := clusters[0]; s.Plan.Shared() {
-			out[common+"/"+service], out[s.SharedRole(service)] = rights.SharedFunction(service, clusters...), rights.TrustFunction()
+			out[common+"/"+service], out[s.SharedRole(service)] = rights.SharedFunctionPolicy(service, clusters...), rights.TrustFunction()
 		}
 	}
 	return out
@@ -39,10 +39,10 @@ func commonNames(together string) func(arn string) string {
 	}
 }
 
-// had are all that whoever makes a call can be: where he is a function that clusters
+// assumedRoles are all that whoever makes a call can be: where he is a function that clusters
 // share, it has its own role and may take the clusters'. Credentials that name a function
 // are those of its own role.
-func (s system) had(c call) []string {
+func (s system) assumedRoles(c call) []string {
 	service := strings.TrimPrefix(c.who, "neighbour/")
 	if s.together == "" || !slices.Contains(topology.Outside, service) {
 		return []string{c.who}
@@ -82,11 +82,11 @@ func legitimateTogether() []call {
 	for _, service := range topology.Outside {
 		for _, name := range []string{cluster, beside} {
 			out = append(out, call{name: service + "'s function assumes the role of " + name, who: "common/" + service, models: "stscreds",
-				needs: one(do("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
+				needs: singleCall(newCall("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
 		}
 		theirs := queue(strings.Replace(queueOf(service), cluster, beside, 1))
 		out = append(out, call{name: service + "'s function works on the queue of " + beside, who: "common/" + service, models: "host",
-			needs: []need{do("sqs:ReceiveMessage", theirs), do("sqs:DeleteMessage", theirs), do("sqs:ChangeMessageVisibility", theirs), do("sqs:GetQueueAttributes", theirs)}})
+			needs: []need{newCall("sqs:ReceiveMessage", theirs), newCall("sqs:DeleteMessage", theirs), newCall("sqs:ChangeMessageVisibility", theirs), newCall("sqs:GetQueueAttributes", theirs)}})
 	}
 	return out
 }
@@ -100,32 +100,32 @@ func session(service, name string) map[string][]string {
 func attacksOnSharing() []attack {
 	var out []call
 	take := func(name, who string, needs need) {
-		out = append(out, call{name: name, who: who, models: "AssumeRole", needs: one(needs)})
+		out = append(out, call{name: name, who: who, models: "AssumeRole", needs: singleCall(needs)})
 	}
 	launcher := placeholder + "launcher"
 	for _, service := range topology.Outside {
 		if service != "launcher" {
-			take("the shared function of "+service+" assumes the launcher's role", "common/"+service, do("sts:AssumeRole", launcher, session("launcher", cluster)))
+			take("the shared function of "+service+" assumes the launcher's role", "common/"+service, newCall("sts:AssumeRole", launcher, session("launcher", cluster)))
 		}
-		take("an administrator assumes the role of "+service+" under the function's name", "administrator", do("sts:AssumeRole", placeholder+service, session(service, cluster)))
-		take("the shared function of "+service+" assumes its role under the other cluster's name", "common/"+service, do("sts:AssumeRole", placeholder+service, session(service, beside)))
-		take("the shared function of "+service+" assumes lifecycle's role", "common/"+service, do("sts:AssumeRole", placeholder+"lifecycle", session(service, cluster)))
+		take("an administrator assumes the role of "+service+" under the function's name", "administrator", newCall("sts:AssumeRole", placeholder+service, session(service, cluster)))
+		take("the shared function of "+service+" assumes its role under the other cluster's name", "common/"+service, newCall("sts:AssumeRole", placeholder+service, session(service, beside)))
+		take("the shared function of "+service+" assumes lifecycle's role", "common/"+service, newCall("sts:AssumeRole", placeholder+"lifecycle", session(service, cluster)))
 	}
-	take("the shared launcher assumes the launcher's role without a session name", "common/launcher", do("sts:AssumeRole", launcher))
-	take("the shared launcher assumes an administrator's role", "common/launcher", do("sts:AssumeRole", role("administrator"), session("launcher", cluster)))
-	take("the shared launcher of another stack assumes the launcher's role", "stranger/other-joist-launcher", do("sts:AssumeRole", launcher, session("launcher", cluster)))
-	take("an administrator of another account assumes the launcher's role under the function's name", "outsider", do("sts:AssumeRole", launcher, session("launcher", cluster)))
-	take("the other cluster's launcher assumes the launcher's role", "neighbour/lifecycle", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("the shared launcher assumes the launcher's role without a session name", "common/launcher", newCall("sts:AssumeRole", launcher))
+	take("the shared launcher assumes an administrator's role", "common/launcher", newCall("sts:AssumeRole", role("administrator"), session("launcher", cluster)))
+	take("the shared launcher of another stack assumes the launcher's role", "stranger/other-joist-launcher", newCall("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("an administrator of another account assumes the launcher's role under the function's name", "outsider", newCall("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("the other cluster's launcher assumes the launcher's role", "neighbour/lifecycle", newCall("sts:AssumeRole", launcher, session("launcher", cluster)))
 	take("another function of the account assumes the launcher's role through the shared one", "common/launcher",
-		do("sts:AssumeRole", launcher, session("launcher", cluster), key("lambda:SourceFunctionArn", function(cluster, "report"))))
+		newCall("sts:AssumeRole", launcher, session("launcher", cluster), key("lambda:SourceFunctionArn", function(cluster, "report"))))
 	for _, action := range []need{
-		do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))), do("s3:GetObject", object(cluster, "intents/1")),
-		do("sqs:SendMessage", queue(queueOf("launcher"))), do("sqs:SendMessage", queue(deadOf("launcher"))), do("sqs:ReceiveMessage", queue(queueOf("planner"))),
-		do("sqs:ReceiveMessage", queue(deadOf("launcher"))), do("events:PutEvents", bus(cluster+"-joist"), key("events:source", "joist/launcher"), key("events:detail-type", "launch.settled.v1")),
+		newCall("ec2:TerminateInstances", ec2("instance"), resourceTags(launchedTags(cluster))), newCall("s3:GetObject", object(cluster, "intents/1")),
+		newCall("sqs:SendMessage", queue(queueOf("launcher"))), newCall("sqs:SendMessage", queue(deadOf("launcher"))), newCall("sqs:ReceiveMessage", queue(queueOf("planner"))),
+		newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))), newCall("events:PutEvents", bus(cluster+"-joist"), key("events:source", "joist/launcher"), key("events:detail-type", "launch.settled.v1")),
 	} {
-		out = append(out, call{name: "the shared launcher calls " + action.action + " on " + short(action.resource) + " with its own role", who: "common/launcher", models: action.action, needs: one(action)})
+		out = append(out, call{name: "the shared launcher calls " + action.action + " on " + short(action.resource) + " with its own role", who: "common/launcher", models: action.action, needs: singleCall(action)})
 	}
-	return under(sharing, out...)
+	return asPrincipal(sharing, out...)
 }
 
 // short is an ARN without its account and region.
@@ -135,8 +135,8 @@ func short(arn string) string { return arn[strings.LastIndexAny(arn, ":")+1:] }
 // role or by the cluster's. Of the attacks those alone do that the other cluster's role may
 // do by right: whoever has broken into the function has the roles of its clusters, and
 // each of these is as narrow as before.
-func TestSharedFunctionsAreTheirClustersRoles(t *testing.T) {
-	judgeTogether(t, joist(t, "Joist, shared functions", deployed(t, together)), legitimate(), nil)
+func TestSharedFunctionAttacks(t *testing.T) {
+	checkSharedSystem(t, joist(t, "Joist, shared functions", deployed(t, sharedSystem)), legitimate(), nil)
 }
 
 // ofBothQueues are the attacks that the shared function does by its own role: it works on
@@ -146,23 +146,23 @@ var ofBothQueues = []string{
 	"the other cluster receives messages of interruption", "the other cluster receives messages of launcher",
 }
 
-// judgeTogether runs calls through a system whose clusters share functions. Those of but go
+// checkSharedSystem runs calls through a system whose clusters share functions. Those of but go
 // through for another reason, which is said where they are named.
-func judgeTogether(t *testing.T, s system, legitimate []call, but []string) {
+func checkSharedSystem(t *testing.T, s system, legitimate []call, but []string) {
 	t.Helper()
 	for _, c := range slices.Concat(legitimate, legitimateTogether()) {
 		// What a service does takes several calls, some by one role and some by the other.
 		for _, n := range c.needs {
 			single := c
-			single.needs = one(n)
-			if ok, refused := s.goes(t, single); !ok {
+			single.needs = singleCall(n)
+			if ok, refused := s.isAllowed(t, single); !ok {
 				t.Errorf("%s: %s", c.name, refused)
 			}
 		}
 	}
 	through, apart := 0, slices.Concat(ofBothQueues, but)
 	for _, a := range attacks() {
-		if ok, _ := s.goes(t, a.call); !ok {
+		if ok, _ := s.isAllowed(t, a.call); !ok {
 			continue
 		}
 		if i := slices.Index(apart, a.name); i >= 0 {
@@ -170,8 +170,8 @@ func judgeTogether(t *testing.T, s system, legitimate []call, but []string) {
 			continue
 		}
 		through++
-		for _, who := range slices.DeleteFunc(s.had(a.call), func(who string) bool { return who == s.other(a.call) }) {
-			if ok, _ := s.by(t, a.call, who); ok {
+		for _, who := range slices.DeleteFunc(s.assumedRoles(a.call), func(who string) bool { return who == s.other(a.call) }) {
+			if ok, _ := s.decide(t, a.call, who); ok {
 				t.Errorf("%s goes through by %s", a.name, who)
 			}
 		}
@@ -188,10 +188,10 @@ func judgeTogether(t *testing.T, s system, legitimate []call, but []string) {
 func TestSynthesizedSharedFunctions(t *testing.T) {
 	const name, bucket = "shared.template.json", "joist-joist-all-" + account + "-" + region
 	change := func(s *rights.Scope) {
-		together(s)
+		sharedSystem(s)
 		s.Bucket = bucket
 	}
-	identity, resource := deployedFrom(t, name).policies()
+	identity, resource := newDeployment(t, name).policies()
 	for _, service := range topology.Outside {
 		for _, of := range []string{common, cluster, beside} {
 			if arn := role(of + "-joist-" + service); len(identity[arn]) == 0 || len(resource[arn]) == 0 {
@@ -199,7 +199,7 @@ func TestSynthesizedSharedFunctions(t *testing.T) {
 			}
 		}
 	}
-	s := synthesized(t, name, change)
+	s := synthesizedSystem(t, name, change)
 	rename := s.rename
 	s.rename = func(arn string) string {
 		for _, name := range []string{cluster, beside} {
@@ -208,31 +208,31 @@ func TestSynthesizedSharedFunctions(t *testing.T) {
 		return rename(arn)
 	}
 	// As with one bucket for clusters that share nothing else.
-	judgeTogether(t, s, slices.DeleteFunc(legitimate(), func(c call) bool { return options[c.name] != "" }), []string{"planner lists the other cluster's bucket"})
+	checkSharedSystem(t, s, slices.DeleteFunc(legitimate(), func(c call) bool { return options[c.name] != "" }), []string{"planner lists the other cluster's bucket"})
 }
 
 // Shared functions have no right too many, and no condition of theirs or of the roles that
 // they take stands there for show.
 func TestEveryRightOfSharedFunctionsIsNeeded(t *testing.T) {
-	all := deployed(t, together)
+	all := deployed(t, sharedSystem)
 	var calls []call
 	for _, c := range slices.Concat(legitimate(), legitimateTogether()) {
 		for _, n := range c.needs {
-			c.needs = one(n)
+			c.needs = singleCall(n)
 			calls = append(calls, c)
 		}
 	}
 	s := joist(t, "Joist, shared functions", all)
 	refused := slices.DeleteFunc(attacks(), func(a attack) bool {
-		ok, _ := s.goes(t, a.call)
+		ok, _ := s.isAllowed(t, a.call)
 		return ok
 	})
 	for _, service := range topology.Outside {
 		everyRightIsNeeded(t, all, common+"/"+service, calls)
 		for _, whose := range []string{common + "/" + service, role(cluster + "-joist-" + service)} {
 			for i, statement := range all[whose].Statement {
-				for _, m := range unlocked(all, whose, i, statement) {
-					if !lets(t, m, whose, refused) {
+				for _, m := range withoutCondition(all, whose, i, statement) {
+					if !allowsAttack(t, m, whose, refused) {
 						t.Errorf("without %s/%s: %s, every attack is refused all the same", whose, statement.Sid, m.name)
 					}
 				}

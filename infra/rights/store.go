@@ -23,34 +23,34 @@ var folders = map[string]struct{ reads, writes []string }{
 	"launcher":   {[]string{launchspec.Kind + "/*"}, nil},
 }
 
-// store is a service's part of the bucket.
-func (s Scope) store(service string) []Statement {
+// storeStatements is a service's part of the bucket.
+func (s Scope) storeStatements(service string) []Statement {
 	f, ok := folders[service]
 	if !ok {
 		return nil
 	}
 	out := []Statement{
-		allow("ReadDocuments", []string{"s3:GetObject"}, s.each(slices.Concat(f.reads, f.writes)), s.inAccount()),
-		s.list(),
+		allow("ReadDocuments", []string{"s3:GetObject"}, s.objectARNs(slices.Concat(f.reads, f.writes)), s.inAccount()),
+		s.listStatement(),
 	}
 	if len(f.writes) > 0 {
-		out = append(out, allow("WriteDocuments", []string{"s3:PutObject"}, s.each(f.writes), s.inAccount()))
+		out = append(out, allow("WriteDocuments", []string{"s3:PutObject"}, s.objectARNs(f.writes), s.inAccount()))
 	}
 	return out
 }
 
-// list makes S3 say "missing" of an object that is not there; without it S3 says
+// listStatement makes S3 say "missing" of an object that is not there; without it S3 says
 // "denied". Such a question has no prefix, hence IfExists; a list of another
 // cluster's part has one.
-func (s Scope) list() Statement {
-	return allow("ListDocuments", []string{"s3:ListBucket"}, []string{s.bucket()}, s.inAccount(),
-		is("StringLikeIfExists", "s3:prefix", s.objects("*")[len(s.bucket())+1:]))
+func (s Scope) listStatement() Statement {
+	return allow("ListDocuments", []string{"s3:ListBucket"}, []string{s.bucketARN()}, s.inAccount(),
+		newCondition("StringLikeIfExists", "s3:prefix", s.objectARN("*")[len(s.bucketARN())+1:]))
 }
 
-func (s Scope) each(folders []string) []string {
+func (s Scope) objectARNs(folders []string) []string {
 	out := make([]string, 0, len(folders))
 	for _, f := range folders {
-		out = append(out, s.objects(f))
+		out = append(out, s.objectARN(f))
 	}
 	slices.Sort(out)
 	return out
@@ -59,44 +59,44 @@ func (s Scope) each(folders []string) []string {
 // inAccount keeps documents from a bucket of the same name that somebody else made
 // after ours was deleted.
 func (s Scope) inAccount() Condition {
-	return is("StringEquals", "aws:ResourceAccount", s.Account)
+	return newCondition("StringEquals", "aws:ResourceAccount", s.Account)
 }
 
-// Bucket is the bucket's policy, for one cluster or for all those that share it: TLS,
+// BucketPolicy is the bucket's policy, for one cluster or for all those that share it: TLS,
 // nobody writes or removes a kind of document but the services whose kind it is, and
 // objects go by age alone. A forged intent would be a forged launch.
-func Bucket(clusters ...Scope) Document {
+func BucketPolicy(clusters ...Scope) Document {
 	if len(clusters) == 0 {
 		return Document{}
 	}
 	s := clusters[0]
-	out := []Statement{deny("DenyInsecureTransport", []string{"s3:*"}, []string{s.bucket(), s.bucket() + "/*"}, insecure())}
+	out := []Statement{deny("DenyInsecureTransport", []string{"s3:*"}, []string{s.bucketARN(), s.bucketARN() + "/*"}, insecureTransport())}
 	for i, c := range clusters {
-		for _, group := range c.writers() {
-			sid := "DenyOtherWriters" + letter(i) + letter(len(out))
-			out = append(out, deny(sid, []string{"s3:PutObject"}, c.each(group.folders), is("ArnNotEquals", "aws:PrincipalArn", group.roles...)))
+		for _, group := range c.writerGroups() {
+			sid := "DenyOtherWriters" + letterNumber(i) + letterNumber(len(out))
+			out = append(out, deny(sid, []string{"s3:PutObject"}, c.objectARNs(group.folders), newCondition("ArnNotEquals", "aws:PrincipalArn", group.roles...)))
 		}
 	}
 	// The bucket's own expiry is no request, so nothing stands in its way.
-	out = append(out, deny("DenyDeletion", []string{"s3:DeleteObject", "s3:DeleteObjectVersion"}, []string{s.bucket() + "/*"}))
-	return document(out...)
+	out = append(out, deny("DenyDeletion", []string{"s3:DeleteObject", "s3:DeleteObjectVersion"}, []string{s.bucketARN() + "/*"}))
+	return newDocument(out...)
 }
 
-// letter counts in letters, for a Sid has no punctuation.
-func letter(i int) string {
+// letterNumber counts in letters, for a Sid has no punctuation.
+func letterNumber(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
 	}
-	return letter(i/26-1) + letter(i%26)
+	return letterNumber(i/26-1) + letterNumber(i%26)
 }
 
-type writers struct{ folders, roles []string }
+type writerGroup struct{ folders, roles []string }
 
-// writers groups the folders by who writes them.
-func (s Scope) writers() []writers {
-	var out []writers
+// writerGroups groups the folders by who writes them.
+func (s Scope) writerGroups() []writerGroup {
+	var out []writerGroup
 	for _, services := range [][]string{{"catalog"}, {"disruption", "planner"}, {"watcher"}} {
-		w := writers{folders: folders[services[0]].writes}
+		w := writerGroup{folders: folders[services[0]].writes}
 		for _, service := range services {
 			w.roles = append(w.roles, s.Role(service))
 		}
@@ -105,4 +105,4 @@ func (s Scope) writers() []writers {
 	return out
 }
 
-func insecure() Condition { return is("Bool", "aws:SecureTransport", "false") }
+func insecureTransport() Condition { return newCondition("Bool", "aws:SecureTransport", "false") }

@@ -20,7 +20,7 @@ type deployment struct {
 	*template.Stack
 }
 
-func deployedFrom(t *testing.T, name string) deployment {
+func newDeployment(t *testing.T, name string) deployment {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "stack", "testdata", name))
 	if err != nil {
@@ -30,7 +30,7 @@ func deployedFrom(t *testing.T, name string) deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return deployment{t, written.In(template.Place{Account: account, Region: region, Partition: "aws", Name: "Joist"})}
+	return deployment{t, written.DeployTo(template.Place{Account: account, Region: region, Partition: "aws", Name: "Joist"})}
 }
 
 func (d deployment) properties(id string) map[string]any {
@@ -93,12 +93,12 @@ func (d deployment) policies() (identity, resource map[string][]evaluator.Policy
 	return identity, resource
 }
 
-// synthesized is Joist by a template that the CDK app wrote. People, whom the app gives
+// synthesizedSystem is Joist by a template that the CDK app wrote. People, whom the app gives
 // no role, are as the package has them, and so is the cluster beside it where the
 // template has one alone.
-func synthesized(t *testing.T, name string, change func(*rights.Scope)) system {
+func synthesizedSystem(t *testing.T, name string, change func(*rights.Scope)) system {
 	t.Helper()
-	identity, resource := deployedFrom(t, name).policies()
+	identity, resource := newDeployment(t, name).policies()
 	s := joist(t, name, deployed(t, change))
 	beyond, around := s.identity, s.resource
 	s.identity = func(service, of string) []evaluator.Policy {
@@ -129,19 +129,19 @@ var options = map[string]string{
 // what is judged above.
 func TestSynthesizedTemplate(t *testing.T) {
 	const name = "fresh.template.json"
-	identity, resource := deployedFrom(t, name).policies()
-	s := synthesized(t, name, asIs)
+	identity, resource := newDeployment(t, name).policies()
+	s := synthesizedSystem(t, name, currentSystem)
 	for _, service := range services() {
 		if len(identity[s.role(service)]) == 0 {
 			t.Errorf("the template has no rights of %s", service)
 		}
 	}
-	for arn := range deployed(t, asIs) {
+	for arn := range deployed(t, currentSystem) {
 		if strings.HasPrefix(arn, "arn:") && !strings.Contains(arn, beside) && len(resource[arn]) == 0 {
 			t.Errorf("the template has no policy of %s", arn)
 		}
 	}
-	judge(t, s, anyTags(t))
+	checkSystem(t, s, anyTags(t))
 }
 
 // anyTags are the attacks that the package lets through where node classes may have any
@@ -151,7 +151,7 @@ func anyTags(t *testing.T) []string {
 	s := joist(t, "any tag", deployed(t, func(s *rights.Scope) { s.NodeTags = []string{"*"} }))
 	var out []string
 	for _, a := range attacks() {
-		if ok, _ := s.goes(t, a.call); ok {
+		if ok, _ := s.isAllowed(t, a.call); ok {
 			out = append(out, a.name)
 		}
 	}
@@ -162,7 +162,7 @@ func anyTags(t *testing.T) []string {
 // the bucket they may list the names of each other's objects, and read none.
 func TestSynthesizedClustersShareABucket(t *testing.T) {
 	const bucket = "joist-joist-all-" + account + "-" + region
-	s := synthesized(t, "clusters.template.json", func(s *rights.Scope) { s.Bucket = bucket })
+	s := synthesizedSystem(t, "clusters.template.json", func(s *rights.Scope) { s.Bucket = bucket })
 	s.rename = func(arn string) string {
 		for _, name := range []string{cluster, beside} {
 			arn = strings.Replace(arn, "arn:aws:s3:::joist-"+name+"-"+account+"-"+region, "arn:aws:s3:::"+bucket, 1)
@@ -170,20 +170,20 @@ func TestSynthesizedClustersShareABucket(t *testing.T) {
 		return arn
 	}
 	// Its node classes' tags are listed, so that nothing else goes through.
-	judge(t, s, []string{"planner lists the other cluster's bucket"})
+	checkSystem(t, s, []string{"planner lists the other cluster's bucket"})
 }
 
-// judge runs all calls through a system; those of but are let through, and it is said
+// checkSystem runs all calls through a system; those of but are let through, and it is said
 // why where they are named.
-func judge(t *testing.T, s system, but []string) {
+func checkSystem(t *testing.T, s system, but []string) {
 	t.Helper()
 	for _, c := range legitimate() {
-		if ok, refused := s.goes(t, c); ok == (options[c.name] != "") {
+		if ok, refused := s.isAllowed(t, c); ok == (options[c.name] != "") {
 			t.Errorf("%s: %v, %s", c.name, ok, refused)
 		}
 	}
 	for _, a := range attacks() {
-		if ok, _ := s.goes(t, a.call); ok != slices.Contains(but, a.name) {
+		if ok, _ := s.isAllowed(t, a.call); ok != slices.Contains(but, a.name) {
 			t.Errorf("%s: %v", a.name, ok)
 		}
 	}

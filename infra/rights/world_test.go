@@ -64,17 +64,17 @@ func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Docume
 		change(&s)
 		both = append(both, s)
 		for _, service := range append(services(), topology.Scheduler) {
-			out[name+"/"+service], out[s.Role(service)] = must(t)(s.Of(service)), trustOf(s, service)
+			out[name+"/"+service], out[s.Role(service)] = must(t)(s.ServicePolicy(service)), trustOf(s, service)
 			if slices.Contains(topology.Outside, service) && !s.Plan.Shared() {
-				out[name+"/"+service+"/function"] = s.Function(service)
+				out[name+"/"+service+"/function"] = s.FunctionPolicy(service)
 			}
 		}
 		for _, q := range s.Plan.Queues {
-			out[queue(q.Name)], out[queue(q.Dead)] = s.Queue(q), s.Dead(q)
+			out[queue(q.Name)], out[queue(q.Dead)] = s.QueuePolicy(q), s.DeadLetterPolicy(q)
 		}
-		out[bus(s.Plan.Bus)], out["arn:aws:s3:::"+s.Bucket], out[s.NodeRole] = s.Bus(), rights.Bucket(s), s.TrustNodes()
-		out[auditLog+name] = rights.Audit(s)
-		out[name+"/operator"], out[name+"/replayer"], out[name+"/replayer/function"] = must(t)(s.Operator()), must(t)(s.Replayer()), must(t)(s.Operator())
+		out[bus(s.Plan.Bus)], out["arn:aws:s3:::"+s.Bucket], out[s.NodeRole] = s.BusPolicy(), rights.BucketPolicy(s), s.TrustNodes()
+		out[auditLog+name] = rights.AuditPolicy(s)
+		out[name+"/operator"], out[name+"/replayer"], out[name+"/replayer/function"] = must(t)(s.OperatorPolicy()), must(t)(s.ReplayerPolicy()), must(t)(s.OperatorPolicy())
 	}
 	maps.Copy(out, ofCommon(both))
 	return out
@@ -96,7 +96,7 @@ func joist(t *testing.T, title string, documents map[string]rights.Document) sys
 	read := func(names ...string) (out []evaluator.Policy) {
 		for _, name := range names {
 			if d, ok := documents[name]; ok {
-				out = append(out, parsed(t, name, d))
+				out = append(out, parsePolicy(t, name, d))
 			}
 		}
 		return out
@@ -171,7 +171,7 @@ func (s system) principal(t *testing.T, who string) (evaluator.Principal, []eval
 	case "administrator":
 		return evaluator.Principal{Kind: evaluator.Role, Name: role("administrator")}, []evaluator.Policy{everything(t)}
 	case "outsider":
-		return evaluator.Principal{Kind: evaluator.Role, Name: elsewhere(role("administrator"), account, foreign)}, []evaluator.Policy{everything(t)}
+		return evaluator.Principal{Kind: evaluator.Role, Name: otherARN(role("administrator"), account, foreign)}, []evaluator.Policy{everything(t)}
 	case "stranger":
 		return evaluator.Principal{Kind: evaluator.Role, Name: role(name)}, []evaluator.Policy{everything(t)}
 	case "common":
@@ -193,20 +193,20 @@ func (s system) principal(t *testing.T, who string) (evaluator.Principal, []eval
 // placeholder stands for the role of a service, whose name differs between systems.
 const placeholder = "role of "
 
-// goes reports whether the call goes through, and where it does not, which request
+// isAllowed reports whether the call goes through, and where it does not, which request
 // was refused. Whoever has broken into a function has all roles that it may take.
-func (s system) goes(t *testing.T, c call) (ok bool, refused string) {
+func (s system) isAllowed(t *testing.T, c call) (ok bool, refused string) {
 	t.Helper()
-	for _, who := range s.had(c) {
-		if ok, refused = s.by(t, c, who); ok {
+	for _, who := range s.assumedRoles(c) {
+		if ok, refused = s.decide(t, c, who); ok {
 			return true, ""
 		}
 	}
 	return false, refused
 }
 
-// by is goes for one of them.
-func (s system) by(t *testing.T, c call, caller string) (bool, string) {
+// decide is goes for one of them.
+func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 	t.Helper()
 	who, identity := s.principal(t, caller)
 	for _, n := range c.needs {
@@ -236,7 +236,7 @@ func (s system) by(t *testing.T, c call, caller string) (bool, string) {
 		policies := evaluator.Policies{Identity: identity, Resource: s.resource(resource)}
 		if strings.HasPrefix(resource, "arn:aws:s3") && owner == foreign {
 			// Whoever made a bucket to catch our documents lets everybody write.
-			policies.Resource = []evaluator.Policy{trap(t)}
+			policies.Resource = []evaluator.Policy{trapBucket(t)}
 		}
 		d, err := policies.Evaluate(evaluator.Request{Principal: who, Action: n.action, Resource: resource, Owner: owner, Context: full})
 		if err != nil {
@@ -245,15 +245,15 @@ func (s system) by(t *testing.T, c call, caller string) (bool, string) {
 		if !d.Allowed {
 			return false, fmt.Sprintf("%s on %s (%s)", n.action, resource, d.By)
 		}
-		if n.entry != nil && !delivered(t, n.entry) {
+		if n.entry != nil && !deliveredFrom(t, n.entry) {
 			return false, "no rule of the bus selects " + string(n.entry)
 		}
 	}
 	return true, ""
 }
 
-// delivered reports whether a rule of the cluster's own bus selects the event.
-func delivered(t *testing.T, entry []byte) bool {
+// deliveredFrom reports whether a rule of the cluster's own bus selects the event.
+func deliveredFrom(t *testing.T, entry []byte) bool {
 	t.Helper()
 	plan := scope(t, cluster).Plan
 	return slices.ContainsFunc(plan.Rules, func(r topology.Rule) bool {
@@ -272,10 +272,10 @@ func delivered(t *testing.T, entry []byte) bool {
 	})
 }
 
-// trap is the policy of a bucket of an attacker.
-func trap(t *testing.T) evaluator.Policy {
+// trapBucket is the policy of a bucket of an attacker.
+func trapBucket(t *testing.T) evaluator.Policy {
 	t.Helper()
-	return parsed(t, "trap", rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+	return parsePolicy(t, "trap", rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
 		{Effect: "Allow", Principal: rights.Principal{"AWS": {"*"}}, Action: []string{"s3:*"}, Resource: []string{"*"}}}})
 }
 
@@ -285,7 +285,7 @@ func function(cluster, service string) string {
 
 // Builders of requests.
 
-func do(action, resource string, contexts ...map[string][]string) need {
+func newCall(action, resource string, contexts ...map[string][]string) need {
 	n := need{action: action, resource: resource, context: map[string][]string{}}
 	for _, c := range contexts {
 		maps.Copy(n.context, c)
@@ -298,8 +298,8 @@ func key(name string, values ...string) map[string][]string {
 	return map[string][]string{name: values}
 }
 
-// carries are the tags of what is acted upon; EC2 has two names for each.
-func carries(tags map[string]string) map[string][]string {
+// resourceTags are the tags of what is acted upon; EC2 has two names for each.
+func resourceTags(tags map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for k, v := range tags {
 		out["aws:ResourceTag/"+k], out["ec2:ResourceTag/"+k] = []string{v}, []string{v}
@@ -307,8 +307,8 @@ func carries(tags map[string]string) map[string][]string {
 	return out
 }
 
-// asks are the tags that a request would set.
-func asks(tags map[string]string) map[string][]string {
+// requestTags are the tags that a request would set.
+func requestTags(tags map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for k, v := range tags {
 		out["aws:RequestTag/"+k] = []string{v}
@@ -340,9 +340,9 @@ func (l launch) needs() []need {
 	var out []need
 	for _, action := range []string{"CreateFleet", "RunInstances"} {
 		for _, kind := range []string{"image", "subnet", "security-group"} {
-			out = append(out, do("ec2:"+action, ec2(kind)))
+			out = append(out, newCall("ec2:"+action, ec2(kind)))
 		}
-		out = append(out, do("ec2:"+action, template, carries(l.template)))
+		out = append(out, newCall("ec2:"+action, template, resourceTags(l.template)))
 		for _, kind := range []string{"fleet", "instance", "volume", "network-interface", "spot-instances-request"} {
 			if kind == "fleet" && action != "CreateFleet" {
 				continue
@@ -351,16 +351,16 @@ func (l launch) needs() []need {
 			if slices.Contains(l.bare, kind) {
 				set = nil
 			}
-			out = append(out, do("ec2:"+action, ec2(kind), asks(set)))
+			out = append(out, newCall("ec2:"+action, ec2(kind), requestTags(set)))
 			if len(set) > 0 {
-				out = append(out, do("ec2:CreateTags", ec2(kind), asks(set), key("ec2:CreateAction", action)))
+				out = append(out, newCall("ec2:CreateTags", ec2(kind), requestTags(set), key("ec2:CreateAction", action)))
 			}
 		}
 	}
-	out = append(out, do("iam:PassRole", node, key("iam:PassedToService", "ec2.amazonaws.com")))
+	out = append(out, newCall("iam:PassRole", node, key("iam:PassedToService", "ec2.amazonaws.com")))
 	if l.region != "" {
 		for i := range out {
-			out[i].resource = elsewhere(out[i].resource, region, l.region)
+			out[i].resource = otherARN(out[i].resource, region, l.region)
 			out[i].context["aws:RequestedRegion"] = []string{l.region}
 		}
 	}
@@ -369,16 +369,16 @@ func (l launch) needs() []need {
 
 // makeTemplate is ec2:CreateLaunchTemplate.
 func makeTemplate(tags map[string]string) []need {
-	out := []need{do("ec2:CreateLaunchTemplate", ec2("launch-template"), asks(tags))}
+	out := []need{newCall("ec2:CreateLaunchTemplate", ec2("launch-template"), requestTags(tags))}
 	if len(tags) > 0 {
-		out = append(out, do("ec2:CreateTags", ec2("launch-template"), asks(tags), key("ec2:CreateAction", "CreateLaunchTemplate")))
+		out = append(out, newCall("ec2:CreateTags", ec2("launch-template"), requestTags(tags), key("ec2:CreateAction", "CreateLaunchTemplate")))
 	}
 	return out
 }
 
-// retag is ec2:CreateTags on an instance that is there.
-func retag(has, gets map[string]string) []need {
-	return []need{do("ec2:CreateTags", ec2("instance"), carries(has), asks(gets))}
+// changeTags is ec2:CreateTags on an instance that is there.
+func changeTags(has, gets map[string]string) []need {
+	return []need{newCall("ec2:CreateTags", ec2("instance"), resourceTags(has), requestTags(gets))}
 }
 
-func one(n need) []need { return []need{n} }
+func singleCall(n need) []need { return []need{n} }

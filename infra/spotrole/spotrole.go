@@ -35,16 +35,16 @@ func Handler(client IAM) cfn.CustomResourceFunction {
 			return name, nil, nil
 		}
 		_, err = client.CreateServiceLinkedRole(ctx, &iam.CreateServiceLinkedRoleInput{AWSServiceName: aws.String(service)})
-		if err != nil && !taken(err) {
+		if err != nil && !roleExists(err) {
 			return name, nil, fmt.Errorf("creating the service-linked role of %s (try: aws iam create-service-linked-role --aws-service-name %s): %w", service, service, err)
 		}
 		return name, nil, nil
 	}
 }
 
-// taken reports IAM's answer for a role that exists: "Service role name
+// roleExists reports IAM's answer for a role that exists: "Service role name
 // AWSServiceRoleForEC2Spot has been taken in this account".
-func taken(err error) bool {
+func roleExists(err error) bool {
 	var invalid *types.InvalidInputException
 	return errors.As(err, &invalid) && strings.Contains(invalid.ErrorMessage(), "has been taken")
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/infra/spotrole"
 )
 
-// account has the role, or refuses.
-type account struct {
+// fakeIAM has the role, or refuses.
+type fakeIAM struct {
 	err   error
 	asked []string
 }
 
-func (a *account) CreateServiceLinkedRole(_ context.Context, in *iam.CreateServiceLinkedRoleInput, _ ...func(*iam.Options)) (*iam.CreateServiceLinkedRoleOutput, error) {
+func (a *fakeIAM) CreateServiceLinkedRole(_ context.Context, in *iam.CreateServiceLinkedRoleInput, _ ...func(*iam.Options)) (*iam.CreateServiceLinkedRoleOutput, error) {
 	a.asked = append(a.asked, aws.ToString(in.AWSServiceName))
 	return &iam.CreateServiceLinkedRoleOutput{}, a.err
 }
@@ -39,7 +39,7 @@ func TestHandler(t *testing.T) {
 		"not taken away": {cfn.RequestDelete, errors.New("must not be asked"), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &account{err: test.err}
+			a := &fakeIAM{err: test.err}
 			id, _, err := spotrole.Handler(a)(t.Context(), cfn.Event{RequestType: test.kind})
 			if (err != nil) != test.fails || id != "AWSServiceRoleForEC2Spot" || len(a.asked) != test.calls {
 				t.Errorf("%s, %v, asked %v", id, err, a.asked)

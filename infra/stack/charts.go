@@ -11,37 +11,37 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// charts installs the charts by the CDK's own functions, which take the role that may
+// addCharts installs the charts by the CDK's own functions, which take the role that may
 // change the cluster. They are the CDK's: their code is Python, in a nested stack.
-func (p plane) charts() {
+func (p clusterStack) addCharts() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Charts"))
 	cluster := awseks.Cluster_FromClusterAttributes(scope, jsii.String("EKS"), &awseks.ClusterAttributes{
 		ClusterName: jsii.String(p.cluster.Name), KubectlRoleArn: jsii.String(p.config.Charts.KubectlRole),
 		KubectlLayer: awslambda.LayerVersion_FromLayerVersionArn(scope, jsii.String("Kubectl"), jsii.String(p.config.Charts.KubectlLayer)),
 	})
-	crds := p.chart(scope, cluster, "joist-crd", nil)
-	joist := p.chart(scope, cluster, "joist", nested(p.values()))
+	crds := p.addChart(scope, cluster, "joist-crd", nil)
+	joist := p.addChart(scope, cluster, "joist", nestedValues(p.chartValues()))
 	joist.Node().AddDependency(crds)
 	for _, service := range []string{"watcher", "lifecycle"} {
 		joist.Node().AddDependency(p.roles[service])
 	}
 	for _, child := range *awscdk.Stack_Of(p.scope).Node().Children() {
 		if strings.HasSuffix(*child.Node().Id(), "KubectlProvider") {
-			except(child, installers...)
+			suppress(child, installerSuppressions...)
 		}
 	}
 }
 
-func (p plane) chart(scope constructs.Construct, cluster awseks.ICluster, name string, values map[string]any) awseks.HelmChart {
+func (p clusterStack) addChart(scope constructs.Construct, cluster awseks.ICluster, name string, values map[string]any) awseks.HelmChart {
 	return awseks.NewHelmChart(scope, jsii.String(name), &awseks.HelmChartProps{
 		Cluster: cluster, Release: jsii.String(name), Namespace: jsii.String(p.cluster.Namespace), CreateNamespace: jsii.Bool(true), Values: &values,
 		ChartAsset: awss3assets.NewAsset(scope, jsii.String(name+"-asset"), &awss3assets.AssetProps{Path: jsii.String(p.config.Charts.Folder + "/" + name)}),
 	})
 }
 
-// nested are values as helm's files write them. A dot that a backslash is before belongs to
+// nestedValues are values as helm's files write them. A dot that a backslash is before belongs to
 // the key.
-func nested(values [][2]string) map[string]any {
+func nestedValues(values [][2]string) map[string]any {
 	const dot = "\x00"
 	all := map[string]any{}
 	for _, v := range values {

@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Context reads the config from an app's context. The CDK's own keys have a colon or
+// ReadConfig reads the config from an app's context. The CDK's own keys have a colon or
 // an at sign in them; any other that is not ours is a mistake.
-func Context(app awscdk.App) (config.Config, error) {
+func ReadConfig(app awscdk.App) (config.Config, error) {
 	if all, ok := app.Node().GetAllContext(nil).(map[string]any); ok {
 		for _, key := range sortedKeys(all) {
 			if !strings.ContainsAny(key, ":@") && !slices.Contains(config.Keys(), key) {

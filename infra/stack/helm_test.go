@@ -22,7 +22,7 @@ func TestHelmCommandFitsTheChart(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &chart); err != nil {
 		t.Fatal(err)
 	}
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		for output := range in.Outputs {
 			if !strings.HasSuffix(output, "HelmCommand") {
 				continue

@@ -6,8 +6,8 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// exception is a finding of cdk-nag that is right as it is, and why.
-type exception struct {
+// suppression is a finding of cdk-nag that is right as it is, and why.
+type suppression struct {
 	// rule is one of AwsSolutions, and findings a regular expression of what it found, or
 	// empty for all.
 	rule, findings, reason string
@@ -16,57 +16,57 @@ type exception struct {
 // The exceptions, by what they are of. A role has those that its rights need: a new
 // kind of wildcard is a finding again.
 var (
-	wholeBucketLog = exception{"AwsSolutions-S1", "",
+	bucketAccessLog = suppression{"AwsSolutions-S1", "",
 		"An access log would need a second bucket and tell of documents that go by themselves; CloudTrail's data events tell the same where they are switched on"}
-	lastQueue = exception{"AwsSolutions-SQS3", "",
+	deadLetterQueue = suppression{"AwsSolutions-SQS3", "",
 		"It is a dead-letter queue itself: of an EventBridge target or of a queue that is not of this stack"}
-	nodePolicies = exception{"AwsSolutions-IAM4", "",
+	nodePolicies = suppression{"AwsSolutions-IAM4", "",
 		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS changes these together with what it installs on nodes"}
-	logStreams = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,
+	logStreams = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,
 		"The streams of the function's own log group have names that Lambda chooses"}
-	documentsOf = exception{"AwsSolutions-IAM5", `/^Resource::.*:s3:::.*\/\*$/`,
+	documentsOf = suppression{"AwsSolutions-IAM5", `/^Resource::.*:s3:::.*\/\*$/`,
 		"Documents are named by their digest, below the cluster's prefix and their own kind"}
-	looks = exception{"AwsSolutions-IAM5", `/^Resource::\*$/`,
+	describeActions = suppression{"AwsSolutions-IAM5", `/^Resource::\*$/`,
 		"Actions that only describe know no resources; where AWS allows it they are bound to the region or the cluster by a condition"}
-	parametersOf = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:ssm:.*$/`,
+	parametersOf = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:ssm:.*$/`,
 		"AWS publishes images below /aws/service, by release; other parameters are named by the person who deploys"}
-	machines = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:ec2:.*$/`,
+	ec2Resources = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:ec2:.*$/`,
 		"Ids of machines, templates and networks are not known before; conditions bind what is changed to the cluster's tags"}
-	profilesOf = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:instance-profile\/.*$/`,
+	profilesOf = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:instance-profile\/.*$/`,
 		"Profiles are named after node classes, below the cluster's path, and bound to its tags; reading is of names alone"}
-	interfaces = exception{"AwsSolutions-IAM5", `/^Resource::\*$/`,
+	interfaces = suppression{"AwsSolutions-IAM5", `/^Resource::\*$/`,
 		"Lambda needs this to connect a function to a VPC, with this resource; a denial refuses it to the function's own code"}
 )
 
-// installers are the exceptions of the CDK's own functions, which install charts where
+// installerSuppressions are the exceptions of the CDK's own functions, which install charts where
 // that was asked for.
-var installers = []exception{
+var installerSuppressions = []suppression{
 	{"AwsSolutions-IAM4", "", "The CDK gives its chart installer AWS's own policies for functions and for pulling images; it is there on request alone"},
 	{"AwsSolutions-IAM5", "", "The CDK's chart installer invokes its own function, and reads the assets of the account's CDK bucket; it is there on request alone"},
 	{"AwsSolutions-L1", "", "The CDK chooses the Python and Node of its own functions, with each of its versions"},
 }
 
-// wildcards are the exceptions of each service's role.
-var wildcards = map[string][]exception{
+// roleSuppressions are the exceptions of each service's role.
+var roleSuppressions = map[string][]suppression{
 	"watcher":      {documentsOf},
 	"lifecycle":    {documentsOf},
 	"planner":      {documentsOf, logStreams},
 	"disruption":   {documentsOf, logStreams},
-	"interruption": {looks, logStreams},
-	"catalog":      {documentsOf, logStreams, looks, parametersOf},
-	"launcher":     {documentsOf, logStreams, looks, machines, profilesOf},
+	"interruption": {describeActions, logStreams},
+	"catalog":      {documentsOf, logStreams, describeActions, parametersOf},
+	"launcher":     {documentsOf, logStreams, describeActions, ec2Resources, profilesOf},
 }
 
-// onlookers are the exceptions of people's policies.
-var onlookers = []exception{
-	documentsOf, looks, profilesOf,
+// personSuppressions are the exceptions of people's policies.
+var personSuppressions = []suppression{
+	documentsOf, describeActions, profilesOf,
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, and are read by it"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:eks:.*\/\*$/`, "Access entries and Pod Identity associations have names that EKS chooses, below the cluster's; they are read"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:events:.*:rule\/\*$/`, "Rules that were adopted have names that another stack chose; they are read"},
 }
 
-// except writes the exceptions down at what they are of.
-func except(at constructs.IConstruct, exceptions ...exception) {
+// suppress writes the exceptions down at what they are of.
+func suppress(at constructs.IConstruct, exceptions ...suppression) {
 	for _, e := range exceptions {
 		suppression := &cdknag.NagPackSuppression{Id: jsii.String(e.rule), Reason: jsii.String(e.reason)}
 		if e.findings != "" {

@@ -16,8 +16,8 @@ import (
 
 // cdk-nag finds nothing that is not suppressed, and each suppression says why: the
 // report of the plain app is read, since findings do not fail it.
-func TestNagFindsNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+func TestNoNagFindings(t *testing.T) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		if err := report(t, string(in.findings)); err != nil {
 			t.Error(err)
 		}
@@ -40,7 +40,7 @@ func report(t *testing.T, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, "AwsSolutions-x-NagReport.csv"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return stack.Clean(dir)
+	return stack.CheckNagReports(dir)
 }
 
 // CloudFormation counts bytes, also of what the CDK's command line adds: as many clusters as
@@ -56,7 +56,7 @@ func TestTemplatesFitByTheirBytes(t *testing.T) {
 	}
 	awscdk.Aspects_Of(to).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
 	dir := *to.Synth(nil).Directory()
-	if err := stack.BytesFit(dir); err != nil {
+	if err := stack.CheckTemplateSizes(dir); err != nil {
 		t.Error(err)
 	}
 	found, err := os.Stat(filepath.Join(dir, "joist.template.json"))
@@ -66,26 +66,26 @@ func TestTemplatesFitByTheirBytes(t *testing.T) {
 	t.Logf("five clusters: %d bytes", found.Size())
 }
 
-func TestBytesFitRefusesLargeTemplates(t *testing.T) {
+func TestCheckTemplateSizesRejectsLargeTemplates(t *testing.T) {
 	dir := t.TempDir()
 	for size, says := range map[int]string{1_000_000: "", 1_000_001: "put some of the clusters into another stack"} {
 		if err := os.WriteFile(filepath.Join(dir, "x.template.json"), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := stack.BytesFit(dir); says != "" {
-			refused(t, err, says)
+		if err := stack.CheckTemplateSizes(dir); says != "" {
+			checkRejected(t, err, says)
 		} else if err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestCleanRefusesFindings(t *testing.T) {
+func TestCheckNagReportsRejectsFindings(t *testing.T) {
 	const head = "Rule ID,Resource ID,Compliance,Exception Reason,Rule Level,Rule Info\n"
 	if err := report(t, head+`"AwsSolutions-SQS4","x/Queue","Compliant","N/A","Error","TLS"`+"\n"); err != nil {
 		t.Error(err)
 	}
-	refused(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","Non-Compliant","N/A","Error","TLS"`+"\n"), "AwsSolutions-SQS4 of x/Queue is Non-Compliant")
-	refused(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","UNKNOWN","N/A","Error","TLS"`+"\n"), "is UNKNOWN")
-	refused(t, stack.Clean(t.TempDir()), "no report")
+	checkRejected(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","Non-Compliant","N/A","Error","TLS"`+"\n"), "AwsSolutions-SQS4 of x/Queue is Non-Compliant")
+	checkRejected(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","UNKNOWN","N/A","Error","TLS"`+"\n"), "is UNKNOWN")
+	checkRejected(t, stack.CheckNagReports(t.TempDir()), "no report")
 }

@@ -24,16 +24,16 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 		role = awsiam.NewCfnRole(scope, jsii.String("Role"), &awsiam.CfnRoleProps{
 			RoleName: jsii.String(k.Node.Role), Description: jsii.String("What nodes of the cluster " + k.Name + " may do"),
 			ManagedPolicyArns:        &managed,
-			AssumeRolePolicyDocument: plain(s.TrustNodes()),
+			AssumeRolePolicyDocument: policyMap(s.TrustNodes()),
 		})
-		except(role, nodePolicies)
+		suppress(role, nodePolicies)
 	}
 	after := func(r awscdk.CfnResource) {
 		if role != nil {
 			r.AddDependency(role)
 		}
 	}
-	if k.Node.Profiles == config.Given && !k.Node.ProfileExisting {
+	if k.Node.Profiles == config.ByInstanceProfile && !k.Node.ProfileExisting {
 		after(awsiam.NewCfnInstanceProfile(scope, jsii.String("Profile"), &awsiam.CfnInstanceProfileProps{
 			InstanceProfileName: jsii.String(k.Node.Profile), Path: jsii.String("/"), Roles: &[]any{k.Node.Role},
 		}))
@@ -45,14 +45,14 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 	}
 }
 
-func nodeRoleARN(p place, k config.Cluster) string { return p.global("role/" + k.Node.Role) }
+func nodeRoleARN(p place, k config.Cluster) string { return p.iamARN("role/" + k.Node.Role) }
 
 // newPodIdentity gives a service account its role, where no OIDC provider does.
 func newPodIdentity(scope constructs.Construct, id string, k config.Cluster, service string, role awsiam.CfnRole) {
 	awseks.NewCfnPodIdentityAssociation(scope, jsii.String(id), &awseks.CfnPodIdentityAssociationProps{
-		ClusterName: jsii.String(k.Name), Namespace: jsii.String(k.Namespace), ServiceAccount: jsii.String(account(service)), RoleArn: role.AttrArn(),
+		ClusterName: jsii.String(k.Name), Namespace: jsii.String(k.Namespace), ServiceAccount: jsii.String(serviceAccount(service)), RoleArn: role.AttrArn(),
 	})
 }
 
-// account is the service account of a service inside of the cluster.
-func account(service string) string { return "joist-" + service }
+// serviceAccount is the service account of a service inside of the cluster.
+func serviceAccount(service string) string { return "joist-" + service }

@@ -11,74 +11,74 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// outputs tells what the charts and people need. The names are those of the outputs
+// addOutputs tells what the charts and people need. The names are those of the outputs
 // of terraform-aws-eks' module karpenter, as CloudFormation writes names.
-func (p plane) outputs() {
+func (p clusterStack) addOutputs() {
 	k, queue := p.cluster, p.queues["interruption"]
-	p.output("QueueName", "The queue of interruption events", queue.Name)
-	p.output("QueueArn", "Its ARN", queue.ARN)
-	p.output("QueueUrl", "Its URL", queue.URL)
-	p.output("NodeIamRoleName", "The nodes' role: spec.role of EC2NodeClasses", k.Node.Role)
-	p.output("NodeIamRoleArn", "Its ARN", nodeRoleARN(p.place, k))
-	if k.Node.Profiles == config.Given {
-		p.output("InstanceProfileName", "The nodes' instance profile: spec.instanceProfile of EC2NodeClasses", k.Node.Profile)
+	p.addOutput("QueueName", "The queue of interruption events", queue.Name)
+	p.addOutput("QueueArn", "Its ARN", queue.ARN)
+	p.addOutput("QueueUrl", "Its URL", queue.URL)
+	p.addOutput("NodeIamRoleName", "The nodes' role: spec.role of EC2NodeClasses", k.Node.Role)
+	p.addOutput("NodeIamRoleArn", "Its ARN", nodeRoleARN(p.place, k))
+	if k.Node.Profiles == config.ByInstanceProfile {
+		p.addOutput("InstanceProfileName", "The nodes' instance profile: spec.instanceProfile of EC2NodeClasses", k.Node.Profile)
 	}
-	p.output("Namespace", "Where the charts are installed", k.Namespace)
-	p.output("Bucket", "The bucket of documents", p.bucket)
-	p.output("EventBus", "The bus of facts", k.Plan.Bus)
+	p.addOutput("Namespace", "Where the charts are installed", k.Namespace)
+	p.addOutput("Bucket", "The bucket of documents", p.bucket)
+	p.addOutput("EventBus", "The bus of facts", k.Plan.Bus)
 	for _, service := range topology.Inside {
-		p.output(title(service)+"IamRoleArn", "The role of the service account "+account(service), p.roleARN(service))
-		p.output(title(service)+"ServiceAccount", "The service account of "+service, account(service))
+		p.addOutput(titleCase(service)+"IamRoleArn", "The role of the service account "+serviceAccount(service), p.roleARN(service))
+		p.addOutput(titleCase(service)+"ServiceAccount", "The service account of "+service, serviceAccount(service))
 	}
 	for _, q := range k.Plan.Queues {
 		if q.Service != "interruption" {
-			p.output(title(q.Service)+"QueueUrl", "The queue of "+q.Service, p.queues[q.Service].URL)
+			p.addOutput(titleCase(q.Service)+"QueueUrl", "The queue of "+q.Service, p.queues[q.Service].URL)
 		}
 	}
 	if k.Node.Access == config.AWSAuth {
-		p.output("AwsAuth", "How nodes are let into the cluster; run it once", awsAuth(p.place, k))
+		p.addOutput("AwsAuth", "How nodes are let into the cluster; run it once", awsAuthCommand(p.place, k))
 	}
 	if queue.Existing && k.Queue.Visibility > queue.Visibility {
-		p.output("LowerVisibility", "What the existing queue should have, so that a spot warning outlives a throttled invocation; then deploy again with the queueVisibility that it says",
+		p.addOutput("LowerVisibility", "What the existing queue should have, so that a spot warning outlives a throttled invocation; then deploy again with the queueVisibility that it says",
 			fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes VisibilityTimeout=%.0f,SqsManagedSseEnabled=true # queueVisibility=%s",
 				queue.URL, queue.Visibility.Seconds(), queue.Visibility))
 	}
 	if !p.config.SpotRole {
-		p.output("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet",
+		p.addOutput("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet",
 			"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com || true")
 	}
-	p.output("HelmCommand", "How the charts are installed", p.helm())
+	p.addOutput("HelmCommand", "How the charts are installed", p.helmCommand())
 }
 
-// awsAuth is the command that lets nodes join by the aws-auth ConfigMap.
-func awsAuth(p place, k config.Cluster) string {
+// awsAuthCommand is the command that lets nodes join by the aws-auth ConfigMap.
+func awsAuthCommand(p place, k config.Cluster) string {
 	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + nodeRoleARN(p, k) +
 		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"
 }
 
-func (p plane) output(name, description, value string) {
+func (p clusterStack) addOutput(name, description, value string) {
 	out := awscdk.NewCfnOutput(p.scope, jsii.String("Output"+name), &awscdk.CfnOutputProps{
 		Description: jsii.String(description), Value: jsii.String(value),
 	})
 	id := name
 	if len(p.config.Clusters) > 1 {
-		id = letters(p.cluster.Name) + name
+		id = logicalName(p.cluster.Name) + name
 	}
 	out.OverrideLogicalId(jsii.String(id))
 }
 
-// letters leaves of a name what a logical id may have. Two names of one stack that
+// logicalName leaves of a name what a logical id may have. Two names of one stack that
 // differ in nothing else are refused by CloudFormation's own check of ids.
-func letters(name string) string {
+func logicalName(name string) string {
 	var b strings.Builder
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
-		b.WriteString(title(part))
+		b.WriteString(titleCase(part))
 	}
 	return b.String()
 }
 
-// values are what the chart is given.
-func (p plane) values() [][2]string {
+// chartValues are what the chart is given.
+func (p clusterStack) chartValues() [][2]string {
 	k := p.cluster
 	values := [][2]string{
 		{"settings.clusterName", k.Name}, {"settings.region", p.place.region}, {"settings.accountID", p.place.account},
@@ -107,8 +107,8 @@ func (p plane) values() [][2]string {
 	return values
 }
 
-// helm is the exact command.
-func (p plane) helm() string {
+// helmCommand is the exact command.
+func (p clusterStack) helmCommand() string {
 	repository, version := p.config.Charts.Repository, ""
 	if p.config.Charts.Version != "" {
 		version = " --version " + p.config.Charts.Version
@@ -116,7 +116,7 @@ func (p plane) helm() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "helm upgrade --install joist-crd %s/joist-crd%s --namespace %s --create-namespace && ", repository, version, p.cluster.Namespace)
 	fmt.Fprintf(&b, "helm upgrade --install joist %s/joist%s --namespace %s --create-namespace", repository, version, p.cluster.Namespace)
-	for _, v := range p.values() {
+	for _, v := range p.chartValues() {
 		if v[0] == "controller.image.repository" && v[1] == "" {
 			b.WriteString(` --set-string "controller.image.repository=$JOIST_IMAGES"`)
 			continue

@@ -7,15 +7,15 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// people makes two policies, to be attached to whoever looks after the cluster: the app
+// addPersonPolicies makes two policies, to be attached to whoever looks after the cluster: the app
 // knows of no persons, and whose roles there are is the account's own matter.
-func (p plane) people() {
+func (p clusterStack) addPersonPolicies() {
 	for _, person := range []struct {
 		name, title, description string
 		write                    func() (rights.Document, error)
 	}{
-		{"operator", "Operator", "To look at Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and what a replay would do", p.rights.Operator},
-		{"replayer", "Replayer", "To put dead letters of Joist in the cluster " + p.cluster.Name + " back, beside the operator's: joist replay --yes", p.rights.Replayer},
+		{"operator", "Operator", "To look at Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and what a replay would do", p.rights.OperatorPolicy},
+		{"replayer", "Replayer", "To put dead letters of Joist in the cluster " + p.cluster.Name + " back, beside the operator's: joist replay --yes", p.rights.ReplayerPolicy},
 	} {
 		document, err := person.write()
 		if err != nil {
@@ -23,9 +23,9 @@ func (p plane) people() {
 			panic(err)
 		}
 		policy := awsiam.NewCfnManagedPolicy(p.scope, jsii.String(person.title+"Policy"), &awsiam.CfnManagedPolicyProps{
-			ManagedPolicyName: jsii.String(p.cluster.Plan.Prefix + "-joist-" + person.name), Description: jsii.String(person.description), PolicyDocument: plain(document),
+			ManagedPolicyName: jsii.String(p.cluster.Plan.Prefix + "-joist-" + person.name), Description: jsii.String(person.description), PolicyDocument: policyMap(document),
 		})
-		except(policy, onlookers...)
-		p.output(person.title+"PolicyArn", person.description, *policy.Ref())
+		suppress(policy, personSuppressions...)
+		p.addOutput(person.title+"PolicyArn", person.description, *policy.Ref())
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 // Every cluster has a policy for who looks and one for who puts back, attached to nobody:
 // that is for the account to decide.
-func TestPeopleAreGivenPolicies(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
+func TestPersonPolicies(t *testing.T) {
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		var names []string
-		for id, p := range in.of(t, "AWS::IAM::ManagedPolicy") {
+		for id, p := range in.ofType(t, "AWS::IAM::ManagedPolicy") {
 			names = append(names, p.text("ManagedPolicyName"))
 			for _, to := range []string{"Roles", "Users", "Groups"} {
 				if p.Properties[to] != nil {
@@ -42,7 +42,7 @@ func TestPeopleAreGivenPolicies(t *testing.T) {
 }
 
 // What is given is what package rights says, and the verbs of `joist` are tested with.
-func TestPeoplesPoliciesAreTheRights(t *testing.T) {
+func TestPersonPoliciesMatchRights(t *testing.T) {
 	plan, err := topology.Of(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +51,13 @@ func TestPeoplesPoliciesAreTheRights(t *testing.T) {
 		Partition: "aws", Account: place.Account, Region: place.Region, Plan: plan, Bucket: "joist-prod-" + place.Account + "-" + place.Region, Prefix: "prod",
 		NodeRole: "arn:aws:iam::" + place.Account + ":role/KarpenterNodeRole-prod",
 	}
-	want := map[string]func() (rights.Document, error){"prod-joist-operator": scope.Operator, "prod-joist-replayer": scope.Replayer}
-	for id, p := range synth(t, "fresh").of(t, "AWS::IAM::ManagedPolicy") {
+	want := map[string]func() (rights.Document, error){"prod-joist-operator": scope.OperatorPolicy, "prod-joist-replayer": scope.ReplayerPolicy}
+	for id, p := range synth(t, "fresh").ofType(t, "AWS::IAM::ManagedPolicy") {
 		d, err := want[p.text("ManagedPolicyName")]()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(simple(d.Map()), simple(p.Properties["PolicyDocument"])); diff != "" {
+		if diff := cmp.Diff(simple(d.ToMap()), simple(p.Properties["PolicyDocument"])); diff != "" {
 			t.Errorf("%s (-rights +template):\n%s", id, diff)
 		}
 	}

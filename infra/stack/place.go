@@ -21,18 +21,18 @@ func placeOf(c config.Config) place {
 	return p
 }
 
-// arn is the name of a regional resource.
-func (p place) arn(service, resource string) string {
+// resourceARN is the name of a regional resource.
+func (p place) resourceARN(service, resource string) string {
 	return "arn:" + p.partition + ":" + service + ":" + p.region + ":" + p.account + ":" + resource
 }
 
-// global is the name of a resource of IAM.
-func (p place) global(resource string) string {
+// iamARN is the name of a resource of IAM.
+func (p place) iamARN(resource string) string {
 	return "arn:" + p.partition + ":iam::" + p.account + ":" + resource
 }
 
-// suffix ends the names of hosts.
-func (p place) suffix() string {
+// domainSuffix ends the names of hosts.
+func (p place) domainSuffix() string {
 	if p.partition == "aws-cn" {
 		return "amazonaws.com.cn"
 	}
@@ -41,5 +41,5 @@ func (p place) suffix() string {
 
 // queueURL is a queue's address by its name.
 func (p place) queueURL(name string) string {
-	return "https://sqs." + p.region + "." + p.suffix() + "/" + p.account + "/" + name
+	return "https://sqs." + p.region + "." + p.domainSuffix() + "/" + p.account + "/" + name
 }

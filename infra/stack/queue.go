@@ -18,8 +18,8 @@ type WorkQueue struct {
 	// queue that names the policy's role.
 	ARN, URL, DeadARN, DeadURL string
 
-	// made is what others wait for: nothing where the queue was there before.
-	made, policy constructs.IConstruct
+	// resource is what others wait for: nothing where the queue was there before.
+	resource, policy constructs.IConstruct
 }
 
 // queueProps is what a WorkQueue needs to know.
@@ -40,8 +40,8 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	q := WorkQueue{
 		Queue: p.queue,
-		ARN:   p.place.arn("sqs", p.queue.Name), URL: p.place.queueURL(p.queue.Name),
-		DeadARN: p.place.arn("sqs", p.queue.Dead), DeadURL: p.place.queueURL(p.queue.Dead),
+		ARN:   p.place.resourceARN("sqs", p.queue.Name), URL: p.place.queueURL(p.queue.Name),
+		DeadARN: p.place.resourceARN("sqs", p.queue.Dead), DeadURL: p.place.queueURL(p.queue.Dead),
 	}
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
 		QueueName:              jsii.String(p.queue.Dead),
@@ -53,7 +53,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), p.deadPolicy)
 	if p.queue.Existing {
-		except(dead, lastQueue)
+		suppress(dead, deadLetterQueue)
 		return q
 	}
 	main := awssqs.NewCfnQueue(scope, jsii.String("Main"), &awssqs.CfnQueueProps{
@@ -66,7 +66,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 		ReceiveMessageWaitTimeSeconds: jsii.Number(20),
 		RedrivePolicy:                 map[string]any{"deadLetterTargetArn": dead.AttrArn(), "maxReceiveCount": p.queue.MaxReceives},
 	})
-	q.made, q.policy = main, newQueuePolicy(scope, "Policy", main.Ref(), p.policy)
+	q.resource, q.policy = main, newQueuePolicy(scope, "Policy", main.Ref(), p.policy)
 	return q
 }
 
@@ -83,7 +83,7 @@ func newDeadQueue(scope constructs.Construct, id, name string, policy map[string
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "denyAll"},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), policy)
-	except(dead, lastQueue)
+	suppress(dead, deadLetterQueue)
 }
 
 func seconds(d time.Duration) *float64 { return jsii.Number(d.Seconds()) }

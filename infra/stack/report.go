@@ -11,13 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// harmless are the verdicts of cdk-nag's reports that let a template pass; the last is
+// acceptedResults are the verdicts of cdk-nag's reports that let a template pass; the last is
 // the head of its column.
-var harmless = []string{"Compliant", "N/A", "Suppressed", "Compliance"}
+var acceptedResults = []string{"Compliant", "N/A", "Suppressed", "Compliance"}
 
-// Clean refuses a folder of templates for which cdk-nag has findings: outside of the
+// CheckNagReports refuses a folder of templates for which cdk-nag has findings: outside of the
 // CDK's command line they would only be printed. Errors are fault.Invalid.
-func Clean(dir string) error {
+func CheckNagReports(dir string) error {
 	reports, err := filepath.Glob(filepath.Join(dir, "AwsSolutions-*.csv"))
 	if err != nil {
 		return fmt.Errorf("looking for cdk-nag's reports: %w", err)
@@ -36,7 +36,7 @@ func Clean(dir string) error {
 			return fmt.Errorf("reading cdk-nag's report %s: %w", file, err)
 		}
 		for _, row := range rows {
-			if rule, at, verdict := row[0], row[1], row[2]; !slices.Contains(harmless, verdict) {
+			if rule, at, verdict := row[0], row[1], row[2]; !slices.Contains(acceptedResults, verdict) {
 				found = append(found, rule+" of "+at+" is "+verdict)
 			}
 		}
@@ -52,10 +52,10 @@ func Clean(dir string) error {
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
 const templateMax = 1_000_000
 
-// BytesFit refuses a folder with a template that CloudFormation would refuse for its size.
+// CheckTemplateSizes refuses a folder with a template that CloudFormation would refuse for its size.
 // It counts what the CDK's command line uploads: the file as it is written, with the
 // metadata that its settings add. Errors are fault.Invalid.
-func BytesFit(dir string) error {
+func CheckTemplateSizes(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.template.json"))
 	if err != nil {
 		return fmt.Errorf("looking for templates: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// everywhere runs a check on each template.
-func everywhere(t *testing.T, check func(t *testing.T, name string, in synthesis)) {
+// forEachTemplate runs a check on each template.
+func forEachTemplate(t *testing.T, check func(t *testing.T, name string, in synthesis)) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(contexts)) {
 		t.Run(name, func(t *testing.T) { check(t, name, synth(t, name)) })
@@ -26,8 +26,8 @@ func everywhere(t *testing.T, check func(t *testing.T, name string, in synthesis
 // resource is one of a template, with every reference resolved.
 type resource struct{ template.Resource }
 
-// of are the resources of a type, by their logical ids; there must be some.
-func (in synthesis) of(t *testing.T, kind string) map[string]resource {
+// ofType are the resources of a type, by their logical ids; there must be some.
+func (in synthesis) ofType(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
 	for id, r := range in.Resources {
@@ -104,14 +104,14 @@ func statements(document any) []statement {
 }
 
 func TestEveryQueue(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		policies := map[string][]statement{}
-		for _, p := range in.of(t, "AWS::SQS::QueuePolicy") {
+		for _, p := range in.ofType(t, "AWS::SQS::QueuePolicy") {
 			for _, q := range list(p.Properties["Queues"]) {
 				policies[template.Name(q.(string))] = statements(p.Properties["PolicyDocument"])
 			}
 		}
-		queues := by("QueueName", in.of(t, "AWS::SQS::Queue"))
+		queues := by("QueueName", in.ofType(t, "AWS::SQS::Queue"))
 		for name, q := range queues {
 			if q.Properties["SqsManagedSseEnabled"] != true {
 				t.Errorf("%s is not encrypted", name)
@@ -149,12 +149,12 @@ func TestEveryFunction(t *testing.T) {
 	for _, v := range settings.Variables {
 		known[v.Name] = true
 	}
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		logs := map[string]bool{}
-		for _, g := range in.of(t, "AWS::Logs::LogGroup") {
+		for _, g := range in.ofType(t, "AWS::Logs::LogGroup") {
 			logs[g.text("LogGroupName")] = g.number("RetentionInDays") > 0
 		}
-		for id, f := range in.of(t, "AWS::Lambda::Function") {
+		for id, f := range in.ofType(t, "AWS::Lambda::Function") {
 			if f.text("Runtime") != "provided.al2023" || f.text("Architectures") != "[arm64]" || f.number("Timeout") > 900 {
 				t.Errorf("%s runs as %s on %s for %v s", id, f.text("Runtime"), f.text("Architectures"), f.number("Timeout"))
 			}
@@ -174,13 +174,13 @@ func TestEveryFunction(t *testing.T) {
 // A queue hides a message for six times as long as its function may take, and Lambda
 // refuses less than once; an existing queue is held to that alone.
 func TestEverySource(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		visibility := map[string]float64{}
-		for _, q := range in.of(t, "AWS::SQS::Queue") {
+		for _, q := range in.ofType(t, "AWS::SQS::Queue") {
 			visibility[q.text("QueueName")] = q.number("VisibilityTimeout")
 		}
-		functions := by("FunctionName", in.of(t, "AWS::Lambda::Function"))
-		for id, m := range in.of(t, "AWS::Lambda::EventSourceMapping") {
+		functions := by("FunctionName", in.ofType(t, "AWS::Lambda::Function"))
+		for id, m := range in.ofType(t, "AWS::Lambda::EventSourceMapping") {
 			function := functions[template.Name(m.text("FunctionName"))]
 			queue := template.Name(m.text("EventSourceArn"))
 			timeout, hidden := function.number("Timeout"), visibility[queue]
@@ -209,9 +209,9 @@ func TestEverySource(t *testing.T) {
 // A target without a dead-letter queue loses what it cannot take, and a queue that does
 // not know the rule refuses it.
 func TestEveryRule(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
-		senders, queues := in.senders(t), by("QueueName", in.of(t, "AWS::SQS::Queue"))
-		rules := in.of(t, "AWS::Events::Rule")
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
+		senders, queues := in.senders(t), by("QueueName", in.ofType(t, "AWS::SQS::Queue"))
+		rules := in.ofType(t, "AWS::Events::Rule")
 		for id, r := range rules {
 			targets := list(r.Properties["Targets"])
 			if len(targets) != 1 || len(r.text("Name")) > 64 {
@@ -248,7 +248,7 @@ func TestEveryRule(t *testing.T) {
 func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
-	for _, p := range in.of(t, "AWS::SQS::QueuePolicy") {
+	for _, p := range in.ofType(t, "AWS::SQS::QueuePolicy") {
 		for _, s := range statements(p.Properties["PolicyDocument"]) {
 			if s["Effect"] != "Allow" {
 				continue
@@ -270,9 +270,9 @@ func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 }
 
 func TestEverySchedule(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
-		roles := by("RoleName", in.of(t, "AWS::IAM::Role"))
-		for id, s := range in.of(t, "AWS::Scheduler::Schedule") {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
+		roles := by("RoleName", in.ofType(t, "AWS::IAM::Role"))
+		for id, s := range in.ofType(t, "AWS::Scheduler::Schedule") {
 			role := roles[template.Name(fmt.Sprint(s.at("Target", "RoleArn")))]
 			may := map[string]bool{}
 			for _, p := range list(role.Properties["Policies"]) {
@@ -300,8 +300,8 @@ var reading = []string{"Get", "List", "Describe", "Receive"}
 // No right to write has all resources, but for what Lambda needs to connect a function
 // to a VPC.
 func TestEveryRole(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
-		for id, r := range in.of(t, "AWS::IAM::Role") {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
+		for id, r := range in.ofType(t, "AWS::IAM::Role") {
 			if len(r.text("RoleName")) > 64 {
 				t.Errorf("%s has a name of %d characters", id, len(r.text("RoleName")))
 			}
@@ -331,9 +331,9 @@ func TestEveryRole(t *testing.T) {
 
 // Every dead-letter queue wakes somebody, and tells where it is written what to do.
 func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		watched := map[string]bool{}
-		for id, a := range in.of(t, "AWS::CloudWatch::Alarm") {
+		for id, a := range in.ofType(t, "AWS::CloudWatch::Alarm") {
 			if !strings.Contains(a.text("AlarmDescription"), "deploy/docs/runbooks/") {
 				t.Errorf("%s names no runbook", id)
 			}
@@ -344,7 +344,7 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 				}
 			}
 		}
-		for _, q := range in.of(t, "AWS::SQS::Queue") {
+		for _, q := range in.ofType(t, "AWS::SQS::Queue") {
 			if dead := q.text("QueueName"); strings.HasSuffix(dead, "-dead") && !watched[dead] {
 				t.Errorf("nobody hears of %s", dead)
 			}
@@ -354,7 +354,7 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 
 // CloudFormation has its own limits.
 func TestTemplatesFit(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		if len(in.Resources) > 500 || len(in.Outputs) > 200 || len(in.raw) > 1<<20 {
 			t.Errorf("%d resources, %d outputs, %d bytes", len(in.Resources), len(in.Outputs), len(in.raw))
 		}
@@ -363,7 +363,7 @@ func TestTemplatesFit(t *testing.T) {
 				t.Errorf("output %s has %d characters: %v", name, len(text), err)
 			}
 		}
-		for id, d := range in.of(t, "AWS::CloudWatch::Dashboard") {
+		for id, d := range in.ofType(t, "AWS::CloudWatch::Dashboard") {
 			if !strings.Contains(d.text("DashboardBody"), board.Namespace) {
 				t.Errorf("%s shows nothing of ours", id)
 			}
@@ -375,7 +375,7 @@ func TestTemplatesFit(t *testing.T) {
 // of its own (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html).
 func TestKeptResourcesCanBeImported(t *testing.T) {
 	names := map[string]string{"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
-	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		kept := 0
 		for id, r := range in.Resources {
 			if r.DeletionPolicy == "" || r.DeletionPolicy == "Delete" {
@@ -393,13 +393,13 @@ func TestKeptResourcesCanBeImported(t *testing.T) {
 }
 
 // What topology names is made, as it says; what else looks at an account relies on it.
-func TestTopologyIsMade(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
+func TestTopologyIsComplete(t *testing.T) {
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		for _, k := range configOf(t, contexts[name]).Clusters {
 			made := map[string]resource{}
 			for kind, key := range map[string]string{"Events::EventBus": "Name", "Events::Archive": "ArchiveName", "Events::Rule": "Name",
 				"Logs::LogGroup": "LogGroupName", "Scheduler::ScheduleGroup": "Name", "Scheduler::Schedule": "Name", "SQS::Queue": "QueueName", "Lambda::Function": "FunctionName"} {
-				for called, r := range by(key, in.of(t, "AWS::"+kind)) {
+				for called, r := range by(key, in.ofType(t, "AWS::"+kind)) {
 					made["AWS::"+kind+" "+called] = r
 				}
 			}

@@ -20,20 +20,20 @@ const spotRole = "spotrole"
 func newSpotRole(scope constructs.Construct, id string, p place, stack string, code awss3assets.Asset) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	name := stack + "-spotrole"
-	logs := p.arn("logs", "log-group:"+logGroup(name)+":*")
+	logs := p.resourceARN("logs", "log-group:"+logGroup(name)+":*")
 	role := newServiceRole(scope, "Role", roleProps{
 		name: name, description: "Makes the account's service-linked role of EC2 spot",
-		trust: plain(rights.TrustFunction()),
+		trust: policyMap(rights.TrustFunction()),
 		rights: map[string]map[string]any{"spotrole": {"Version": "2012-10-17", "Statement": []any{
 			map[string]any{
 				"Sid": "MakeTheRole", "Effect": "Allow", "Action": "iam:CreateServiceLinkedRole",
-				"Resource":  p.global("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+				"Resource":  p.iamARN("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
 				"Condition": map[string]any{"StringEquals": map[string]any{"iam:AWSServiceName": "spot.amazonaws.com"}},
 			},
 			map[string]any{"Sid": "Log", "Effect": "Allow", "Action": []string{"logs:CreateLogStream", "logs:PutLogEvents"}, "Resource": logs},
 		}}},
 	})
-	except(role, logStreams)
+	suppress(role, logStreams)
 	function := newFunction(scope, functionProps{
 		name: name, description: "Makes sure of the service-linked role of EC2 spot", memory: 128, timeout: time.Minute, role: role, code: code,
 	})

@@ -21,11 +21,11 @@ import (
 // made, but for one: how many resources the clusters take is known only when all of them
 // are there. The app is good for nothing then.
 func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
-	if err := check(app, c); err != nil {
+	if err := validate(app, c); err != nil {
 		return nil, err
 	}
 	stack := awscdk.NewStack(app, jsii.String(c.StackName), &awscdk.StackProps{
-		StackName: jsii.String(c.StackName), Env: environment(c),
+		StackName: jsii.String(c.StackName), Env: stackEnvironment(c),
 		Description: jsii.String("Joist: event-driven node autoscaling for EKS"),
 		// Indentation is a quarter of a template, whose bytes CloudFormation counts.
 		SuppressTemplateIndentation: jsii.Bool(true),
@@ -34,8 +34,8 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{GenerateBootstrapVersionRule: jsii.Bool(false)}),
 	})
 	awscdk.Tags_Of(stack).Add(jsii.String("joist:stack"), jsii.String(c.StackName), nil)
-	shared := newShared(stack, c)
-	planes := make([]plane, len(c.Clusters))
+	shared := newSharedParts(stack, c)
+	planes := make([]clusterStack, len(c.Clusters))
 	for i, k := range c.Clusters {
 		planes[i] = newCluster(stack, shared, k)
 	}
@@ -47,7 +47,7 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	if len(c.Clusters) == 1 {
 		newParameter(stack, c.Clusters[0])
 	}
-	if err := resourcesFit(stack, c); err != nil {
+	if err := checkResourceCount(stack, c); err != nil {
 		return nil, err
 	}
 	return stack, nil
@@ -57,8 +57,8 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
 const resourcesMax = 500
 
-// resourcesFit refuses more clusters than one template has room for.
-func resourcesFit(stack awscdk.Stack, c config.Config) error {
+// checkResourceCount refuses more clusters than one template has room for.
+func checkResourceCount(stack awscdk.Stack, c config.Config) error {
 	if len(c.Clusters) == 1 {
 		return nil
 	}
@@ -75,8 +75,8 @@ func resourcesFit(stack awscdk.Stack, c config.Config) error {
 	return nil
 }
 
-// check refuses what only the app as a whole can show.
-func check(app awscdk.App, c config.Config) error {
+// validate refuses what only the app as a whole can show.
+func validate(app awscdk.App, c config.Config) error {
 	for _, child := range *app.Node().Children() {
 		other, ok := child.(awscdk.Stack)
 		if !ok {
@@ -90,30 +90,30 @@ func check(app awscdk.App, c config.Config) error {
 		}
 	}
 	for _, k := range c.Clusters {
-		if err := scopeOf(placeOf(c), cmp.Or(c.Bucket, "joist"), k).Check(); err != nil {
+		if err := newScope(placeOf(c), cmp.Or(c.Bucket, "joist"), k).Validate(); err != nil {
 			return err
 		}
 	}
-	for _, service := range append(slices.Clone(topology.Outside), helpers(c)...) {
-		if err := Binary(c.Binaries, service); err != nil {
+	for _, service := range append(slices.Clone(topology.Outside), helperFunctions(c)...) {
+		if err := CheckBinary(c.Binaries, service); err != nil {
 			return err
 		}
 	}
-	if err := rightsFit(c); err != nil {
+	if err := checkPolicySizes(c); err != nil {
 		return err
 	}
-	return environmentsFit(c)
+	return checkEnvironmentSizes(c)
 }
 
-// helpers are the functions that are no services.
-func helpers(c config.Config) []string {
+// helperFunctions are the functions that are no services.
+func helperFunctions(c config.Config) []string {
 	if c.SpotRole {
 		return []string{spotRole}
 	}
 	return nil
 }
 
-func environment(c config.Config) *awscdk.Environment {
+func stackEnvironment(c config.Config) *awscdk.Environment {
 	var e awscdk.Environment
 	if c.Account != "" {
 		e.Account = jsii.String(c.Account)
@@ -127,33 +127,33 @@ func environment(c config.Config) *awscdk.Environment {
 // clusterID is the construct below which all of a cluster's is.
 func clusterID(k config.Cluster) string { return "Cluster-" + k.Name }
 
-// shared is what the clusters of a stack have in common: documents lie in one
+// sharedParts is what the clusters of a stack have in common: documents lie in one
 // bucket, each cluster's below its own prefix, and functions have the same code.
-type shared struct {
+type sharedParts struct {
 	config config.Config
 	place  place
 	bucket string
 	code   map[string]awss3assets.Asset
 	// network is that of the functions, if any.
 	network *network
-	// hosts are the functions that all clusters share, by services; nil where each cluster
+	// functions are the functions that all clusters share, by services; nil where each cluster
 	// has its own.
-	hosts map[string]awslambda.CfnFunction
+	functions map[string]awslambda.CfnFunction
 }
 
-func newShared(stack awscdk.Stack, c config.Config) shared {
-	s := shared{config: c, place: placeOf(c), code: map[string]awss3assets.Asset{}}
+func newSharedParts(stack awscdk.Stack, c config.Config) sharedParts {
+	s := sharedParts{config: c, place: placeOf(c), code: map[string]awss3assets.Asset{}}
 	s.bucket = bucketOf(c, s.place)
-	newStore(stack, "Store", s.bucket, func(bucket string) map[string]any { return plain(rights.Bucket(s.scopes(bucket)...)) })
-	for _, service := range append(slices.Clone(topology.Outside), helpers(c)...) {
+	newStore(stack, "Store", s.bucket, func(bucket string) map[string]any { return policyMap(rights.BucketPolicy(s.listScopes(bucket)...)) })
+	for _, service := range append(slices.Clone(topology.Outside), helperFunctions(c)...) {
 		s.code[service] = awss3assets.NewAsset(stack, jsii.String("Code-"+service), &awss3assets.AssetProps{Path: jsii.String(c.Binaries + "/" + service)})
 	}
 	if len(c.Subnets) > 0 {
 		s.network = &network{subnets: c.Subnets, securityGroups: c.SecurityGroups}
 	}
-	newAuditPolicy(stack, c.StackName+"-audit", rights.Audit(s.scopes(s.bucket)...))
+	newAuditPolicy(stack, c.StackName+"-audit", rights.AuditPolicy(s.listScopes(s.bucket)...))
 	if c.SharedFunctions {
-		s.hosts = s.newHosts(stack)
+		s.functions = s.newSharedFunctions(stack)
 	}
 	if c.SpotRole {
 		newSpotRole(stack, "SpotRole", s.place, c.StackName, s.code[spotRole])
@@ -163,14 +163,14 @@ func newShared(stack awscdk.Stack, c config.Config) shared {
 
 // bucketOf is the name of the bucket of documents.
 func bucketOf(c config.Config, p place) string {
-	return cmp.Or(c.Bucket, "joist-"+c.Owner()+"-"+p.account+"-"+p.region)
+	return cmp.Or(c.Bucket, "joist-"+c.SharedPrefix()+"-"+p.account+"-"+p.region)
 }
 
-// scopes are those of all clusters.
-func (s shared) scopes(bucket string) []rights.Scope {
+// listScopes are those of all clusters.
+func (s sharedParts) listScopes(bucket string) []rights.Scope {
 	all := make([]rights.Scope, len(s.config.Clusters))
 	for i, k := range s.config.Clusters {
-		all[i] = scopeOf(s.place, bucket, k)
+		all[i] = newScope(s.place, bucket, k)
 	}
 	return all
 }
@@ -189,9 +189,9 @@ func newParameter(stack awscdk.Stack, k config.Cluster) {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// named gives a resource the logical id that Karpenter's template has for it, where
+// overrideID gives a resource the logical id that Karpenter's template has for it, where
 // the stack is one cluster's: people look for what they know.
-func (s shared) named(r constructs.IConstruct, id string) {
+func (s sharedParts) overrideID(r constructs.IConstruct, id string) {
 	if resource, ok := r.(awscdk.CfnElement); ok && len(s.config.Clusters) == 1 {
 		resource.OverrideLogicalId(jsii.String(id))
 	}

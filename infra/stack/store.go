@@ -38,6 +38,6 @@ func newStore(scope constructs.Construct, id string, name string, policy func(bu
 	// CloudFormation cannot remove a bucket that is not empty; one that a first
 	// deployment leaves behind would be in the way of the second.
 	bucket.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
-	except(bucket, wholeBucketLog)
+	suppress(bucket, bucketAccessLog)
 	awss3.NewCfnBucketPolicy(scope, jsii.String("Policy"), &awss3.CfnBucketPolicyProps{Bucket: bucket.Ref(), PolicyDocument: policy(*bucket.Ref())})
 }

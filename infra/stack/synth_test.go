@@ -122,12 +122,12 @@ func synth(t *testing.T, name string) synthesis {
 	}
 	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
 	dir := *app.Synth(nil).Directory()
-	done := synthesis{raw: normal(t, filepath.Join(dir, c.StackName+".template.json"))}
+	done := synthesis{raw: normalize(t, filepath.Join(dir, c.StackName+".template.json"))}
 	written, err := template.Parse(done.raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done.Stack = written.In(place)
+	done.Stack = written.DeployTo(place)
 	reports, err := filepath.Glob(filepath.Join(dir, "AwsSolutions-*.csv"))
 	if err != nil || len(reports) == 0 {
 		t.Fatalf("%d reports of cdk-nag: %v", len(reports), err)
@@ -145,9 +145,9 @@ func synth(t *testing.T, name string) synthesis {
 
 var hash = regexp.MustCompile(`[0-9a-f]{64}\.(zip|json)`)
 
-// normal is a template whose assets have no hash in their names, with a line for each
+// normalize is a template whose assets have no hash in their names, with a line for each
 // property of a resource; what is for the CDK alone is left out.
-func normal(t *testing.T, file string) []byte {
+func normalize(t *testing.T, file string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {

@@ -18,9 +18,9 @@ func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Group"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(plan.ScheduleGroup)})
 	for _, tick := range plan.Ticks {
 		queue := queues[tick.Service]
-		schedule := awsscheduler.NewCfnSchedule(scope, jsii.String(title(tick.Want)), &awsscheduler.CfnScheduleProps{
+		schedule := awsscheduler.NewCfnSchedule(scope, jsii.String(titleCase(tick.Want)), &awsscheduler.CfnScheduleProps{
 			Name: jsii.String(tick.Name), GroupName: group.Ref(), State: jsii.String("ENABLED"),
-			ScheduleExpression: jsii.String(rate(tick)),
+			ScheduleExpression: jsii.String(scheduleRate(tick)),
 			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
 			Target: &awsscheduler.CfnSchedule_TargetProperty{
 				Arn: jsii.String(queue.ARN), RoleArn: role.AttrArn(), Input: jsii.String(tick.Input),
@@ -28,14 +28,14 @@ func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues
 				RetryPolicy:      &awsscheduler.CfnSchedule_RetryPolicyProperty{MaximumEventAgeInSeconds: jsii.Number(120), MaximumRetryAttempts: jsii.Number(3)},
 			},
 		})
-		if queue.made != nil {
-			schedule.Node().AddDependency(queue.made)
+		if queue.resource != nil {
+			schedule.Node().AddDependency(queue.resource)
 		}
 	}
 }
 
-// rate is how often, as the scheduler writes it; its finest is a minute.
-func rate(t topology.Tick) string {
+// scheduleRate is how often, as the scheduler writes it; its finest is a minute.
+func scheduleRate(t topology.Tick) string {
 	if minutes := int(t.Every.Minutes()); minutes > 1 {
 		return fmt.Sprintf("rate(%d minutes)", minutes)
 	}

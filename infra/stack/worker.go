@@ -20,9 +20,9 @@ import (
 // logDays is how long the functions' logs are kept.
 const logDays = 30
 
-// Binary reports whether the folder has a function's binary, and how to make it
+// CheckBinary reports whether the folder has a function's binary, and how to make it
 // otherwise.
-func Binary(folder, service string) error {
+func CheckBinary(folder, service string) error {
 	file := filepath.Join(folder, service, "bootstrap")
 	found, err := os.Stat(file)
 	if err == nil && found.Mode().IsRegular() && found.Mode().Perm()&0o111 != 0 {
@@ -49,7 +49,7 @@ type workerProps struct {
 // network is where functions stand in a VPC.
 type network struct{ subnets, securityGroups []string }
 
-func (n *network) config() *awslambda.CfnFunction_VpcConfigProperty {
+func (n *network) vpcConfig() *awslambda.CfnFunction_VpcConfigProperty {
 	if n == nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func newSource(scope constructs.Construct, service string, queue WorkQueue, func
 		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
 		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(size.Concurrency)},
 	})
-	if queue.made != nil {
-		mapping.Node().AddDependency(queue.made)
+	if queue.resource != nil {
+		mapping.Node().AddDependency(queue.resource)
 	}
 }
 
@@ -116,7 +116,7 @@ func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunct
 	if len(p.environment) > 0 {
 		props.Environment = &awslambda.CfnFunction_EnvironmentProperty{Variables: p.environment}
 	}
-	if vpc := p.network.config(); vpc != nil {
+	if vpc := p.network.vpcConfig(); vpc != nil {
 		props.VpcConfig = vpc
 	}
 	return awslambda.NewCfnFunction(scope, jsii.String("Function"), props)
@@ -124,5 +124,5 @@ func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunct
 
 func logGroup(function string) string { return "/aws/lambda/" + function }
 
-// title is a service's name as part of a logical id.
-func title(service string) string { return strings.ToUpper(service[:1]) + service[1:] }
+// titleCase is a service's name as part of a logical id.
+func titleCase(service string) string { return strings.ToUpper(service[:1]) + service[1:] }

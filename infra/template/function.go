@@ -10,17 +10,17 @@ import (
 // functions are the intrinsic functions that need nothing but their arguments
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html).
 var functions = map[string]func(in []any) (any, error){
-	"Fn::Join":   join,
-	"Fn::Select": pick,
-	"Fn::Split":  split,
-	"Fn::Equals": equals,
-	"Fn::Not":    not,
-	"Fn::And":    and,
-	"Fn::Or":     or,
+	"Fn::Join":   joinTexts,
+	"Fn::Select": selectItem,
+	"Fn::Split":  splitText,
+	"Fn::Equals": equalValues,
+	"Fn::Not":    notCondition,
+	"Fn::And":    andConditions,
+	"Fn::Or":     orConditions,
 }
 
-func join(in []any) (any, error) {
-	parts, ok := second[[]any](in)
+func joinTexts(in []any) (any, error) {
+	parts, ok := secondArgument[[]any](in)
 	if !ok {
 		return nil, fmt.Errorf("%v is no delimiter and list", in)
 	}
@@ -31,8 +31,8 @@ func join(in []any) (any, error) {
 	return strings.Join(texts, fmt.Sprint(in[0])), nil
 }
 
-func pick(in []any) (any, error) {
-	list, ok := second[[]any](in)
+func selectItem(in []any) (any, error) {
+	list, ok := secondArgument[[]any](in)
 	if !ok {
 		return nil, fmt.Errorf("%v is no index and list", in)
 	}
@@ -43,8 +43,8 @@ func pick(in []any) (any, error) {
 	return list[i], nil
 }
 
-func split(in []any) (any, error) {
-	text, ok := second[string](in)
+func splitText(in []any) (any, error) {
+	text, ok := secondArgument[string](in)
 	if !ok {
 		return nil, fmt.Errorf("%v is no delimiter and text", in)
 	}
@@ -55,31 +55,31 @@ func split(in []any) (any, error) {
 	return out, nil
 }
 
-// equals compares what is written, as CloudFormation does: 1 is "1".
-func equals(in []any) (any, error) {
+// equalValues compares what is written, as CloudFormation does: 1 is "1".
+func equalValues(in []any) (any, error) {
 	if len(in) != 2 {
 		return nil, fmt.Errorf("%v are no two values", in)
 	}
 	return fmt.Sprint(in[0]) == fmt.Sprint(in[1]), nil
 }
 
-func not(in []any) (any, error) {
-	all, err := conditions(in, 1, 1)
+func notCondition(in []any) (any, error) {
+	all, err := parseConditions(in, 1, 1)
 	return err == nil && !all[0], err
 }
 
-func and(in []any) (any, error) {
-	all, err := conditions(in, 2, 10)
+func andConditions(in []any) (any, error) {
+	all, err := parseConditions(in, 2, 10)
 	return err == nil && !slices.Contains(all, false), err
 }
 
-func or(in []any) (any, error) {
-	all, err := conditions(in, 2, 10)
+func orConditions(in []any) (any, error) {
+	all, err := parseConditions(in, 2, 10)
 	return err == nil && slices.Contains(all, true), err
 }
 
-// conditions are arguments that must be such, as many as CloudFormation allows.
-func conditions(in []any, least, most int) ([]bool, error) {
+// parseConditions are arguments that must be such, as many as CloudFormation allows.
+func parseConditions(in []any, least, most int) ([]bool, error) {
 	if len(in) < least || len(in) > most {
 		return nil, fmt.Errorf("%d conditions", len(in))
 	}
@@ -94,8 +94,8 @@ func conditions(in []any, least, most int) ([]bool, error) {
 	return all, nil
 }
 
-// second is the second of two arguments, if it is a T.
-func second[T any](in []any) (T, bool) {
+// secondArgument is the second of two arguments, if it is a T.
+func secondArgument[T any](in []any) (T, bool) {
 	if len(in) != 2 {
 		var none T
 		return none, false

@@ -17,8 +17,8 @@ type Identity struct {
 	Attributes map[string]string
 }
 
-// naming is how resources of a type are called.
-type naming struct {
+// namingRule is how resources of a type are called.
+type namingRule struct {
 	// property has the name that the template may choose.
 	property string
 	// arn is the ARN's service and resource, with %s for the name.
@@ -38,8 +38,8 @@ type attributes struct{ arn, name, url string }
 
 var arnAlone = attributes{arn: "Arn"}
 
-// names are the types whose names matter.
-var names = map[string]naming{
+// namingRules are the types whose names matter.
+var namingRules = map[string]namingRule{
 	"AWS::SQS::Queue":               {property: "QueueName", arn: "sqs:%s", url: true, attributes: attributes{"Arn", "QueueName", "QueueUrl"}},
 	"AWS::Events::EventBus":         {property: "Name", arn: "events:event-bus/%s", attributes: attributes{arn: "Arn", name: "Name"}},
 	"AWS::Events::Rule":             {property: "Name", arn: "events:rule/%s", of: "EventBusName", attributes: arnAlone},
@@ -59,33 +59,33 @@ var names = map[string]naming{
 // Identity gives the resource of a logical id a name and an ARN. One without a chosen
 // name has the stack's and its logical id, where CloudFormation adds something random.
 func (s *Stack) Identity(id string) (Identity, error) {
-	made, err := s.Made(id)
+	made, err := s.IsCreated(id)
 	if err != nil {
 		return Identity{}, err
 	}
 	if !made {
 		return Identity{}, fmt.Errorf("%s is not made, since %s does not hold", id, s.Resources[id].Condition)
 	}
-	leave, err := s.enter(id)
+	leave, err := s.enterResource(id)
 	if err != nil {
 		return Identity{}, err
 	}
 	defer leave()
 	r := s.Resources[id]
 	if r.Type == "AWS::S3::Bucket" {
-		return s.bucket(id, r)
+		return s.bucketIdentity(id, r)
 	}
-	n := names[r.Type]
-	name, err := s.named(r, n.property, s.place.Name+"-"+id)
+	n := namingRules[r.Type]
+	name, err := s.nameOf(r, n.property, s.place.Name+"-"+id)
 	if err != nil || n.arn == "" {
 		return Identity{Ref: name, Name: name}, err
 	}
-	below, err := s.below(r, n)
+	below, err := s.arnPrefix(r, n)
 	if err != nil {
 		return Identity{}, err
 	}
 	service, resource, _ := strings.Cut(n.arn, ":")
-	out := Identity{Ref: name, Name: name, ARN: s.place.arn(service, fmt.Sprintf(resource, below+name)), Attributes: map[string]string{}}
+	out := Identity{Ref: name, Name: name, ARN: s.place.resourceARN(service, fmt.Sprintf(resource, below+name)), Attributes: map[string]string{}}
 	if n.url {
 		out.Ref = s.place.queueURL(name)
 		out.Attributes[n.attributes.url] = out.Ref
@@ -100,13 +100,13 @@ func (s *Stack) Identity(id string) (Identity, error) {
 	return out, nil
 }
 
-// below is what the ARN of a resource names before it: a rule's its bus, unless that is
+// arnPrefix is what the ARN of a resource names before it: a rule's its bus, unless that is
 // AWS's own, and a schedule's its group.
-func (s *Stack) below(r Resource, n naming) (string, error) {
+func (s *Stack) arnPrefix(r Resource, n namingRule) (string, error) {
 	if n.of == "" {
 		return "", nil
 	}
-	of, err := s.named(r, n.of, n.otherwise)
+	of, err := s.nameOf(r, n.of, n.otherwise)
 	if err != nil {
 		return "", err
 	}
@@ -116,8 +116,8 @@ func (s *Stack) below(r Resource, n naming) (string, error) {
 	return of + "/", nil
 }
 
-// named is the name that a resource's property chooses, or the other one.
-func (s *Stack) named(r Resource, property, otherwise string) (string, error) {
+// nameOf is the name that a resource's property chooses, or the other one.
+func (s *Stack) nameOf(r Resource, property, otherwise string) (string, error) {
 	chosen, ok := r.Properties[property]
 	if !ok {
 		return otherwise, nil
@@ -133,21 +133,21 @@ func (s *Stack) named(r Resource, property, otherwise string) (string, error) {
 	return cmp.Or(name, otherwise), nil
 }
 
-func (s *Stack) bucket(id string, r Resource) (Identity, error) {
-	name, err := s.named(r, "BucketName", strings.ToLower(s.place.Name+"-"+id))
+func (s *Stack) bucketIdentity(id string, r Resource) (Identity, error) {
+	name, err := s.nameOf(r, "BucketName", strings.ToLower(s.place.Name+"-"+id))
 	if err != nil {
 		return Identity{}, err
 	}
 	arn := "arn:" + s.place.Partition + ":s3:::" + name
 	return Identity{Ref: name, Name: name, ARN: arn, Attributes: map[string]string{
 		"Arn":                arn,
-		"DomainName":         name + ".s3." + s.place.suffix(),
-		"RegionalDomainName": name + ".s3." + s.place.Region + "." + s.place.suffix(),
+		"DomainName":         name + ".s3." + s.place.domainSuffix(),
+		"RegionalDomainName": name + ".s3." + s.place.Region + "." + s.place.domainSuffix(),
 	}}, nil
 }
 
-// arn is that of a resource of this account; IAM's are of no region.
-func (p Place) arn(service, resource string) string {
+// resourceARN is that of a resource of this account; IAM's are of no region.
+func (p Place) resourceARN(service, resource string) string {
 	region := p.Region
 	if service == "iam" {
 		region = ""

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// nothing is AWS::NoValue: a property that is not there.
-var nothing any = new(struct{ _ byte })
+// noValue is AWS::NoValue: a property that is not there.
+var noValue any = new(struct{ _ byte })
 
 // Value is v with every function resolved, at any depth. Properties and items that
 // resolve to AWS::NoValue are left out. An error names the way to the function.
 func (s *Stack) Value(v any) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
-		if name, argument, ok := called(v); ok {
-			return s.call(name, argument)
+		if name, argument, ok := asFunction(v); ok {
+			return s.callFunction(name, argument)
 		}
 		out := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -25,7 +25,7 @@ func (s *Stack) Value(v any) (any, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if one != nothing {
+			if one != noValue {
 				out[name] = one
 			}
 		}
@@ -37,7 +37,7 @@ func (s *Stack) Value(v any) (any, error) {
 			if err != nil {
 				return nil, fmt.Errorf("[%d]: %w", i, err)
 			}
-			if one != nothing {
+			if one != noValue {
 				out = append(out, one)
 			}
 		}
@@ -47,9 +47,9 @@ func (s *Stack) Value(v any) (any, error) {
 	}
 }
 
-// called is the function that an object with one member is. A Condition is one only
+// asFunction is the function that an object with one member is. A Condition is one only
 // where it names a condition: statements of policies have a member of that name.
-func called(object map[string]any) (name string, argument any, ok bool) {
+func asFunction(object map[string]any) (name string, argument any, ok bool) {
 	if len(object) != 1 {
 		return "", nil, false
 	}
@@ -62,18 +62,18 @@ func called(object map[string]any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-func (s *Stack) call(name string, argument any) (any, error) {
+func (s *Stack) callFunction(name string, argument any) (any, error) {
 	switch name {
 	case "Ref":
-		return s.ref(fmt.Sprint(argument))
+		return s.resolveRef(fmt.Sprint(argument))
 	case "Condition":
-		return s.condition(fmt.Sprint(argument))
+		return s.evaluateCondition(fmt.Sprint(argument))
 	case "Fn::GetAtt":
-		return s.attribute(argument)
+		return s.resolveAttribute(argument)
 	case "Fn::Sub":
-		return s.substitute(argument)
+		return s.resolveSub(argument)
 	case "Fn::If":
-		return s.choose(argument)
+		return s.resolveIf(argument)
 	}
 	apply, ok := functions[name]
 	if !ok {
@@ -94,8 +94,8 @@ func (s *Stack) call(name string, argument any) (any, error) {
 	return out, nil
 }
 
-// ref is what Ref gives: a pseudo parameter, a parameter, or a resource's own id.
-func (s *Stack) ref(name string) (any, error) {
+// resolveRef is what Ref gives: a pseudo parameter, a parameter, or a resource's own id.
+func (s *Stack) resolveRef(name string) (any, error) {
 	switch name {
 	case "AWS::AccountId":
 		return s.place.Account, nil
@@ -104,13 +104,13 @@ func (s *Stack) ref(name string) (any, error) {
 	case "AWS::Partition":
 		return s.place.Partition, nil
 	case "AWS::URLSuffix":
-		return s.place.suffix(), nil
+		return s.place.domainSuffix(), nil
 	case "AWS::StackName":
 		return s.place.Name, nil
 	case "AWS::StackId":
-		return s.place.arn("cloudformation", "stack/"+s.place.Name+"/0"), nil
+		return s.place.resourceARN("cloudformation", "stack/"+s.place.Name+"/0"), nil
 	case "AWS::NoValue":
-		return nothing, nil
+		return noValue, nil
 	}
 	if p, ok := s.Parameters[name]; ok {
 		if v, ok := s.place.Parameters[name]; ok {
@@ -125,8 +125,8 @@ func (s *Stack) ref(name string) (any, error) {
 	return r.Ref, err
 }
 
-// attribute is Fn::GetAtt, of a list of two or of "Resource.Attribute".
-func (s *Stack) attribute(argument any) (any, error) {
+// resolveAttribute is Fn::GetAtt, of a list of two or of "Resource.Attribute".
+func (s *Stack) resolveAttribute(argument any) (any, error) {
 	id, name := "", ""
 	switch a := argument.(type) {
 	case string:
@@ -149,8 +149,8 @@ func (s *Stack) attribute(argument any) (any, error) {
 
 var placeholder = regexp.MustCompile(`\$\{[^}]+\}`)
 
-// substitute is Fn::Sub, of a text or of a text and values of its own.
-func (s *Stack) substitute(argument any) (any, error) {
+// resolveSub is Fn::Sub, of a text or of a text and values of its own.
+func (s *Stack) resolveSub(argument any) (any, error) {
 	text, ok := argument.(string)
 	own := map[string]any{}
 	if list, is := argument.([]any); is && len(list) == 2 {
@@ -168,7 +168,7 @@ func (s *Stack) substitute(argument any) (any, error) {
 	}
 	var problem error
 	out := placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		value, err := s.placed(found[2:len(found)-1], own)
+		value, err := s.resolvePlaceholder(found[2:len(found)-1], own)
 		if err != nil && problem == nil {
 			problem = fmt.Errorf("Fn::Sub %q: %w", text, err)
 		}
@@ -177,8 +177,8 @@ func (s *Stack) substitute(argument any) (any, error) {
 	return out, problem
 }
 
-// placed is what stands for ${name}.
-func (s *Stack) placed(name string, own map[string]any) (any, error) {
+// resolvePlaceholder is what stands for ${name}.
+func (s *Stack) resolvePlaceholder(name string, own map[string]any) (any, error) {
 	if literal, is := strings.CutPrefix(name, "!"); is {
 		return "${" + literal + "}", nil
 	}
@@ -186,18 +186,18 @@ func (s *Stack) placed(name string, own map[string]any) (any, error) {
 		return v, nil
 	}
 	if strings.Contains(name, ".") {
-		return s.attribute(name)
+		return s.resolveAttribute(name)
 	}
-	return s.ref(name)
+	return s.resolveRef(name)
 }
 
-// choose is Fn::If. The other branch may speak of what is not made.
-func (s *Stack) choose(argument any) (any, error) {
+// resolveIf is Fn::If. The other branch may speak of what is not made.
+func (s *Stack) resolveIf(argument any) (any, error) {
 	list, ok := argument.([]any)
 	if !ok || len(list) != 3 {
 		return nil, fmt.Errorf("Fn::If of %v, and not of a condition and two values", argument)
 	}
-	yes, err := s.condition(fmt.Sprint(list[0]))
+	yes, err := s.evaluateCondition(fmt.Sprint(list[0]))
 	if err != nil {
 		return nil, fmt.Errorf("Fn::If: %w", err)
 	}
@@ -207,12 +207,12 @@ func (s *Stack) choose(argument any) (any, error) {
 	return s.Value(list[2])
 }
 
-func (s *Stack) condition(name string) (bool, error) {
+func (s *Stack) evaluateCondition(name string) (bool, error) {
 	written, ok := s.Conditions[name]
 	if !ok {
 		return false, fmt.Errorf("there is no condition %q", name)
 	}
-	leave, err := s.enter("condition " + name)
+	leave, err := s.enterResource("condition " + name)
 	if err != nil {
 		return false, err
 	}
@@ -228,11 +228,11 @@ func (s *Stack) condition(name string) (bool, error) {
 	return yes, nil
 }
 
-// enter notes what is being resolved until leave is called, and refuses circles.
-func (s *Stack) enter(what string) (leave func(), err error) {
-	if slices.Contains(s.under, what) {
-		return nil, fmt.Errorf("%s depends on itself", strings.Join(append(s.under, what), " → "))
+// enterResource notes what is being resolved until leave is called, and refuses circles.
+func (s *Stack) enterResource(what string) (leave func(), err error) {
+	if slices.Contains(s.resolving, what) {
+		return nil, fmt.Errorf("%s depends on itself", strings.Join(append(s.resolving, what), " → "))
 	}
-	s.under = append(s.under, what)
-	return func() { s.under = s.under[:len(s.under)-1] }, nil
+	s.resolving = append(s.resolving, what)
+	return func() { s.resolving = s.resolving[:len(s.resolving)-1] }, nil
 }

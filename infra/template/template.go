@@ -59,8 +59,8 @@ type Place struct {
 	QueueURL func(name string) string
 }
 
-// suffix is the domain of a partition's services.
-func (p Place) suffix() string {
+// domainSuffix is the domain of a partition's services.
+func (p Place) domainSuffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"
 	}
@@ -71,22 +71,22 @@ func (p Place) queueURL(name string) string {
 	if p.QueueURL != nil {
 		return p.QueueURL(name)
 	}
-	return "https://sqs." + p.Region + "." + p.suffix() + "/" + p.Account + "/" + name
+	return "https://sqs." + p.Region + "." + p.domainSuffix() + "/" + p.Account + "/" + name
 }
 
 // Stack is a template in its place.
 type Stack struct {
 	Template
 	place Place
-	// under are the logical ids that are being resolved, to find circles.
-	under []string
+	// resolving are the logical ids that are being resolved, to find circles.
+	resolving []string
 }
 
-// In puts a template into a place.
-func (t Template) In(place Place) *Stack { return &Stack{Template: t, place: place} }
+// DeployTo puts a template into a place.
+func (t Template) DeployTo(place Place) *Stack { return &Stack{Template: t, place: place} }
 
-// Made tells whether a resource is made: it is unless its condition does not hold.
-func (s *Stack) Made(id string) (bool, error) {
+// IsCreated tells whether a resource is made: it is unless its condition does not hold.
+func (s *Stack) IsCreated(id string) (bool, error) {
 	r, ok := s.Resources[id]
 	if !ok {
 		return false, fmt.Errorf("the template has no parameter and no resource %q", id)
@@ -94,7 +94,7 @@ func (s *Stack) Made(id string) (bool, error) {
 	if r.Condition == "" {
 		return true, nil
 	}
-	return s.condition(r.Condition)
+	return s.evaluateCondition(r.Condition)
 }
 
 // Resource is a resource with its properties resolved. An error names the resource and

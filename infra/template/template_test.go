@@ -97,11 +97,11 @@ func TestValue(t *testing.T) {
 		{"conditions", `[{"Condition": "Yes"}, {"Condition": "No"}, {"Condition": "Both"}, {"Condition": "Either"}]`, `[true, false, false, true]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parsed(t).In(place).Value(read(t, test.written))
+			got, err := parsed(t).DeployTo(place).Value(mustParse(t, test.written))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(read(t, test.want), got); diff != "" {
+			if diff := cmp.Diff(mustParse(t, test.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -109,7 +109,7 @@ func TestValue(t *testing.T) {
 }
 
 // What cannot be resolved is refused, and the error says where it stands.
-func TestValueRefuses(t *testing.T) {
+func TestValueRejects(t *testing.T) {
 	for _, test := range []struct{ name, written, says string }{
 		{"Ref of what is not there", `{"a": [1, {"Ref": "Gone"}]}`, `a: [1]: the template has no parameter and no resource "Gone"`},
 		{"Ref of a parameter that was not given", `{"Ref": "Open"}`, "Open has no default"},
@@ -149,7 +149,7 @@ func TestValueRefuses(t *testing.T) {
 		{"another stack's export", `{"Fn::ImportValue": "x"}`, "Fn::ImportValue is not known here"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parsed(t).In(place).Value(read(t, test.written))
+			got, err := parsed(t).DeployTo(place).Value(mustParse(t, test.written))
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v: %v does not say %q", got, err, test.says)
 			}
@@ -158,7 +158,7 @@ func TestValueRefuses(t *testing.T) {
 }
 
 func TestPartsOfAStack(t *testing.T) {
-	s := parsed(t).In(place)
+	s := parsed(t).DeployTo(place)
 	r, err := s.Resource("Queue")
 	if err != nil || r.Properties["QueueName"] != "prod-work" || s.Resources["Queue"].Properties["QueueName"] == "prod-work" {
 		t.Errorf("%v, %v; the template has %v", r, err, s.Resources["Queue"])
@@ -167,7 +167,7 @@ func TestPartsOfAStack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for id, want := range map[string]bool{"Queue": true, "Left": false} {
-		if made, err := s.Made(id); made != want || err != nil {
+		if made, err := s.IsCreated(id); made != want || err != nil {
 			t.Errorf("%s is made: %t, %v", id, made, err)
 		}
 	}
@@ -181,8 +181,8 @@ func TestPartsOfAStack(t *testing.T) {
 
 // Another place gives other names, and its own URLs.
 func TestPlace(t *testing.T) {
-	china := parsed(t).In(template.Place{Account: "1", Region: "cn-north-1", Partition: "aws-cn", Name: "s"})
-	local := parsed(t).In(template.Place{QueueURL: func(name string) string { return "http://queues/" + name }})
+	china := parsed(t).DeployTo(template.Place{Account: "1", Region: "cn-north-1", Partition: "aws-cn", Name: "s"})
+	local := parsed(t).DeployTo(template.Place{QueueURL: func(name string) string { return "http://queues/" + name }})
 	for _, test := range []struct {
 		in            *template.Stack
 		written, want string
@@ -192,7 +192,7 @@ func TestPlace(t *testing.T) {
 		{china, `{"Fn::GetAtt": "Bucket.Arn"}`, "arn:aws-cn:s3:::s-bucket"},
 		{local, `{"Ref": "Queue"}`, "http://queues/prod-work"},
 	} {
-		if got, err := test.in.Value(read(t, test.written)); got != test.want || err != nil {
+		if got, err := test.in.Value(mustParse(t, test.written)); got != test.want || err != nil {
 			t.Errorf("%s: %v, %v", test.written, got, err)
 		}
 	}
@@ -211,14 +211,14 @@ func TestNamesOfARNs(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	if _, err := template.Parse([]byte("Resources:")); err == nil || !strings.Contains(err.Error(), "reading the template") {
 		t.Error(err)
 	}
 }
 
-// read reads JSON as templates are read.
-func read(t *testing.T, text string) any {
+// mustParse reads JSON as templates are read.
+func mustParse(t *testing.T, text string) any {
 	t.Helper()
 	var v any
 	decoder := json.NewDecoder(strings.NewReader(text))

@@ -26,7 +26,7 @@ func main() {
 
 func synthesize() error {
 	app := awscdk.NewApp(nil)
-	config, err := stack.Context(app)
+	config, err := stack.ReadConfig(app)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func synthesize() error {
 	}
 	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
 	dir := *app.Synth(nil).Directory()
-	if err := stack.Clean(dir); err != nil {
+	if err := stack.CheckNagReports(dir); err != nil {
 		return err
 	}
-	return stack.BytesFit(dir)
+	return stack.CheckTemplateSizes(dir)
 }

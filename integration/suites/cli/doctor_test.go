@@ -263,7 +263,7 @@ func TestDoctorAsksForTheWholeCard(t *testing.T) {
 	}
 	scope := scopeOf(c.plan)
 	for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
-		may, err := scope.Of(service)
+		may, err := scope.ServicePolicy(service)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,18 +50,18 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 	}
 	employ(t, g, scope)
 	for _, q := range plan.Queues {
-		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(t, q.Name, scope.Queue(q), nil)}
-		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(t, q.Dead, scope.Dead(q), nil)}
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(t, q.Name, scope.QueuePolicy(q), nil)}
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(t, q.Dead, scope.DeadLetterPolicy(q), nil)}
 	}
-	g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+plan.AuditDead] = []evaluator.Policy{parsed(t, plan.AuditDead, scope.RuleDead(plan.AuditDead), nil)}
+	g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+plan.AuditDead] = []evaluator.Policy{parsed(t, plan.AuditDead, scope.RuleDeadLetterPolicy(plan.AuditDead), nil)}
 	return g
 }
 
 // employ gives people the policies that the app makes for them.
 func employ(t *testing.T, g *guard.Guard, scope rights.Scope) {
 	t.Helper()
-	look, lookErr := scope.Operator()
-	put, putErr := scope.Replayer()
+	look, lookErr := scope.OperatorPolicy()
+	put, putErr := scope.ReplayerPolicy()
 	g.Enter(operator, guard.Role{ARN: lookerRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
 	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
 }
@@ -105,7 +105,7 @@ func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 		}
 	}
 	given := map[string]bool{}
-	for _, write := range []func() (rights.Document, error){scopeOf(w.plan).Operator, scopeOf(w.plan).Replayer} {
+	for _, write := range []func() (rights.Document, error){scopeOf(w.plan).OperatorPolicy, scopeOf(w.plan).ReplayerPolicy} {
 		d, err := write()
 		if err != nil {
 			t.Fatal(err)

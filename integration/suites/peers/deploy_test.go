@@ -247,7 +247,7 @@ func parsePlaced(t *testing.T, text []byte) *template.Stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed.In(template.Place{Account: deployedAccount, Region: deployedRegion, Partition: "aws", Name: deployedStack})
+	return parsed.DeployTo(template.Place{Account: deployedAccount, Region: deployedRegion, Partition: "aws", Name: deployedStack})
 }
 
 // pair is a resource of the template, and how the peer answers it.

@@ -117,7 +117,7 @@ func Read(text []byte, place template.Place) (Stack, error) {
 	if err != nil {
 		return Stack{}, err
 	}
-	in := written.In(place)
+	in := written.DeployTo(place)
 	out := Stack{Others: map[string]int{}, Outputs: map[string]string{}}
 	for _, id := range slices.Sorted(maps.Keys(in.Resources)) {
 		if err := out.add(in, id); err != nil {
@@ -134,7 +134,7 @@ func Read(text []byte, place template.Place) (Stack, error) {
 
 // add resolves one resource, unless its condition leaves it out.
 func (s *Stack) add(in *template.Stack, id string) error {
-	if made, err := in.Made(id); err != nil || !made {
+	if made, err := in.IsCreated(id); err != nil || !made {
 		return err
 	}
 	named, err := in.Identity(id)

@@ -8,28 +8,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// manysStack is what a stack of several clusters is called unless it is named.
-const manysStack = "Joist"
+// multiClusterStack is what a stack of several clusters is called unless it is named.
+const multiClusterStack = "Joist"
 
-// functions begins the names of the functions that so many clusters share, or is empty
+// functionPrefix begins the names of the functions that so many clusters share, or is empty
 // where each has its own.
-func (c *Config) functions(clusters int) (string, error) {
+func (c *Config) functionPrefix(clusters int) (string, error) {
 	switch {
 	case !c.SharedFunctions:
 		return "", nil
 	case clusters < 2:
-		return "", invalid("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
+		return "", newError("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
 	case c.StackName == "":
 		// Two regions with the same default would make the same roles, and the second would
 		// fail half-way.
-		return "", invalid("name the stack, by another name in each region of the account: stackName=joist-eu-west-1",
+		return "", newError("name the stack, by another name in each region of the account: stackName=joist-eu-west-1",
 			"sharedFunctions needs stackName: it begins the names of the functions' roles, and IAM has one of a name in all regions")
 	}
 	return strings.ToLower(c.StackName), nil
 }
 
-// together refuses clusters that would tell their common functions different things.
-func (c *Config) together() error {
+// checkSharedEnvironment refuses clusters that would tell their common functions different things.
+func (c *Config) checkSharedEnvironment() error {
 	if !c.SharedFunctions {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (c *Config) together() error {
 		slices.Sort(names)
 		for _, name := range names {
 			if ours, theirs := first.Environment[name], other.Environment[name]; settings.OfProcess(name) && ours != theirs {
-				return invalid("give each cluster the same, or leave sharedFunctions out",
+				return newError("give each cluster the same, or leave sharedFunctions out",
 					"%s is of the functions, which all clusters share: it is %q for %s and %q for %s", name, ours, first.Name, theirs, other.Name)
 			}
 		}

@@ -13,13 +13,13 @@ import (
 // Each service starts with what its function is told, for all clusters of the stack and
 // no others; each has the queue that the function reads, the dead letters, the bus and the
 // role that are made for it.
-func TestEveryFunctionIsToldOfItsClusters(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in synthesis) {
+func TestFunctionEnvironments(t *testing.T) {
+	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		c := configOf(t, contexts[name])
-		functions, roles := by("FunctionName", in.of(t, "AWS::Lambda::Function")), by("RoleName", in.of(t, "AWS::IAM::Role"))
-		queues := by("QueueName", in.of(t, "AWS::SQS::Queue"))
+		functions, roles := by("FunctionName", in.ofType(t, "AWS::Lambda::Function")), by("RoleName", in.ofType(t, "AWS::IAM::Role"))
+		queues := by("QueueName", in.ofType(t, "AWS::SQS::Queue"))
 		reads := map[string][]string{}
-		for _, m := range in.of(t, "AWS::Lambda::EventSourceMapping") {
+		for _, m := range in.ofType(t, "AWS::Lambda::EventSourceMapping") {
 			function := template.Name(m.text("FunctionName"))
 			reads[function] = append(reads[function], template.Name(m.text("EventSourceArn")))
 		}
@@ -27,7 +27,7 @@ func TestEveryFunctionIsToldOfItsClusters(t *testing.T) {
 			told := map[string]bool{}
 			for _, k := range c.Clusters {
 				function := k.Plan.Function(service)
-				for _, s := range startable(t, functions[function], service) {
+				for _, s := range checkStartable(t, functions[function], service) {
 					if s.Cluster.Name != k.Name {
 						continue
 					}
@@ -49,8 +49,8 @@ func TestEveryFunctionIsToldOfItsClusters(t *testing.T) {
 	})
 }
 
-// startable are the settings with which the function starts.
-func startable(t *testing.T, function resource, service string) []settings.Settings {
+// checkStartable are the settings with which the function starts.
+func checkStartable(t *testing.T, function resource, service string) []settings.Settings {
 	t.Helper()
 	variables, _ := function.at("Environment", "Variables").(map[string]any)
 	required := []string{settings.ClusterName, settings.Region, settings.Bus, settings.DeadLetterURL}

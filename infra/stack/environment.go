@@ -13,9 +13,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// timeout is a function's. Lambda refuses one that is longer than the queue hides its
+// functionTimeout is a function's. Lambda refuses one that is longer than the queue hides its
 // messages (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html), and an existing queue is not ours to change.
-func timeout(k config.Cluster, service string) time.Duration {
+func functionTimeout(k config.Cluster, service string) time.Duration {
 	q, _ := k.Plan.Queue(service)
 	if q.Existing {
 		return min(q.Timeout, k.Queue.Visibility)
@@ -23,9 +23,9 @@ func timeout(k config.Cluster, service string) time.Duration {
 	return q.Timeout
 }
 
-// told is what a cluster's function is told. Lambda tells it the region. The function
+// functionEnvironment is what a cluster's function is told. Lambda tells it the region. The function
 // refuses records of another queue than its own.
-func told(p place, bucket string, c config.Config, k config.Cluster, service string) map[string]string {
+func functionEnvironment(p place, bucket string, c config.Config, k config.Cluster, service string) map[string]string {
 	q, _ := k.Plan.Queue(service)
 	e := map[string]string{settings.ClusterName: k.Name, settings.Bus: k.Plan.Bus, settings.QueueURL: p.queueURL(q.Name), settings.DeadLetterURL: p.queueURL(q.Dead)}
 	if k.UID != "" {
@@ -49,21 +49,21 @@ func told(p place, bucket string, c config.Config, k config.Cluster, service str
 	return e
 }
 
-// toldTogether is what the function is told that all clusters share: what is of the
+// sharedEnvironment is what the function is told that all clusters share: what is of the
 // process, and a list with what is each cluster's. Its copies are as many as those of the
 // clusters' own functions would be, so each has the same share of EC2's rates.
-func toldTogether(p place, bucket string, c config.Config, service string) map[string]string {
+func sharedEnvironment(p place, bucket string, c config.Config, service string) map[string]string {
 	all := map[string]string{}
 	var list []map[string]string
 	for _, k := range c.Clusters {
-		one := told(p, bucket, c, k, service)
+		one := functionEnvironment(p, bucket, c, k, service)
 		for name, value := range one {
 			if settings.OfProcess(name) || name == settings.Bucket {
 				all[name] = value
 				delete(one, name)
 			}
 		}
-		one[settings.RoleARN] = p.global("role/" + roleName(k, service))
+		one[settings.RoleARN] = p.iamARN("role/" + roleName(k, service))
 		list = append(list, one)
 	}
 	text, err := json.Marshal(list)
@@ -79,14 +79,14 @@ func toldTogether(p place, bucket string, c config.Config, service string) map[s
 // (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 const environmentMax = 4096
 
-// environmentsFit refuses more clusters than a shared function can be told of.
-func environmentsFit(c config.Config) error {
+// checkEnvironmentSizes refuses more clusters than a shared function can be told of.
+func checkEnvironmentSizes(c config.Config) error {
 	if !c.SharedFunctions {
 		return nil
 	}
-	p := longestPlace(c)
+	p := placeholderPlace(c)
 	for _, service := range topology.Outside {
-		text, err := json.Marshal(toldTogether(p, bucketOf(c, p), c, service))
+		text, err := json.Marshal(sharedEnvironment(p, bucketOf(c, p), c, service))
 		if err != nil {
 			panic("a map of texts: " + err.Error())
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// scopeOf is whose rights a cluster's are.
-func scopeOf(p place, bucket string, k config.Cluster) rights.Scope {
+// newScope is whose rights a cluster's are.
+func newScope(p place, bucket string, k config.Cluster) rights.Scope {
 	return rights.Scope{
 		Partition: p.partition, Account: p.account, Region: p.region, Plan: k.Plan, Bucket: bucket, Prefix: k.Name,
 		NodeRole: nodeRoleARN(p, k), Profiles: k.Node.Profiles == config.ByRole, ZonalShift: k.ZonalShift,
@@ -18,34 +18,34 @@ func scopeOf(p place, bucket string, k config.Cluster) rights.Scope {
 	}
 }
 
-// trust says who may take a service's role.
-func (p plane) trust(service string) map[string]any {
+// trustPolicy says who may take a service's role.
+func (p clusterStack) trustPolicy(service string) map[string]any {
 	switch {
 	case service == topology.Scheduler:
-		return plain(p.rights.TrustScheduler())
-	case p.hosts != nil && slices.Contains(topology.Outside, service):
-		return plain(p.rights.TrustShared(service))
+		return policyMap(p.rights.TrustScheduler())
+	case p.functions != nil && slices.Contains(topology.Outside, service):
+		return policyMap(p.rights.TrustShared(service))
 	case slices.Contains(topology.Outside, service):
-		return plain(rights.TrustFunction())
+		return policyMap(rights.TrustFunction())
 	case p.cluster.OIDCProvider != "":
 		_, issuer, _ := strings.Cut(p.cluster.OIDCProvider, ":oidc-provider/")
-		return plain(rights.TrustAccount(p.cluster.OIDCProvider, issuer, p.cluster.Namespace, account(service)))
+		return policyMap(rights.TrustAccount(p.cluster.OIDCProvider, issuer, p.cluster.Namespace, serviceAccount(service)))
 	}
-	return plain(p.rights.TrustPod(p.cluster.Namespace, account(service)))
+	return policyMap(p.rights.TrustPod(p.cluster.Namespace, serviceAccount(service)))
 }
 
-// may is what a service's role has, by the names of its policies.
-func (p plane) may(service string) map[string]map[string]any {
-	document, err := p.rights.Of(service)
+// rolePolicies is what a service's role has, by the names of its policies.
+func (p clusterStack) rolePolicies(service string) map[string]map[string]any {
+	document, err := p.rights.ServicePolicy(service)
 	if err != nil {
 		// New has checked the scope.
 		panic(err)
 	}
-	all := map[string]map[string]any{"joist-" + service: plain(document)}
-	if slices.Contains(topology.Outside, service) && p.hosts == nil {
-		all["function"] = plain(p.rights.Function(service))
+	all := map[string]map[string]any{"joist-" + service: policyMap(document)}
+	if slices.Contains(topology.Outside, service) && p.functions == nil {
+		all["function"] = policyMap(p.rights.FunctionPolicy(service))
 		if p.network != nil {
-			all["network"] = networkRights(p.place.arn("lambda", "function:"+p.cluster.Plan.Function(service)))
+			all["network"] = networkRights(p.place.resourceARN("lambda", "function:"+p.cluster.Plan.Function(service)))
 		}
 	}
 	return all
@@ -66,10 +66,10 @@ func networkRights(function string) map[string]any {
 	}}
 }
 
-// plain is a document with single values instead of lists of one: IAM means the same,
+// policyMap is a document with single values instead of lists of one: IAM means the same,
 // and cdk-nag reads no other form.
-func plain(document rights.Document) map[string]any {
-	simple, _ := single(document.Map()).(map[string]any)
+func policyMap(document rights.Document) map[string]any {
+	simple, _ := unwrapSingle(document.ToMap()).(map[string]any)
 	// Statements stay a list.
 	if _, list := simple["Statement"].([]any); !list {
 		simple["Statement"] = []any{simple["Statement"]}
@@ -77,15 +77,15 @@ func plain(document rights.Document) map[string]any {
 	return simple
 }
 
-func single(value any) any {
+func unwrapSingle(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			v[key] = single(inner)
+			v[key] = unwrapSingle(inner)
 		}
 	case []any:
 		for i, inner := range v {
-			v[i] = single(inner)
+			v[i] = unwrapSingle(inner)
 		}
 		if len(v) == 1 {
 			return v[0]

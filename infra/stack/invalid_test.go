@@ -20,14 +20,14 @@ func app(t *testing.T, context map[string]any) awscdk.App {
 	return awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), Context: &context})
 }
 
-func refused(t *testing.T, err error, says string) {
+func checkRejected(t *testing.T, err error, says string) {
 	t.Helper()
 	if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+fault.HintOf(err), says) {
 		t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), says)
 	}
 }
 
-func TestASecondStackOfACluster(t *testing.T) {
+func TestSecondStackOfCluster(t *testing.T) {
 	to := app(t, nil)
 	one, two := configOf(t, contexts["fresh"]), configOf(t, contexts["fresh"])
 	two.StackName = "Another"
@@ -35,7 +35,7 @@ func TestASecondStackOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stack.New(to, two)
-	refused(t, err, "the stack Joist-prod already")
+	checkRejected(t, err, "the stack Joist-prod already")
 }
 
 func TestMissingFunctions(t *testing.T) {
@@ -44,22 +44,22 @@ func TestMissingFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stack.New(app(t, nil), c)
-	refused(t, err, "make lambdas")
+	checkRejected(t, err, "make lambdas")
 	c.Binaries = t.TempDir()
 	_, err = stack.New(app(t, nil), c)
-	refused(t, err, "planner/bootstrap is no executable file")
+	checkRejected(t, err, "planner/bootstrap is no executable file")
 }
 
 // Lambda takes 4 KB of variables: clusters for which that is too little are refused before
 // anything is made, and the clusters' own functions would do.
-func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
+func TestTooManyClustersForOneFunction(t *testing.T) {
 	names := make([]any, 12)
 	for i := range names {
 		names[i] = map[string]any{"clusterName": fmt.Sprintf("production-%d", i), "clusterUID": "5a7d0c1e-0000-4000-8000-000000000001"}
 	}
 	many := map[string]any{"clusters": names, "sharedFunctions": true, "stackName": "joist"}
 	_, err := stack.New(app(t, nil), configOf(t, many))
-	refused(t, err, "leave sharedFunctions out")
+	checkRejected(t, err, "leave sharedFunctions out")
 	many["clusters"] = names[:5]
 	if _, err := stack.New(app(t, nil), configOf(t, many)); err != nil {
 		t.Errorf("five clusters: %v", err)
@@ -67,7 +67,7 @@ func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
 	// What is told of six would fit, and the template would not.
 	many["clusters"] = names[:6]
 	made, err := stack.New(app(t, nil), configOf(t, many))
-	refused(t, err, "into another stack")
+	checkRejected(t, err, "into another stack")
 	if made != nil {
 		t.Error("a stack that is refused is given all the same")
 	}
@@ -78,13 +78,13 @@ func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
 
 // The launcher's rights name the cluster and its node classes' tags again and again: what
 // IAM has no room for is refused before anything is made, with what makes room.
-func TestRightsThatIAMHasNoRoomFor(t *testing.T) {
+func TestPoliciesTooLargeForIAM(t *testing.T) {
 	long := map[string]any{
 		"clusterName": strings.Repeat("c", 80), "namePrefix": strings.Repeat("p", 42), "bucket": "joist-1", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery",
 		"subnets": "subnet-0a1b2c3d", "securityGroups": "sg-0c1d2e3f",
 	}
 	_, err := stack.New(app(t, nil), configOf(t, long))
-	refused(t, err, "nodeProfiles=instanceProfile")
+	checkRejected(t, err, "nodeProfiles=instanceProfile")
 	if err == nil || !strings.Contains(err.Error(), "launcher") {
 		t.Error(err)
 	}
@@ -113,16 +113,16 @@ func TestReplayersMustBeNamed(t *testing.T) {
 	c := configOf(t, contexts["fresh"])
 	c.Clusters[0].Replayers = []string{"*"}
 	_, err := stack.New(app(t, nil), c)
-	refused(t, err, "arn:aws:iam::")
+	checkRejected(t, err, "arn:aws:iam::")
 }
 
 // What the context has and nothing reads is a mistake; the CDK's own keys are none.
 func TestContext(t *testing.T) {
-	_, err := stack.Context(app(t, map[string]any{"clustername": "prod"}))
-	refused(t, err, "nothing reads the context's key clustername")
-	_, err = stack.Context(app(t, map[string]any{}))
-	refused(t, err, "clusterName=prod")
-	c, err := stack.Context(app(t, map[string]any{"clusterName": "prod", "aws:cdk:enable-path-metadata": true, "@aws-cdk/core:newStyle": true}))
+	_, err := stack.ReadConfig(app(t, map[string]any{"clustername": "prod"}))
+	checkRejected(t, err, "nothing reads the context's key clustername")
+	_, err = stack.ReadConfig(app(t, map[string]any{}))
+	checkRejected(t, err, "clusterName=prod")
+	c, err := stack.ReadConfig(app(t, map[string]any{"clusterName": "prod", "aws:cdk:enable-path-metadata": true, "@aws-cdk/core:newStyle": true}))
 	if err != nil || c.Clusters[0].Name != "prod" {
 		t.Errorf("%+v, %v", c, err)
 	}

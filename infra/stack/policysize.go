@@ -12,9 +12,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// longestPlace is where the stack is deployed, with names as long as any in place of those
+// placeholderPlace is where the stack is deployed, with names as long as any in place of those
 // that CloudFormation fills in: to count characters before it does.
-func longestPlace(c config.Config) place {
+func placeholderPlace(c config.Config) place {
 	return place{c.Partition, cmp.Or(c.Account, "111122223333"), cmp.Or(c.Region, "ap-southeast-1")}
 }
 
@@ -22,22 +22,22 @@ func longestPlace(c config.Config) place {
 // space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
 const roleMax = 10240
 
-// rightsFit refuses a cluster whose roles IAM would refuse half-way through the deployment:
+// checkPolicySizes refuses a cluster whose roles IAM would refuse half-way through the deployment:
 // its name stands in each condition of the launcher's, and so do the keys of node classes.
-func rightsFit(c config.Config) error {
-	at := longestPlace(c)
-	s := shared{config: c, place: at, bucket: bucketOf(c, at)}
+func checkPolicySizes(c config.Config) error {
+	at := placeholderPlace(c)
+	s := sharedParts{config: c, place: at, bucket: bucketOf(c, at)}
 	if len(c.Subnets) > 0 {
 		s.network = &network{}
 	}
 	if c.SharedFunctions {
-		s.hosts = map[string]awslambda.CfnFunction{}
+		s.functions = map[string]awslambda.CfnFunction{}
 	}
 	for _, k := range c.Clusters {
-		p := plane{shared: s, cluster: k, rights: scopeOf(at, s.bucket, k)}
+		p := clusterStack{sharedParts: s, cluster: k, rights: newScope(at, s.bucket, k)}
 		for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
 			size := 0
-			for _, document := range p.may(service) {
+			for _, document := range p.rolePolicies(service) {
 				text, err := json.Marshal(document)
 				if err != nil {
 					panic("a document of texts: " + err.Error())

@@ -11,10 +11,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// board makes the cluster's dashboard and its alarms, and the log that its metrics come by
+// addDashboard makes the cluster's dashboard and its alarms, and the log that its metrics come by
 // where an agent writes them. The audit log's dead letters are of no service, and have the
 // same alarm as others.
-func (p plane) board() {
+func (p clusterStack) addDashboard() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
 	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}
 	body, err := board.CloudWatch(of, p.place.region)
@@ -37,12 +37,12 @@ func (p plane) board() {
 		}
 	}
 	for _, a := range alarms {
-		p.alarm(scope, a)
+		p.addAlarm(scope, a)
 	}
 }
 
-// alarm makes one alarm. Those that wake somebody go to the topic, where there is one.
-func (s shared) alarm(scope constructs.Construct, a board.Alarm) {
+// addAlarm makes one alarm. Those that wake somebody go to the topic, where there is one.
+func (s sharedParts) addAlarm(scope constructs.Construct, a board.Alarm) {
 	props := &awscloudwatch.CfnAlarmProps{
 		AlarmName: jsii.String(a.Name), AlarmDescription: jsii.String(a.Description), ComparisonOperator: jsii.String(a.Comparison),
 		Threshold: jsii.Number(a.Threshold), EvaluationPeriods: jsii.Number(float64(a.Periods)), DatapointsToAlarm: jsii.Number(float64(a.Datapoints)),
