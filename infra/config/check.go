@@ -57,7 +57,7 @@ var (
 // longestRegion is the length of the longest region's name, as in ap-southeast-1.
 const longestRegion = 14
 
-// checkNames refuses what AWS would refuse half-way through a deployment.
+// checkNames rejects names that AWS would reject during the deployment.
 func (c *Config) checkNames() error {
 	switch {
 	case !stackName.MatchString(c.StackName):
@@ -86,7 +86,7 @@ func (c *Config) checkNames() error {
 	return nil
 }
 
-// SharedPrefix begins the names of what all clusters of the stack share.
+// SharedPrefix returns the name prefix of resources that all clusters of the stack share.
 func (c *Config) SharedPrefix() string {
 	if len(c.Clusters) > 1 {
 		return strings.ToLower(c.StackName)
@@ -94,24 +94,24 @@ func (c *Config) SharedPrefix() string {
 	return c.Clusters[0].Plan.Prefix
 }
 
-// checkDuplicates refuses two clusters that would own the same thing.
+// checkDuplicates rejects two clusters that would own the same resource.
 func (c *Config) checkDuplicates() error {
 	owners := map[string]string{}
 	for _, cluster := range c.Clusters {
-		// To IAM names are the same in capitals and small letters.
-		mine := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + strings.ToLower(cluster.Plan.Prefix): "give each a namePrefix of its own"}
+		// IAM compares names without case.
+		resources := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + strings.ToLower(cluster.Plan.Prefix): "give each a namePrefix of its own"}
 		for _, q := range cluster.Plan.Queues {
-			mine["queue "+q.Name] = "give each an interruptionQueue of its own: a queue has one reader"
+			resources["queue "+q.Name] = "give each an interruptionQueue of its own: a queue has one reader"
 		}
 		if !cluster.Node.Existing {
-			mine["role "+strings.ToLower(cluster.Node.Role)] = "give each a nodeRole or a namePrefix of its own"
+			resources["role "+strings.ToLower(cluster.Node.Role)] = "give each a nodeRole or a namePrefix of its own"
 		}
-		for _, thing := range slices.Sorted(maps.Keys(mine)) {
+		for _, thing := range slices.Sorted(maps.Keys(resources)) {
 			if other, taken := owners[thing]; taken {
-				return newError(mine[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
+				return newError(resources[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
 			}
 		}
-		for thing := range mine {
+		for thing := range resources {
 			owners[thing] = cluster.Name
 		}
 	}

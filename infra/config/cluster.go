@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// set-ups of Karpenter that may be adopted.
+// Karpenter set-ups that the stack can adopt.
 const (
 	// cloudFormation is the template of Karpenter's getting-started guide: a queue of the cluster's name
 	// with its policy and four rules, and the nodes' role.
@@ -23,7 +23,7 @@ const (
 // karpenterRules are the rules in Karpenter's CloudFormation template; newer versions of it have a fifth.
 var karpenterRules = []string{"ScheduledChangeRule", "SpotInterruptionRule", "RebalanceRule", "InstanceStateChangeRule"}
 
-// defaultVisibility is the visibility timeout of a queue that nobody changed
+// defaultVisibility is the default visibility timeout of SQS
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html).
 const defaultVisibility = 30 * time.Second
 
@@ -35,13 +35,12 @@ var (
 	profileName   = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
 )
 
-// anyTag lets EC2NodeClasses have any key in spec.tags, as Karpenter's policy does:
-// manifests that work there work here. Who lists the keys keeps a launcher that somebody
-// has broken into from handing out tags that open doors elsewhere.
+// anyTag allows any key in spec.tags of EC2NodeClasses, as Karpenter's policy does. A list
+// of keys prevents a compromised launcher from adding tags that grant access elsewhere.
 const anyTag = "*"
 
-// readCluster reads the keys of one cluster. Functions begins the names of those that it
-// shares, if any.
+// readCluster reads the keys of one cluster. functions is the name prefix of shared
+// functions, or empty.
 func readCluster(r *reader, functions string) (Cluster, error) {
 	adopt := r.readText("adopt")
 	c := Cluster{
@@ -74,8 +73,8 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 	return c, firstError(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment, c.checkMetrics)
 }
 
-// adoptSetup says what is there already. What a set-up does not say by itself must be
-// given, for a stack cannot look.
+// adoptSetup sets the existing resources of a Karpenter set-up. Names that do not follow
+// from the set-up must be given, because a template cannot look them up.
 func (c *Cluster) adoptSetup(setup string, queue *string) error {
 	switch setup {
 	case "":
@@ -105,7 +104,7 @@ func (c *Cluster) adoptSetup(setup string, queue *string) error {
 	return nil
 }
 
-// setDefaults completes what was not said.
+// setDefaults sets the defaults of missing keys.
 func (c *Cluster) setDefaults() {
 	if q, _ := c.Plan.Queue("interruption"); q.Existing && c.Queue.Visibility == 0 {
 		c.Queue.Visibility = defaultVisibility
@@ -122,8 +121,8 @@ func (c *Cluster) setDefaults() {
 	}
 }
 
-// karpenterName is Karpenter's name of a thing of the cluster; where that is too long for IAM,
-// the prefix stands for the cluster.
+// karpenterName returns Karpenter's name of a resource of the cluster. If it is too long for
+// IAM, the name prefix replaces the cluster's name.
 func (c *Cluster) karpenterName(kind string, most int) string {
 	if len(kind)+len(c.Name) > most {
 		return kind + c.Plan.Prefix

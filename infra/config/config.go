@@ -8,121 +8,114 @@ import (
 
 // Config is one stack.
 type Config struct {
-	// StackName is CloudFormation's.
+	// StackName is the name of the CloudFormation stack.
 	StackName string
-	// Partition is AWS's: aws, aws-cn or aws-us-gov. Region and Account are empty in a
-	// stack that may be deployed anywhere.
+	// Partition is aws, aws-cn or aws-us-gov. Region and Account are empty if the template
+	// may be deployed to any.
 	Partition, Region, Account string
 	Clusters                   []Cluster
-	// SharedFunctions says that there is one function of each service for all clusters,
-	// which takes a cluster's role for what it does for that.
+	// SharedFunctions is set if all clusters share one function of each service. It assumes
+	// the role of the cluster for which it works.
 	SharedFunctions bool
-	// Bucket is the name of the claim-check bucket, or none for
-	// joist-<cluster>-<account>-<region>.
+	// Bucket is the name of the bucket; if empty it is joist-<cluster>-<account>-<region>.
 	Bucket string
 	// Binaries is the folder of the functions: <service>/bootstrap.
 	Binaries string
-	// AlarmTopic is the ARN of the SNS topic that alarms are sent to, if any.
+	// AlarmTopic is the ARN of the SNS topic for alarms; empty for none.
 	AlarmTopic string
 	// Subnets and SecurityGroups put the functions into a VPC.
 	Subnets, SecurityGroups []string
-	// Memory is that of functions in MB by services, in place of that of Sizes.
+	// Memory overrides the memory in Sizes, in MB by service.
 	Memory map[string]float64
-	// Reserved is how many concurrent executions are reserved for the functions of a
-	// service; a service that is not in it has none.
+	// Reserved is the reserved concurrency of functions by service; others reserve none.
 	Reserved map[string]int
-	// SpotRole makes the account's service-linked role of EC2 spot.
+	// SpotRole is set if the stack creates the account's service-linked role for EC2 spot.
 	SpotRole bool
 	Charts   Charts
 }
 
-// Charts are the Helm charts of what runs inside of the clusters.
+// Charts configures the Helm charts of the services inside the clusters.
 type Charts struct {
-	// Repository is where the charts are: a folder or an address that helm knows.
+	// Repository is the folder or URL of the charts.
 	Repository, Version string
-	// Images is the registry and folder of the images, or empty for what the shell's
-	// variable JOIST_IMAGES says.
+	// Images is the registry and folder of the images; if empty, the helm command uses the
+	// shell's variable JOIST_IMAGES.
 	Images string
-	// Install says that the stack installs them, from the folder Folder: KubectlRole is the ARN of a
-	// role that may change the cluster, and KubectlLayer that of a Lambda layer with kubectl and helm.
+	// Install is set if the stack installs the charts from Folder. KubectlRole is the ARN of a
+	// role that may change the cluster, KubectlLayer that of a Lambda layer with kubectl and helm.
 	Install                           bool
 	Folder, KubectlRole, KubectlLayer string
 }
 
 // Cluster is one EKS cluster.
 type Cluster struct {
-	// Name and UID are the cluster's; the UID is kube-system's and may be unknown.
+	// Name is the cluster's name. UID is the UID of kube-system and may be empty.
 	Name, UID string
-	// Plan is what carries its events.
+	// Plan has the names of its queues, bus, rules and schedules.
 	Plan topology.Plan
-	// Namespace is where watcher and lifecycle run.
+	// Namespace is the namespace of watcher and lifecycle.
 	Namespace string
-	// OIDCProvider is the ARN of the cluster's, for roles of service accounts; Pod
-	// Identity gives them where it is empty.
+	// OIDCProvider is the ARN of the cluster's OIDC provider, for the roles of service
+	// accounts. If it is empty, they use EKS Pod Identity.
 	OIDCProvider string
 	Node         Node
 	Queue        ExistingQueue
-	// Replayers are the ARNs of people's roles that may put messages back into queues.
+	// Replayers are the ARNs of roles that may send messages back to queues.
 	Replayers []string
-	// ZonalShift keeps away from zones that a zonal shift moves the cluster away from, and
-	// IsolatedVPC calls nobody but what has a VPC endpoint.
+	// ZonalShift avoids zones with an active zonal shift. IsolatedVPC calls only services that
+	// have a VPC endpoint.
 	ZonalShift, IsolatedVPC bool
-	// CloudWatchMetrics is where the services inside of the cluster send their metrics for
-	// CloudWatch, as settings.CloudWatch has it; empty is nowhere, and then the dashboard
-	// and the alarms do without them.
+	// CloudWatchMetrics is the target of CloudWatch metrics of watcher and lifecycle, as in
+	// settings.CloudWatch. If it is empty, the dashboard and the alarms do not use them.
 	CloudWatchMetrics string
-	// Environment is what all of the cluster's functions are told besides, by the names of
-	// settings.Variables.
+	// Environment has further variables of the cluster's functions, from settings.Variables.
 	Environment map[string]string
 }
 
-// Profiles says who makes instance profiles.
+// Profiles says whether Joist creates instance profiles.
 type Profiles string
 
 // The modes of Profiles.
 const (
-	// ByRole is for node classes with spec.role: the launcher makes profiles.
+	// ByRole is for node classes with spec.role: the launcher creates profiles.
 	ByRole Profiles = "role"
-	// ByInstanceProfile is for node classes with spec.instanceProfile: nobody does.
+	// ByInstanceProfile is for node classes with spec.instanceProfile: Joist creates none.
 	ByInstanceProfile Profiles = "instanceProfile"
 )
 
-// Access says how nodes are let into the cluster.
+// Access says how nodes are authorized to join the cluster.
 type Access string
 
 // The ways of Access.
 const (
 	AccessEntry Access = "accessEntry"
 	AWSAuth     Access = "awsAuth"
-	// ExistingAccess is for a role that the cluster knows already.
+	// ExistingAccess is for a role that the cluster already authorizes.
 	ExistingAccess Access = "existing"
 )
 
-// Node is who nodes are.
+// Node configures the nodes' role and instance profile.
 type Node struct {
-	// Role is the name of the nodes' role, without its path, and Existing says that it
-	// is there.
+	// Role is the name of the nodes' role, without its path. Existing is set if it exists.
 	Role     string
 	Existing bool
-	// Profile is the name of the instance profile, and ProfileExisting says that it is
-	// there.
+	// Profile is the name of the instance profile. ProfileExisting is set if it exists.
 	Profile         string
 	ProfileExisting bool
 	Profiles        Profiles
 	Access          Access
-	// Tags are the keys of spec.tags that node classes use, with * and ? in them, and
-	// Parameters the names of SSM parameters that their ssmParameter terms name, and
-	// Snapshots the ids of snapshots without the cluster's tag that their block devices name.
+	// Tags are the keys in spec.tags of node classes, with * and ? as wildcards. Parameters are
+	// the names of SSM parameters in their ssmParameter terms. Snapshots are the ids of
+	// snapshots in their block devices that lack the cluster's tag.
 	Tags, Parameters, Snapshots []string
 }
 
-// ExistingQueue is what a queue of interruption events that was there before has.
+// ExistingQueue describes an existing queue of interruption events.
 type ExistingQueue struct {
-	// Policy says that EventBridge may send to it, and Rules are the ids of the rules
-	// (event.NoticeRules) that do.
+	// Policy is set if its policy allows EventBridge to send. Rules are the ids of the existing
+	// rules (event.NoticeRules).
 	Policy bool
 	Rules  []string
-	// Visibility is the queue's visibility timeout. Lambda refuses a function that takes
-	// longer.
+	// Visibility is the queue's visibility timeout. Lambda rejects a longer function timeout.
 	Visibility time.Duration
 }

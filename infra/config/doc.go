@@ -1,8 +1,7 @@
-// Package config is what a person asks of the CDK app: which clusters, what of theirs
-// is there already, and how things are called.
+// Package config reads the configuration of the CDK app: the clusters, their existing
+// resources, and names.
 //
-// It reads the CDK's context, whose values are texts on the command line (--context
-// clusterName=prod) and any JSON in cdk.json, and knows no CDK itself. The
-// invariants: a Config is whole or refused, every refusal names the key and the
-// remedy, and a key that nobody reads is refused instead of passed over.
+// It reads the CDK's context, whose values are strings on the command line (--context
+// clusterName=prod) and any JSON in cdk.json. It does not import the CDK. Read returns a
+// complete Config or an error that names the key and the fix. Unknown keys are errors.
 package config

@@ -7,14 +7,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// SetByStack are the variables that the stack itself tells functions, or Lambda does.
+// SetByStack are the variables that the stack or Lambda sets.
 var SetByStack = []string{
 	settings.Clusters, settings.ClusterName, settings.ClusterUID, settings.RoleARN, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
 	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions, settings.CloudWatch,
 }
 
-// checkEnvironment refuses variables that nothing reads, and values that no service
-// would start with.
+// checkEnvironment rejects unknown variables and invalid values.
 func (c *Cluster) checkEnvironment() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Environment)) {
 		known := slices.ContainsFunc(settings.Variables, func(v settings.Variable) bool { return v.Name == name })
@@ -35,7 +34,7 @@ func (c *Cluster) checkEnvironment() error {
 	return nil
 }
 
-// checkMetrics refuses what watcher and lifecycle would not start with.
+// checkMetrics rejects targets with which watcher and lifecycle would not start.
 func (c *Cluster) checkMetrics() error {
 	if _, err := settings.Read(func(name string) (string, bool) { return c.CloudWatchMetrics, name == settings.CloudWatch }); err != nil {
 		return newError("give the address of the CloudWatch agent, or stdout: cloudWatchMetrics=tcp://cloudwatch-agent.amazon-cloudwatch:25888", "%s: cloudWatchMetrics: %v", c.Name, err)

@@ -9,8 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The keys of the context. Those of a cluster may also stand in the objects of the
-// list `clusters`.
+// The keys of the context. clusterKeys may also be in the objects of the list `clusters`.
 var (
 	stackKeys = []string{
 		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups", "reservedConcurrency",
@@ -23,14 +22,14 @@ var (
 	}
 )
 
-// Keys are all keys that Read asks for.
+// Keys returns all keys that Read reads.
 func Keys() []string { return slices.Concat(stackKeys, clusterKeys) }
 
 func newError(remedy, format string, args ...any) error {
 	return fault.F("reading what the stack is to be", fault.Invalid, format, args...).WithHint("%s", remedy)
 }
 
-// Read makes a Config of the context. get gives the value of a key, or nil. Errors are
+// Read reads a Config from the context. get returns the value of a key, or nil. Errors are
 // fault.Invalid.
 func Read(get func(key string) any) (Config, error) {
 	r := &reader{get: get}
@@ -68,7 +67,7 @@ func Read(get func(key string) any) (Config, error) {
 	return c, c.setDefaults()
 }
 
-// clusterReaders are the readers of each cluster's keys.
+// clusterReaders returns a reader of each cluster's keys.
 func clusterReaders(r *reader) ([]*reader, error) {
 	value := r.get("clusters")
 	if value == nil {
@@ -110,8 +109,8 @@ func clusterReaders(r *reader) ([]*reader, error) {
 	return all, nil
 }
 
-// partitions are those in which all that the stack uses exists, with how their
-// regions begin; the first that fits is a region's
+// partitions are the supported partitions, in which all used services exist, with a pattern
+// of their regions. The first match is a region's partition
 // (https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/partitions.html).
 var partitions = []struct{ name, regions string }{
 	{"aws-cn", `^cn-[a-z]+-\d$`},
@@ -119,7 +118,7 @@ var partitions = []struct{ name, regions string }{
 	{"aws", `^(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|northeast|northwest|southeast|southwest)-\d$`},
 }
 
-// partitionOf finds a region's partition, or none.
+// partitionOf returns a region's partition, or "".
 func partitionOf(region string) string {
 	for _, p := range partitions {
 		if regexp.MustCompile(p.regions).MatchString(region) {
@@ -129,7 +128,7 @@ func partitionOf(region string) string {
 	return ""
 }
 
-// setDefaults fills in what was left out, and refuses what cannot be.
+// setDefaults sets the defaults of missing keys and checks the config.
 func (c *Config) setDefaults() error {
 	if c.Region != "" && partitionOf(c.Region) == "" {
 		return newError("use a region of the partitions aws, aws-cn or aws-us-gov", "the region %q is in no partition that Joist knows", c.Region)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// reader reads values of the context, and remembers the first that cannot be read.
+// reader reads values of the context and keeps the first error.
 type reader struct {
 	get func(key string) any
-	// at is where the keys stand, for errors.
+	// at is the prefix of the keys in errors.
 	at  string
 	err error
 }
@@ -40,7 +40,7 @@ func (r *reader) readTextOr(key, other string) string {
 	return other
 }
 
-// readFlag reads true or false, which are texts on the command line.
+// readFlag reads a boolean, which is a string on the command line.
 func (r *reader) readFlag(key string) bool {
 	switch v := r.get(key).(type) {
 	case nil:
@@ -56,7 +56,7 @@ func (r *reader) readFlag(key string) bool {
 	return false
 }
 
-// readListOr is list, with what counts where nothing is said.
+// readListOr reads a list; if it is empty, it returns the default.
 func (r *reader) readListOr(key, otherwise string) []string {
 	if items := r.readList(key); len(items) > 0 {
 		return items
@@ -64,7 +64,7 @@ func (r *reader) readListOr(key, otherwise string) []string {
 	return []string{otherwise}
 }
 
-// readList reads texts that commas divide, or a list.
+// readList reads a list, or a string with commas.
 func (r *reader) readList(key string) []string {
 	var items []string
 	add := func(text string) {
@@ -88,7 +88,7 @@ func (r *reader) readList(key string) []string {
 	return items
 }
 
-// readPairs reads NAME=value texts that commas divide, or an object.
+// readPairs reads an object, or NAME=value pairs with commas.
 func (r *reader) readPairs(key string) map[string]string {
 	all := map[string]string{}
 	if object, ok := r.get(key).(map[string]any); ok {
@@ -107,7 +107,7 @@ func (r *reader) readPairs(key string) map[string]string {
 	return all
 }
 
-// readCounts reads pairs whose values are whole numbers from 1.
+// readCounts reads pairs whose values are positive whole numbers.
 func (r *reader) readCounts(key string) map[string]int {
 	all := map[string]int{}
 	for name, text := range r.readPairs(key) {
@@ -120,7 +120,7 @@ func (r *reader) readCounts(key string) map[string]int {
 	return all
 }
 
-// readDuration reads a time in Go's notation.
+// readDuration reads a duration in Go's notation.
 func (r *reader) readDuration(key string) time.Duration {
 	text := r.readText(key)
 	if text == "" {

@@ -8,11 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// multiClusterStack is what a stack of several clusters is called unless it is named.
+// multiClusterStack is the default name of a stack with several clusters.
 const multiClusterStack = "Joist"
 
-// functionPrefix begins the names of the functions that so many clusters share, or is empty
-// where each has its own.
+// functionPrefix returns the name prefix of shared functions, or "" without them.
 func (c *Config) functionPrefix(clusters int) (string, error) {
 	switch {
 	case !c.SharedFunctions:
@@ -20,15 +19,15 @@ func (c *Config) functionPrefix(clusters int) (string, error) {
 	case clusters < 2:
 		return "", newError("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
 	case c.StackName == "":
-		// Two regions with the same default would make the same roles, and the second would
-		// fail half-way.
+		// With a default, stacks in two regions would create the same roles, and the second
+		// deployment would fail.
 		return "", newError("name the stack, by another name in each region of the account: stackName=joist-eu-west-1",
 			"sharedFunctions needs stackName: it begins the names of the functions' roles, and IAM has one of a name in all regions")
 	}
 	return strings.ToLower(c.StackName), nil
 }
 
-// checkSharedEnvironment refuses clusters that would tell their common functions different things.
+// checkSharedEnvironment rejects different values of variables of shared functions.
 func (c *Config) checkSharedEnvironment() error {
 	if !c.SharedFunctions {
 		return nil

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// Size is what a service's function gets.
+// Size is the size of a service's function.
 type Size struct {
-	// Memory is in MB, unless the config gives another; 1,769 of them come with one processor
+	// Memory is in MB; 1,769 MB have one vCPU
 	// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
 	Memory float64
-	// Concurrency is how many copies run at the same time, and Batch how many messages
-	// each is handed.
+	// Concurrency is the maximum concurrency of the event source, Batch its batch size.
 	Concurrency, Batch float64
 }
 
-// newAccountMemory is the most memory that a new account allows a function, in MB, until
-// AWS raises that quota by the account's use or on request
+// newAccountMemory is the memory quota of a function in a new account, in MB, until AWS
+// raises it
 // (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 const newAccountMemory = 3008
 
@@ -30,8 +29,8 @@ const (
 	memoryMax = 10240
 )
 
-// checkReserved refuses to reserve fewer concurrent executions than the event sources of a
-// function use: Lambda would throttle the others.
+// checkReserved rejects a reserved concurrency below that of the function's event sources,
+// because Lambda would throttle them.
 func (c *Config) checkReserved() error {
 	for service, reserved := range c.Reserved {
 		size, ok := Sizes[service]
@@ -49,9 +48,9 @@ func (c *Config) checkReserved() error {
 	return nil
 }
 
-// Sizes of the functions. One batch and one snapshot of a cluster are in flight at a
-// time, and both get as much as a new account allows; the launcher waits for EC2, whose rate it
-// shares with its other copies.
+// Sizes are the sizes of the functions by service. A cluster has one batch and one snapshot
+// in flight, so planner and disruption get the memory that a new account allows. The
+// launcher waits for EC2, whose rate limit its instances share.
 var Sizes = map[string]Size{
 	"planner":      {Memory: newAccountMemory, Concurrency: 2, Batch: 1},
 	"disruption":   {Memory: newAccountMemory, Concurrency: 2, Batch: 1},
@@ -60,7 +59,7 @@ var Sizes = map[string]Size{
 	"launcher":     {Memory: 1024, Concurrency: 2, Batch: 10},
 }
 
-// SizeOf is the size of a service's function, with the memory that the config gives it.
+// SizeOf returns the size of a service's function with the configured memory.
 func (c *Config) SizeOf(service string) Size {
 	size := Sizes[service]
 	if given, ok := c.Memory[service]; ok {

@@ -7,28 +7,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Load is what happens in a cluster.
+// Load is the activity in a cluster.
 type Load struct {
 	Name string
-	// Nodes are how many stand on the average, and NodeClasses how many there are.
+	// Nodes is the average number of nodes, NodeClasses the number of node classes.
 	Nodes, NodeClasses float64
-	// Launches is how many nodes are launched, and removed, in a day; Batches are the plans
-	// that this takes, and Notices what AWS takes away of them.
+	// Launches is the number of launched, and of terminated, nodes per day; Batches is the
+	// number of plans, Notices the number of interruptions.
 	Launches, Batches, Notices float64
-	// InstanceChanges is how many of the account's instances change their state in a day: the
-	// rules see them all.
+	// InstanceChanges is the number of the account's instances that change their state per
+	// day. The rules match all of them.
 	InstanceChanges float64
 }
 
-// isIdle reports whether no pod is planned and no node is launched, ended or interrupted.
+// isIdle reports whether there are no nodes, plans and interruptions.
 func (l Load) isIdle() bool { return l.Launches+l.Batches+l.Notices+l.Nodes == 0 }
 
-// The loads that the documentation tells of.
+// The loads in the documentation.
 var (
-	// AtRest is a cluster in which nothing happens: no pod waits, and no node is Joist's.
+	// AtRest is a cluster without pending pods and without nodes of Joist.
 	AtRest = Load{Name: "at rest", NodeClasses: 1}
-	// Busy launches and removes a thousand nodes a day, four for each batch, and a
-	// tenth of them is interrupted; forty stand, so that each lives for an hour.
+	// Busy launches and terminates 1,000 nodes per day, four per batch. A tenth of them is
+	// interrupted. 40 nodes run on average, so each lives for an hour.
 	Busy = Load{Name: "1,000 nodes a day", Nodes: 40, NodeClasses: 3, Launches: 1000, Batches: 250, Notices: 100, InstanceChanges: 1000}
 )
 
@@ -38,27 +38,27 @@ const (
 	gb      = 1 << 30
 )
 
-// workload is what one kind of message costs its reader.
+// workload is the monthly work of one service for one kind of message.
 type workload struct {
 	service string
-	// messages of a month.
+	// messages per month.
 	messages float64
-	// seconds of the function, assumed, and more than the benchmarks measure on a desk.
+	// seconds of the function per message: an assumption above the benchmarks' results.
 	seconds float64
 	// events that it says, documents that it writes and reads.
 	events, writes, reads float64
 }
 
-// listWorkloads are the messages to functions. How often they come is in the cards:
-// inventories each 30 s and by ticks, node classes each minute, snapshots each 10 s
-// while nodes are there.
+// listWorkloads returns the work of all functions. The frequencies are those of the
+// services' READMEs: inventories every 30 s and by ticks, node classes every minute,
+// snapshots every 10 s while there are nodes.
 func listWorkloads(l Load) []workload {
 	snapshots := 0.0
 	if l.Nodes > 0 {
 		snapshots = 6 * minutes
 	}
 	inventories, classes := 3.0*minutes, l.NodeClasses*minutes
-	// A node is asked for, named, and ended; each request is seldom said twice.
+	// Each node is requested, tagged and terminated; some requests are repeated.
 	orders := days * (l.Batches*1.2 + l.Launches*2.4)
 	return []workload{
 		{service: "catalog", messages: inventories, seconds: 0.5, events: 1, writes: 1, reads: 1},
@@ -75,25 +75,23 @@ func listWorkloads(l Load) []workload {
 }
 
 const (
-	// emptyQueuePolls is how often Lambda asks an empty queue in a month: five connections, for
-	// 20 s each; with a maximum concurrency it never asks less
+	// emptyQueuePolls is the number of polls of an empty queue per month: Lambda keeps five
+	// connections of 20 s each
 	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html).
 	emptyQueuePolls = 5 * 3 * minutes
-	// inboxPolls are those of lifecycle, which has eight receivers at most.
+	// inboxPolls is the number of polls by lifecycle's receivers, at most eight.
 	inboxPolls = 8 * 3 * minutes
-	// requestsPerMessage is what a message costs in requests beside: it is sent, hidden for as
-	// long as its handler takes, and deleted; it is received by a poll of its own.
+	// requestsPerMessage: a message is sent, received, hidden while it is handled, and deleted.
 	requestsPerMessage = 4
-	// eventBytes and lineBytes are what a fact and a log line have, on the average, and
-	// seriesBytes what one series has in a line of metrics.
+	// eventBytes and lineBytes are the average sizes of an event and of a log line, seriesBytes
+	// that of one series in a line of metrics.
 	eventBytes, lineBytes, seriesBytes = 4 << 10, 1 << 10, 1 << 8
-	// documentBytes are those of one document.
+	// documentBytes is the average size of a document.
 	documentBytes = 64 << 10
 )
 
-// MonthlyBill is the bill of one cluster for a month of the load. Where the services inside of the
-// cluster tell CloudWatch as well, their metrics and alarms are in it, and the log that they
-// come by.
+// MonthlyBill returns the bill of one cluster for a month of the load. If watcher and
+// lifecycle send metrics to CloudWatch, it includes their metrics, alarms and log.
 func MonthlyBill(of board.Cluster, l Load) []Line {
 	var messages, facts, writes, reads, seconds float64
 	for _, w := range listWorkloads(l) {
@@ -104,30 +102,29 @@ func MonthlyBill(of board.Cluster, l Load) []Line {
 		seconds += w.messages * w.seconds * config.Sizes[w.service].Memory / 1024
 	}
 	if l.Nodes > 0 {
-		// Snapshots are the watcher's, and their pointer; an equal one is only looked for.
+		// The watcher writes a snapshot and its pointer, after checking for an equal one.
 		writes, reads = writes+2*6*minutes, reads+6*minutes
 	}
 	ticks := float64(len(of.Ticks)) * minutes
-	// The archive and the functions' logs keep a month, and the audit log, which has the
-	// facts, keeps three.
-	told, logged := facts*eventBytes/gb, messages*lineBytes/gb
+	// The archive and the functions' logs keep a month, the audit log with the events three.
+	archived, logged := facts*eventBytes/gb, messages*lineBytes/gb
 	metrics := countSeries(l, false)
 	if of.Inside {
 		inside := countSeries(l, true)
-		// Each series may be told of each minute.
+		// Each series may be sent every minute.
 		metrics, logged = metrics+inside, logged+inside*minutes*seriesBytes/gb
 	}
 	return []Line{
 		{sqsRequest, (messages+facts)*requestsPerMessage + float64(len(topology.Outside))*emptyQueuePolls + inboxPolls},
-		{busEvent, facts}, {archiveGB, told}, {archivedGB, told}, {tick, ticks},
+		{busEvent, facts}, {archiveGB, archived}, {archivedGB, archived}, {tick, ticks},
 		{invocation, messages}, {gigaSecond, seconds},
 		{s3Write, writes}, {s3Read, reads}, {s3GB, writes * documentBytes / gb},
-		{logGB, logged + told}, {loggedGB, logged + 3*told},
+		{logGB, logged + archived}, {loggedGB, logged + 3*archived},
 		{metric, metrics}, {alarm, countAlarms(of)}, {dashboard, 1},
 	}
 }
 
-// countAlarms counts what the alarms of the stack look at; the audit log's is one more.
+// countAlarms returns the number of metrics of all alarms, including the audit log's.
 func countAlarms(of board.Cluster) float64 {
 	count := 1.0
 	for _, a := range board.Alarms(of) {
@@ -136,9 +133,9 @@ func countAlarms(of board.Cluster) float64 {
 	return count
 }
 
-// countSeries are the custom metrics that functions send, or those that only services inside of
-// the cluster do: each set of values of a metric's dimensions is one. Of labels with many
-// values at most seenValues are seen in a month, lifecycle among the services.
+// countSeries returns the number of custom metrics of the functions, or of watcher and
+// lifecycle. Each combination of dimension values counts. Of labels with many values at most
+// seenValues are used per month.
 func countSeries(l Load, inside bool) float64 {
 	const seenValues = 6
 	if l.isIdle() {

@@ -1,6 +1,5 @@
-// Package cost estimates what the stack of one cluster costs in a month, from counts
-// of requests. It is pure: prices are data with their source and date, how often each
-// thing happens is data with its reason, and the counts of alarms, ticks and queues
-// are those of the stack itself. The invariants: nothing is left out because it
-// is cheap, free tiers are not counted, and where a count is not known the larger one is taken.
+// Package cost estimates the monthly cost of one cluster's stack from counts of requests.
+// Prices have a source and a date, and frequencies a reason. Alarms, schedules and queues
+// are counted from the stack itself. The estimate includes cheap items, ignores free tiers,
+// and uses the larger value of uncertain counts.
 package cost

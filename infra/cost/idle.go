@@ -1,17 +1,16 @@
 package cost
 
-// idleMetric is a custom metric that a cluster sends in which nothing happens, with how
-// many sets of values its dimensions have there. A metric that counted nothing is not
-// sent, and CloudWatch bills a metric only for the hours in which it is sent.
+// idleMetric is a custom metric of an idle cluster, with its number of combinations of
+// dimension values. Metrics without a change are not sent, and CloudWatch bills a metric only
+// for the hours in which it is sent.
 type idleMetric struct {
 	name string
-	// outside are those of functions, inside those of watcher and lifecycle.
+	// outside counts those of functions, inside those of watcher and lifecycle.
 	outside, inside float64
 }
 
-// idleMetrics are those of ticks, inventories and node classes, which the catalog,
-// interruption and the launcher handle and delete; and inside of the cluster those of
-// each reconcile of watcher and lifecycle, of lifecycle's inbox, and of one NodePool.
+// idleMetrics are the metrics of handling ticks, inventories and node classes, of each
+// reconcile of watcher and lifecycle, of lifecycle's inbox, and of one NodePool.
 var idleMetrics = []idleMetric{
 	{"joist_events_handled_total", 3, 1},
 	{"joist_token_wait_seconds", 1, 0},
@@ -20,7 +19,7 @@ var idleMetrics = []idleMetric{
 	{"karpenter_nodepools_cost_total", 0, 1},
 }
 
-// countIdleSeries counts them.
+// countIdleSeries returns the number of series of idleMetrics.
 func countIdleSeries(inside bool) float64 {
 	count := 0.0
 	for _, m := range idleMetrics {

@@ -6,27 +6,26 @@ import (
 	"strings"
 )
 
-// Pods are the replicas of a Deployment, or of several that are alike, with what each
-// requests: cores and GiB.
+// Pods are the replicas of one or several equal Deployments, with the requests of each in
+// cores and GiB.
 type Pods struct {
 	Name          string
 	Replicas      float64
 	Cores, Memory float64
 }
 
-// InCluster are the pods that run inside of the cluster: those of Joist's chart as it is,
-// and those of Karpenter's, whose chart requests nothing and whose guide requests a core
-// and 1 GiB (Karpenter: website/content/en/v1.14/getting-started).
+// InCluster are the pods inside the cluster: those of Joist's chart, and for comparison those
+// of Karpenter, whose chart requests nothing and whose guide requests a core and 1 GiB (Karpenter: website/content/en/v1.14/getting-started).
 var InCluster = []Pods{
 	{Name: "Joist: watcher and lifecycle, two replicas each", Replicas: 4, Cores: 0.1, Memory: 0.75},
 	{Name: "Karpenter: two replicas with the smallest pod that Fargate has", Replicas: 2, Cores: 0.25, Memory: 0.25},
 	{Name: "Karpenter: two replicas as its guide requests", Replicas: 2, Cores: 1, Memory: 1},
 }
 
-// fargateOverhead is what Fargate adds to a pod's memory for its own components, in GiB.
+// fargateOverhead is the memory that Fargate adds to each pod, in GiB.
 const fargateOverhead = 0.25
 
-// FargateSize is what it bills a pod as: cores and GiB, rounded up to a combination that it has
+// FargateSize returns the billed size of a pod: cores and GiB, rounded up to a size of Fargate
 // (https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html).
 func FargateSize(cores, memory float64) (billedCores, billedMemory float64) {
 	memory += fargateOverhead
@@ -43,14 +42,14 @@ func FargateSize(cores, memory float64) (billedCores, billedMemory float64) {
 	return math.NaN(), math.NaN()
 }
 
-// MonthlyCost is what the pods cost in a month on Fargate.
+// MonthlyCost returns the monthly cost of the pods on Fargate in US dollars.
 func (p Pods) MonthlyCost() float64 {
 	cores, memory := FargateSize(p.Cores, p.Memory)
 	return p.Replicas * days * 24 * (cores*fargateCore.Dollars + memory*fargateGB.Dollars)
 }
 
-// PodTable is what runs inside of the cluster as Markdown, on Fargate, and for comparison
-// two small nodes that have nothing else to do.
+// PodTable returns a Markdown table of the costs inside the cluster: on Fargate, and on two
+// small dedicated nodes.
 func PodTable() string {
 	var b strings.Builder
 	b.WriteString("| inside of the cluster | each requests | Fargate bills each as | $ a month |\n|---|---|---|---:|\n")

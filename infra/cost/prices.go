@@ -1,19 +1,17 @@
 package cost
 
-// Price is what one unit of something costs.
+// Price is the price of one billed item.
 type Price struct {
 	// What is billed, by Per units, for Dollars.
 	What    string
 	Per     float64
 	Dollars float64
-	// Source is AWS's page, and Seen the account of it in which the figure was found, with
-	// its date where it has one.
+	// Source is AWS's page. Seen is the page from which the price was taken, with its date.
 	Source, Seen string
 }
 
-// PricesOf are the region of Prices, and the day on which they were looked up. AWS's
-// pages fill their tables in as they are shown, so that each figure was compared with
-// what somebody else has written down from them. Those that were not found say so.
+// PricesOf is the region of the prices and the day of the lookup. AWS's pages load their
+// prices dynamically, so each price was checked against another page (Price.Seen).
 const PricesOf = "us-east-1, 2026-11-22"
 
 // AWS's pages.
@@ -27,7 +25,7 @@ const (
 	ofCloudWatch  = "https://aws.amazon.com/cloudwatch/pricing/"
 )
 
-// Accounts of them.
+// Pages that quote AWS's prices.
 const (
 	sqsAccount        = "https://cloudburn.io/blog/amazon-sqs-pricing, March 2026"
 	eventsAccount     = "https://cloudburn.io/blog/amazon-eventbridge-pricing, March 2026"
@@ -41,7 +39,7 @@ const (
 	unverified        = "nowhere: as remembered"
 )
 
-// Prices without free tiers, and without discounts for much use.
+// Prices without free tiers and volume discounts.
 var (
 	sqsRequest  = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
 	busEvent    = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
@@ -66,14 +64,14 @@ var (
 // Line is one line of a bill.
 type Line struct {
 	Price
-	// Units are of a month.
+	// Units is the number of units per month.
 	Units float64
 }
 
-// Dollars is what the line costs.
+// Dollars returns the cost of the line.
 func (l Line) Dollars() float64 { return l.Units / l.Per * l.Price.Dollars }
 
-// Total is what all lines cost together.
+// Total returns the cost of all lines.
 func Total(lines []Line) float64 {
 	var sum float64
 	for _, l := range lines {

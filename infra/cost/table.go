@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// LoadTable is the estimate as Markdown, with what the metrics of the services inside of the
-// cluster cost more in CloudWatch.
+// LoadTable returns the estimate as a Markdown table, with the additional cost of CloudWatch
+// metrics of watcher and lifecycle.
 func LoadTable(plan topology.Plan, loads ...Load) string {
 	var b strings.Builder
 	b.WriteString("| billed |")
@@ -40,7 +40,7 @@ func LoadTable(plan topology.Plan, loads ...Load) string {
 	return b.String()
 }
 
-// formatUnits is a count as people read it.
+// formatUnits formats a count with k and M.
 func formatUnits(n float64) string {
 	switch {
 	case n >= 1e6:

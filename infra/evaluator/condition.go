@@ -12,7 +12,7 @@ import (
 type condition struct {
 	operator string
 	set      quantifier
-	// ifExists makes a missing key true.
+	// ifExists makes the condition true for a missing key.
 	ifExists bool
 	negated  bool
 	match    func(p pattern, value string) bool
@@ -20,7 +20,7 @@ type condition struct {
 	values   []pattern
 }
 
-// quantifier says how a key with several values is looked at.
+// quantifier says how a condition treats a key with several values.
 type quantifier int
 
 const (
@@ -29,11 +29,11 @@ const (
 	forAny
 )
 
-// null is the one operator that asks whether there is a key.
+// null is the operator that tests whether a key exists.
 const null = "Null"
 
-// operators are those that are known. The negated ones are true where the other is
-// false, and where the key is missing.
+// operators are the supported operators. Negated ones are true if the positive one is false,
+// and if the key is missing.
 var operators = map[string]struct {
 	negated bool
 	match   func(p pattern, value string) bool
@@ -55,7 +55,7 @@ var operators = map[string]struct {
 func matchExact(p pattern, value string) bool { return p.literalText() == value }
 func matchFold(p pattern, value string) bool  { return strings.EqualFold(p.literalText(), value) }
 
-// parseConditions reads a Condition element, in a fixed order.
+// parseConditions parses a Condition element, in a fixed order.
 func parseConditions(raw map[string]map[string]list) ([]condition, error) {
 	var out []condition
 	for _, operator := range slices.Sorted(maps.Keys(raw)) {
@@ -100,15 +100,15 @@ func parseCondition(operator, key string, values list) (condition, error) {
 	return c, nil
 }
 
-// isMet says whether the request meets the condition.
+// isMet reports whether the request meets the condition.
 func (c condition) isMet(request context) (bool, error) {
 	have := request[c.key]
 	if c.match == nil {
 		return isEmpty(have) == (c.values[0].literalText() == "true"), nil
 	}
 	if len(have) == 0 {
-		// Missing: false, unless the operator asks for a difference, or for any key
-		// that there may be. ForAllValues is true of nothing at all.
+		// A missing key fails the condition, except with IfExists, with a negated operator, and
+		// with ForAllValues, which is true for the empty set.
 		return c.ifExists || c.set == forAll || c.negated && c.set == single, nil
 	}
 	if c.set == single && len(have) > 1 {
@@ -123,21 +123,21 @@ func (c condition) isMet(request context) (bool, error) {
 			return false, err
 		}
 		if met != (c.set == forAll) {
-			// One value decides: it failed all, or served any.
+			// One value decides: it fails ForAllValues, or satisfies the others.
 			return met, nil
 		}
 	}
 	return c.set == forAll, nil
 }
 
-// isEmpty is what Null calls null, and what ForAllValues calls an empty set: no value,
-// or none but the empty string.
+// isEmpty reports whether Null treats the values as null and ForAllValues as the empty set:
+// there is no value except the empty string.
 func isEmpty(values []string) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
 }
 
-// matchesValue compares one value with those of the policy: with any of them, or for a
-// negated operator with none.
+// matchesValue reports whether the value matches one of the policy's values or, for a negated
+// operator, none of them.
 func (c condition) matchesValue(value string, request context) (bool, error) {
 	for _, p := range c.values {
 		filled, ok := p.fillVariables(request)

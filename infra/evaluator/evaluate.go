@@ -6,40 +6,39 @@ import (
 	"strings"
 )
 
-// Request is what is asked of AWS. One call to an API may be several requests, one
-// for each resource that it touches, and then goes through only if each does.
+// Request is a request to AWS. An API call may be several requests, one for each resource,
+// and is allowed only if all of them are.
 type Request struct {
 	Principal Principal
-	// Action is as policies name it: ec2:RunInstances.
+	// Action is the name in policies, such as ec2:RunInstances.
 	Action string
-	// Resource is an ARN, or "*" for an action that knows no resources.
+	// Resource is an ARN, or "*" for an action without resources.
 	Resource string
-	// Owner is the account whose the resource is, where the ARN does not say.
+	// Owner is the account of the resource, if its ARN has none.
 	Owner string
-	// Context are the keys that AWS would know, each with its values. What it knows of
-	// the principal itself is added.
+	// Context has the condition keys of the request. The keys of the principal are added.
 	Context map[string][]string
 }
 
-// Policies are those that have a say.
+// Policies are the policies that apply to a request.
 type Policies struct {
-	// Identity are the principal's, Resource the resource's: for sts, the role's trust.
+	// Identity are the principal's policies, Resource those of the resource, or the trust
+	// policy of a role.
 	Identity, Resource []Policy
 }
 
-// Decision is what AWS would say.
+// Decision is the result of an evaluation.
 type Decision struct {
 	Allowed bool
-	// By names the policy and statement that allowed, or that denied in so many words;
-	// nothing where nobody allowed it.
+	// By names the policy and statement that allowed or explicitly denied the request; empty
+	// for an implicit denial.
 	By string
 }
 
-// context are keys in lower case, for names of keys are compared without it.
+// context has the condition keys in lower case, because IAM compares them without case.
 type context map[string][]string
 
-// Evaluate decides a request. An error says that it could not, and is to be taken
-// for no answer at all.
+// Evaluate evaluates a request. On an error there is no decision.
 func (p Policies) Evaluate(r Request) (Decision, error) {
 	c, err := r.buildContext()
 	if err != nil {
@@ -50,7 +49,7 @@ func (p Policies) Evaluate(r Request) (Decision, error) {
 		owner = accountOfARN(r.Resource)
 	}
 	if owner == "" && len(p.Resource) > 0 {
-		return Decision{}, fmt.Errorf("deciding %s on %s: nobody said whose the resource is", r.Action, r.Resource)
+		return Decision{}, fmt.Errorf("deciding %s on %s: the account of the resource is unknown (set Owner)", r.Action, r.Resource)
 	}
 	identity, err := r.matchStatements(p.Identity, c, false)
 	if err != nil {
@@ -69,14 +68,14 @@ func (p Policies) Evaluate(r Request) (Decision, error) {
 	return r.combine(identity, resource, owner), nil
 }
 
-// combine adds up what was allowed.
+// combine returns the decision for requests without an explicit denial.
 func (r Request) combine(identity, resource matches, owner string) Decision {
 	foreign := r.Principal.Kind == Role && owner != "" && owner != r.Principal.accountID()
 	trust := strings.HasPrefix(strings.ToLower(r.Action), "sts:")
 	switch {
 	case r.Principal.Kind != Role, trust:
-		// Services and those from outside have no identity policy; and nobody takes a role
-		// that does not trust them. What trusts a whole account trusts its policies.
+		// Services and federated users have no identity policy, and assuming a role requires
+		// its trust policy. A role that trusts an account relies on the account's policies.
 		if resource.allowedDirectly != "" {
 			return Decision{true, resource.allowedDirectly}
 		}
@@ -98,15 +97,14 @@ func (r Request) combine(identity, resource matches, owner string) Decision {
 	return Decision{}
 }
 
-// matches is what policies of one kind say.
+// matches are the matching statements of one kind of policies.
 type matches struct {
 	// denied, allowed and directly name the statement that does so. directly is for a
 	// resource's policy that means the principal itself.
 	denied, allowed, allowedDirectly string
 }
 
-// matchStatements asks every statement. One that cannot be judged is an error, also beside
-// others that can.
+// matchStatements evaluates every statement. It fails if any of them cannot be evaluated.
 func (r Request) matchStatements(policies []Policy, c context, ofResource bool) (matches, error) {
 	var v matches
 	for _, p := range policies {
@@ -116,7 +114,7 @@ func (r Request) matchStatements(policies []Policy, c context, ofResource bool) 
 				name = fmt.Sprintf("%s/%d", p.Name, i+1)
 			}
 			if ofResource == (len(s.principals) == 0) {
-				return v, fmt.Errorf("judging by %s: a resource's policy names principals, and an identity's none", name)
+				return v, fmt.Errorf("evaluating %s: a resource policy must name principals, and an identity policy must not", name)
 			}
 			about, directly := s.namesPrincipal(r.Principal)
 			if ofResource && !about {
@@ -124,7 +122,7 @@ func (r Request) matchStatements(policies []Policy, c context, ofResource bool) 
 			}
 			applies, err := s.isAbout(r, c)
 			if err != nil {
-				return v, fmt.Errorf("judging %s by %s: %w", r.Action, name, err)
+				return v, fmt.Errorf("evaluating %s by %s: %w", r.Action, name, err)
 			}
 			if applies {
 				v.record(name, s.deny, directly)
@@ -134,7 +132,7 @@ func (r Request) matchStatements(policies []Policy, c context, ofResource bool) 
 	return v, nil
 }
 
-// record keeps the first statement of each kind.
+// record records the first statement of each kind.
 func (v *matches) record(name string, deny, directly bool) {
 	first := func(s *string) {
 		if *s == "" {
@@ -151,8 +149,7 @@ func (v *matches) record(name string, deny, directly bool) {
 	}
 }
 
-// isAbout reports whether the statement is about the request: all of its elements
-// must be, and all of its conditions hold.
+// isAbout reports whether the statement's action, resource and conditions match the request.
 func (s statement) isAbout(r Request, c context) (bool, error) {
 	if !s.actions.covers(strings.ToLower(r.Action), c) || !s.resources.covers(r.Resource, c) {
 		return false, nil
@@ -168,7 +165,7 @@ func (s statement) isAbout(r Request, c context) (bool, error) {
 	return met, nil
 }
 
-// buildContext adds what AWS knows of the principal.
+// buildContext returns the condition keys with those of the principal.
 func (r Request) buildContext() (context, error) {
 	if r.Action == "" || r.Resource == "" || r.Principal.Name == "" {
 		return nil, errors.New("a request has an action, a resource and a principal")

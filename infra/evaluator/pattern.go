@@ -77,8 +77,8 @@ func parseVariable(inner string) (token, error) {
 	return token{kind: variable, text: strings.ToLower(key), fallback: &fallback}, nil
 }
 
-// fillVariables puts the request's values in, which are never wildcards; false where one has
-// no value, or several.
+// fillVariables replaces variables by the request's values, which are never wildcards. It
+// returns false if a variable has no value or several.
 func (p pattern) fillVariables(c context) (pattern, bool) {
 	out := make(pattern, 0, len(p))
 	for _, t := range p {
@@ -99,8 +99,8 @@ func (p pattern) fillVariables(c context) (pattern, bool) {
 	return out, true
 }
 
-// literalText is the text of a filled pattern in which wildcards are mere characters, as
-// operators such as StringEquals take them.
+// literalText returns the text of a filled pattern with wildcards as plain characters, for
+// operators such as StringEquals.
 func (p pattern) literalText() string {
 	var b strings.Builder
 	for _, t := range p {
@@ -116,9 +116,9 @@ func (p pattern) literalText() string {
 	return b.String()
 }
 
-// matches compares a filled pattern with the whole text. A wildcard may stand for
-// colons and slashes: AWS' text speaks of one segment of an ARN, and its practice is
-// wider, so an allowed attack is never taken for a refused one.
+// matches reports whether a filled pattern matches the whole text. A wildcard also matches
+// colons and slashes. AWS documents matching within one segment of an ARN, but matches more,
+// so the wider rule never hides an allowed attack.
 func (p pattern) matches(text string) bool {
 	if len(p) == 0 {
 		return text == ""
@@ -132,7 +132,7 @@ func (p pattern) matches(text string) bool {
 		}
 		return false
 	case anyOne:
-		// Keys and ARNs are ASCII; elsewhere one byte more or less decides nothing.
+		// Keys and ARNs are ASCII, so bytes suffice.
 		return text != "" && rest.matches(text[1:])
 	default:
 		after, ok := strings.CutPrefix(text, head.text)
@@ -140,8 +140,7 @@ func (p pattern) matches(text string) bool {
 	}
 }
 
-// splitARN splits a filled pattern of an ARN into its six, of which the last may have
-// colons of its own.
+// splitARN splits a filled pattern of an ARN into its six parts; the last may have colons.
 func (p pattern) splitARN() []pattern {
 	out := []pattern{nil}
 	for _, t := range p {
@@ -161,8 +160,7 @@ func (p pattern) splitARN() []pattern {
 	return out
 }
 
-// matchesARN compares the six parts of an ARN one by one, each with wildcards of its
-// own, as ArnEquals and ArnLike both do.
+// matchesARN compares the six parts of an ARN separately, as ArnEquals and ArnLike do.
 func (p pattern) matchesARN(text string) bool {
 	have := strings.SplitN(text, ":", 6)
 	want := p.splitARN()

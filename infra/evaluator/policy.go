@@ -12,12 +12,12 @@ import (
 
 // Policy is one policy document.
 type Policy struct {
-	// Name is how errors and decisions call it.
+	// Name is the policy's name in errors and decisions.
 	Name       string
 	statements []statement
 }
 
-// statement is one of a policy, with its strings compiled.
+// statement is a compiled statement of a policy.
 type statement struct {
 	sid        string
 	deny       bool
@@ -33,7 +33,7 @@ type scope struct {
 	patterns []pattern
 }
 
-// version is the language's: an older one has no variables.
+// version is the only supported version; the older one has no variables.
 const version = "2012-10-17"
 
 type rawPolicy struct {
@@ -52,8 +52,7 @@ type rawStatement struct {
 	NotPrincipal      json.RawMessage `json:"NotPrincipal"`
 }
 
-// list is a string or several; in conditions also booleans and numbers, which AWS
-// takes for their text.
+// list is one string or several. In conditions it may have booleans.
 type list []string
 
 func (l *list) UnmarshalJSON(data []byte) error {
@@ -75,8 +74,8 @@ func (l *list) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Parse reads a policy document of the kind that is attached to a principal, or, with
-// Principal elements, to a resource. Errors name the statement.
+// Parse parses an identity policy or, with Principal elements, a resource policy. Errors name
+// the statement.
 func Parse(name string, document []byte) (Policy, error) {
 	var raw rawPolicy
 	if err := decodeStrict(document, &raw); err != nil {
@@ -100,8 +99,8 @@ func Parse(name string, document []byte) (Policy, error) {
 	return p, nil
 }
 
-// decodeStrict refuses what it does not know: an element that is passed over could be the
-// one that takes a right away.
+// decodeStrict decodes JSON and rejects unknown elements, because an ignored element could
+// restrict the policy.
 func decodeStrict(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -114,7 +113,7 @@ func decodeStrict(data []byte, into any) error {
 	return nil
 }
 
-// splitStatements reads one statement or a list of them.
+// splitStatements decodes one statement or a list.
 func splitStatements(data json.RawMessage) ([]rawStatement, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		data = slices.Concat([]byte("["), data, []byte("]"))
@@ -165,7 +164,7 @@ func lowerAll(l list) list {
 	return out
 }
 
-// compileScope compiles an element or its negation; exactly one of them is there.
+// compileScope compiles an element or its negation; exactly one of them must exist.
 func compileScope(name string, is, not list) (scope, error) {
 	if (len(is) == 0) == (len(not) == 0) {
 		return scope{}, fmt.Errorf("it must have %s or Not%s, and not both", name, name)
@@ -187,7 +186,7 @@ func compileScope(name string, is, not list) (scope, error) {
 	return s, nil
 }
 
-// covers reports whether the text is one of the scope's. A variable without a value
+// covers reports whether the scope includes the text. A pattern with an unset variable
 // matches nothing.
 func (s scope) covers(text string, c context) bool {
 	for _, p := range s.patterns {

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// Kind is how a principal is known to AWS.
+// Kind is the type of a principal.
 type Kind string
 
 // The kinds of principals.
 const (
-	// Role is a role of IAM, by its ARN.
+	// Role is an IAM role, named by its ARN.
 	Role Kind = "AWS"
 	// Service is a service of AWS that acts by itself, such as events.amazonaws.com.
 	Service Kind = "Service"
-	// Federated is who came by an identity provider, named by the provider's ARN.
+	// Federated is a user of an identity provider, named by the provider's ARN.
 	Federated Kind = "Federated"
 )
 
-// Principal is who asks.
+// Principal is the caller of a request.
 type Principal struct {
 	Kind Kind
 	// Name is the role's or the provider's ARN, or the service's name.
 	Name string
 }
 
-// accountID is a role's.
+// accountID returns the account of a role.
 func (p Principal) accountID() string { return accountOfARN(p.Name) }
 
-// accountOfARN is the fifth part of an ARN, or nothing.
+// accountOfARN returns the account of an ARN, or "".
 func accountOfARN(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
@@ -46,7 +46,7 @@ type principal struct {
 	everyone bool
 	kind     Kind
 	name     string
-	// account is whose identities are trusted to say it themselves.
+	// account is an account whose identity policies decide.
 	account string
 }
 
@@ -55,7 +55,7 @@ var (
 	rootPattern    = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
 )
 
-// parsePrincipals reads a Principal element; none where there is none.
+// parsePrincipals parses a Principal element; it returns nil if there is none.
 func parsePrincipals(data json.RawMessage) ([]principal, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
@@ -94,14 +94,14 @@ func parsePrincipals(data json.RawMessage) ([]principal, error) {
 		out = append(out, principal{kind: Federated, name: name})
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("its Principal %s names nobody", data)
+		return nil, fmt.Errorf("its Principal %s is empty", data)
 	}
 	return out, nil
 }
 
-// namesPrincipal reports whether a statement is about the principal, and whether it means that
-// very one, or everyone, and not just its account: what is said to an account counts
-// only with what the account itself allows.
+// namesPrincipal reports whether a statement applies to the principal, and whether directly:
+// by its name or "*". A statement for the account counts only together with the account's
+// identity policies.
 func (s statement) namesPrincipal(p Principal) (about, directly bool) {
 	for _, want := range s.principals {
 		switch {

@@ -2,11 +2,11 @@ package rights
 
 import "slices"
 
-// AuditPolicy is the policy by which EventBridge's rules write to the audit logs of clusters: one
-// for a stack, for an account has ten in a region
+// AuditPolicy returns the policy that allows EventBridge's rules to write to the audit logs of
+// clusters. A stack has one, because an account may have ten per region
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html).
-// EventBridge names the rule when it puts events and not when it makes a stream, so that
-// the condition stands on the first alone
+// EventBridge sends the rule's ARN when it puts events, but not when it creates a stream, so
+// only the first has the condition
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html).
 func AuditPolicy(scopes ...Scope) Document {
 	var groups, rules []string

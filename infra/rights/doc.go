@@ -1,16 +1,14 @@
-// Package rights says what every part of Joist may do in AWS: policy documents as
-// values, from the names of a cluster and nothing else. It is pure and knows no CDK;
-// the app attaches what it says.
+// Package rights builds the IAM policies of all parts of Joist from the names of a cluster.
+// It is pure and does not import the CDK; package stack attaches the policies.
 //
-// The invariants, each with its test:
+// The rules, each with a test:
 //
-//   - a role has the rights that its service's card names, and no other;
-//   - of EC2, six actions change anything, all are the launcher's, and each is bound to
-//     what carries the cluster's tags or is about to;
-//   - no right to write has the resource "*";
-//   - a queue, the bus and the bucket refuse, in so many words, who is not on their own
-//     list of writers: a right that somebody is given by mistake elsewhere in the account
-//     does not forge an order.
+//   - A role has exactly the permissions in its service's README.
+//   - Only the launcher may change EC2: by six actions, on resources that have the cluster's
+//     tags or are created with them.
+//   - No permission to write has the resource "*".
+//   - A queue, the bus and the bucket explicitly deny writers that are not on their list, so
+//     a permission granted elsewhere in the account by mistake cannot forge a message.
 //
 // deploy/docs/attacks.md lists the attacks that these policies and others allow.
 package rights

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Document is a policy.
+// Document is a policy document.
 type Document struct {
 	Version   string
 	Statement []Statement
 }
 
-// Statement is one of a policy. Principal is empty in what is attached to a role.
+// Statement is a statement of a policy. Principal is empty in identity policies.
 type Statement struct {
 	Sid       string
 	Effect    string
@@ -23,20 +23,20 @@ type Statement struct {
 	Condition Condition `json:",omitempty"`
 }
 
-// Principal is by kind: AWS, Service or Federated.
+// Principal has the principals by kind: AWS, Service or Federated.
 type Principal map[string][]string
 
-// Condition is by operator and key.
+// Condition has the values by operator and key.
 type Condition map[string]map[string][]string
 
-// anyPrincipal is who a denial is about.
+// anyPrincipal is the principal of denials.
 var anyPrincipal = Principal{"AWS": {"*"}}
 
 func newDocument(statements ...Statement) Document {
 	return Document{Version: "2012-10-17", Statement: statements}
 }
 
-// allow is a statement of a role's own policy.
+// allow returns an allowing statement of an identity policy.
 func allow(sid string, actions, resources []string, conditions ...Condition) Statement {
 	return Statement{Sid: sid, Effect: "Allow", Action: actions, Resource: resources, Condition: allOf(conditions...)}
 }
@@ -45,12 +45,12 @@ func deny(sid string, actions, resources []string, conditions ...Condition) Stat
 	return Statement{Sid: sid, Effect: "Deny", Principal: anyPrincipal, Action: actions, Resource: resources, Condition: allOf(conditions...)}
 }
 
-// newCondition is one operator on one key.
+// newCondition returns a condition of one operator on one key.
 func newCondition(operator, key string, values ...string) Condition {
 	return Condition{operator: {key: values}}
 }
 
-// allOf is one condition of several; all of them must hold.
+// allOf returns the conjunction of the conditions.
 func allOf(conditions ...Condition) Condition {
 	out := Condition{}
 	for _, c := range conditions {
@@ -64,7 +64,7 @@ func allOf(conditions ...Condition) Condition {
 	return out
 }
 
-// ToMap is the document as the CDK's escape hatches take it.
+// ToMap returns the document as a map, as the CDK's L1 constructs take it.
 func (d Document) ToMap() map[string]any {
 	var out map[string]any
 	if err := json.Unmarshal(d.JSON(), &out); err != nil {
@@ -73,7 +73,7 @@ func (d Document) ToMap() map[string]any {
 	return out
 }
 
-// JSON is the document as it is deployed and counted: without white space.
+// JSON returns the document without white space, as IAM counts its size.
 func (d Document) JSON() []byte {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d Document) JSON() []byte {
 	return text
 }
 
-// Actions are what the document allows, sorted, each once.
+// Actions returns the allowed actions, sorted and unique.
 func (d Document) Actions() []string {
 	var out []string
 	for _, s := range d.Statement {
@@ -94,11 +94,11 @@ func (d Document) Actions() []string {
 	return slices.Compact(out)
 }
 
-// readVerbs begin the names of actions that change nothing.
+// readVerbs are the prefixes of actions that change nothing.
 var readVerbs = []string{"Get", "List", "Describe", "Head", "Query", "Filter", "Simulate"}
 
-// Writes are those of Actions that may change something. Receiving a message counts
-// as a read, as AWS counts it.
+// Writes returns the actions that may change something. Like AWS it counts receiving a
+// message as a read.
 func (d Document) Writes() []string {
 	return slices.DeleteFunc(d.Actions(), func(action string) bool {
 		_, name, _ := strings.Cut(action, ":")

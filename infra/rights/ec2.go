@@ -7,10 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// ec2ARNs are ARNs of EC2: with the account's own number for what is made, and any
-// account's for what a launch may use, since subnets, security groups, reservations
-// and placement groups can be shared between accounts, and images and snapshots have
-// no account.
+// ec2ARNs returns ARN patterns of EC2 resources in an account. Created resources are in the
+// cluster's account. Subnets, security groups, reservations and placement groups may be
+// shared by any account, and images and snapshots have no account in their ARNs.
 func (s Scope) ec2ARNs(account string, kinds ...string) []string {
 	out := make([]string, 0, len(kinds))
 	for _, kind := range kinds {
@@ -21,9 +20,9 @@ func (s Scope) ec2ARNs(account string, kinds ...string) []string {
 
 func (s Scope) clusterTag() string { return karpenter.ClusterTagPrefix + s.Plan.Cluster }
 
-// ownedCondition is a condition on what exists: it carries the cluster's tag and a NodePool's.
-// The third tag may be missing, on what Karpenter before v1 has launched, and may not
-// be another's: what carries two clusters' tags is the one's alone that it names.
+// ownedCondition requires that an existing resource has the cluster's tag and a NodePool's
+// tag. The tag eks:eks-cluster-name may be missing on instances of Karpenter before v1, but
+// must not name another cluster.
 func (s Scope) ownedCondition() Condition {
 	return allOf(
 		newCondition("StringEquals", "aws:ResourceTag/"+s.clusterTag(), "owned"),
@@ -32,9 +31,8 @@ func (s Scope) ownedCondition() Condition {
 	)
 }
 
-// requestedTagsCondition is a condition on what is asked for: it will carry all three, and no key
-// that nobody has foreseen. A dry run has the NodePool's tag without a value, so
-// that "*", which an empty value meets too, is as narrow as can be.
+// requestedTagsCondition requires that a new resource gets all three tags, and only allowed
+// keys. The NodePool's tag may have any value, because it is empty in dry runs.
 func (s Scope) requestedTagsCondition() Condition {
 	out := allOf(
 		newCondition("StringEquals", "aws:RequestTag/"+s.clusterTag(), "owned"),
@@ -49,7 +47,7 @@ func (s Scope) requestedTagsCondition() Condition {
 	}, s.NodeTags...)...))
 }
 
-// launchStatements is what the launcher may change in EC2 (and narrower): six actions.
+// launchStatements returns the launcher's permissions to change EC2: six actions.
 func (s Scope) launchStatements() []Statement {
 	made := s.ec2ARNs(s.Account, "fleet", "instance", "volume", "network-interface", "spot-instances-request")
 	templates := s.ec2ARNs(s.Account, "launch-template")
@@ -57,8 +55,7 @@ func (s Scope) launchStatements() []Statement {
 	return append([]Statement{
 		allow("LaunchWith", launches, slices.Concat(
 			s.ec2ARNs("", "image"), s.ec2ARNs("*", "subnet", "security-group", "capacity-reservation", "placement-group"))),
-		// Launching by a template makes none, so that tags which are asked for say nothing
-		// of it.
+		// A launch does not create the template, so the condition is on its existing tags.
 		allow("LaunchByOwnTemplate", launches, templates, s.ownedCondition()),
 		allow("LaunchWithTags", launches, made, s.requestedTagsCondition()),
 		allow("MakeTemplateWithTags", []string{"ec2:CreateLaunchTemplate"}, templates, s.requestedTagsCondition()),
@@ -66,15 +63,15 @@ func (s Scope) launchStatements() []Statement {
 			newCondition("StringEquals", "ec2:CreateAction", "RunInstances", "CreateFleet", "CreateLaunchTemplate")),
 		s.nameStatement("NameNodes", []string{karpenter.NameTagKey, karpenter.EKSClusterNameTagKey, karpenter.NodeClaimTagKey},
 			newCondition("Null", "aws:ResourceTag/"+karpenter.NodeClaimTagKey, "true")),
-		// Whose claim an instance is is written once: later the other two may follow.
+		// The NodeClaim's tag is written once; the other two may be written later.
 		s.nameStatement("NameNodesLater", []string{karpenter.NameTagKey, karpenter.EKSClusterNameTagKey}),
 		allow("EndOwn", []string{"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"}, append(s.ec2ARNs(s.Account, "instance"), templates...), s.ownedCondition()),
 	}, s.snapshotStatements(launches)...)
 }
 
-// snapshotStatements are those that a launch may copy into a volume because a node class names
-// them; those of an image need no right. The new instance reads what is in them, so
-// they carry the cluster's tag or are listed.
+// snapshotStatements allows launches with snapshots that a node class names; snapshots of an
+// image need no permission. A new instance can read the snapshot, so it must have the
+// cluster's tag or be listed.
 func (s Scope) snapshotStatements(launches []string) []Statement {
 	out := []Statement{allow("LaunchWithSnapshots", launches, s.ec2ARNs("", "snapshot"), newCondition("StringEquals", "aws:ResourceTag/"+s.clusterTag(), "owned", "shared"))}
 	if len(s.Snapshots) > 0 {
@@ -87,15 +84,15 @@ func (s Scope) snapshotStatements(launches []string) []Statement {
 	return out
 }
 
-// nameStatement lets the cluster's instances be given these tags after their launch, and no
-// others. ForAllValues is true of no keys at all, hence Null.
+// nameStatement allows adding these tags to the cluster's instances after their launch, and
+// no others. ForAllValues is true for an empty set of keys, so Null excludes it.
 func (s Scope) nameStatement(sid string, keys []string, more ...Condition) Statement {
 	return allow(sid, []string{"ec2:CreateTags"}, s.ec2ARNs(s.Account, "instance"), append(more, s.ownedCondition(),
 		newCondition("ForAllValues:StringEquals", "aws:TagKeys", keys...), newCondition("Null", "aws:TagKeys", "false"),
 		newCondition("StringEqualsIfExists", "aws:RequestTag/"+karpenter.EKSClusterNameTagKey, s.Plan.Cluster))...)
 }
 
-// describeStatement is a right to describe what EC2 has, which knows no resources.
+// describeStatement allows describing actions, which have no resources.
 func (s Scope) describeStatement(actions ...string) Statement {
 	return allow("Look", actions, []string{"*"}, s.inRegion())
 }

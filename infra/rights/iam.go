@@ -2,11 +2,11 @@ package rights
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// regionTag is demanded by the IAM policies of this ecosystem.
+// regionTag is a tag that Karpenter's IAM policy requires on instance profiles.
 const regionTag = "topology.kubernetes.io/region"
 
-// passRoleStatement lets EC2 have the nodes' role, and nobody else have any. China's EC2 goes
-// by both names, as upstream's policy has them.
+// passRoleStatement allows passing the nodes' role to EC2 only. In China EC2 has both names,
+// as in Karpenter's policy.
 func (s Scope) passRoleStatement() Statement {
 	to := []string{"ec2.amazonaws.com"}
 	if s.Partition == "aws-cn" {
@@ -15,9 +15,9 @@ func (s Scope) passRoleStatement() Statement {
 	return allow("PassNodeRole", []string{"iam:PassRole"}, []string{s.NodeRole}, newCondition("StringEquals", "iam:PassedToService", to...))
 }
 
-// profileStatements is what the launcher may do to instance profiles: to those
-// below the cluster's path, by their tags. Reading is by name alone, because
-// IAM knows no path of a profile that is not there, and would deny the question.
+// profileStatements returns the launcher's permissions on instance profiles below the
+// cluster's path, by their tags. Reading is allowed for all names, because IAM would deny
+// reading a profile that does not exist.
 func (s Scope) profileStatements() []Statement {
 	if !s.Profiles {
 		return nil
@@ -41,8 +41,8 @@ func (s Scope) profileTags(of string) Condition {
 	)
 }
 
-// NodePolicies are the ARNs of AWS's own policies that nodes have. The third is
-// ContainerRegistryPullOnly where the seeds had ReadOnly: it is the narrower.
+// NodePolicies returns the ARNs of the nodes' AWS managed policies. PullOnly is narrower than
+// the ReadOnly policy of older guides.
 func (s Scope) NodePolicies() []string {
 	var out []string
 	for _, name := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {

@@ -308,7 +308,7 @@ How to read the comparison:
   counted in brackets. They show a difference of structure, not a mistake in the policy.
 - Karpenter has no bus, no bucket and one queue. Attacks without a target there are not counted for it. Having fewer targets is an advantage
   that this page does not measure.
-- A shared function holds the roles of both clusters. ` + "`TestSharedFunctionsAreTheirClustersRoles`" + ` checks that it can do nothing more than
+- A shared function holds the roles of both clusters. ` + "`TestSharedFunctionAttacks`" + ` checks that it can do nothing more than
   those roles allow, except for receiving and deleting messages of both clusters.
 - Where the trust of a Pod Identity role has no conditions, only the permissions to pass the role and to create an association protect it.
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// OperatorPolicy is what a person needs to look: the verbs of `joist` that change nothing.
-// Reading a dead-letter queue receives its messages and lets them go at once, which
-// raises the count of their receives and takes nothing away.
+// OperatorPolicy returns the permissions of the `joist` commands that change nothing.
+// Reading a dead-letter queue receives messages and makes them visible again at once, which
+// only raises their receive count.
 func (s Scope) OperatorPolicy() (Document, error) {
 	if err := s.Validate(); err != nil {
 		return Document{}, err
@@ -18,11 +18,11 @@ func (s Scope) OperatorPolicy() (Document, error) {
 		s.listStatement(),
 		allow("ReadQueues", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, slices.Concat(queues, dead)),
 		allow("LookAtDead", []string{"sqs:ChangeMessageVisibility", "sqs:ReceiveMessage"}, dead),
-		// Rules that were adopted have whatever names their stack gave them.
+		// Adopted rules may have any name.
 		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, []string{s.resourceARN("events", "rule/*")}),
 		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archiveARNs()),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.prefixedARNs(s.Functions, func(name string) string { return s.resourceARN("lambda", "function:"+name) })),
-		// The simulator tells what a role may do, and does none of it.
+		// The policy simulator evaluates a role's permissions without using them.
 		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.prefixedARNs(s.Roles, func(name string) string { return s.iamARN("role/" + name) }),
 			s.NodeRole, s.iamARN("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
 		allow("ReadProfiles", []string{"iam:GetInstanceProfile"}, []string{s.iamARN("instance-profile/*")}),
@@ -32,8 +32,8 @@ func (s Scope) OperatorPolicy() (Document, error) {
 	), nil
 }
 
-// ReplayerPolicy is what a person needs beside Operator to put messages back. The role
-// belongs into Replayers: the queues refuse it otherwise.
+// ReplayerPolicy returns the permissions to replay messages, in addition to OperatorPolicy.
+// The role must also be in Replayers, because the queues deny other senders.
 func (s Scope) ReplayerPolicy() (Document, error) {
 	if err := s.Validate(); err != nil {
 		return Document{}, err
@@ -60,9 +60,8 @@ func (s Scope) archiveARNs() []string {
 	return []string{s.resourceARN("events", "archive/"+s.Plan.Archive), s.resourceARN("events", "replay/"+s.Plan.Prefix+"-joist-*")}
 }
 
-// prefixedARNs are the ARNs of the services' parts by their common prefix, and of those that
-// were given other names: to be read, where a wildcard spares characters and gives
-// nothing away.
+// prefixedARNs returns the ARN patterns of the services' functions or roles, by prefix, and
+// of those with other names. They are only used for reading.
 func (s Scope) prefixedARNs(others map[string]string, arn func(name string) string) []string {
 	names := append(slices.Collect(maps.Values(others)), s.Plan.Prefix+"-joist-*")
 	if s.Plan.Shared() {

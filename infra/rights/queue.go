@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// queueStatements is what a service may do to queues: work on its own, unless a function that
-// clusters share does so by its own role; park in its own dead-letter queue; and send
-// where the contract says that it sends.
+// queueStatements returns a service's permissions on queues: to consume its own queue, unless
+// a shared function does so by its own role; to send to its dead-letter queue; and to send
+// commands.
 func (s Scope) queueStatements(service string) []Statement {
 	var out []Statement
 	if own, ok := s.Plan.Queue(service); ok {
@@ -24,7 +24,7 @@ func (s Scope) queueStatements(service string) []Statement {
 	return out
 }
 
-// sendQueues are the queues that name the service as a sender.
+// sendQueues returns the ARNs of the queues that list the service as a sender.
 func (s Scope) sendQueues(service string) []string {
 	var out []string
 	for _, q := range s.Plan.Queues {
@@ -35,8 +35,8 @@ func (s Scope) sendQueues(service string) []string {
 	return out
 }
 
-// busStatements lets a service say its own facts on the bus, under its own name. Entries of
-// one call are looked at each or together, and the conditions hold either way.
+// busStatements allows a service to publish its own event types under its own source. The
+// conditions hold whether AWS evaluates the entries of a call separately or together.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
 func (s Scope) busStatements(service string) []Statement {
 	var types []string
@@ -53,8 +53,8 @@ func (s Scope) busStatements(service string) []Statement {
 		newCondition("ForAllValues:StringEquals", "events:detail-type", types...), newCondition("Null", "events:detail-type", "false"))}
 }
 
-// QueuePolicy is the policy of a service's queue: TLS, nobody sends but those on its list,
-// and of EventBridge only the cluster's own rules.
+// QueuePolicy returns the policy of a service's queue: it requires TLS and allows only the
+// listed senders and the cluster's own EventBridge rules.
 func (s Scope) QueuePolicy(q topology.Queue) Document {
 	var roles []string
 	for _, sender := range q.Senders {
@@ -65,9 +65,9 @@ func (s Scope) QueuePolicy(q topology.Queue) Document {
 	return s.receivePolicy(s.resourceARN("sqs", q.Name), roles, s.ruleARNs(q.Service))
 }
 
-// DeadLetterPolicy is the policy of its dead-letter queue: the service parks there what it cannot
-// read, rules and schedules what they could not deliver. That SQS moves there after too
-// many receives needs no right.
+// DeadLetterPolicy returns the policy of its dead-letter queue: the service sends messages
+// that it cannot decode, rules and schedules those that they cannot deliver. SQS's own
+// redrive needs no permission.
 func (s Scope) DeadLetterPolicy(q topology.Queue) Document {
 	roles := []string{s.Role(q.Service)}
 	if slices.Contains(q.Senders, topology.Scheduler) {
@@ -76,13 +76,12 @@ func (s Scope) DeadLetterPolicy(q topology.Queue) Document {
 	return s.receivePolicy(s.resourceARN("sqs", q.Dead), roles, s.ruleARNs(q.Service))
 }
 
-// RuleDeadLetterPolicy is the policy of the dead-letter queue of rules whose target is no queue of
-// a service's: the audit log.
+// RuleDeadLetterPolicy returns the policy of the dead-letter queue of the audit log's rules.
 func (s Scope) RuleDeadLetterPolicy(name string) Document {
 	return s.receivePolicy(s.resourceARN("sqs", name), nil, s.ruleARNs(""))
 }
 
-// ruleARNs are the ARNs of the rules whose target is the service's queue.
+// ruleARNs returns the ARNs of the rules whose target is the service's queue.
 func (s Scope) ruleARNs(service string) []string {
 	var out []string
 	for _, r := range s.Plan.Rules {
@@ -93,9 +92,8 @@ func (s Scope) ruleARNs(service string) []string {
 	return out
 }
 
-// receivePolicy is the policy of a queue with a closed list of senders. The list is a
-// denial: an administrator's wide right, or one given by mistake, is not on it. Whoever
-// replays is.
+// receivePolicy returns the policy of a queue with a closed list of senders. It denies all
+// others, so broad permissions of administrators do not suffice. Replayers are listed.
 func (s Scope) receivePolicy(arn string, roles, rules []string) Document {
 	resource := []string{arn}
 	out := []Statement{deny("DenyInsecureTransport", []string{"sqs:*"}, resource, insecureTransport())}
@@ -108,16 +106,15 @@ func (s Scope) receivePolicy(arn string, roles, rules []string) Document {
 		out = append(out, Statement{
 			Sid: "AllowOwnRules", Effect: "Allow", Principal: Principal{"Service": {"events.amazonaws.com"}},
 			Action: []string{"sqs:SendMessage"}, Resource: resource,
-			// Without the source, any account's rule could send: EventBridge would be its
-			// deputy. https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html
+			// Without the source, any account's rule could send (confused deputy). https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html
 			Condition: allOf(newCondition("ArnEquals", "aws:SourceArn", rules...), newCondition("StringEquals", "aws:SourceAccount", s.Account)),
 		})
 	}
 	return newDocument(out...)
 }
 
-// BusPolicy is the policy of the bus: only the services that say facts put any. Its archive
-// replays by itself.
+// BusPolicy returns the policy of the bus: only services that publish events may put them. A
+// replay of the archive needs no permission.
 func (s Scope) BusPolicy() Document {
 	var roles []string
 	for _, service := range append(slices.Clone(topology.Outside), topology.Inside...) {

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// ServicePolicy is what the role of a service may do, and no more: the cards' lists of rights
-// (services/<service>/README.md). topology.Scheduler has a role, too.
+// ServicePolicy returns the permissions of a service's role, as listed in
+// services/<service>/README.md. topology.Scheduler has a role, too.
 func (s Scope) ServicePolicy(service string) (Document, error) {
 	if err := s.Validate(); err != nil {
 		return Document{}, err
@@ -24,7 +24,7 @@ func (s Scope) ServicePolicy(service string) (Document, error) {
 	return newDocument(slices.Concat(s.awsStatements(service), s.storeStatements(service), s.queueStatements(service), s.busStatements(service))...), nil
 }
 
-// awsStatements is what a service does to AWS beside saying and hearing.
+// awsStatements returns a service's permissions other than messages and documents.
 func (s Scope) awsStatements(service string) []Statement {
 	switch service {
 	case "catalog":
@@ -37,8 +37,8 @@ func (s Scope) awsStatements(service string) []Statement {
 	return nil
 }
 
-// readStatements is the catalog's: it asks and never changes. Prices are asked of other
-// regions than the cluster's, and know no resources.
+// readStatements returns the catalog's permissions, which only read. The price list is in
+// other regions and has no resources.
 func (s Scope) readStatements() []Statement {
 	parameters := []string{"arn:" + s.Partition + ":ssm:" + s.Region + "::parameter/aws/service/*"}
 	for _, name := range s.Parameters {
@@ -66,8 +66,8 @@ func trimSlash(name string) string {
 	return name
 }
 
-// tickStatement is the scheduler's: to send to those who want ticks, and to their dead-letter
-// queues what it could not.
+// tickStatement allows the scheduler to send to the queues that receive ticks, and to their
+// dead-letter queues.
 func (s Scope) tickStatement() Statement {
 	var to []string
 	for _, q := range s.Plan.Queues {
@@ -78,22 +78,22 @@ func (s Scope) tickStatement() Statement {
 	return allow("SendTicks", []string{"sqs:SendMessage"}, to)
 }
 
-// functionStatements is what every function's role has, and what it gives up.
+// functionStatements returns the statements of every function's role.
 func (s Scope) functionStatements(service string) []Statement {
 	return []Statement{
 		allow("WriteLogs", []string{"logs:CreateLogStream", "logs:PutLogEvents"},
 			[]string{s.resourceARN("logs", "log-group:/aws/lambda/"+s.functionName(service)+":*")}),
 		{
 			Sid: "DenyOtherFunctions", Effect: "Deny", Action: []string{"*"}, Resource: []string{"*"},
-			// Without Null a call that names no function would be denied, too.
+			// Null excludes calls without a function ARN, which must not be denied.
 			Condition: allOf(newCondition("ArnNotEquals", "lambda:SourceFunctionArn", s.functionARN(service)), newCondition("Null", "lambda:SourceFunctionArn", "false")),
 		},
 	}
 }
 
-// FunctionPolicy is what a service's role needs besides where it runs as a function, and
-// what it then gives up: credentials of another function with the same role are
-// refused everything. Calls that Lambda makes by itself, to poll, name no function.
+// FunctionPolicy returns the further statements of a service's role if it runs as a function.
+// It denies everything to other functions with the same role. Lambda's own polling calls
+// have no function ARN.
 // https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
 func (s Scope) FunctionPolicy(service string) Document {
 	out := s.functionStatements(service)

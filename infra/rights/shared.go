@@ -6,9 +6,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// SharedFunctionPolicy is what the role of a function may that several clusters share: work on
-// their queues of the service, and take their roles for it. What is done for a cluster is
-// done with the cluster's own role, so no policy names two clusters but this one.
+// SharedFunctionPolicy returns the permissions of a shared function's role: to consume the
+// clusters' queues of the service, and to assume the clusters' roles. All work for a cluster
+// uses the cluster's role, so only this policy names several clusters.
 func SharedFunctionPolicy(service string, clusters ...Scope) Document {
 	if len(clusters) == 0 {
 		return Document{}
@@ -25,18 +25,18 @@ func SharedFunctionPolicy(service string, clusters ...Scope) Document {
 		allow("TakeClustersRoles", []string{"sts:AssumeRole"}, roles))...)
 }
 
-// isShared reports whether the service is a function that the cluster shares.
+// isShared reports whether the service runs as a shared function.
 func (s Scope) isShared(service string) bool {
 	return s.Plan.Shared() && slices.Contains(topology.Outside, service)
 }
 
-// SharedRole is the ARN of that function's role.
+// SharedRole returns the ARN of the shared function's role.
 func (s Scope) SharedRole(service string) string { return s.iamARN("role/" + s.functionName(service)) }
 
-// TrustShared lets the function that clusters share take the cluster's role, and says what
-// it must call itself then: CloudTrail shows by whom and for whom the role was taken. The
-// account is the principal, so that the function's role needs the right besides: a principal
-// that is named takes a role without any.
+// TrustShared returns the trust policy that allows the shared function to assume the cluster's
+// role, with a fixed session name, so that CloudTrail shows the function and the cluster. The
+// principal is the account, so the function's role also needs sts:AssumeRole; a role named as
+// the principal would not.
 func (s Scope) TrustShared(service string) Document {
 	return newDocument(trustStatement("SharedFunction", Principal{"AWS": {s.iamARN("root")}}, []string{"sts:AssumeRole"}, allOf(
 		newCondition("ArnEquals", "aws:PrincipalArn", s.SharedRole(service)),

@@ -9,11 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// markets is the catalog's own memory of prices and types.
+// markets is the folder of the catalog's cached prices and types.
 const markets = "markets"
 
-// folders are which kinds of documents a service reads and writes. Who writes one
-// looks first whether it is there, which is a read.
+// folders are the folders that a service reads and writes. A writer also reads, to check for
+// an existing document.
 var folders = map[string]struct{ reads, writes []string }{
 	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/*", planning.SnapshotKind + "/*"}},
 	"planner":    {[]string{planning.BatchKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
@@ -23,7 +23,7 @@ var folders = map[string]struct{ reads, writes []string }{
 	"launcher":   {[]string{launchspec.Kind + "/*"}, nil},
 }
 
-// storeStatements is a service's part of the bucket.
+// storeStatements returns a service's permissions on the bucket.
 func (s Scope) storeStatements(service string) []Statement {
 	f, ok := folders[service]
 	if !ok {
@@ -39,9 +39,8 @@ func (s Scope) storeStatements(service string) []Statement {
 	return out
 }
 
-// listStatement makes S3 say "missing" of an object that is not there; without it S3 says
-// "denied". Such a question has no prefix, hence IfExists; a list of another
-// cluster's part has one.
+// listStatement makes S3 report a missing object as missing instead of denied. That call has
+// no prefix, hence IfExists; listing another cluster's folder has one and is not allowed.
 func (s Scope) listStatement() Statement {
 	return allow("ListDocuments", []string{"s3:ListBucket"}, []string{s.bucketARN()}, s.inAccount(),
 		newCondition("StringLikeIfExists", "s3:prefix", s.objectARN("*")[len(s.bucketARN())+1:]))
@@ -56,15 +55,15 @@ func (s Scope) objectARNs(folders []string) []string {
 	return out
 }
 
-// inAccount keeps documents from a bucket of the same name that somebody else made
-// after ours was deleted.
+// inAccount excludes a bucket of the same name in another account, which could be created
+// after the deletion of this one.
 func (s Scope) inAccount() Condition {
 	return newCondition("StringEquals", "aws:ResourceAccount", s.Account)
 }
 
-// BucketPolicy is the bucket's policy, for one cluster or for all those that share it: TLS,
-// nobody writes or removes a kind of document but the services whose kind it is, and
-// objects go by age alone. A forged intent would be a forged launch.
+// BucketPolicy returns the bucket's policy for all clusters that share it. It requires TLS,
+// denies writes to a folder except by the services that own it, and denies deletion, so
+// objects only expire. A forged intent would be a forged launch.
 func BucketPolicy(clusters ...Scope) Document {
 	if len(clusters) == 0 {
 		return Document{}
@@ -77,12 +76,12 @@ func BucketPolicy(clusters ...Scope) Document {
 			out = append(out, deny(sid, []string{"s3:PutObject"}, c.objectARNs(group.folders), newCondition("ArnNotEquals", "aws:PrincipalArn", group.roles...)))
 		}
 	}
-	// The bucket's own expiry is no request, so nothing stands in its way.
+	// The bucket's expiration is not a request and is not denied.
 	out = append(out, deny("DenyDeletion", []string{"s3:DeleteObject", "s3:DeleteObjectVersion"}, []string{s.bucketARN() + "/*"}))
 	return newDocument(out...)
 }
 
-// letterNumber counts in letters, for a Sid has no punctuation.
+// letterNumber returns a number in letters, because a Sid has no punctuation.
 func letterNumber(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
@@ -92,7 +91,7 @@ func letterNumber(i int) string {
 
 type writerGroup struct{ folders, roles []string }
 
-// writerGroups groups the folders by who writes them.
+// writerGroups groups the folders by the roles that write them.
 func (s Scope) writerGroups() []writerGroup {
 	var out []writerGroup
 	for _, services := range [][]string{{"catalog"}, {"disruption", "planner"}, {"watcher"}} {

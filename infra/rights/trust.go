@@ -1,23 +1,23 @@
 package rights
 
-// TrustFunction lets Lambda take a role. Lambda says nothing of the function when it
-// does, and IAM lets nobody pass a role to a function of another account; what another
-// function of this one could do with it, Function takes away.
+// TrustFunction returns the trust policy for Lambda. Lambda does not identify the function
+// when it assumes the role, and a role cannot be passed to another account's function.
+// FunctionPolicy denies other functions of this account.
 func TrustFunction() Document {
 	return newDocument(trustStatement("FunctionsOfThisAccount", Principal{"Service": {"lambda.amazonaws.com"}}, []string{"sts:AssumeRole"}, nil))
 }
 
-// TrustAccount lets one service account of Kubernetes take a role through the
-// cluster's OIDC provider, which is given by its ARN and its URL without the scheme.
-// Subject and audience are compared whole.
+// TrustAccount returns the trust policy for one Kubernetes service account through the
+// cluster's OIDC provider, given by its ARN and its URL without the scheme. Subject and
+// audience must be equal.
 func TrustAccount(provider, issuer, namespace, account string) Document {
 	return newDocument(trustStatement("ServiceAccount", Principal{"Federated": {provider}}, []string{"sts:AssumeRoleWithWebIdentity"}, allOf(
 		newCondition("StringEquals", issuer+":sub", "system:serviceaccount:"+namespace+":"+account),
 		newCondition("StringEquals", issuer+":aud", "sts.amazonaws.com"))))
 }
 
-// TrustPod lets the pods of one service account of the cluster take a role by EKS Pod
-// Identity, which says whose they are in tags of the session.
+// TrustPod returns the trust policy for the pods of one service account through EKS Pod
+// Identity, which identifies them by session tags.
 // https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html
 func (s Scope) TrustPod(namespace, account string) Document {
 	return newDocument(trustStatement("PodIdentity", Principal{"Service": {"pods.eks.amazonaws.com"}}, []string{"sts:AssumeRole", "sts:TagSession"}, allOf(
@@ -27,8 +27,8 @@ func (s Scope) TrustPod(namespace, account string) Document {
 		newCondition("StringEquals", "aws:RequestTag/kubernetes-service-account", account))))
 }
 
-// TrustScheduler lets the cluster's own group of schedules take a role; a schedule's
-// own ARN would not do.
+// TrustScheduler returns the trust policy for the cluster's schedule group. A schedule's ARN
+// is not supported as the source.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
 func (s Scope) TrustScheduler() Document {
 	return newDocument(trustStatement("OwnSchedules", Principal{"Service": {"scheduler.amazonaws.com"}}, []string{"sts:AssumeRole"}, allOf(
@@ -36,7 +36,7 @@ func (s Scope) TrustScheduler() Document {
 		newCondition("ArnEquals", "aws:SourceArn", s.resourceARN("scheduler", "schedule-group/"+s.Plan.ScheduleGroup)))))
 }
 
-// TrustNodes lets EC2 take the nodes' role, and nobody else.
+// TrustNodes returns the trust policy of the nodes' role, for EC2 only.
 func (s Scope) TrustNodes() Document {
 	service := "ec2.amazonaws.com"
 	if s.Partition == "aws-cn" {

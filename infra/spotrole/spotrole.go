@@ -1,8 +1,7 @@
-// Package spotrole makes sure of the account's service-linked role of EC2 spot, without
-// which no spot instance can be launched. It answers CloudFormation as a
-// custom resource: CloudFormation's own resource for such roles fails where the role
-// exists. The invariants: that the role exists already is success; and nothing is ever
-// removed, because other spot users of the account have the same role.
+// Package spotrole creates the account's service-linked role for EC2 spot, without which no
+// spot instance can be launched. It is a CloudFormation custom resource, because
+// CloudFormation's own resource fails if the role exists. It never deletes the role, because
+// other users of spot instances in the account need it.
 package spotrole
 
 import (
@@ -18,17 +17,17 @@ import (
 )
 
 const (
-	// service is whose role it is, and name the role's.
+	// service is the service of the role, name the role's name.
 	service = "spot.amazonaws.com"
 	name    = "AWSServiceRoleForEC2Spot"
 )
 
-// IAM is the one call.
+// IAM is the used part of the IAM client.
 type IAM interface {
 	CreateServiceLinkedRole(ctx context.Context, in *iam.CreateServiceLinkedRoleInput, options ...func(*iam.Options)) (*iam.CreateServiceLinkedRoleOutput, error)
 }
 
-// Handler answers CloudFormation's events.
+// Handler returns the handler of CloudFormation's events.
 func Handler(client IAM) cfn.CustomResourceFunction {
 	return func(ctx context.Context, e cfn.Event) (id string, data map[string]any, err error) {
 		if e.RequestType == cfn.RequestDelete {
@@ -42,7 +41,7 @@ func Handler(client IAM) cfn.CustomResourceFunction {
 	}
 }
 
-// roleExists reports IAM's answer for a role that exists: "Service role name
+// roleExists reports whether the error is IAM's for an existing role: "Service role name
 // AWSServiceRoleForEC2Spot has been taken in this account".
 func roleExists(err error) bool {
 	var invalid *types.InvalidInputException

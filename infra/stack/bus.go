@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// archiveDays is as long as documents are kept (blob.Retention): a fact whose
-	// documents are gone explains nothing.
+	// archiveDays equals the retention of documents (blob.Retention), without which archived
+	// events are of no use.
 	archiveDays = 30
-	// auditDays is how long the facts can be read in the audit log.
+	// auditDays is the retention of the audit log.
 	auditDays = 90
 )
 
-// newBus makes the cluster's bus, with its archive and its audit log.
+// newBus adds the cluster's bus with its archive and its audit log.
 func newBus(scope constructs.Construct, id string, plan topology.Plan, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	bus := awsevents.NewCfnEventBus(scope, jsii.String("Events"), &awsevents.CfnEventBusProps{
@@ -41,7 +41,7 @@ func newBus(scope constructs.Construct, id string, plan topology.Plan, policy ma
 	audit.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
 }
 
-// newAuditPolicy lets EventBridge's rules write to the audit logs of the stack's clusters.
+// newAuditPolicy allows EventBridge's rules to write to the audit logs.
 func newAuditPolicy(scope constructs.Construct, name string, policy rights.Document) {
 	awslogs.NewCfnResourcePolicy(scope, jsii.String("AuditPolicy"), &awslogs.CfnResourcePolicyProps{
 		PolicyName: jsii.String(name), PolicyDocument: jsii.String(string(policy.JSON())),

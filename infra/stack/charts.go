@@ -11,8 +11,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// addCharts installs the charts by the CDK's own functions, which take the role that may
-// change the cluster. They are the CDK's: their code is Python, in a nested stack.
+// addCharts installs the charts with the CDK's own Python functions in a nested stack, which
+// assume KubectlRole.
 func (p clusterStack) addCharts() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Charts"))
 	cluster := awseks.Cluster_FromClusterAttributes(scope, jsii.String("EKS"), &awseks.ClusterAttributes{
@@ -39,7 +39,7 @@ func (p clusterStack) addChart(scope constructs.Construct, cluster awseks.IClust
 	})
 }
 
-// nestedValues are values as helm's files write them. A dot that a backslash is before belongs to
+// nestedValues converts --set paths to nested Helm values. A dot after a backslash is part of
 // the key.
 func nestedValues(values [][2]string) map[string]any {
 	const dot = "\x00"

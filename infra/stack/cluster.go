@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// clusterStack is what one cluster has.
+// clusterStack has the constructs of one cluster.
 type clusterStack struct {
 	sharedParts
 	scope   constructs.Construct
@@ -24,7 +24,7 @@ type clusterStack struct {
 	roles   map[string]awsiam.CfnRole
 }
 
-// newCluster makes everything that belongs to one cluster.
+// newCluster adds all resources of one cluster.
 func newCluster(stack awscdk.Stack, s sharedParts, k config.Cluster) clusterStack {
 	p := clusterStack{
 		sharedParts: s, scope: constructs.NewConstruct(stack, jsii.String(clusterID(k))), cluster: k, rights: newScope(s.place, s.bucket, k),
@@ -49,8 +49,8 @@ func newCluster(stack awscdk.Stack, s sharedParts, k config.Cluster) clusterStac
 	return p
 }
 
-// addFunction makes the cluster's function of a service, or has the one that clusters share work
-// for it.
+// addFunction adds the cluster's function of a service, or connects its queue to the shared
+// function.
 func (p clusterStack) addFunction(service string) {
 	if host, ok := p.functions[service]; ok {
 		newSource(constructs.NewConstruct(p.scope, jsii.String(titleCase(service))), service, p.queues[service], host)
@@ -62,7 +62,7 @@ func (p clusterStack) addFunction(service string) {
 	})
 }
 
-// addRoles makes a role for each service, and one for the scheduler.
+// addRoles adds a role for each service and for the scheduler.
 func (p clusterStack) addRoles() {
 	for _, service := range append(append([]string{topology.Scheduler}, topology.Outside...), topology.Inside...) {
 		role := newServiceRole(p.scope, titleCase(service)+"Role", roleProps{
@@ -79,7 +79,7 @@ func (p clusterStack) addRoles() {
 	}
 }
 
-// suppressionsOf are the exceptions of a service's role as the cluster has it.
+// suppressionsOf returns the cdk-nag suppressions of a service's role.
 func (p clusterStack) suppressionsOf(service string) []suppression {
 	var all []suppression
 	for _, e := range roleSuppressions[service] {
@@ -93,14 +93,14 @@ func (p clusterStack) suppressionsOf(service string) []suppression {
 	return all
 }
 
-// roleName is what the role is called that a service has in a cluster.
+// roleName returns the name of a service's role in a cluster.
 func roleName(k config.Cluster, service string) string { return k.Plan.Prefix + "-joist-" + service }
 
 func (p clusterStack) roleARN(service string) string {
 	return p.place.iamARN("role/" + roleName(p.cluster, service))
 }
 
-// addQueues makes each service's queue. Policies name roles in conditions only, and so need not wait for them.
+// addQueues adds each service's queue. Its policies name roles in conditions only, so they do not depend on the roles.
 func (p clusterStack) addQueues() {
 	for _, queue := range p.cluster.Plan.Queues {
 		p.queues[queue.Service] = newWorkQueue(p.scope, titleCase(queue.Service)+"Queue", queueProps{
@@ -110,14 +110,14 @@ func (p clusterStack) addQueues() {
 	newDeadQueue(p.scope, "AuditQueue", p.cluster.Plan.AuditDead, policyMap(p.rights.RuleDeadLetterPolicy(p.cluster.Plan.AuditDead)))
 }
 
-// adoptQueue lets the rules send to a queue that was there before, if nothing does.
+// adoptQueue allows the rules to send to an existing queue without a policy.
 func (p clusterStack) adoptQueue() {
 	if q := p.queues["interruption"]; q.Existing && !p.cluster.Queue.Policy {
 		newQueuePolicy(p.scope, "AdoptedPolicy", jsii.String(q.URL), policyMap(p.rights.QueuePolicy(q.Queue)))
 	}
 }
 
-// useKarpenterIDs gives what Karpenter's template has, too, the logical ids of that.
+// useKarpenterIDs gives resources that are also in Karpenter's template its logical ids.
 func (p clusterStack) useKarpenterIDs() {
 	for _, r := range *p.scope.Node().FindAll(constructs.ConstructOrder_PREORDER) {
 		path := strings.TrimPrefix(*r.Node().Path(), *p.scope.Node().Path()+"/")
@@ -127,14 +127,14 @@ func (p clusterStack) useKarpenterIDs() {
 	}
 }
 
-// karpenterIDs are the logical ids of Karpenter's template by our paths; its rules are
-// called as ours.
+// karpenterIDs are the logical ids of Karpenter's template by construct path. Rules have the
+// same ids in both.
 var karpenterIDs = map[string]string{
 	"Nodes/Role": "KarpenterNodeRole", "Nodes/Profile": "KarpenterNodeInstanceProfile",
 	"InterruptionQueue/Main": "KarpenterInterruptionQueue", "InterruptionQueue/Policy": "KarpenterInterruptionQueuePolicy",
 }
 
-// addRules makes the rules of both buses that are not there.
+// addRules adds the missing rules of both buses.
 func (p clusterStack) addRules() {
 	existing := map[string]bool{}
 	for _, id := range p.cluster.Queue.Rules {
@@ -149,7 +149,7 @@ func (p clusterStack) addRules() {
 			queue := p.queues[rule.Service]
 			target, arn, dead = "JoistQueue", queue.ARN, queue.DeadARN
 			if rule.Service == "interruption" {
-				// The id that people know from Karpenter's template.
+				// The id in Karpenter's template.
 				target = "KarpenterInterruptionQueueTarget"
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// ReadConfig reads the config from an app's context. The CDK's own keys have a colon or
-// an at sign in them; any other that is not ours is a mistake.
+// ReadConfig reads the config from an app's context. It ignores the CDK's keys, which contain
+// a colon or an at sign, and rejects other unknown keys.
 func ReadConfig(app awscdk.App) (config.Config, error) {
 	if all, ok := app.Node().GetAllContext(nil).(map[string]any); ok {
 		for _, key := range sortedKeys(all) {

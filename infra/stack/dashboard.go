@@ -11,9 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// addDashboard makes the cluster's dashboard and its alarms, and the log that its metrics come by
-// where an agent writes them. The audit log's dead letters are of no service, and have the
-// same alarm as others.
+// addDashboard adds the cluster's dashboard, its alarms, and the log group of the CloudWatch
+// agent's metrics. The audit log's dead-letter queue has the same alarm as the others.
 func (p clusterStack) addDashboard() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
 	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}
@@ -41,7 +40,7 @@ func (p clusterStack) addDashboard() {
 	}
 }
 
-// addAlarm makes one alarm. Those that wake somebody go to the topic, where there is one.
+// addAlarm adds one alarm. Paging alarms notify the topic, if there is one.
 func (s sharedParts) addAlarm(scope constructs.Construct, a board.Alarm) {
 	props := &awscloudwatch.CfnAlarmProps{
 		AlarmName: jsii.String(a.Name), AlarmDescription: jsii.String(a.Description), ComparisonOperator: jsii.String(a.Comparison),

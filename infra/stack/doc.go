@@ -1,12 +1,9 @@
-// Package stack is the CloudFormation stack: everything that Joist needs in an AWS
-// account, made with the CDK from a config.Config.
+// Package stack builds the CloudFormation stack with all AWS resources of Joist from a
+// config.Config, with the CDK.
 //
-// Each file is one construct with an opinion: a WorkQueue is never without a
-// dead-letter queue, encryption and a policy that names its senders; a Worker is
-// always arm64 and reports partial batches. The invariants: names come from
-// shared/topology, rights from infra/rights, dashboards and alarms from
-// shared/host/telemetry, so that no fact stands here a second time; whatever belongs to
-// one cluster is below a construct of its own, also where its functions are those of all
-// clusters (host.go); and the template depends on the config and
-// the functions' binaries alone, so that it can be compared.
+// Names come from shared/topology, policies from infra/rights, the dashboard and alarms from
+// shared/host/telemetry. Each queue has a dead-letter queue, encryption and a policy with its
+// senders; each function is arm64 and reports partial batch failures. All resources of a
+// cluster are below one construct. The template depends only on the config and the
+// functions' binaries, so it can be compared with a golden file.
 package stack

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// functionTimeout is a function's. Lambda refuses one that is longer than the queue hides its
-// messages (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html), and an existing queue is not ours to change.
+// functionTimeout returns a function's timeout. Lambda rejects one above the queue's
+// visibility timeout (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html), and the stack does not change an existing queue.
 func functionTimeout(k config.Cluster, service string) time.Duration {
 	q, _ := k.Plan.Queue(service)
 	if q.Existing {
@@ -23,8 +23,7 @@ func functionTimeout(k config.Cluster, service string) time.Duration {
 	return q.Timeout
 }
 
-// functionEnvironment is what a cluster's function is told. Lambda tells it the region. The function
-// refuses records of another queue than its own.
+// functionEnvironment returns the variables of a cluster's function. Lambda sets the region.
 func functionEnvironment(p place, bucket string, c config.Config, k config.Cluster, service string) map[string]string {
 	q, _ := k.Plan.Queue(service)
 	e := map[string]string{settings.ClusterName: k.Name, settings.Bus: k.Plan.Bus, settings.QueueURL: p.queueURL(q.Name), settings.DeadLetterURL: p.queueURL(q.Dead)}
@@ -35,7 +34,7 @@ func functionEnvironment(p place, bucket string, c config.Config, k config.Clust
 		e[settings.Bucket], e[settings.Prefix] = bucket, k.Name
 	}
 	if n := len(c.Clusters); n > 1 && service == "launcher" {
-		// EC2's rates are the account's.
+		// EC2's rate limits are per account.
 		e[settings.EC2Share] = strconv.FormatFloat(math.Floor(1000/float64(n))/1000, 'g', -1, 64)
 	}
 	maps.Copy(e, k.Environment)
@@ -49,9 +48,9 @@ func functionEnvironment(p place, bucket string, c config.Config, k config.Clust
 	return e
 }
 
-// sharedEnvironment is what the function is told that all clusters share: what is of the
-// process, and a list with what is each cluster's. Its copies are as many as those of the
-// clusters' own functions would be, so each has the same share of EC2's rates.
+// sharedEnvironment returns the variables of a shared function: those of the process, and a
+// list with those of each cluster. Its concurrency equals the sum of the clusters' own
+// functions, so each instance has the same share of EC2's rate limits.
 func sharedEnvironment(p place, bucket string, c config.Config, service string) map[string]string {
 	all := map[string]string{}
 	var list []map[string]string
@@ -74,12 +73,11 @@ func sharedEnvironment(p place, bucket string, c config.Config, service string) 
 	return all
 }
 
-// environmentMax is how many bytes a function's variables may have together, which Lambda
-// counts as they are written in JSON
+// environmentMax is Lambda's limit of a function's variables in bytes, counted as JSON
 // (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 const environmentMax = 4096
 
-// checkEnvironmentSizes refuses more clusters than a shared function can be told of.
+// checkEnvironmentSizes rejects more clusters than fit into a shared function's variables.
 func checkEnvironmentSizes(c config.Config) error {
 	if !c.SharedFunctions {
 		return nil

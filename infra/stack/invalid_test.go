@@ -47,7 +47,7 @@ func TestMissingFunctions(t *testing.T) {
 	checkRejected(t, err, "make lambdas")
 	c.Binaries = t.TempDir()
 	_, err = stack.New(app(t, nil), c)
-	checkRejected(t, err, "planner/bootstrap is no executable file")
+	checkRejected(t, err, "planner/bootstrap is not an executable file")
 }
 
 // Lambda takes 4 KB of variables: clusters for which that is too little are refused before

@@ -6,15 +6,15 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// suppression is a finding of cdk-nag that is right as it is, and why.
+// suppression is an accepted finding of cdk-nag with its reason.
 type suppression struct {
-	// rule is one of AwsSolutions, and findings a regular expression of what it found, or
+	// rule is a rule of AwsSolutions. findings is a regular expression of the findings, or
 	// empty for all.
 	rule, findings, reason string
 }
 
-// The exceptions, by what they are of. A role has those that its rights need: a new
-// kind of wildcard is a finding again.
+// The suppressions by resource. A role has only those that its policies need, so a new kind of
+// wildcard is reported.
 var (
 	bucketAccessLog = suppression{"AwsSolutions-S1", "",
 		"An access log would need a second bucket and tell of documents that go by themselves; CloudTrail's data events tell the same where they are switched on"}
@@ -38,15 +38,14 @@ var (
 		"Lambda needs this to connect a function to a VPC, with this resource; a denial refuses it to the function's own code"}
 )
 
-// installerSuppressions are the exceptions of the CDK's own functions, which install charts where
-// that was asked for.
+// installerSuppressions are those of the CDK's own functions, which install charts.
 var installerSuppressions = []suppression{
 	{"AwsSolutions-IAM4", "", "The CDK gives its chart installer AWS's own policies for functions and for pulling images; it is there on request alone"},
 	{"AwsSolutions-IAM5", "", "The CDK's chart installer invokes its own function, and reads the assets of the account's CDK bucket; it is there on request alone"},
 	{"AwsSolutions-L1", "", "The CDK chooses the Python and Node of its own functions, with each of its versions"},
 }
 
-// roleSuppressions are the exceptions of each service's role.
+// roleSuppressions are the suppressions of each service's role.
 var roleSuppressions = map[string][]suppression{
 	"watcher":      {documentsOf},
 	"lifecycle":    {documentsOf},
@@ -57,7 +56,7 @@ var roleSuppressions = map[string][]suppression{
 	"launcher":     {documentsOf, logStreams, describeActions, ec2Resources, profilesOf},
 }
 
-// personSuppressions are the exceptions of people's policies.
+// personSuppressions are the suppressions of the operator's and replayer's policies.
 var personSuppressions = []suppression{
 	documentsOf, describeActions, profilesOf,
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, and are read by it"},
@@ -65,7 +64,7 @@ var personSuppressions = []suppression{
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:events:.*:rule\/\*$/`, "Rules that were adopted have names that another stack chose; they are read"},
 }
 
-// suppress writes the exceptions down at what they are of.
+// suppress adds the suppressions to a construct.
 func suppress(at constructs.IConstruct, exceptions ...suppression) {
 	for _, e := range exceptions {
 		suppression := &cdknag.NagPackSuppression{Id: jsii.String(e.rule), Reason: jsii.String(e.reason)}

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// newNodeIdentity makes who nodes are: their role, an instance profile where node
-// classes name one, and their way into the cluster. It makes nothing that is there.
+// newNodeIdentity adds the nodes' role, their instance profile if node classes name one, and
+// their access entry. It skips existing resources.
 func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Scope, k config.Cluster) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	var role awsiam.CfnRole
@@ -47,12 +47,12 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 
 func nodeRoleARN(p place, k config.Cluster) string { return p.iamARN("role/" + k.Node.Role) }
 
-// newPodIdentity gives a service account its role, where no OIDC provider does.
+// newPodIdentity associates a service account with its role, without an OIDC provider.
 func newPodIdentity(scope constructs.Construct, id string, k config.Cluster, service string, role awsiam.CfnRole) {
 	awseks.NewCfnPodIdentityAssociation(scope, jsii.String(id), &awseks.CfnPodIdentityAssociationProps{
 		ClusterName: jsii.String(k.Name), Namespace: jsii.String(k.Namespace), ServiceAccount: jsii.String(serviceAccount(service)), RoleArn: role.AttrArn(),
 	})
 }
 
-// serviceAccount is the service account of a service inside of the cluster.
+// serviceAccount returns the name of a service's ServiceAccount.
 func serviceAccount(service string) string { return "joist-" + service }

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// addOutputs tells what the charts and people need. The names are those of the outputs
-// of terraform-aws-eks' module karpenter, as CloudFormation writes names.
+// addOutputs adds the outputs for the charts and for users. Their names are those of the
+// outputs of terraform-aws-eks' module karpenter.
 func (p clusterStack) addOutputs() {
 	k, queue := p.cluster, p.queues["interruption"]
 	p.addOutput("QueueName", "The queue of interruption events", queue.Name)
@@ -50,7 +50,7 @@ func (p clusterStack) addOutputs() {
 	p.addOutput("HelmCommand", "How the charts are installed", p.helmCommand())
 }
 
-// awsAuthCommand is the command that lets nodes join by the aws-auth ConfigMap.
+// awsAuthCommand returns the command that adds the nodes' role to the aws-auth ConfigMap.
 func awsAuthCommand(p place, k config.Cluster) string {
 	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + nodeRoleARN(p, k) +
 		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"
@@ -67,8 +67,8 @@ func (p clusterStack) addOutput(name, description, value string) {
 	out.OverrideLogicalId(jsii.String(id))
 }
 
-// logicalName leaves of a name what a logical id may have. Two names of one stack that
-// differ in nothing else are refused by CloudFormation's own check of ids.
+// logicalName returns the name without characters that a logical id may not have.
+// CloudFormation rejects two names that become equal.
 func logicalName(name string) string {
 	var b strings.Builder
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
@@ -77,7 +77,7 @@ func logicalName(name string) string {
 	return b.String()
 }
 
-// chartValues are what the chart is given.
+// chartValues returns the chart's values as paths and values.
 func (p clusterStack) chartValues() [][2]string {
 	k := p.cluster
 	values := [][2]string{
@@ -107,7 +107,7 @@ func (p clusterStack) chartValues() [][2]string {
 	return values
 }
 
-// helmCommand is the exact command.
+// helmCommand returns the command that installs the charts.
 func (p clusterStack) helmCommand() string {
 	repository, version := p.config.Charts.Repository, ""
 	if p.config.Charts.Version != "" {

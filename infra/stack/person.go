@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// addPersonPolicies makes two policies, to be attached to whoever looks after the cluster: the app
-// knows of no persons, and whose roles there are is the account's own matter.
+// addPersonPolicies adds the operator's and the replayer's policy. They are attached to no
+// role, because the account manages its users.
 func (p clusterStack) addPersonPolicies() {
 	for _, person := range []struct {
 		name, title, description string
@@ -19,7 +19,7 @@ func (p clusterStack) addPersonPolicies() {
 	} {
 		document, err := person.write()
 		if err != nil {
-			// New has checked the scope.
+			// New has validated the scope.
 			panic(err)
 		}
 		policy := awsiam.NewCfnManagedPolicy(p.scope, jsii.String(person.title+"Policy"), &awsiam.CfnManagedPolicyProps{

@@ -6,8 +6,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/config"
 )
 
-// place is where the stack is deployed. Account and region are CloudFormation's own
-// pseudo parameters where the config leaves them open.
+// place is the deployment's partition, account and region. Account and region are pseudo
+// parameters if the config has none.
 type place struct{ partition, account, region string }
 
 func placeOf(c config.Config) place {
@@ -21,17 +21,17 @@ func placeOf(c config.Config) place {
 	return p
 }
 
-// resourceARN is the name of a regional resource.
+// resourceARN returns the ARN of a regional resource.
 func (p place) resourceARN(service, resource string) string {
 	return "arn:" + p.partition + ":" + service + ":" + p.region + ":" + p.account + ":" + resource
 }
 
-// iamARN is the name of a resource of IAM.
+// iamARN returns the ARN of an IAM resource.
 func (p place) iamARN(resource string) string {
 	return "arn:" + p.partition + ":iam::" + p.account + ":" + resource
 }
 
-// domainSuffix ends the names of hosts.
+// domainSuffix returns the domain of the partition's services.
 func (p place) domainSuffix() string {
 	if p.partition == "aws-cn" {
 		return "amazonaws.com.cn"
@@ -39,7 +39,7 @@ func (p place) domainSuffix() string {
 	return "amazonaws.com"
 }
 
-// queueURL is a queue's address by its name.
+// queueURL returns the URL of a queue.
 func (p place) queueURL(name string) string {
 	return "https://sqs." + p.region + "." + p.domainSuffix() + "/" + p.account + "/" + name
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// newScope is whose rights a cluster's are.
+// newScope returns the scope of a cluster's policies.
 func newScope(p place, bucket string, k config.Cluster) rights.Scope {
 	return rights.Scope{
 		Partition: p.partition, Account: p.account, Region: p.region, Plan: k.Plan, Bucket: bucket, Prefix: k.Name,
@@ -18,7 +18,7 @@ func newScope(p place, bucket string, k config.Cluster) rights.Scope {
 	}
 }
 
-// trustPolicy says who may take a service's role.
+// trustPolicy returns the trust policy of a service's role.
 func (p clusterStack) trustPolicy(service string) map[string]any {
 	switch {
 	case service == topology.Scheduler:
@@ -34,11 +34,11 @@ func (p clusterStack) trustPolicy(service string) map[string]any {
 	return policyMap(p.rights.TrustPod(p.cluster.Namespace, serviceAccount(service)))
 }
 
-// rolePolicies is what a service's role has, by the names of its policies.
+// rolePolicies returns the policies of a service's role by name.
 func (p clusterStack) rolePolicies(service string) map[string]map[string]any {
 	document, err := p.rights.ServicePolicy(service)
 	if err != nil {
-		// New has checked the scope.
+		// New has validated the scope.
 		panic(err)
 	}
 	all := map[string]map[string]any{"joist-" + service: policyMap(document)}
@@ -51,8 +51,7 @@ func (p clusterStack) rolePolicies(service string) map[string]map[string]any {
 	return all
 }
 
-// networkRights let Lambda connect a function to a VPC, and are refused to the
-// function's own code
+// networkRights allow Lambda to connect a function to a VPC, but not the function's own code
 // (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions).
 func networkRights(function string) map[string]any {
 	actions := []string{
@@ -66,8 +65,8 @@ func networkRights(function string) map[string]any {
 	}}
 }
 
-// policyMap is a document with single values instead of lists of one: IAM means the same,
-// and cdk-nag reads no other form.
+// policyMap returns a document with single values instead of lists of one, the only form that
+// cdk-nag supports.
 func policyMap(document rights.Document) map[string]any {
 	simple, _ := unwrapSingle(document.ToMap()).(map[string]any)
 	// Statements stay a list.

@@ -12,18 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// placeholderPlace is where the stack is deployed, with names as long as any in place of those
-// that CloudFormation fills in: to count characters before it does.
+// placeholderPlace returns the place of the stack, with an account and region of maximum
+// length if they are unknown, to check the size of policies before the deployment.
 func placeholderPlace(c config.Config) place {
 	return place{c.Partition, cmp.Or(c.Account, "111122223333"), cmp.Or(c.Region, "ap-southeast-1")}
 }
 
-// roleMax is how many characters the policies of a role may have together, without white
-// space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
+// roleMax is IAM's limit of the characters of a role's inline policies, without white space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
 const roleMax = 10240
 
-// checkPolicySizes refuses a cluster whose roles IAM would refuse half-way through the deployment:
-// its name stands in each condition of the launcher's, and so do the keys of node classes.
+// checkPolicySizes rejects a cluster whose policies exceed IAM's limit. The launcher's policy
+// repeats the cluster's name and the node tags in each condition.
 func checkPolicySizes(c config.Config) error {
 	at := placeholderPlace(c)
 	s := sharedParts{config: c, place: at, bucket: bucketOf(c, at)}

@@ -14,15 +14,15 @@ import (
 // WorkQueue is a service's queue with its dead-letter queue.
 type WorkQueue struct {
 	topology.Queue
-	// ARN, URL, DeadARN and DeadURL are derived from names, so that a policy may name a
-	// queue that names the policy's role.
+	// ARN, URL, DeadARN and DeadURL are derived from names, to avoid cyclic references between
+	// queues and policies.
 	ARN, URL, DeadARN, DeadURL string
 
-	// resource is what others wait for: nothing where the queue was there before.
+	// resource is the queue for dependencies; nil if the queue existed before.
 	resource, policy constructs.IConstruct
 }
 
-// queueProps is what a WorkQueue needs to know.
+// queueProps are the properties of a WorkQueue.
 type queueProps struct {
 	place place
 	queue topology.Queue
@@ -30,12 +30,11 @@ type queueProps struct {
 	policy, deadPolicy map[string]any
 }
 
-// attributesMax is how many bytes the attributes of a message may have beside its body:
-// they are its source, its type and its trace.
+// attributesMax is the maximum size of a message's attributes in bytes: source, type and
+// trace.
 const attributesMax = 4 << 10
 
-// newWorkQueue makes the queue, unless it exists, its dead-letter queue, and the
-// policies of both.
+// newWorkQueue adds the queue, unless it exists, its dead-letter queue and their policies.
 func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	q := WorkQueue{
@@ -48,7 +47,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 		MessageRetentionPeriod: seconds(p.queue.DeadRetention),
 		MaximumMessageSize:     jsii.Number(queue.MaxDeadLetter),
 		SqsManagedSseEnabled:   true,
-		// No other queue may fill it.
+		// No other queue may use it for redrive.
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "byQueue", "sourceQueueArns": []string{q.ARN}},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), p.deadPolicy)
@@ -62,7 +61,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 		MaximumMessageSize:     jsii.Number(queue.MaxBody + attributesMax),
 		VisibilityTimeout:      seconds(p.queue.Visibility),
 		SqsManagedSseEnabled:   true,
-		// A receive of a poller waits as long as SQS lets it.
+		// Long polling with SQS's maximum.
 		ReceiveMessageWaitTimeSeconds: jsii.Number(20),
 		RedrivePolicy:                 map[string]any{"deadLetterTargetArn": dead.AttrArn(), "maxReceiveCount": p.queue.MaxReceives},
 	})
@@ -74,8 +73,7 @@ func newQueuePolicy(scope constructs.Construct, id string, url *string, document
 	return awssqs.NewCfnQueuePolicy(scope, jsii.String(id), &awssqs.CfnQueuePolicyProps{PolicyDocument: document, Queues: &[]*string{url}})
 }
 
-// newDeadQueue makes a dead-letter queue of what is no service's: EventBridge fills
-// it.
+// newDeadQueue adds a dead-letter queue for EventBridge, without a work queue.
 func newDeadQueue(scope constructs.Construct, id, name string, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{

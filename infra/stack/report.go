@@ -11,16 +11,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// acceptedResults are the verdicts of cdk-nag's reports that let a template pass; the last is
-// the head of its column.
+// acceptedResults are the accepted results in cdk-nag's reports; the last is the column's
+// header.
 var acceptedResults = []string{"Compliant", "N/A", "Suppressed", "Compliance"}
 
-// CheckNagReports refuses a folder of templates for which cdk-nag has findings: outside of the
-// CDK's command line they would only be printed. Errors are fault.Invalid.
+// CheckNagReports fails if cdk-nag's reports in the folder have findings, which are only
+// printed without the CDK's command line. Errors are fault.Invalid.
 func CheckNagReports(dir string) error {
 	reports, err := filepath.Glob(filepath.Join(dir, "AwsSolutions-*.csv"))
 	if err != nil {
-		return fmt.Errorf("looking for cdk-nag's reports: %w", err)
+		return fmt.Errorf("listing cdk-nag's reports: %w", err)
 	}
 	if len(reports) == 0 {
 		return fault.F("checking the templates", fault.Invalid, "cdk-nag has left no report in %s", dir).WithHint("add cdknag.NewAwsSolutionsChecks to the app")
@@ -43,27 +43,27 @@ func CheckNagReports(dir string) error {
 	}
 	if len(found) > 0 {
 		return fault.F("checking the templates", fault.Invalid, "cdk-nag found:\n  %s", strings.Join(found, "\n  ")).
-			WithHint("mend it, or suppress it with a reason in infra/stack/nag.go")
+			WithHint("fix it, or suppress it with a reason in infra/stack/nag.go")
 	}
 	return nil
 }
 
-// templateMax is how many bytes a template may have that is uploaded: 1 MB
+// templateMax is CloudFormation's limit of an uploaded template in bytes: 1 MB
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
 const templateMax = 1_000_000
 
-// CheckTemplateSizes refuses a folder with a template that CloudFormation would refuse for its size.
-// It counts what the CDK's command line uploads: the file as it is written, with the
-// metadata that its settings add. Errors are fault.Invalid.
+// CheckTemplateSizes fails if a template in the folder exceeds CloudFormation's size limit. It
+// counts the bytes of the file, which the CDK's command line uploads. Errors are
+// fault.Invalid.
 func CheckTemplateSizes(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.template.json"))
 	if err != nil {
-		return fmt.Errorf("looking for templates: %w", err)
+		return fmt.Errorf("listing templates: %w", err)
 	}
 	for _, file := range files {
 		found, err := os.Stat(file)
 		if err != nil {
-			return fmt.Errorf("looking at a template: %w", err)
+			return fmt.Errorf("reading the size of a template: %w", err)
 		}
 		if found.Size() > templateMax {
 			return fault.F("checking the templates", fault.Invalid, "%s has %d bytes, and CloudFormation takes %d", filepath.Base(file), found.Size(), templateMax).

@@ -6,16 +6,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// roleProps is what a ServiceRole needs to know.
+// roleProps are the properties of a service's role.
 type roleProps struct {
 	name, description string
-	// trust says who may take the role, and rights what it may do, by name.
+	// trust is the trust policy, rights the inline policies by name.
 	trust  map[string]any
 	rights map[string]map[string]any
 }
 
-// newServiceRole makes a role with the rights of its service, and none of AWS's own
-// policies.
+// newServiceRole adds a role with inline policies and without AWS managed policies.
 func newServiceRole(scope constructs.Construct, id string, p roleProps) awsiam.CfnRole {
 	var policies []any
 	for _, name := range sortedKeys(p.rights) {

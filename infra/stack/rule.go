@@ -10,17 +10,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// A delivery that fails is tried again for as long as what it tells is news; then it
-// is a dead letter.
+// A failed delivery is retried for an hour, after which the event is outdated, and then sent
+// to the dead-letter queue.
 const (
 	deliverySeconds  = 3600
 	deliveryAttempts = 185
 )
 
-// newRule makes a rule with one target, which has a dead-letter queue.
+// newRule adds a rule with one target and its dead-letter queue.
 func newRule(scope constructs.Construct, id string, rule topology.Rule, target, targetARN, deadARN string) awsevents.CfnRule {
 	var pattern map[string]any
-	// The patterns are constants of ours, which their own tests read.
+	// The patterns are constants, which have their own tests.
 	if err := json.Unmarshal([]byte(rule.Pattern), &pattern); err != nil {
 		panic("the pattern of " + rule.ID + ": " + err.Error())
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// newSharedFunctions makes the functions that all clusters of the stack share, by services, and what
-// watches them.
+// newSharedFunctions adds the shared functions and their alarms, and returns them by service.
 func (s sharedParts) newSharedFunctions(stack constructs.Construct) map[string]awslambda.CfnFunction {
 	scope := constructs.NewConstruct(stack, jsii.String("Functions"))
 	hosts := map[string]awslambda.CfnFunction{}
 	for _, service := range topology.Outside {
 		hosts[service] = s.newSharedFunction(scope, service)
 	}
-	// The alarms are those of the functions of a cluster; whose messages fail is in their logs.
+	// The alarms cover all clusters; the logs name the cluster of a failed message.
 	for _, a := range board.Alarms(board.Cluster{Plan: topology.Plan{Cluster: "NAME", Prefix: s.config.Clusters[0].Plan.Functions}}) {
 		if a.Metrics[0].Namespace == "AWS/Lambda" {
 			s.addAlarm(scope, a)
@@ -27,8 +26,8 @@ func (s sharedParts) newSharedFunctions(stack constructs.Construct) map[string]a
 	return hosts
 }
 
-// newSharedFunction makes the function of one service. Its role may work on the clusters' queues and
-// take their roles, and nothing else.
+// newSharedFunction adds the shared function of one service. Its role may only consume the
+// clusters' queues and assume their roles.
 func (s sharedParts) newSharedFunction(scope constructs.Construct, service string) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(titleCase(service)))
 	name := s.config.Clusters[0].Plan.Function(service)
@@ -42,13 +41,13 @@ func (s sharedParts) newSharedFunction(scope constructs.Construct, service strin
 		trust: policyMap(rights.TrustFunction()), rights: may,
 	})
 	suppress(role, exceptions...)
-	// No queue may give its messages back before the function has ended.
-	longest := functionTimeout(s.config.Clusters[0], service)
+	// The function must end before any queue's visibility timeout.
+	shortest := functionTimeout(s.config.Clusters[0], service)
 	for _, k := range s.config.Clusters[1:] {
-		longest = min(longest, functionTimeout(k, service))
+		shortest = min(shortest, functionTimeout(k, service))
 	}
 	return newServiceFunction(scope, workerProps{
-		name: name, service: service, role: role, code: s.code[service], memory: s.config.SizeOf(service).Memory, timeout: longest, network: s.network, reserved: s.config.Reserved[service],
+		name: name, service: service, role: role, code: s.code[service], memory: s.config.SizeOf(service).Memory, timeout: shortest, network: s.network, reserved: s.config.Reserved[service],
 		environment: sharedEnvironment(s.place, s.bucket, s.config, service),
 	})
 }

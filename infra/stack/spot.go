@@ -11,12 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// spotRole is the function that makes the account's service-linked role of EC2 spot.
+// spotRole is the function that creates the account's service-linked role for EC2 spot.
 const spotRole = "spotrole"
 
-// newSpotRole makes sure of the role with a function of ours: CloudFormation's own
-// resource fails where the role exists, as it does in every account that ever
-// used spot instances.
+// newSpotRole creates the role with a custom resource, because CloudFormation's own resource
+// fails if the role exists, as in every account that has used spot instances.
 func newSpotRole(scope constructs.Construct, id string, p place, stack string, code awss3assets.Asset) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	name := stack + "-spotrole"

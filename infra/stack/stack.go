@@ -17,9 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// New adds the stack to an app. Errors are fault.Invalid, and found before anything is
-// made, but for one: how many resources the clusters take is known only when all of them
-// are there. The app is good for nothing then.
+// New adds the stack to an app. Errors are fault.Invalid. If there are too many resources, it
+// fails after adding them, and the app cannot be used.
 func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	if err := validate(app, c); err != nil {
 		return nil, err
@@ -27,10 +26,9 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	stack := awscdk.NewStack(app, jsii.String(c.StackName), &awscdk.StackProps{
 		StackName: jsii.String(c.StackName), Env: stackEnvironment(c),
 		Description: jsii.String("Joist: event-driven node autoscaling for EKS"),
-		// Indentation is a quarter of a template, whose bytes CloudFormation counts.
+		// Indentation is a quarter of a template's bytes, which CloudFormation limits.
 		SuppressTemplateIndentation: jsii.Bool(true),
-		// Names and rights are ours; nothing here is of the account or region of who
-		// synthesizes.
+		// The template must not depend on the account or region that synthesizes it.
 		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{GenerateBootstrapVersionRule: jsii.Bool(false)}),
 	})
 	awscdk.Tags_Of(stack).Add(jsii.String("joist:stack"), jsii.String(c.StackName), nil)
@@ -39,8 +37,8 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	for i, k := range c.Clusters {
 		planes[i] = newCluster(stack, shared, k)
 	}
-	// cdk-nag stumbles over policies of queues that are not of the stack, and reads none
-	// after them.
+	// cdk-nag fails on policies of queues outside the stack and skips the policies after
+	// them, so these are added last.
 	for _, p := range planes {
 		p.adoptQueue()
 	}
@@ -53,11 +51,11 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	return stack, nil
 }
 
-// resourcesMax is how many resources a template may have
+// resourcesMax is CloudFormation's limit of resources per template
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
 const resourcesMax = 500
 
-// checkResourceCount refuses more clusters than one template has room for.
+// checkResourceCount rejects more clusters than fit into one template.
 func checkResourceCount(stack awscdk.Stack, c config.Config) error {
 	if len(c.Clusters) == 1 {
 		return nil
@@ -75,7 +73,7 @@ func checkResourceCount(stack awscdk.Stack, c config.Config) error {
 	return nil
 }
 
-// validate refuses what only the app as a whole can show.
+// validate checks the config together with the app's other stacks.
 func validate(app awscdk.App, c config.Config) error {
 	for _, child := range *app.Node().Children() {
 		other, ok := child.(awscdk.Stack)
@@ -105,7 +103,7 @@ func validate(app awscdk.App, c config.Config) error {
 	return checkEnvironmentSizes(c)
 }
 
-// helperFunctions are the functions that are no services.
+// helperFunctions returns the functions that are not services.
 func helperFunctions(c config.Config) []string {
 	if c.SpotRole {
 		return []string{spotRole}
@@ -124,20 +122,19 @@ func stackEnvironment(c config.Config) *awscdk.Environment {
 	return &e
 }
 
-// clusterID is the construct below which all of a cluster's is.
+// clusterID returns the id of the construct with all resources of a cluster.
 func clusterID(k config.Cluster) string { return "Cluster-" + k.Name }
 
-// sharedParts is what the clusters of a stack have in common: documents lie in one
-// bucket, each cluster's below its own prefix, and functions have the same code.
+// sharedParts are the parts that the clusters of a stack share: the bucket, in which each
+// cluster has a prefix, and the functions' code.
 type sharedParts struct {
 	config config.Config
 	place  place
 	bucket string
 	code   map[string]awss3assets.Asset
-	// network is that of the functions, if any.
+	// network is the functions' VPC network, or nil.
 	network *network
-	// functions are the functions that all clusters share, by services; nil where each cluster
-	// has its own.
+	// functions are the shared functions by service; nil if each cluster has its own.
 	functions map[string]awslambda.CfnFunction
 }
 
@@ -161,12 +158,12 @@ func newSharedParts(stack awscdk.Stack, c config.Config) sharedParts {
 	return s
 }
 
-// bucketOf is the name of the bucket of documents.
+// bucketOf returns the name of the bucket.
 func bucketOf(c config.Config, p place) string {
 	return cmp.Or(c.Bucket, "joist-"+c.SharedPrefix()+"-"+p.account+"-"+p.region)
 }
 
-// listScopes are those of all clusters.
+// listScopes returns the scopes of all clusters.
 func (s sharedParts) listScopes(bucket string) []rights.Scope {
 	all := make([]rights.Scope, len(s.config.Clusters))
 	for i, k := range s.config.Clusters {
@@ -175,8 +172,8 @@ func (s sharedParts) listScopes(bucket string) []rights.Scope {
 	return all
 }
 
-// newParameter keeps the contract of Karpenter's own template: it is deployed with
-// --parameter-overrides ClusterName=prod, and a template for another cluster is refused.
+// newParameter adds the parameter ClusterName of Karpenter's template, for scripts that deploy
+// with --parameter-overrides. It rejects any other cluster.
 func newParameter(stack awscdk.Stack, k config.Cluster) {
 	parameter := awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
 		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was made for this one"),
@@ -189,8 +186,8 @@ func newParameter(stack awscdk.Stack, k config.Cluster) {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// overrideID gives a resource the logical id that Karpenter's template has for it, where
-// the stack is one cluster's: people look for what they know.
+// overrideID gives a resource the logical id of Karpenter's template if the stack has one
+// cluster.
 func (s sharedParts) overrideID(r constructs.IConstruct, id string) {
 	if resource, ok := r.(awscdk.CfnElement); ok && len(s.config.Clusters) == 1 {
 		resource.OverrideLogicalId(jsii.String(id))

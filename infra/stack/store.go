@@ -9,10 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 )
 
-// newStore makes the bucket of batches, snapshots, plans, intents, inventories and
-// catalogues, a prefix for each cluster. Everything in it is forgotten
-// blob.Retention after it was last written; what is alive, the pointers too, is written again by
-// half of that.
+// newStore adds the bucket of all documents, with a prefix for each cluster. Objects expire
+// blob.Retention after their last write. Documents in use, including the pointers, are
+// written again after half of that.
 func newStore(scope constructs.Construct, id string, name string, policy func(bucket string) map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	bucket := awss3.NewCfnBucket(scope, jsii.String("Bucket"), &awss3.CfnBucketProps{
@@ -35,8 +34,7 @@ func newStore(scope constructs.Construct, id string, name string, policy func(bu
 			},
 		}},
 	})
-	// CloudFormation cannot remove a bucket that is not empty; one that a first
-	// deployment leaves behind would be in the way of the second.
+	// CloudFormation cannot delete a bucket with objects.
 	bucket.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
 	suppress(bucket, bucketAccessLog)
 	awss3.NewCfnBucketPolicy(scope, jsii.String("Policy"), &awss3.CfnBucketPolicyProps{Bucket: bucket.Ref(), PolicyDocument: policy(*bucket.Ref())})

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// newTicker makes the cluster's ticks. A tick that could not be sent for two minutes
-// is a dead letter: it has expired, and others have come.
+// newTicker adds the cluster's schedules. A tick that cannot be sent for two minutes has
+// expired and goes to the dead-letter queue.
 func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues map[string]WorkQueue, role awsiam.CfnRole) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Group"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(plan.ScheduleGroup)})
@@ -34,7 +34,7 @@ func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues
 	}
 }
 
-// scheduleRate is how often, as the scheduler writes it; its finest is a minute.
+// scheduleRate returns the schedule expression; the shortest rate is a minute.
 func scheduleRate(t topology.Tick) string {
 	if minutes := int(t.Every.Minutes()); minutes > 1 {
 		return fmt.Sprintf("rate(%d minutes)", minutes)

@@ -17,22 +17,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// logDays is how long the functions' logs are kept.
+// logDays is the retention of the functions' logs.
 const logDays = 30
 
-// CheckBinary reports whether the folder has a function's binary, and how to make it
-// otherwise.
+// CheckBinary fails if the folder lacks a function's binary.
 func CheckBinary(folder, service string) error {
 	file := filepath.Join(folder, service, "bootstrap")
 	found, err := os.Stat(file)
 	if err == nil && found.Mode().IsRegular() && found.Mode().Perm()&0o111 != 0 {
 		return nil
 	}
-	return fault.F("finding the function of "+service, fault.Invalid, "%s is no executable file", file).
-		WithHint("build the functions with `make lambdas`, or say where they are: --context binaries=<folder>")
+	return fault.F("finding the function of "+service, fault.Invalid, "%s is not an executable file", file).
+		WithHint("build the functions with `make lambdas`, or set their folder: --context binaries=<folder>")
 }
 
-// workerProps is what a Worker needs to know.
+// workerProps are the properties of a service's function.
 type workerProps struct {
 	name, service string
 	queue         WorkQueue
@@ -42,11 +41,11 @@ type workerProps struct {
 	memory        float64
 	timeout       time.Duration
 	network       *network
-	// reserved is how many concurrent executions are reserved; 0 reserves none.
+	// reserved is the reserved concurrency; 0 reserves none.
 	reserved int
 }
 
-// network is where functions stand in a VPC.
+// network has the subnets and security groups of functions in a VPC.
 type network struct{ subnets, securityGroups []string }
 
 func (n *network) vpcConfig() *awslambda.CfnFunction_VpcConfigProperty {
@@ -56,7 +55,7 @@ func (n *network) vpcConfig() *awslambda.CfnFunction_VpcConfigProperty {
 	return &awslambda.CfnFunction_VpcConfigProperty{SubnetIds: jsii.Strings(n.subnets...), SecurityGroupIds: jsii.Strings(n.securityGroups...)}
 }
 
-// newWorker makes a function that works on a queue, with its log group.
+// newWorker adds a function that consumes a queue, with its log group.
 func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	function := newServiceFunction(scope, p)
@@ -64,7 +63,7 @@ func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.C
 	return function
 }
 
-// newServiceFunction makes the function of a service.
+// newServiceFunction adds the function of a service.
 func newServiceFunction(scope constructs.Construct, p workerProps) awslambda.CfnFunction {
 	return newFunction(scope, functionProps{
 		name: p.name, description: "Joist's " + p.service + " service", memory: p.memory, timeout: p.timeout,
@@ -72,7 +71,7 @@ func newServiceFunction(scope constructs.Construct, p workerProps) awslambda.Cfn
 	})
 }
 
-// newSource hands a queue's messages to the function of its service.
+// newSource adds the event source mapping from a queue to a function.
 func newSource(scope constructs.Construct, service string, queue WorkQueue, function awslambda.CfnFunction) {
 	size := config.Sizes[service]
 	mapping := awslambda.NewCfnEventSourceMapping(scope, jsii.String("Source"), &awslambda.CfnEventSourceMappingProps{
@@ -85,7 +84,7 @@ func newSource(scope constructs.Construct, service string, queue WorkQueue, func
 	}
 }
 
-// functionProps is what every function has.
+// functionProps are the properties of a function.
 type functionProps struct {
 	name, description string
 	memory            float64
@@ -97,8 +96,8 @@ type functionProps struct {
 	reserved          int
 }
 
-// newFunction makes a function of a prebuilt binary. It traces nothing by itself: spans
-// go to OTEL_EXPORTER_OTLP_ENDPOINT.
+// newFunction adds a function with a prebuilt binary. It does not use X-Ray; spans go to
+// OTEL_EXPORTER_OTLP_ENDPOINT.
 func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunction {
 	logs := awslogs.NewCfnLogGroup(scope, jsii.String("Logs"), &awslogs.CfnLogGroupProps{
 		LogGroupName: jsii.String(logGroup(p.name)), RetentionInDays: jsii.Number(logDays),
@@ -124,5 +123,5 @@ func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunct
 
 func logGroup(function string) string { return "/aws/lambda/" + function }
 
-// titleCase is a service's name as part of a logical id.
+// titleCase returns a service's name as part of a logical id.
 func titleCase(service string) string { return strings.ToUpper(service[:1]) + service[1:] }

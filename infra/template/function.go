@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// functions are the intrinsic functions that need nothing but their arguments
+// functions are the intrinsic functions that depend on their arguments only
 // (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html).
 var functions = map[string]func(in []any) (any, error){
 	"Fn::Join":   joinTexts,
@@ -22,7 +22,7 @@ var functions = map[string]func(in []any) (any, error){
 func joinTexts(in []any) (any, error) {
 	parts, ok := secondArgument[[]any](in)
 	if !ok {
-		return nil, fmt.Errorf("%v is no delimiter and list", in)
+		return nil, fmt.Errorf("%v is not a delimiter and a list", in)
 	}
 	texts := make([]string, len(parts))
 	for i, p := range parts {
@@ -34,7 +34,7 @@ func joinTexts(in []any) (any, error) {
 func selectItem(in []any) (any, error) {
 	list, ok := secondArgument[[]any](in)
 	if !ok {
-		return nil, fmt.Errorf("%v is no index and list", in)
+		return nil, fmt.Errorf("%v is not an index and a list", in)
 	}
 	i, err := strconv.Atoi(fmt.Sprint(in[0]))
 	if err != nil || i < 0 || i >= len(list) {
@@ -46,7 +46,7 @@ func selectItem(in []any) (any, error) {
 func splitText(in []any) (any, error) {
 	text, ok := secondArgument[string](in)
 	if !ok {
-		return nil, fmt.Errorf("%v is no delimiter and text", in)
+		return nil, fmt.Errorf("%v is not a delimiter and a text", in)
 	}
 	var out []any
 	for part := range strings.SplitSeq(text, fmt.Sprint(in[0])) {
@@ -55,10 +55,10 @@ func splitText(in []any) (any, error) {
 	return out, nil
 }
 
-// equalValues compares what is written, as CloudFormation does: 1 is "1".
+// equalValues compares texts, as CloudFormation does: 1 equals "1".
 func equalValues(in []any) (any, error) {
 	if len(in) != 2 {
-		return nil, fmt.Errorf("%v are no two values", in)
+		return nil, fmt.Errorf("%v are not two values", in)
 	}
 	return fmt.Sprint(in[0]) == fmt.Sprint(in[1]), nil
 }
@@ -78,7 +78,7 @@ func orConditions(in []any) (any, error) {
 	return err == nil && slices.Contains(all, true), err
 }
 
-// parseConditions are arguments that must be such, as many as CloudFormation allows.
+// parseConditions returns the arguments as booleans and checks their number.
 func parseConditions(in []any, least, most int) ([]bool, error) {
 	if len(in) < least || len(in) > most {
 		return nil, fmt.Errorf("%d conditions", len(in))
@@ -87,14 +87,14 @@ func parseConditions(in []any, least, most int) ([]bool, error) {
 	for i, one := range in {
 		yes, ok := one.(bool)
 		if !ok {
-			return nil, fmt.Errorf("%v is no condition", one)
+			return nil, fmt.Errorf("%v is not a condition", one)
 		}
 		all[i] = yes
 	}
 	return all, nil
 }
 
-// secondArgument is the second of two arguments, if it is a T.
+// secondArgument returns the second of two arguments if it is a T.
 func secondArgument[T any](in []any) (T, bool) {
 	if len(in) != 2 {
 		var none T

@@ -6,31 +6,28 @@ import (
 	"strings"
 )
 
-// Identity is what the rest of a template can say of a resource.
+// Identity has the names by which a template refers to a resource.
 type Identity struct {
-	// Ref is what Ref gives: mostly the name, of some types an ARN or a URL.
+	// Ref is the value of Ref: usually the name, for some types an ARN or a URL.
 	Ref string
-	// Name is what it is called, and ARN empty of a type whose ARNs are not known here.
+	// Name is the resource's name. ARN is empty for unsupported types.
 	Name, ARN string
-	// Attributes are what Fn::GetAtt gives of the type, as far as it is known here, and
-	// nothing that CloudFormation refuses.
+	// Attributes are the supported values of Fn::GetAtt.
 	Attributes map[string]string
 }
 
-// namingRule is how resources of a type are called.
+// namingRule says how resources of a type are named.
 type namingRule struct {
-	// property has the name that the template may choose.
+	// property is the property with the name.
 	property string
-	// arn is the ARN's service and resource, with %s for the name.
+	// arn has the ARN's service and resource, with %s for the name.
 	arn string
-	// of is the property with what the ARN names before the name, and otherwise what that
-	// is where it says nothing.
+	// of is the property with the prefix of the name in the ARN, otherwise its default.
 	of, otherwise string
-	// attributes are those of Fn::GetAtt that give the ARN, the name and the queue's URL, as
-	// the type's page has them
+	// attributes are the names of Fn::GetAtt for the ARN, the name and the queue's URL
 	// (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html).
 	attributes attributes
-	// url says that Ref is the queue's URL, byARN that it is the ARN.
+	// url is set if Ref is the queue's URL, byARN if it is the ARN.
 	url, byARN bool
 }
 
@@ -38,7 +35,7 @@ type attributes struct{ arn, name, url string }
 
 var arnAlone = attributes{arn: "Arn"}
 
-// namingRules are the types whose names matter.
+// namingRules are the supported types.
 var namingRules = map[string]namingRule{
 	"AWS::SQS::Queue":               {property: "QueueName", arn: "sqs:%s", url: true, attributes: attributes{"Arn", "QueueName", "QueueUrl"}},
 	"AWS::Events::EventBus":         {property: "Name", arn: "events:event-bus/%s", attributes: attributes{arn: "Arn", name: "Name"}},
@@ -56,15 +53,15 @@ var namingRules = map[string]namingRule{
 	"AWS::IAM::ManagedPolicy":       {property: "ManagedPolicyName", arn: "iam:policy/%s", byARN: true, attributes: attributes{arn: "PolicyArn"}},
 }
 
-// Identity gives the resource of a logical id a name and an ARN. One without a chosen
-// name has the stack's and its logical id, where CloudFormation adds something random.
+// Identity returns the name and the ARN of the resource with the logical id. The default
+// name is <stack>-<logical id>, to which CloudFormation adds a random suffix.
 func (s *Stack) Identity(id string) (Identity, error) {
 	made, err := s.IsCreated(id)
 	if err != nil {
 		return Identity{}, err
 	}
 	if !made {
-		return Identity{}, fmt.Errorf("%s is not made, since %s does not hold", id, s.Resources[id].Condition)
+		return Identity{}, fmt.Errorf("%s is not created, because the condition %s is false", id, s.Resources[id].Condition)
 	}
 	leave, err := s.enterResource(id)
 	if err != nil {
@@ -100,8 +97,8 @@ func (s *Stack) Identity(id string) (Identity, error) {
 	return out, nil
 }
 
-// arnPrefix is what the ARN of a resource names before it: a rule's its bus, unless that is
-// AWS's own, and a schedule's its group.
+// arnPrefix returns the prefix of the name in the ARN: a rule's bus, unless it is the default
+// bus, and a schedule's group.
 func (s *Stack) arnPrefix(r Resource, n namingRule) (string, error) {
 	if n.of == "" {
 		return "", nil
@@ -116,7 +113,7 @@ func (s *Stack) arnPrefix(r Resource, n namingRule) (string, error) {
 	return of + "/", nil
 }
 
-// nameOf is the name that a resource's property chooses, or the other one.
+// nameOf returns the value of a resource's property, or the default.
 func (s *Stack) nameOf(r Resource, property, otherwise string) (string, error) {
 	chosen, ok := r.Properties[property]
 	if !ok {
@@ -128,7 +125,7 @@ func (s *Stack) nameOf(r Resource, property, otherwise string) (string, error) {
 	}
 	name, ok := v.(string)
 	if !ok {
-		return "", fmt.Errorf("%s is %v, which is no text", property, v)
+		return "", fmt.Errorf("%s is %v, not a text", property, v)
 	}
 	return cmp.Or(name, otherwise), nil
 }
@@ -146,7 +143,7 @@ func (s *Stack) bucketIdentity(id string, r Resource) (Identity, error) {
 	}}, nil
 }
 
-// resourceARN is that of a resource of this account; IAM's are of no region.
+// resourceARN returns an ARN in this account; those of IAM have no region.
 func (p Place) resourceARN(service, resource string) string {
 	region := p.Region
 	if service == "iam" {
@@ -155,10 +152,10 @@ func (p Place) resourceARN(service, resource string) string {
 	return strings.Join([]string{"arn", p.Partition, service, region, p.Account, resource}, ":")
 }
 
-// Name reads the last part of an ARN or URL: a queue's, a function's or a bus's name.
+// Name returns the last part of an ARN or URL: the name of a queue, function or bus.
 func Name(arn string) string { return arn[strings.LastIndexAny(arn, ":/")+1:] }
 
-// Service reads the service out of an ARN; what is no ARN has none.
+// Service returns the service of an ARN, or "" if it is not an ARN.
 func Service(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

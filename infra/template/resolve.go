@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// noValue is AWS::NoValue: a property that is not there.
+// noValue is AWS::NoValue: a missing property.
 var noValue any = new(struct{ _ byte })
 
-// Value is v with every function resolved, at any depth. Properties and items that
-// resolve to AWS::NoValue are left out. An error names the way to the function.
+// Value returns v with every function resolved. Properties and items that resolve to
+// AWS::NoValue are removed. An error names the path of the function.
 func (s *Stack) Value(v any) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -47,8 +47,8 @@ func (s *Stack) Value(v any) (any, error) {
 	}
 }
 
-// asFunction is the function that an object with one member is. A Condition is one only
-// where it names a condition: statements of policies have a member of that name.
+// asFunction returns the function call that an object with one member represents. Condition
+// is a function only with a string, because policy statements have a member of that name.
 func asFunction(object map[string]any) (name string, argument any, ok bool) {
 	if len(object) != 1 {
 		return "", nil, false
@@ -77,7 +77,7 @@ func (s *Stack) callFunction(name string, argument any) (any, error) {
 	}
 	apply, ok := functions[name]
 	if !ok {
-		return nil, fmt.Errorf("%s is not known here", name)
+		return nil, fmt.Errorf("%s is not supported", name)
 	}
 	in, err := s.Value(argument)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Stack) callFunction(name string, argument any) (any, error) {
 	}
 	list, ok := in.([]any)
 	if !ok {
-		return nil, fmt.Errorf("%s of %v, which is no list", name, in)
+		return nil, fmt.Errorf("%s of %v, which is not a list", name, in)
 	}
 	out, err := apply(list)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Stack) callFunction(name string, argument any) (any, error) {
 	return out, nil
 }
 
-// resolveRef is what Ref gives: a pseudo parameter, a parameter, or a resource's own id.
+// resolveRef resolves Ref: a pseudo parameter, a parameter or a resource.
 func (s *Stack) resolveRef(name string) (any, error) {
 	switch name {
 	case "AWS::AccountId":
@@ -125,7 +125,7 @@ func (s *Stack) resolveRef(name string) (any, error) {
 	return r.Ref, err
 }
 
-// resolveAttribute is Fn::GetAtt, of a list of two or of "Resource.Attribute".
+// resolveAttribute resolves Fn::GetAtt of a list of two or of "Resource.Attribute".
 func (s *Stack) resolveAttribute(argument any) (any, error) {
 	id, name := "", ""
 	switch a := argument.(type) {
@@ -142,14 +142,14 @@ func (s *Stack) resolveAttribute(argument any) (any, error) {
 	}
 	v, ok := r.Attributes[name]
 	if !ok {
-		return nil, fmt.Errorf("%s, a %s, has no attribute %q that is known here", id, s.Resources[id].Type, name)
+		return nil, fmt.Errorf("%s, a %s, has no attribute %q", id, s.Resources[id].Type, name)
 	}
 	return v, nil
 }
 
 var placeholder = regexp.MustCompile(`\$\{[^}]+\}`)
 
-// resolveSub is Fn::Sub, of a text or of a text and values of its own.
+// resolveSub resolves Fn::Sub of a text, or of a text and a map of values.
 func (s *Stack) resolveSub(argument any) (any, error) {
 	text, ok := argument.(string)
 	own := map[string]any{}
@@ -177,7 +177,7 @@ func (s *Stack) resolveSub(argument any) (any, error) {
 	return out, problem
 }
 
-// resolvePlaceholder is what stands for ${name}.
+// resolvePlaceholder returns the value of ${name}.
 func (s *Stack) resolvePlaceholder(name string, own map[string]any) (any, error) {
 	if literal, is := strings.CutPrefix(name, "!"); is {
 		return "${" + literal + "}", nil
@@ -191,11 +191,11 @@ func (s *Stack) resolvePlaceholder(name string, own map[string]any) (any, error)
 	return s.resolveRef(name)
 }
 
-// resolveIf is Fn::If. The other branch may speak of what is not made.
+// resolveIf resolves Fn::If. The other branch may refer to resources that are not created.
 func (s *Stack) resolveIf(argument any) (any, error) {
 	list, ok := argument.([]any)
 	if !ok || len(list) != 3 {
-		return nil, fmt.Errorf("Fn::If of %v, and not of a condition and two values", argument)
+		return nil, fmt.Errorf("Fn::If of %v instead of a condition and two values", argument)
 	}
 	yes, err := s.evaluateCondition(fmt.Sprint(list[0]))
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Stack) evaluateCondition(name string) (bool, error) {
 	return yes, nil
 }
 
-// enterResource notes what is being resolved until leave is called, and refuses circles.
+// enterResource records what is being resolved until leave is called, and rejects cycles.
 func (s *Stack) enterResource(what string) (leave func(), err error) {
 	if slices.Contains(s.resolving, what) {
 		return nil, fmt.Errorf("%s depends on itself", strings.Join(append(s.resolving, what), " → "))

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Template is one as it is written, with functions and references in it. Its numbers
-// are [json.Number], which keeps how they are written.
+// Template is a template with unresolved functions. Its numbers are [json.Number], which
+// keeps their spelling.
 type Template struct {
 	Parameters map[string]Parameter
-	// Conditions are by the names that resources and Fn::If call them.
+	// Conditions are the conditions by name.
 	Conditions map[string]any
-	// Resources are by their logical ids.
+	// Resources are the resources by logical id.
 	Resources map[string]Resource
 	Outputs   map[string]Output
 }
@@ -20,34 +20,34 @@ type Template struct {
 // Parameter is an input of a template.
 type Parameter struct{ Default any }
 
-// Output is what a stack tells about itself.
+// Output is an output of a stack.
 type Output struct {
 	Value     any
 	Condition string
 }
 
-// Resource is one thing that a stack makes.
+// Resource is a resource of a stack.
 type Resource struct {
 	Type string
-	// Condition names the one under which it is made; without a name it is.
+	// Condition is the name of its condition; empty if it is always created.
 	Condition string
-	// DeletionPolicy says what becomes of it when the stack is deleted.
+	// DeletionPolicy is Delete, Retain or another policy of CloudFormation.
 	DeletionPolicy string
 	Properties     map[string]any
 }
 
-// Parse reads a template that is written in JSON, as the CDK writes them.
+// Parse parses a template in JSON.
 func Parse(text []byte) (Template, error) {
 	var t Template
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&t); err != nil {
-		return Template{}, fmt.Errorf("reading the template: %w", err)
+		return Template{}, fmt.Errorf("parsing the template: %w", err)
 	}
 	return t, nil
 }
 
-// Place is where a stack is made, and how.
+// Place is the account, region and name of a deployment.
 type Place struct {
 	// Account has twelve digits; Partition is aws, aws-cn or aws-us-gov.
 	Account, Region, Partition string
@@ -55,11 +55,11 @@ type Place struct {
 	Name string
 	// Parameters override the template's defaults.
 	Parameters map[string]string
-	// QueueURL is the URL of a queue of that name; without it, it is as SQS has them.
+	// QueueURL returns the URL of a queue; nil uses SQS's URLs.
 	QueueURL func(name string) string
 }
 
-// domainSuffix is the domain of a partition's services.
+// domainSuffix returns the domain of the partition's services.
 func (p Place) domainSuffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"
@@ -74,18 +74,18 @@ func (p Place) queueURL(name string) string {
 	return "https://sqs." + p.Region + "." + p.domainSuffix() + "/" + p.Account + "/" + name
 }
 
-// Stack is a template in its place.
+// Stack is a template with a place.
 type Stack struct {
 	Template
 	place Place
-	// resolving are the logical ids that are being resolved, to find circles.
+	// resolving are the logical ids that are being resolved, to detect cycles.
 	resolving []string
 }
 
-// DeployTo puts a template into a place.
+// DeployTo returns the template with a place.
 func (t Template) DeployTo(place Place) *Stack { return &Stack{Template: t, place: place} }
 
-// IsCreated tells whether a resource is made: it is unless its condition does not hold.
+// IsCreated reports whether a resource is created: it has no condition, or a true one.
 func (s *Stack) IsCreated(id string) (bool, error) {
 	r, ok := s.Resources[id]
 	if !ok {
@@ -97,7 +97,7 @@ func (s *Stack) IsCreated(id string) (bool, error) {
 	return s.evaluateCondition(r.Condition)
 }
 
-// Resource is a resource with its properties resolved. An error names the resource and
+// Resource returns a resource with resolved properties. An error names the resource and
 // the property.
 func (s *Stack) Resource(id string) (Resource, error) {
 	r := s.Resources[id]
@@ -109,7 +109,7 @@ func (s *Stack) Resource(id string) (Resource, error) {
 	return r, nil
 }
 
-// Output is what the stack tells under a name, as text.
+// Output returns the value of an output.
 func (s *Stack) Output(name string) (string, error) {
 	v, err := s.Value(s.Outputs[name].Value)
 	if err != nil {

@@ -113,9 +113,9 @@ func TestValueRejects(t *testing.T) {
 	for _, test := range []struct{ name, written, says string }{
 		{"Ref of what is not there", `{"a": [1, {"Ref": "Gone"}]}`, `a: [1]: the template has no parameter and no resource "Gone"`},
 		{"Ref of a parameter that was not given", `{"Ref": "Open"}`, "Open has no default"},
-		{"Ref of what is not made", `{"Ref": "Left"}`, "Left is not made, since No does not hold"},
+		{"Ref of what is not made", `{"Ref": "Left"}`, "Left is not created, because the condition No is false"},
 		{"a circle", `{"Ref": "Round"}`, "Round → Round depends on itself"},
-		{"a name that is no text", `{"Ref": "Nameless"}`, "QueueName is [x], which is no text"},
+		{"a name that is no text", `{"Ref": "Nameless"}`, "QueueName is [x], not a text"},
 		{"Fn::GetAtt of what is not there", `{"Fn::GetAtt": ["Gone", "Arn"]}`, `no resource "Gone"`},
 		{"Fn::GetAtt of an unknown attribute", `{"Fn::GetAtt": "Queue.Color"}`, `Queue, a AWS::SQS::Queue, has no attribute "Color"`},
 		{"Fn::GetAtt of a name that CloudFormation does not give", `{"Fn::GetAtt": "Role.RoleName"}`, `no attribute "RoleName"`},
@@ -130,23 +130,23 @@ func TestValueRejects(t *testing.T) {
 		{"Fn::Sub with odd values", `{"Fn::Sub": ["${a}", ["a"]]}`, "Fn::Sub of ["},
 		{"Fn::Sub of what is not there", `{"Fn::Sub": "${ClusterName}-${Gone}"}`, `Fn::Sub "${ClusterName}-${Gone}": the template has no parameter and no resource "Gone"`},
 		{"Fn::Sub whose values cannot be had", `{"Fn::Sub": ["${a}", {"a": {"Ref": "Gone"}}]}`, `Fn::Sub: a: the template`},
-		{"Fn::Join without a list", `{"Fn::Join": ["-", "a"]}`, "Fn::Join: [- a] is no delimiter and list"},
+		{"Fn::Join without a list", `{"Fn::Join": ["-", "a"]}`, "Fn::Join: [- a] is not a delimiter and a list"},
 		{"Fn::Join of what is not there", `{"Fn::Join": ["-", [{"Ref": "Gone"}]]}`, `Fn::Join: [1]: [0]: the template`},
-		{"Fn::Join of a text", `{"Fn::Join": "a"}`, "which is no list"},
-		{"Fn::Split without a text", `{"Fn::Split": [":", ["a"]]}`, "is no delimiter and text"},
+		{"Fn::Join of a text", `{"Fn::Join": "a"}`, "which is not a list"},
+		{"Fn::Split without a text", `{"Fn::Split": [":", ["a"]]}`, "is not a delimiter and a text"},
 		{"Fn::Select beyond the end", `{"Fn::Select": [2, ["a", "b"]]}`, "no item 2 among 2"},
 		{"Fn::Select by a name", `{"Fn::Select": ["a", ["a", "b"]]}`, "no item a among 2"},
-		{"Fn::Select without a list", `{"Fn::Select": [0]}`, "is no index and list"},
-		{"Fn::If of two", `{"Fn::If": ["Yes", 1]}`, "not of a condition and two values"},
+		{"Fn::Select without a list", `{"Fn::Select": [0]}`, "is not an index and a list"},
+		{"Fn::If of two", `{"Fn::If": ["Yes", 1]}`, "instead of a condition and two values"},
 		{"Fn::If of no condition", `{"Fn::If": ["Gone", 1, 2]}`, `Fn::If: there is no condition "Gone"`},
-		{"Fn::Equals of one", `{"Fn::Equals": ["a"]}`, "are no two values"},
+		{"Fn::Equals of one", `{"Fn::Equals": ["a"]}`, "are not two values"},
 		{"Fn::Not of two", `{"Fn::Not": [{"Condition": "Yes"}, {"Condition": "Yes"}]}`, "2 conditions"},
 		{"Fn::And of one", `{"Fn::And": [{"Condition": "Yes"}]}`, "1 conditions"},
-		{"Fn::Or of texts", `{"Fn::Or": ["true", "false"]}`, "true is no condition"},
+		{"Fn::Or of texts", `{"Fn::Or": ["true", "false"]}`, "true is not a condition"},
 		{"a condition that is none", `{"Condition": "Odd"}`, "the condition Odd is yes"},
 		{"a condition of itself", `{"Condition": "Itself"}`, "depends on itself"},
-		{"a function that is not known", `{"Fn::Cidr": ["10.0.0.0/8", 1]}`, "Fn::Cidr is not known here"},
-		{"another stack's export", `{"Fn::ImportValue": "x"}`, "Fn::ImportValue is not known here"},
+		{"a function that is not known", `{"Fn::Cidr": ["10.0.0.0/8", 1]}`, "Fn::Cidr is not supported"},
+		{"another stack's export", `{"Fn::ImportValue": "x"}`, "Fn::ImportValue is not supported"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := parsed(t).DeployTo(place).Value(mustParse(t, test.written))
@@ -212,7 +212,7 @@ func TestNamesOfARNs(t *testing.T) {
 }
 
 func TestParseRejects(t *testing.T) {
-	if _, err := template.Parse([]byte("Resources:")); err == nil || !strings.Contains(err.Error(), "reading the template") {
+	if _, err := template.Parse([]byte("Resources:")); err == nil || !strings.Contains(err.Error(), "parsing the template") {
 		t.Error(err)
 	}
 }

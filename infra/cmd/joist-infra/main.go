@@ -1,5 +1,5 @@
-// Command joist-infra synthesizes the CloudFormation stack of the clusters that the
-// CDK's context names. The CDK's command line starts it; without that,
+// Command joist-infra synthesizes the CloudFormation template of the clusters in the CDK's
+// context. The CDK's command line runs it; without it, run
 //
 //	CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"clusterName":"prod"}' joist-infra
 package main

@@ -1,5 +1,5 @@
-// Command joist-spotrole is the function that makes sure of the account's
-// service-linked role of EC2 spot when the stack is deployed.
+// Command joist-spotrole is the Lambda function that creates the account's service-linked
+// role for EC2 spot when the stack is deployed.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 func main() {
 	loaded, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "joist-spotrole: reading AWS's configuration:", err)
+		fmt.Fprintln(os.Stderr, "joist-spotrole: cannot load the AWS configuration:", err)
 		os.Exit(1)
 	}
 	lambda.Start(cfn.LambdaWrap(spotrole.Handler(iam.NewFromConfig(loaded))))

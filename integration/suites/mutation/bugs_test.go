@@ -191,8 +191,8 @@ var bugs = []bug{{
 	// overdraws a budget that the other heeds.
 	name: "budget-of-another-time", promise: "no disruption budget is exceeded",
 	file: "shared/karpenter/budget/budget.go",
-	from: `	if !when.active(now) {`,
-	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
+	from: `	if !when.isActive(now) {`,
+	to:   `	if !when.isActive(now) || now.Second()%2 == 0 {`,
 }, {
 	name: "moved-before-not-now", promise: "the eviction rate is respected", seed: 219,
 	file: "services/disruption/internal/thresholds/evictions.go",
