@@ -66,7 +66,7 @@ func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
 func consolidateOptions(cmd *cobra.Command, env Env, passes int, spotToSpot bool) simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		PassesMax: passes, Now: env.Now,
-		Decide: func(snapshot planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
+		Decide: func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 			return disruption.Evaluate(snapshot, stock, disruption.Options{SpotToSpot: spotToSpot})
 		},
 		Progress: func(pass int, soFar *scenario.Consolidation) {

@@ -89,7 +89,7 @@ func (n nodesFlags) readFiles() (simulate.Source, error) {
 	if err := openDocument("snapshot", planning.SnapshotKind, n.snapshot, &s); err != nil {
 		return simulate.Source{}, err
 	}
-	if s.Cluster == "" || s.Taken.IsZero() {
+	if s.Cluster == "" || s.TakenAt.IsZero() {
 		return simulate.Source{}, fault.F("reading the snapshot", fault.Invalid, "%s is not a snapshot: it has no cluster name or no time", n.snapshot).
 			WithHint(documentHint, planning.SnapshotKind)
 	}

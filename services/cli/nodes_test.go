@@ -45,9 +45,9 @@ func written(t *testing.T, name string, data []byte) string {
 // cluster is a snapshot of a cluster with much to give, and its catalogue, as files.
 func cluster(t *testing.T) (s planning.Snapshot, snapshot, catalogue string) {
 	t.Helper()
-	s = planningtest.Cluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
+	s = planningtest.GenerateCluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
-	return s, stored(t, planning.SnapshotKind, s), stored(t, catalog.Kind, planningtest.Catalogue())
+	return s, stored(t, planning.SnapshotKind, s), stored(t, catalog.Kind, planningtest.NewCatalogue())
 }
 
 func parsed[T any](t *testing.T, text string) T {
@@ -158,12 +158,12 @@ func TestNodesComplaints(t *testing.T) {
 // latest is a store with a snapshot in it, as the watcher and the catalog leave one.
 func latest(t *testing.T, s planning.Snapshot) *memblob.Store {
 	t.Helper()
-	store := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
+	store := memblob.New(memblob.Options{Now: func() time.Time { return s.TakenAt }})
 	var err error
-	if s.Catalogue, err = blob.Put(t.Context(), store, s.Taken, catalog.Kind, planningtest.Catalogue()); err != nil {
+	if s.Catalogue, err = blob.Put(t.Context(), store, s.TakenAt, catalog.Kind, planningtest.NewCatalogue()); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := blob.Put(t.Context(), store, s.Taken, planning.SnapshotKind, s)
+	ref, err := blob.Put(t.Context(), store, s.TakenAt, planning.SnapshotKind, s)
 	if err == nil {
 		err = blob.Point(t.Context(), store, ref)
 	}
@@ -197,7 +197,7 @@ func TestTheLatestSnapshotOfAStore(t *testing.T) {
 	args := []string{"simulate", "--remove", "node/" + s.Nodes[2].Name, "-o", "json"}
 	want, _, _ := joist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
 	for age, stale := range map[time.Duration]bool{time.Minute: false, 3 * time.Hour: true} {
-		stdout, stderr, code := ask(t, store, s.Taken.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
+		stdout, stderr, code := ask(t, store, s.TakenAt.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
 		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo is "+age.String()+" old") {
 			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
@@ -209,14 +209,14 @@ func TestTheLatestSnapshotOfAStore(t *testing.T) {
 
 func TestStoreComplaints(t *testing.T) {
 	s, _, _ := cluster(t)
-	empty := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
+	empty := memblob.New(memblob.Options{Now: func() time.Time { return s.TakenAt }})
 	for _, tt := range []struct{ name, store, want, hint string }{
 		{"no place", "joist-shop", `invalid --store "joist-shop"`, "Try: --store s3://BUCKET/PREFIX"},
 		{"no bucket", "s3://", `invalid --store "s3://"`, "Try: --store s3://BUCKET/PREFIX"},
 		{"no snapshot", "s3://joist-shop/eu/shop", "finding the latest snapshot in s3://joist-shop/eu/shop", "Try: check that the prefix"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stdout, stderr, code := ask(t, empty, s.Taken, "consolidate", "--store", tt.store)
+			stdout, stderr, code := ask(t, empty, s.TakenAt, "consolidate", "--store", tt.store)
 			if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, tt.hint) {
 				t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 			}

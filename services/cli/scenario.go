@@ -34,7 +34,7 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	var result planning.Result
 	effort := meter.Solving(env.Now, func() {
 		batch, stock := s.Problem(pods)
-		result = solver.SolveStock(batch, stock)
+		result = solver.SolveWithTypes(batch, stock)
 	})
 	effort.SetupWallS = setup.Seconds()
 	outcome := s.Outcome(pods, result)

@@ -53,7 +53,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 		return simulate.Source{}, fmt.Errorf("reading the catalogue of the latest snapshot: %w", err)
 	}
 	out := simulate.SourceFromCatalogue(s, c)
-	age := env.Now().Sub(s.Taken)
+	age := env.Now().Sub(s.TakenAt)
 	out.Notes = append(out.Notes, fmt.Sprintf("the snapshot of %s is %s old; its prices are from %s", s.Cluster, age.Round(time.Second), c.AsOf.Format(time.DateTime)))
 	if age > old {
 		out.Notes = append(out.Notes, "the watcher writes a snapshot at least every hour, but has written none since: the cluster may have changed")

@@ -18,9 +18,9 @@ func BenchmarkEvaluate(b *testing.B) {
 	for _, size := range []struct{ nodes, pods int }{{1000, 9000}, {5000, 100_000}} {
 		for _, budget := range []string{"100%", "10%", "1"} {
 			b.Run(fmt.Sprintf("nodes=%d/pods=%d/budget=%s", size.nodes, size.pods, budget), func(b *testing.B) {
-				s := planningtest.Cluster(rand.New(rand.NewPCG(uint64(size.nodes), uint64(size.pods))), size.nodes, size.pods)
+				s := planningtest.GenerateCluster(rand.New(rand.NewPCG(uint64(size.nodes), uint64(size.pods))), size.nodes, size.pods)
 				fixture.Budgets(budget)(&s.NodePools[0])
-				stock := instancetypes.NewStock(s, planningtest.Catalogue())
+				stock := instancetypes.New(s, planningtest.NewCatalogue())
 				var found Findings
 				b.ReportAllocs()
 				for b.Loop() {

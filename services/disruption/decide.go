@@ -27,7 +27,7 @@ func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 			d.claims = append(d.claims, s.Nodes[i].Claim)
 		}
 		if !c.Since.IsZero() {
-			if s.Taken.Sub(c.Since) < planning.ConfirmAfter {
+			if s.TakenAt.Sub(c.Since) < planning.ConfirmAfter {
 				continue
 			}
 			d.phase = event.Confirmed
@@ -44,7 +44,7 @@ func dropProposals(s *planning.Snapshot, kept map[string]bool) []decision {
 	at := map[string]int{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Proposal == nil || n.Claim == "" || n.Going || !n.Proposal.Confirmed.IsZero() || kept[n.Proposal.ID] {
+		if n.Proposal == nil || n.Claim == "" || n.MarkedForDeletion || !n.Proposal.ConfirmedAt.IsZero() || kept[n.Proposal.ID] {
 			continue
 		}
 		k, ok := at[n.Proposal.ID]

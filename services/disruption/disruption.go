@@ -80,7 +80,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	found := s.evaluateTimed(snapshot, instancetypes.NewStock(snapshot, cat))
+	found := s.evaluateTimed(snapshot, instancetypes.New(snapshot, cat))
 	decisions := decidePhases(&snapshot, found.Commands)
 	s.countFindings(found.Metrics)
 	host.AddLogFields(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
@@ -110,7 +110,7 @@ func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (
 			owner.Name, owner.UID, s.Cluster.Name, s.Cluster.UID)
 	}
 	// While a cluster does not change, its messages refer to the same document with new times.
-	snapshot.Taken = body.Taken
+	snapshot.TakenAt = body.Taken
 	// Without a catalogue no price is known: only empty nodes can be removed.
 	if len(snapshot.Nodes) == 0 || snapshot.Catalogue.IsZero() {
 		return snapshot, catalog.Catalogue{}, nil

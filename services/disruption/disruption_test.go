@@ -65,7 +65,7 @@ func (b *harness) putSnapshot(t *testing.T, kind string, doc any) event.Ref {
 func (b *harness) handleSnapshot(t *testing.T, s planning.Snapshot) (event.Ref, error) {
 	t.Helper()
 	ref := b.putSnapshot(t, planning.SnapshotKind, s)
-	return ref, b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: s.Taken, Snapshot: ref}))
+	return ref, b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: s.TakenAt, Snapshot: ref}))
 }
 
 func envelope(t *testing.T, body event.Body) event.Envelope {
@@ -89,10 +89,10 @@ func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 
 // quiet is a cluster with one empty node.
 func quiet() planning.Snapshot {
-	pool := planningtest.NodePool()
+	pool := planningtest.NewNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0)
 	return planning.Snapshot{
-		Taken: start, Cluster: "web", UID: "u", NodePools: []karpenter.NodePool{pool}, NodeClasses: []karpenter.EC2NodeClass{planningtest.NodeClass()},
+		TakenAt: start, Cluster: "web", UID: "u", NodePools: []karpenter.NodePool{pool}, NodeClasses: []karpenter.EC2NodeClass{planningtest.NewNodeClass()},
 		Nodes: []planning.Node{{
 			Name: "node-a", Claim: "default-a", ClaimUID: "uid-a", NodePool: "default", Ready: true, Initialized: true,
 			InitializedAt: start.Add(-time.Hour),
@@ -115,7 +115,7 @@ func TestTypesMatchContract(t *testing.T) {
 func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
 	s := quiet()
-	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	ref, err := b.handleSnapshot(t, s)
 	if err != nil || len(b.said) != 1 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
@@ -129,13 +129,13 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 		t.Fatalf("proposal (-want +got):\n%s", diff)
 	}
 	// Lifecycle writes it on the claim, and the next snapshots carry it.
-	s.Nodes[0].Proposal = &planning.Proposal{ID: first.Proposal, Reason: first.Reason, Proposed: start.Add(time.Second)}
+	s.Nodes[0].Proposal = &planning.Proposal{ID: first.Proposal, Reason: first.Reason, ProposedAt: start.Add(time.Second)}
 	for _, tt := range []struct {
 		after time.Duration
 		said  int
 	}{{10 * time.Second, 1}, {20 * time.Second, 2}} {
 		b.now = start.Add(tt.after)
-		s.Taken = b.now
+		s.TakenAt = b.now
 		if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != tt.said {
 			t.Fatalf("after %s: said %d (%v): %s", tt.after, len(b.said), err, b.said[len(b.said)-1].Data)
 		}
@@ -150,11 +150,11 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 func (b *harness) addLoadedNode(t *testing.T) planning.Snapshot {
 	t.Helper()
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(2)), fixture.Node("b", "t4g.xlarge", with(1)))
-	s.Cluster, s.UID, s.Taken = "web", "u", b.now
+	s.Cluster, s.UID, s.TakenAt = "web", "u", b.now
 	for i := range s.Nodes {
 		s.Nodes[i].InitializedAt = b.now.Add(-time.Hour)
 	}
-	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	return s
 }
 
@@ -162,7 +162,7 @@ func (b *harness) addLoadedNode(t *testing.T) planning.Snapshot {
 func carryProposal(s planning.Snapshot, p event.DisruptionProposed, proposed time.Time) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
-		s.Nodes[i].Proposal = &planning.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, Proposed: proposed}
+		s.Nodes[i].Proposal = &planning.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, ProposedAt: proposed}
 	}
 	return s
 }
@@ -183,7 +183,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	for _, after := range []time.Duration{20 * time.Second, 40 * time.Second} {
 		s := carryProposal(s, first, start)
 		b.now = start.Add(after)
-		s.Taken = b.now
+		s.TakenAt = b.now
 		ref, err := b.handleSnapshot(t, s)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestUnwritableReplacementIsDropped(t *testing.T) {
 	}
 	s = carryProposal(s, proposal(t, b.said[0]), start)
 	b.now = start.Add(20 * time.Second)
-	s.Taken, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
+	s.TakenAt, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
 	s.NodeClasses[0].Spec.UserData = new("this is no TOML")
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestSavedIsZeroWithoutPrices(t *testing.T) {
 			b := newHarness()
 			s := quiet()
 			if name != "no catalogue" {
-				s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+				s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 			}
 			change(b, &s)
 			if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {

@@ -27,8 +27,8 @@ func asks(annotations map[string]string) func(*karpenter.NodePool) {
 // node after two minutes, or never.
 type fleet struct {
 	planning.Snapshot
-	stock    instancetypes.Stock
-	launches planning.Launches
+	stock    instancetypes.InstanceTypes
+	launches planning.LaunchHistory
 	// works says whether what is launched becomes a node.
 	works bool
 	began time.Time
@@ -61,11 +61,11 @@ func (f *fleet) run(minutes int) *fleet {
 				f.replace(i)
 			}
 		}
-		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.Going })
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.MarkedForDeletion })
 		if went > 0 {
-			f.story = append(f.story, fmt.Sprintf("%s -%d", f.Taken.Sub(f.began), went))
+			f.story = append(f.story, fmt.Sprintf("%s -%d", f.TakenAt.Sub(f.began), went))
 		}
-		f.Taken = f.Taken.Add(time.Minute)
+		f.TakenAt = f.TakenAt.Add(time.Minute)
 	}
 	return f
 }
@@ -74,9 +74,9 @@ func (f *fleet) run(minutes int) *fleet {
 func (f *fleet) replace(i int) {
 	f.count++
 	came := fixture.Node(fmt.Sprintf("new-%02d", f.count), "t4g.medium", with(3))
-	came.Initialized, came.Ready, came.Created = false, false, f.Taken
+	came.Initialized, came.Ready, came.Created = false, false, f.TakenAt
 	f.gone[came.Name] = f.Nodes[i]
-	f.Nodes[i].Going = true
+	f.Nodes[i].MarkedForDeletion = true
 	f.Nodes = append(f.Nodes, came)
 }
 
@@ -85,31 +85,31 @@ func (f *fleet) replace(i int) {
 func (f *fleet) arrive() {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
-		age := f.Taken.Sub(n.Created)
+		age := f.TakenAt.Sub(n.Created)
 		old, waits := f.gone[n.Name]
 		switch {
 		case n.Initialized:
 		case f.works && age >= 2*time.Minute:
-			n.Initialized, n.Ready, n.InitializedAt, n.ReadySince = true, true, f.Taken, f.Taken
+			n.Initialized, n.Ready, n.InitializedAt, n.ReadySince = true, true, f.TakenAt, f.TakenAt
 			delete(f.gone, n.Name)
 		case age == 10*time.Minute && waits:
 			f.Nodes = append(f.Nodes, old)
 			delete(f.gone, n.Name)
 		case age >= 15*time.Minute:
-			f.fails(planning.Launch{At: f.Taken, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
-			f.Nodes[i].Going = true
+			f.fails(planning.LaunchRecord{At: f.TakenAt, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
+			f.Nodes[i].MarkedForDeletion = true
 		}
 	}
-	f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.Going })
+	f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.MarkedForDeletion })
 }
 
-func (f *fleet) fails(l planning.Launch) {
-	f.launches.Last = append(f.launches.Last, l)
+func (f *fleet) fails(l planning.LaunchRecord) {
+	f.launches.Records = append(f.launches.Records, l)
 	text, err := json.Marshal(f.launches)
 	if err != nil {
 		panic(err)
 	}
-	f.annotate(planning.LaunchesAnnotation, string(text))
+	f.annotate(planning.LaunchHistoryAnnotation, string(text))
 }
 
 func (f *fleet) annotate(key, value string) { f.NodePools[0].Annotations[key] = value }
@@ -190,7 +190,7 @@ func TestBadImageStopsAfterCanary(t *testing.T) {
 		if problems := Evaluate(f.Snapshot, f.stock, Options{}).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "NodePool default: drift is halted: a launch failed") {
 			t.Errorf("somebody is told of %v", problems)
 		}
-		f.began = f.Taken
+		f.began = f.TakenAt
 		return f
 	}
 	f := bad()
@@ -199,17 +199,17 @@ func TestBadImageStopsAfterCanary(t *testing.T) {
 	f.run(40).want(t, "0s -2", "32m0s -4")
 
 	f = bad()
-	f.annotate(policy.DriftResume, f.Taken.Add(time.Hour).Format(time.RFC3339))
+	f.annotate(policy.DriftResume, f.TakenAt.Add(time.Hour).Format(time.RFC3339))
 	f.run(55).want(t)
 	f.run(3*60).want(t, "1h0m0s -2")
 
 	f = bad()
 	f.works = true
 	for i := range 4 {
-		f.fails(planning.Launch{At: f.Taken.Add(time.Duration(i)), OK: true})
+		f.fails(planning.LaunchRecord{At: f.TakenAt.Add(time.Duration(i)), OK: true})
 	}
-	f.launches.Last = f.launches.Last[len(f.launches.Last)-4:]
-	f.fails(planning.Launch{At: f.Taken, OK: true})
+	f.launches.Records = f.launches.Records[len(f.launches.Records)-4:]
+	f.fails(planning.LaunchRecord{At: f.TakenAt, OK: true})
 	f.run(10).want(t, "0s -2")
 }
 
@@ -220,10 +220,10 @@ func TestSecondChangeStartsWithCanary(t *testing.T) {
 	f.run(40).want(t, "0s -2", "32m0s -4")
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.Drift == nil {
-			n.Drift = &planning.Drift{Reason: "AMIDrift", Since: f.Taken.Add(-time.Second)}
+			n.Drift = &planning.Drift{Reason: "AMIDrift", Since: f.TakenAt.Add(-time.Second)}
 		}
 	}
-	f.began = f.Taken
+	f.began = f.TakenAt
 	f.run(40).want(t, "0s -2", "32m0s -4")
 }
 

@@ -23,12 +23,12 @@ import (
 // It checks earlier proposals first, the oldest first, so that a new command does not take their
 // place. Then it runs the methods in Karpenter's order (pkg/controllers/disruption/controller.go,
 // NewMethods).
-func Evaluate(s planning.Snapshot, stock instancetypes.Stock, o Options) Findings {
+func Evaluate(s planning.Snapshot, stock instancetypes.InstanceTypes, o Options) Findings {
 	return evaluateWith(s, stock, o, func(_ Method, find func()) { find() })
 }
 
 // evaluateWith runs each method through around, which must call its argument.
-func evaluateWith(s planning.Snapshot, stock instancetypes.Stock, o Options, around func(Method, func())) Findings {
+func evaluateWith(s planning.Snapshot, stock instancetypes.InstanceTypes, o Options, around func(Method, func())) Findings {
 	p := newEvaluation(s, stock, o)
 	p.countEligible()
 	p.checkProposals()
@@ -50,7 +50,7 @@ func evaluateWith(s planning.Snapshot, stock instancetypes.Stock, o Options, aro
 // evaluation is one evaluation of one snapshot.
 type evaluation struct {
 	snapshot   planning.Snapshot
-	stock      instancetypes.Stock
+	stock      instancetypes.InstanceTypes
 	simulation *solver.Simulation
 	rules      consolidation.ReplacementRules
 	scores     consolidation.Scores
@@ -86,7 +86,7 @@ type evaluation struct {
 	findings    Findings
 }
 
-func newEvaluation(s planning.Snapshot, stock instancetypes.Stock, o Options) *evaluation {
+func newEvaluation(s planning.Snapshot, stock instancetypes.InstanceTypes, o Options) *evaluation {
 	p := &evaluation{snapshot: prepareSnapshot(s), stock: stock, inCommand: map[int]bool{}, excluded: map[int]candidate.Objection{}, indexByName: map[string]int{}, objections: map[int]candidate.Objection{}, expiry: map[string]policy.Expiring{}}
 	for i := range s.Nodes {
 		p.indexByName[s.Nodes[i].Name] = i
@@ -97,7 +97,7 @@ func newEvaluation(s planning.Snapshot, stock instancetypes.Stock, o Options) *e
 	p.thresholds = thresholds.New(&p.snapshot)
 	p.driftWaves = newDriftWaves(&p.snapshot)
 	p.candidates = candidate.FindAll(&p.snapshot, stock)
-	p.buffers = solver.BufferNodes(p.snapshot)
+	p.buffers = solver.FindBufferNodes(p.snapshot)
 	p.rules = consolidation.ReplacementRules{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelLookup(stock)}
 	p.scores = consolidation.NewScores(p.candidates)
 	return p
@@ -109,8 +109,8 @@ func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 	nodes := make([]planning.Node, len(s.Nodes))
 	copy(nodes, s.Nodes)
 	for i := range nodes {
-		if nodes[i].Proposal != nil && !nodes[i].Proposal.Confirmed.IsZero() {
-			nodes[i].Going = true
+		if nodes[i].Proposal != nil && !nodes[i].Proposal.ConfirmedAt.IsZero() {
+			nodes[i].MarkedForDeletion = true
 		}
 	}
 	s.Nodes = nodes
@@ -122,7 +122,7 @@ func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 
 // simulateWithout simulates where the pods of nodes go if the nodes are removed.
 func (p *evaluation) simulateWithout(nodes ...*candidate.Candidate) planning.Result {
-	return p.loadSimulation().Without(indexesOf(nodes)...)
+	return p.loadSimulation().SimulateRemoval(indexesOf(nodes)...)
 }
 
 func (p *evaluation) loadSimulation() *solver.Simulation {
@@ -162,7 +162,7 @@ func (p *evaluation) addCommand(a *attempt) {
 		}
 	}
 	a.Nodes, a.Why, a.Proposal = indexesOf(a.nodes), describeCommand(a), p.proposalID(a)
-	p.loadSimulation().Take(a.Result, a.Nodes...)
+	p.loadSimulation().Commit(a.Result, a.Nodes...)
 	p.findings.Commands = append(p.findings.Commands, a.Command)
 	p.countApproved(a)
 }
@@ -221,9 +221,9 @@ func (p *evaluation) explainBudgets(nodes []*candidate.Candidate, reason karpent
 }
 
 // labelLookup returns a function that returns the labels of an instance type.
-func labelLookup(stock instancetypes.Stock) func(pool, class, name string) map[string]string {
+func labelLookup(stock instancetypes.InstanceTypes) func(pool, class, name string) map[string]string {
 	return func(pool, class, name string) map[string]string {
-		types := stock.TypesOf(pool, class)
+		types := stock.TypesForPool(pool, class)
 		for i := range types {
 			if types[i].Name == name {
 				return types[i].Labels

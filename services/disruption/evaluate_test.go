@@ -30,7 +30,7 @@ func describeFindings(s planning.Snapshot, c Command) string {
 		}
 	}
 	for _, n := range c.Result.Nodes {
-		come = append(come, n.Options[0].InstanceType)
+		come = append(come, n.Offerings[0].InstanceType)
 	}
 	slices.Sort(onto)
 	out := fmt.Sprintf("%s -%s", c.Method, strings.Join(gone, ","))
@@ -74,7 +74,7 @@ func ordered(s *planning.PodSpec) { s.OwnerKind = "StatefulSet" }
 func ending(n *node) {
 	for i := range n.Pods {
 		for k := range n.Pods[i].Pods {
-			n.Pods[i].Pods[k].Going = true
+			n.Pods[i].Pods[k].Terminating = true
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestEvaluate(t *testing.T) {
 			[]string{"Drift -c", "Drift -b +t4g.medium", "Drift -a +t4g.medium"}, nil},
 		{"no price rule", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
 			[]string{"Drift -a +t4g.medium"}, nil},
-		{"drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.Bounded = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
+		{"drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.HasTerminationGracePeriod = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
 			[]string{"Drift -a onto b +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
 		{"within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
 			[]string{"Drift -b +t4g.medium"}, []string{"a budget"}},
@@ -178,9 +178,9 @@ func whenEmpty(p *karpenter.NodePool) {
 func carrying(s planning.Snapshot, found Findings, ago time.Duration) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for k, c := range found.Commands {
-		proposed := s.Taken.Add(-ago).Add(time.Duration(k + 1 - len(found.Commands)))
+		proposed := s.TakenAt.Add(-ago).Add(time.Duration(k + 1 - len(found.Commands)))
 		for _, i := range c.Nodes {
-			s.Nodes[i].Proposal = &planning.Proposal{ID: c.Proposal, Reason: string(c.Reason), Method: string(c.Method), Proposed: proposed}
+			s.Nodes[i].Proposal = &planning.Proposal{ID: c.Proposal, Reason: string(c.Reason), Method: string(c.Method), ProposedAt: proposed}
 		}
 	}
 	return s
@@ -221,13 +221,13 @@ func TestConfirmation(t *testing.T) {
 		{"confirmed, drifted", drifted, planning.ConfirmAfter, nil, []string{"confirmed Drift a"}},
 		{"proposed in the future: a clock is wrong", alone, -old, nil, nil},
 		{"of before methods were written down", alone, old, func(s *planning.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
-		{"its clock is the youngest claim's", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Proposal.Proposed = s.Taken }, nil},
+		{"its clock is the youngest claim's", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Proposal.ProposedAt = s.TakenAt }, nil},
 		{"a pod came to an empty node", alone, old, func(s *planning.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
-		{"a pod came and went", alone, old, func(s *planning.Snapshot) { s.Nodes[0].LastPodEvent = s.Taken.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
+		{"a pod came and went", alone, old, func(s *planning.Snapshot) { s.Nodes[0].LastPodEvent = s.TakenAt.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
 		{"a node is protected now", pair, old, func(s *planning.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"a node is nominated now", pair, old, func(s *planning.Snapshot) { s.Nodes[0].Nominated = s.Taken.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"a node is nominated now", pair, old, func(s *planning.Snapshot) { s.Nodes[0].NominatedUntil = s.TakenAt.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
 		{"a node is gone", pair, old, func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
-		{"a node goes", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Going = true }, []string{"dropped MultiNodeConsolidation a"}},
+		{"a node goes", pair, old, func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true }, []string{"dropped MultiNodeConsolidation a"}},
 		{"it needs a new node, which it did not", func() planning.Snapshot {
 			return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge", with(1)), n("b", "t4g.large", with(1)))
 		}, old, func(s *planning.Snapshot) { with(2)(&s.Nodes[1]) }, []string{"proposed SingleNodeConsolidation b", "dropped SingleNodeConsolidation a"}},
@@ -241,7 +241,7 @@ func TestConfirmation(t *testing.T) {
 		{"it drifts no more", drifted, old, func(s *planning.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
 		{"it acts already", pair, old, func(s *planning.Snapshot) {
 			for i := range s.Nodes {
-				s.Nodes[i].Proposal.Confirmed = s.Taken
+				s.Nodes[i].Proposal.ConfirmedAt = s.TakenAt
 			}
 		}, nil},
 		{"what was proposed keeps its place", second, old, func(s *planning.Snapshot) {
@@ -249,7 +249,7 @@ func TestConfirmation(t *testing.T) {
 		}, []string{"confirmed Emptiness a"}},
 		{"the older proposal first", second, old, func(s *planning.Snapshot) {
 			younger := *s.Nodes[0].Proposal
-			younger.ID, younger.Proposed = "younger", younger.Proposed.Add(1)
+			younger.ID, younger.ProposedAt = "younger", younger.ProposedAt.Add(1)
 			s.Nodes[1].Proposal = &younger
 		}, []string{"confirmed Emptiness a", "dropped Emptiness b"}},
 	} {
@@ -280,7 +280,7 @@ func TestProposalIDs(t *testing.T) {
 		change(&s)
 		return Evaluate(s, fixture.Stock(s), Options{}).Commands[0].Proposal
 	}
-	if other(func(s *planning.Snapshot) { s.Taken = s.Taken.Add(time.Hour) }) != first.Proposal {
+	if other(func(s *planning.Snapshot) { s.TakenAt = s.TakenAt.Add(time.Hour) }) != first.Proposal {
 		t.Error("later it is another")
 	}
 	if other(func(s *planning.Snapshot) { s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0] }) != first.Proposal {
@@ -317,7 +317,7 @@ func TestSpotToSpotGateOfSnapshot(t *testing.T) {
 		t.Fatalf("found %+v", found)
 	}
 	types := map[string]bool{}
-	for _, o := range found.Commands[0].Result.Nodes[0].Options {
+	for _, o := range found.Commands[0].Result.Nodes[0].Offerings {
 		if types[o.InstanceType] = true; o.CapacityType != karpenter.CapacityTypeSpot {
 			t.Errorf("option %+v", o)
 		}

@@ -34,7 +34,7 @@ func (p *evaluation) findExpiring() { p.tryEach(Expiration, sortByExpiry) }
 // overrides them.
 func (p *evaluation) checkExpiry(c *candidate.Candidate) candidate.Objection {
 	from := replacementTime(c.Node, p.expiryPolicy(c.Pool))
-	if from.IsZero() || from.After(p.snapshot.Taken) {
+	if from.IsZero() || from.After(p.snapshot.TakenAt) {
 		p.expectChange(from)
 		return candidate.Objection{Rule: RuleNotExpiring, Detail: "it does not expire soon"}
 	}
@@ -62,12 +62,12 @@ func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.Expiring {
 // once and the second half is left for nodes that wait for a budget. The time derives from the
 // claim's UID, so every evaluation computes the same.
 func replacementTime(n *planning.Node, e policy.Expiring) time.Time {
-	if !e.Graceful || n.Expires.IsZero() {
+	if !e.Graceful || n.ExpiresAt.IsZero() {
 		return time.Time{}
 	}
-	life := max(n.Expires.Sub(n.Created), 0)
+	life := max(n.ExpiresAt.Sub(n.Created), 0)
 	window := min(cmp.Or(e.Window, min(life/expiryFraction, maxExpiryWindow)), life)
-	return n.Expires.Add(-window).Add(time.Duration(spreadFraction(n.ClaimUID) * float64(window/2)))
+	return n.ExpiresAt.Add(-window).Add(time.Duration(spreadFraction(n.ClaimUID) * float64(window/2)))
 }
 
 // spreadFraction maps a text to a number from 0 to 1, spread evenly.
@@ -78,7 +78,7 @@ func spreadFraction(text string) float64 {
 
 func sortByExpiry(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
-		return cmp.Or(a.Node.Expires.Compare(b.Node.Expires), cmp.Compare(a.Node.Claim, b.Node.Claim))
+		return cmp.Or(a.Node.ExpiresAt.Compare(b.Node.ExpiresAt), cmp.Compare(a.Node.Claim, b.Node.Claim))
 	})
 	return list
 }
@@ -96,6 +96,6 @@ func (f *Findings) expectChange(at time.Time) {
 // objection to the node.
 func (p *evaluation) expectChangeOf(no candidate.Objection) {
 	if mayChangeWithTime(Kept{Rule: no.Rule}) {
-		p.expectChange(p.snapshot.Taken)
+		p.expectChange(p.snapshot.TakenAt)
 	}
 }

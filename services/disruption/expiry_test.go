@@ -27,8 +27,8 @@ func graceful(edits ...func(*karpenter.NodePool)) karpenter.NodePool {
 // ends gives a node of thirty days an end.
 func ends(in time.Duration) func(*node) {
 	return func(n *node) {
-		n.Expires = fixture.Taken.Add(in)
-		n.Created = n.Expires.Add(-720 * time.Hour)
+		n.ExpiresAt = fixture.Taken.Add(in)
+		n.Created = n.ExpiresAt.Add(-720 * time.Hour)
 	}
 }
 
@@ -37,8 +37,8 @@ func forceful(p *karpenter.NodePool) { delete(p.Annotations, policy.Expiration) 
 func TestExpiration(t *testing.T) {
 	n := fixture.Node
 	late := ends(90 * time.Minute) // In the second half of the window all nodes are due.
-	blocked := func(n *node) { n.Pods[0].Pods[0].Blocked = "default/web" }
-	bounded := func(n *node) { n.Bounded = true }
+	blocked := func(n *node) { n.Pods[0].Pods[0].BlockingPDB = "default/web" }
+	bounded := func(n *node) { n.HasTerminationGracePeriod = true }
 	reason := func(nodes string, reason karpenter.DisruptionReason) func(*karpenter.NodePool) {
 		return func(p *karpenter.NodePool) {
 			p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: nodes, Reasons: []karpenter.DisruptionReason{reason}}}
@@ -112,10 +112,10 @@ func TestExpirationMoments(t *testing.T) {
 			var quarters [4]int
 			const count = 1000
 			for i := range count {
-				n := fixture.Node(fmt.Sprint("n", i), "t4g.medium", func(n *node) { n.Created, n.Expires = fixture.Taken, fixture.Taken.Add(tt.life) })
+				n := fixture.Node(fmt.Sprint("n", i), "t4g.medium", func(n *node) { n.Created, n.ExpiresAt = fixture.Taken, fixture.Taken.Add(tt.life) })
 				e := policy.Expiring{Graceful: true, Window: tt.window}
 				from := replacementTime(&n, e)
-				since := from.Sub(n.Expires.Add(-tt.within))
+				since := from.Sub(n.ExpiresAt.Add(-tt.within))
 				if since < 0 || since > tt.within/2 || !from.Equal(replacementTime(&n, e)) {
 					t.Fatalf("%s of a window of %s", since, tt.within)
 				}
@@ -143,7 +143,7 @@ func TestExpirationSetsNextChange(t *testing.T) {
 			t.Fatalf("%+v", found)
 		}
 		for _, at := range []time.Duration{-1, 0} {
-			s.Taken = found.NextChange.Add(at)
+			s.TakenAt = found.NextChange.Add(at)
 			if got := len(Evaluate(s, stock, Options{}).Commands); got != int(at)+1 {
 				t.Fatalf("%d commands %s after %s", got, at, found.NextChange)
 			}
@@ -171,8 +171,8 @@ func TestExpirationSetsNextChange(t *testing.T) {
 	}
 	// A budget that is spent now may have room at any time, whatever else is said of the node.
 	s := fixture.Snapshot(graceful(fixture.Budgets("0")), fixture.Node("a", "t4g.medium", with(3), ends(time.Hour)))
-	if found := Evaluate(s, stock, Options{}); !found.NextChange.Equal(s.Taken) {
-		t.Errorf("rest until %s, taken %s, kept %+v", found.NextChange, s.Taken, found.Kept)
+	if found := Evaluate(s, stock, Options{}); !found.NextChange.Equal(s.TakenAt) {
+		t.Errorf("rest until %s, taken %s, kept %+v", found.NextChange, s.TakenAt, found.Kept)
 	}
 }
 
@@ -186,7 +186,7 @@ type old struct {
 }
 
 // step lets disruption decide, and lifecycle act on it.
-func (o *old) step(stock instancetypes.Stock) {
+func (o *old) step(stock instancetypes.InstanceTypes) {
 	found := Evaluate(o.Snapshot, stock, Options{})
 	at := map[string]*node{}
 	for i := range o.Nodes {
@@ -197,12 +197,12 @@ func (o *old) step(stock instancetypes.Stock) {
 			n := at[claim]
 			switch d.phase {
 			case event.Proposed:
-				n.Proposal = &planning.Proposal{ID: d.Proposal, Reason: string(d.Reason), Method: string(d.Method), Proposed: o.Taken}
+				n.Proposal = &planning.Proposal{ID: d.Proposal, Reason: string(d.Reason), Method: string(d.Method), ProposedAt: o.TakenAt}
 			case event.Dropped:
 				n.Proposal = nil
 			case event.Confirmed:
-				n.Proposal.Confirmed = o.Taken
-				o.until[claim] = o.Taken.Add(5 * time.Minute)
+				n.Proposal.ConfirmedAt = o.TakenAt
+				o.until[claim] = o.TakenAt.Add(5 * time.Minute)
 			}
 		}
 	}
@@ -211,10 +211,10 @@ func (o *old) step(stock instancetypes.Stock) {
 		n := &o.Nodes[i]
 		end, goes := o.until[n.Claim]
 		switch {
-		case !o.Taken.Before(n.Expires):
+		case !o.TakenAt.Before(n.ExpiresAt):
 			o.forced = append(o.forced, n.Claim)
 			o.renew(n)
-		case goes && !o.Taken.Before(end):
+		case goes && !o.TakenAt.Before(end):
 			o.renew(n)
 		case goes:
 			going++
@@ -228,7 +228,7 @@ func (o *old) renew(n *node) {
 	delete(o.until, n.Claim)
 	n.Name += "'"
 	n.Claim, n.ClaimUID, n.Proposal = n.Name, "uid-"+n.Name, nil
-	n.Created, n.InitializedAt, n.Expires = o.Taken, o.Taken, o.Taken.Add(o.life)
+	n.Created, n.InitializedAt, n.ExpiresAt = o.TakenAt, o.TakenAt, o.TakenAt.Add(o.life)
 }
 
 // A hundred nodes of one age come to their end together. Never more than ten go at
@@ -252,24 +252,24 @@ func TestHundredOfOneAge(t *testing.T) {
 			end := fixture.Taken.Add(tt.life)
 			for i := range 100 {
 				o.Nodes = append(o.Nodes, fixture.Node(fmt.Sprint("n", i), "t4g.medium", with(3), func(n *node) {
-					n.Created, n.Expires = fixture.Taken, end
+					n.Created, n.ExpiresAt = fixture.Taken, end
 					if i%50 == 7 {
-						n.Pods[0].Pods[0].Blocked = "default/web"
+						n.Pods[0].Pods[0].BlockingPDB = "default/web"
 					}
 				}))
 			}
 			stock := fixture.Stock(o.Snapshot)
-			for o.Taken = end.Add(-tt.last); !o.Taken.After(end); o.Taken = o.Taken.Add(tt.step) {
+			for o.TakenAt = end.Add(-tt.last); !o.TakenAt.After(end); o.TakenAt = o.TakenAt.Add(tt.step) {
 				o.step(stock)
 				if o.most > 10 {
-					t.Fatalf("%d go at once %s before the end", o.most, end.Sub(o.Taken))
+					t.Fatalf("%d go at once %s before the end", o.most, end.Sub(o.TakenAt))
 				}
 			}
 			if diff := cmp.Diff([]string{"n7", "n57"}, o.forced); diff != "" {
 				t.Errorf("by force (-want +got):\n%s", diff)
 			}
 			for _, n := range o.Nodes {
-				if !n.Expires.After(end) {
+				if !n.ExpiresAt.After(end) {
 					t.Errorf("%s is there still", n.Name)
 				}
 			}

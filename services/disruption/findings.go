@@ -18,7 +18,7 @@ const (
 	Drift       Method = "Drift"
 	// Expiration replaces nodes before they expire, in NodePools that set it. Karpenter has no such
 	// method.
-	Expiration Method = planning.ByExpiration
+	Expiration Method = planning.MethodExpiration
 	MultiNode  Method = "MultiNodeConsolidation"
 	SingleNode Method = "SingleNodeConsolidation"
 )

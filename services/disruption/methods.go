@@ -65,13 +65,13 @@ func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objec
 				Detail: p.explainBudgets([]*candidate.Candidate{c}, karpenter.DisruptionReasonEmpty),
 			})
 		}
-		return cmp.Or(c.CheckUnderutilized(p.snapshot.Taken), p.thresholds.CheckNode(c))
+		return cmp.Or(c.CheckUnderutilized(p.snapshot.TakenAt), p.thresholds.CheckNode(c))
 	}
 }
 
 // checkEmpty returns what keeps a node from being removed as empty.
 func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
-	if no := c.CheckConsolidatable(p.snapshot.Taken); !no.IsNone() {
+	if no := c.CheckConsolidatable(p.snapshot.TakenAt); !no.IsNone() {
 		return no
 	}
 	switch {
@@ -146,9 +146,9 @@ func (p *evaluation) checkCheaper(a *attempt) {
 		p.findings.HasDeferred = true
 		return
 	}
-	r := dropUnrequested(p.loadSimulation().Consolidate(indexesOf(a.nodes)...))
+	r := dropUnrequested(p.loadSimulation().SimulateConsolidation(indexesOf(a.nodes)...))
 	if len(a.nodes) == 1 && len(r.Nodes) > 1 {
-		if one := dropUnrequested(p.loadSimulation().WithoutForOne(indexesOf(a.nodes)...)); consolidation.CheckAllPlaced(one).IsNone() {
+		if one := dropUnrequested(p.loadSimulation().SimulateRemovalWithOneNode(indexesOf(a.nodes)...)); consolidation.CheckAllPlaced(one).IsNone() {
 			r = one
 		}
 	}

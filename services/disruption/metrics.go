@@ -76,7 +76,7 @@ func (p *evaluation) countAttempt(a *attempt) {
 }
 
 // evaluateTimed evaluates the snapshot and records the duration of each method.
-func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.Stock) Findings {
+func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) Findings {
 	return evaluateWith(snapshot, stock, s.Options, func(m Method, find func()) {
 		began := s.Now()
 		find()

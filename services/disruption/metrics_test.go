@@ -64,14 +64,14 @@ func TestMetricsAreRecorded(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]float64{"empty": 1, "drifted": 0, "underutilized": 0}, eligible); diff != "" || looks != 3 {
 		t.Errorf("%d counts (-want +got):\n%s", looks, diff)
 	}
-	s.Taken = s.Taken.Add(-time.Hour)
+	s.TakenAt = s.TakenAt.Add(-time.Hour)
 	if _, err := b.handleSnapshot(t, s); err == nil || looks != 3 {
 		t.Errorf("of a stale snapshot (%v) there are %d counts", err, looks-3)
 	}
@@ -89,7 +89,7 @@ func TestEvaluations(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.Catalogue())
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func by(policy karpenter.ConsolidationPolicy) func(*karpenter.NodePool) {
 func TestMoves(t *testing.T) {
 	balanced, ordinary := by(karpenter.ConsolidationPolicyBalanced), by(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
 	proposed := func(n *node) {
-		n.Proposal = &planning.Proposal{ID: "other", Reason: "Underutilized", Method: string(SingleNode), Proposed: fixture.Taken.Add(-time.Minute)}
+		n.Proposal = &planning.Proposal{ID: "other", Reason: "Underutilized", Method: string(SingleNode), ProposedAt: fixture.Taken.Add(-time.Minute)}
 	}
 	large := func(pods int, edits ...func(*node)) node {
 		return fixture.Node("large", "t4g.large", append([]func(*node){with(pods)}, edits...)...)

@@ -22,8 +22,8 @@ import (
 func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 	replaced := func(reason karpenter.DisruptionReason, confirmed time.Time) func(*node) {
 		return func(n *node) {
-			n.Proposal = &planning.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), Confirmed: confirmed, Replacements: []string{"new"}}
-			n.Going = true
+			n.Proposal = &planning.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), ConfirmedAt: confirmed, Replacements: []string{"new"}}
+			n.MarkedForDeletion = true
 		}
 	}
 	joins := func(n *node) { n.Initialized = false }
@@ -65,9 +65,9 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 func TestFirstSetsSaveMost(t *testing.T) {
 	several, late := 0, 0
 	for seed := range uint64(8) {
-		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
+		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
 		fixture.Budgets("100%")(&s.NodePools[0])
-		p := newEvaluation(s, instancetypes.NewStock(s, planningtest.Catalogue()), Options{})
+		p := newEvaluation(s, instancetypes.New(s, planningtest.NewCatalogue()), Options{})
 		worth := consolidation.NewShadowPrices(&p.snapshot, p.stock)
 		fair := worth.WastePerPod(p.availableCandidates(MultiNode))
 		p.findSets()

@@ -26,7 +26,7 @@ func (p *evaluation) checkPlacement(a *attempt) {
 	if a.PodsMoved == 0 {
 		return
 	}
-	stranded := p.loadSimulation().Stranded(a.Result, indexesOf(a.nodes)...)
+	stranded := p.loadSimulation().FindStrandedPods(a.Result, indexesOf(a.nodes)...)
 	if len(stranded) == 0 {
 		return
 	}

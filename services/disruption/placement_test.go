@@ -69,7 +69,7 @@ func TestProposedIsTriedAgain(t *testing.T) {
 	again := func(second string) Findings {
 		s := tight(second)
 		s.Nodes[0].Proposal = &planning.Proposal{
-			ID: proposed.Proposal, Method: string(proposed.Method), Reason: string(proposed.Reason), Proposed: fixture.Taken.Add(-time.Minute),
+			ID: proposed.Proposal, Method: string(proposed.Method), Reason: string(proposed.Reason), ProposedAt: fixture.Taken.Add(-time.Minute),
 		}
 		return Evaluate(s, fixture.Stock(s), Options{})
 	}
@@ -85,15 +85,15 @@ func TestProposedIsTriedAgain(t *testing.T) {
 func TestCommandsFitKubeScheduler(t *testing.T) {
 	commands, moved := 0, 0
 	for seed := range uint64(4) {
-		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
+		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
 		fixture.Budgets("100%")(&s.NodePools[0])
-		stock := instancetypes.NewStock(s, planningtest.Catalogue())
+		stock := instancetypes.New(s, planningtest.NewCatalogue())
 		simulation := solver.NewSimulation(prepareSnapshot(s), stock)
 		for _, c := range Evaluate(s, stock, Options{}).Commands {
-			if left := simulation.Stranded(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
+			if left := simulation.FindStrandedPods(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
 				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, describeFindings(s, c), len(left), c.PodsMoved)
 			}
-			simulation.Take(c.Result, c.Nodes...)
+			simulation.Commit(c.Result, c.Nodes...)
 			commands, moved = commands+1, moved+c.PodsMoved
 		}
 	}

@@ -39,7 +39,7 @@ func (p *evaluation) listProposals() []carriedProposal {
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		carried := c.Node.Proposal
-		if carried == nil || !carried.Confirmed.IsZero() {
+		if carried == nil || !carried.ConfirmedAt.IsZero() {
 			continue
 		}
 		k, ok := at[carried.ID]
@@ -49,12 +49,12 @@ func (p *evaluation) listProposals() []carriedProposal {
 			out = append(out, carriedProposal{Proposal: *carried})
 		}
 		// The newest claim annotation determines the proposal's age.
-		if out[k].nodes = append(out[k].nodes, c); carried.Proposed.After(out[k].Proposed) {
-			out[k].Proposed = carried.Proposed
+		if out[k].nodes = append(out[k].nodes, c); carried.ProposedAt.After(out[k].ProposedAt) {
+			out[k].ProposedAt = carried.ProposedAt
 		}
 	}
 	slices.SortStableFunc(out, func(a, b carriedProposal) int {
-		return cmp.Or(a.Proposed.Compare(b.Proposed), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(a.ProposedAt.Compare(b.ProposedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
@@ -71,7 +71,7 @@ func (p *evaluation) retryProposal(g carriedProposal) attempt {
 	if a.isGood() && p.proposalID(&a) != g.ID {
 		a.objection = candidate.Objection{Rule: RuleOverturned, Detail: "the earlier proposal for it is not what would be done now"}
 	}
-	a.Since = g.Proposed
+	a.Since = g.ProposedAt
 	return a
 }
 

@@ -26,7 +26,7 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 	for _, d := range decisions {
 		body := event.DisruptionProposed{
 			Proposal: d.Proposal, Phase: d.phase, Reason: string(d.Reason), Method: string(d.Method), Claims: d.claims,
-			SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC(),
+			SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.TakenAt.UTC(),
 		}
 		if d.phase == event.Confirmed {
 			if err := s.storePlan(ctx, from, d, &body); err != nil {
@@ -48,7 +48,7 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 // reportKept publishes why nodes stay, if that is due. It is separate from the proposals, which do
 // not depend on it.
 func (s Service) reportKept(ctx context.Context, e event.Envelope, from decisionInputs, kept []Kept) error {
-	if !s.ReportSchedule.isDue(from.snapshot.Taken) {
+	if !s.ReportSchedule.isDue(from.snapshot.TakenAt) {
 		return nil
 	}
 	reasons, unreported := groupKept(&from.snapshot, kept)
@@ -56,7 +56,7 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 		host.AddLogFields(ctx, "unreported", unreported)
 	}
 	if len(reasons) > 0 {
-		body := event.NodesKept{Kept: reasons, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC()}
+		body := event.NodesKept{Kept: reasons, Snapshot: from.ref, Decided: from.snapshot.TakenAt.UTC()}
 		fact, err := event.Maker{Service: "disruption", Cluster: s.Cluster}.New(s.Now(), body, &e)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 			return fmt.Errorf("publishing why nodes stay: %w", err)
 		}
 	}
-	s.ReportSchedule.recordReport(from.snapshot.Taken)
+	s.ReportSchedule.recordReport(from.snapshot.TakenAt)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func drawPods(t *rapid.T, name string) planning.PodClass {
 	case 0:
 		class.Spec.DoNotDisrupt = rapid.SampledFrom([]string{"true", "5m", "nonsense"}).Draw(t, "do-not-disrupt")
 	case 1:
-		class.Pods[0].Blocked = "default/" + app
+		class.Pods[0].BlockingPDB = "default/" + app
 	case 2:
 		class.Spec.DeletionCost = rapid.SampledFrom([]string{"-2147483647", "1000000"}).Draw(t, "deletion cost")
 	case 3:
@@ -57,7 +57,7 @@ func drawNode(t *rapid.T, i int) node {
 	}
 	switch rapid.IntRange(0, 30).Draw(t, "state") {
 	case 0:
-		n.Going = true
+		n.MarkedForDeletion = true
 	case 1:
 		n.Ready = false
 	case 2:
@@ -65,11 +65,11 @@ func drawNode(t *rapid.T, i int) node {
 	case 3:
 		n.DoNotDisrupt = true
 	case 4:
-		n.Nominated = fixture.Taken.Add(time.Minute)
+		n.NominatedUntil = fixture.Taken.Add(time.Minute)
 	case 5:
-		n.Bounded = true
+		n.HasTerminationGracePeriod = true
 	case 6:
-		n.Proposal = &planning.Proposal{ID: "x", Reason: "Empty", Confirmed: fixture.Taken}
+		n.Proposal = &planning.Proposal{ID: "x", Reason: "Empty", ConfirmedAt: fixture.Taken}
 	case 7:
 		n.LastPodEvent = fixture.Taken
 	}
@@ -118,14 +118,14 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	for _, n := range s.Nodes {
 		if n.Initialized {
 			total++
-			if n.Going || !n.Ready || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
+			if n.MarkedForDeletion || !n.Ready || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero() {
 				busy++
 			}
 		}
 	}
 	for _, c := range found.Commands {
 		going += len(c.Nodes)
-		allowed, err := budget.Allowed(&s.NodePools[0], total, c.Reason, s.Taken)
+		allowed, err := budget.Allowed(&s.NodePools[0], total, c.Reason, s.TakenAt)
 		if err != nil || busy+going > allowed {
 			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", describeFindings(s, c), busy+going, allowed, err)
 		}
@@ -156,10 +156,10 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 }
 
 func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]bool) {
-	if n.Going || !n.Initialized || n.DoNotDisrupt || n.Nominated.After(s.Taken) || n.Proposal != nil {
+	if n.MarkedForDeletion || !n.Initialized || n.DoNotDisrupt || n.NominatedUntil.After(s.TakenAt) || n.Proposal != nil {
 		t.Fatalf("%s takes %+v", describeFindings(s, c), n)
 	}
-	if quiet := s.Taken.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
+	if quiet := s.TakenAt.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
 		t.Fatalf("%s takes a node that is not quiet", describeFindings(s, c))
 	}
 	if (n.Drift != nil) != (c.Method == Drift) && c.Method == Drift {
@@ -168,7 +168,7 @@ func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]b
 	for _, class := range n.Pods {
 		for _, pod := range class.Pods {
 			pods[pod.UID] = true
-			if (pod.Blocked != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && (c.Method != Drift || !n.Bounded) {
+			if (pod.BlockingPDB != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && (c.Method != Drift || !n.HasTerminationGracePeriod) {
 				t.Fatalf("%s moves pod %s, which is protected", describeFindings(s, c), pod.Name)
 			}
 		}
@@ -182,7 +182,7 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 	}
 	for _, n := range c.Result.Nominations {
 		for i, host := range s.Nodes {
-			if host.Name == n.Node && (gone[i] || host.Going || !host.Initialized || !host.Ready || host.Proposal != nil) {
+			if host.Name == n.Node && (gone[i] || host.MarkedForDeletion || !host.Initialized || !host.Ready || host.Proposal != nil) {
 				t.Fatalf("%s puts a pod on %s, which does not stay", describeFindings(s, c), n.Node)
 			}
 		}
@@ -190,7 +190,7 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 	}
 	price := 0.0
 	for _, n := range c.Result.Nodes {
-		price += n.Options[len(n.Options)-1].PricePerHour
+		price += n.Offerings[len(n.Offerings)-1].PricePerHour
 		for _, pod := range n.Pods {
 			delete(pods, pod.Pod.UID)
 		}
@@ -211,15 +211,15 @@ func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
 	batch := planning.Batch{Snapshot: s}
 	batch.Snapshot.Nodes = slices.Clone(s.Nodes)
 	for _, i := range c.Nodes {
-		batch.Snapshot.Nodes[i].Going = true
+		batch.Snapshot.Nodes[i].MarkedForDeletion = true
 		batch.Pending = append(batch.Pending, s.Nodes[i].Pods...)
 	}
-	if err := planningtest.Check(batch, cat, c.Result); err != nil {
+	if err := planningtest.CheckResult(batch, cat, c.Result); err != nil {
 		t.Fatalf("%s:\n%v", describeFindings(s, c), err)
 	}
 }
 
-var cat = planningtest.Catalogue()
+var cat = planningtest.NewCatalogue()
 
 func TestCommandsKeepEveryRule(t *testing.T) {
 	methods := map[Method]int{}
@@ -265,7 +265,7 @@ func TestConsolidationEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawCluster(t)
 		for i := range s.Nodes {
-			s.Nodes[i].Drift, s.Nodes[i].Going = nil, false
+			s.Nodes[i].Drift, s.Nodes[i].MarkedForDeletion = nil, false
 		}
 		for pass := 0; ; pass++ {
 			found := Evaluate(s, stock, Options{})
@@ -280,10 +280,10 @@ func TestConsolidationEnds(t *testing.T) {
 				if c.SavedPerHour <= 0 {
 					t.Fatalf("%s saves %v", describeFindings(s, c), c.SavedPerHour)
 				}
-				simulation.Take(c.Result, c.Nodes...)
+				simulation.Commit(c.Result, c.Nodes...)
 			}
-			s = simulation.Joined()
-			s.Taken = s.Taken.Add(time.Hour)
+			s = simulation.ProjectSnapshot()
+			s.TakenAt = s.TakenAt.Add(time.Hour)
 		}
 	})
 }

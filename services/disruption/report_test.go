@@ -96,7 +96,7 @@ func TestReportsAreFew(t *testing.T) {
 	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
 	show := func() error {
 		s := annotated()
-		s.Taken = b.now
+		s.TakenAt = b.now
 		_, err := b.handleSnapshot(t, s)
 		return err
 	}

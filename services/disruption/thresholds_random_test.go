@@ -42,7 +42,7 @@ func (c tallied) count(n *node, moves bool) (youngest time.Duration) {
 				youngest = min(youngest, age)
 			default:
 				c.pods[app]++
-				if age < time.Hour || n.Going || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
+				if age < time.Hour || n.MarkedForDeletion || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero() {
 					c.young[app]++
 				}
 			}

@@ -98,7 +98,7 @@ func TestThresholds(t *testing.T) {
 func TestThresholdsOfProposals(t *testing.T) {
 	carries := func(id string) func(*node) {
 		return func(n *node) {
-			n.Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), Proposed: fixture.Taken.Add(-time.Minute)}
+			n.Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), ProposedAt: fixture.Taken.Add(-time.Minute)}
 		}
 	}
 	nodes := func(edits ...func(*node)) []node {
@@ -139,7 +139,7 @@ func TestThresholdsAndLastIdle(t *testing.T) {
 		{"a set that is too many", []string{policy.EvictionsPerHour, "2", policy.MinSaving, "0.2"}, 2 * time.Hour, false},
 	} {
 		s := fixture.Snapshot(fixture.Pool(asking(tt.asks...)), n("a", tt.age), n("b", tt.age))
-		body := event.ClusterSnapshot{Taken: s.Taken, Snapshot: event.Ref{Digest: "d"}}
+		body := event.ClusterSnapshot{Taken: s.TakenAt, Snapshot: event.Ref{Digest: "d"}}
 		found := Evaluate(s, fixture.Stock(s), Options{})
 		r := &LastIdle{}
 		r.recordIdle(body, found, nil)

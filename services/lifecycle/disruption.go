@@ -131,7 +131,7 @@ func (s *Service) mayBeCreated(ctx context.Context, p planning.Proposal, name st
 	if held.Lists(name) {
 		return held.State == outbox.Applying, nil
 	}
-	return s.Now().Sub(p.Confirmed) < disruption.AdmissionTime, nil
+	return s.Now().Sub(p.ConfirmedAt) < disruption.AdmissionTime, nil
 }
 
 // finishReplacement deletes an old claim after it and its replacements were read from the API

@@ -45,7 +45,7 @@ func TestReplacementComesFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	if p := planning.ProposalOf(s.getClaim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
+	if p := planning.ReadProposal(s.getClaim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.ConfirmedAt.Equal(s.now) {
 		t.Errorf("the claim says %+v", p)
 	}
 	version := s.Version()
@@ -242,7 +242,7 @@ func TestLiveObjections(t *testing.T) {
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
 		{name: "a budget of pods is spent", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
-		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.ByExpiration, changes: blockByBudgetWithGrace,
+		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.MethodExpiration, changes: blockByBudgetWithGrace,
 			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
@@ -335,7 +335,7 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.setBudgetAndLimit("1", 5)
 	m := s.startProposal(1, "old-0")
-	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), planning.ByExpiration
+	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), planning.MethodExpiration
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
 	end := s.now.Add(time.Minute)

@@ -154,9 +154,9 @@ func (s *testCluster) disruptionState(name string) string {
 	if c.DeletionTimestamp != nil {
 		return "going"
 	}
-	if p := planning.ProposalOf(c); p != nil {
+	if p := planning.ReadProposal(c); p != nil {
 		out += "proposed "
-		if !p.Confirmed.IsZero() {
+		if !p.ConfirmedAt.IsZero() {
 			out += "confirmed "
 		}
 	}

@@ -163,7 +163,7 @@ func TestRandomEventsRespectBudgets(t *testing.T) {
 			draw.Fatal(wrong)
 		}
 		for _, c := range u.listClaims() {
-			if p := planning.ProposalOf(c); c.DeletionTimestamp == nil && disruption.ActingProposal(c) != nil {
+			if p := planning.ReadProposal(c); c.DeletionTimestamp == nil && disruption.ActingProposal(c) != nil {
 				draw.Fatalf("%s still acts on %+v", c.Name, p)
 			}
 			if got := u.disruptionState(c.Name); got != "going" && got != stateUntouched && got != "proposed " {

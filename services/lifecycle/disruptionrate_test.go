@@ -130,8 +130,8 @@ func TestNoHourExceedsBudget(t *testing.T) {
 				s.restartService()
 			}
 			_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
-			if p := planning.ProposalOf(s.getClaim(name)); p != nil && !p.Confirmed.IsZero() {
-				began = append(began, p.Confirmed)
+			if p := planning.ReadProposal(s.getClaim(name)); p != nil && !p.ConfirmedAt.IsZero() {
+				began = append(began, p.ConfirmedAt)
 			}
 		}
 		for _, from := range began {

@@ -71,8 +71,8 @@ func (x *emptyCluster) sendProposals() {
 			Proposal: "of-" + c.Name, Phase: event.Proposed, Reason: string(karpenter.DisruptionReasonEmpty), Method: "Emptiness", Claims: []string{c.Name},
 			Snapshot: event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(time.Now().String())), Size: 1}, Decided: time.Now(),
 		}
-		if p := planning.ProposalOf(c); p != nil {
-			if b.Phase = event.Confirmed; time.Since(p.Proposed) < planning.ConfirmAfter || !p.Confirmed.IsZero() {
+		if p := planning.ReadProposal(c); p != nil {
+			if b.Phase = event.Confirmed; time.Since(p.ProposedAt) < planning.ConfirmAfter || !p.ConfirmedAt.IsZero() {
 				continue
 			}
 		}

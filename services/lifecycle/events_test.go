@@ -70,8 +70,8 @@ func TestPlanEvents(t *testing.T) {
 	s.handleMessage(s.planMadeMessage(held, planning.Plan{
 		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{intent},
 		Nominations: []planning.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
-		Unplaced: []planning.Unplaced{{Namespace: "shop", Pods: []planning.PodRef{big}, Rejections: []planning.Rejection{
-			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
+		Unplaced: []planning.UnplacedPods{{Namespace: "shop", Pods: []planning.PodRef{big}, Rejections: []planning.Rejection{
+			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type suits it", LacksInstanceTypes: true},
 		}}},
 	}), "")
 	if sent := s.takeSent(); len(sent) != 1 {

@@ -351,7 +351,7 @@ func (s *testCluster) inventoryMessage(started time.Time, instances ...event.Lis
 
 func (s *testCluster) unavailableOfferings() []planning.Unavailable {
 	s.t.Helper()
-	object, err := s.Get(s.t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableName})
+	object, err := s.Get(s.t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableConfigMapName})
 	if fault.Is(err, fault.Missing) {
 		return nil
 	}

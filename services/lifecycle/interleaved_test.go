@@ -129,7 +129,7 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 func TestUnavailableIsRecordedBeforeDeletion(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableName, As: fault.Denied})
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableConfigMapName, As: fault.Denied})
 	e := s.newMessage(launchSettled("one", 2, "i-1"))
 	s.handleMessage(e, fault.Denied)
 	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {

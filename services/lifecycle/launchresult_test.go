@@ -37,7 +37,7 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	if diff := cmp.Diff(labels, c.Labels); diff != "" {
 		t.Error(diff)
 	}
-	if price, known := planning.PriceOf(c); !known || price != 0.0301 {
+	if price, known := planning.ReadPrice(c); !known || price != 0.0301 {
 		t.Errorf("it was bought for %v", price)
 	}
 	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
@@ -154,7 +154,7 @@ func TestPartlyFulfilled(t *testing.T) {
 		t.Error(diff)
 	}
 	writes := s.Effects()
-	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == planning.UnavailableName })
+	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == planning.UnavailableConfigMapName })
 	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Kind == cluster.NodeClaims })
 	if recorded < 0 || deleted < recorded {
 		t.Errorf("the shortage is write %d, and the first deletion %d: the next plan would ask for the same", recorded, deleted)

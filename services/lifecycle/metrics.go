@@ -135,7 +135,7 @@ func collectGauges(w clusterState) []gaugeValue {
 	}
 	costs := map[string]float64{}
 	for _, c := range w.claims {
-		if perHour, known := planning.PriceOf(c); known {
+		if perHour, known := planning.ReadPrice(c); known {
 			costs[c.Labels[karpenter.NodePoolLabelKey]] += perHour
 		}
 	}

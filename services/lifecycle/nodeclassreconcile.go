@@ -129,7 +129,7 @@ func (s *Service) dryRunTenancy(class *karpenter.EC2NodeClass) string {
 		if ref == nil || ref.Name != class.Name {
 			continue
 		}
-		values, stated := planning.FromClaim(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+		values, stated := planning.NewNodeClaimRequirements(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
 		if stated && values.Has(karpenter.TenancyDedicated) {
 			return karpenter.TenancyDedicated
 		}

@@ -18,7 +18,7 @@ import (
 // next plan repeats it.
 func (s *Service) updateOverlayStatuses(ctx context.Context, plan planning.Plan) error {
 	var failures []error
-	for _, verdict := range plan.Overlays {
+	for _, verdict := range plan.OverlayStatuses {
 		err := s.updateOverlayStatus(ctx, verdict)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			failures = append(failures, fmt.Errorf("writing the result of a plan on NodeOverlay %s: %w", verdict.Name, err))
@@ -27,7 +27,7 @@ func (s *Service) updateOverlayStatuses(ctx context.Context, plan planning.Plan)
 	return errors.Join(failures...)
 }
 
-func (s *Service) updateOverlayStatus(ctx context.Context, verdict planning.OverlayVerdict) error {
+func (s *Service) updateOverlayStatus(ctx context.Context, verdict planning.OverlayStatus) error {
 	o, err := cluster.Get[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays, cluster.Key{Name: verdict.Name})
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestOverlays(t *testing.T) {
 	plan := func() {
 		held := s.startBatch()
 		s.handleMessage(s.planMadeMessage(held, planning.Plan{
-			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Overlays: []planning.OverlayVerdict{
+			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, OverlayStatuses: []planning.OverlayStatus{
 				{Name: "gone"},
 				{Name: "bad", Generation: stored("bad").Generation, Reason: instancetypes.OverlayInvalid, Message: "capacity: cpu is the instance type's own"},
 				{Name: "fine", Generation: stored("fine").Generation},

@@ -112,7 +112,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 			s, stood := newInitializedCluster(t, 3), false
 			m := s.startProposal(c.replacements, "old-0")
 			if c.other != nil {
-				c.other.Reason, c.other.Method, c.other.Proposed, c.other.Confirmed = m.Reason, m.Method, s.now.Add(-time.Minute), s.now
+				c.other.Reason, c.other.Method, c.other.ProposedAt, c.other.ConfirmedAt = m.Reason, m.Method, s.now.Add(-time.Minute), s.now
 			}
 			seq := s.readOutbox().Seq
 			s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbUpdateStatus, s.claimRewritten(c.other, &stood)})
@@ -125,7 +125,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 				return
 			}
 			s.expectStates(stateActing, "old-0")
-			if p := planning.ProposalOf(s.getClaim("old-0")); !stood || p.ID != c.other.ID {
+			if p := planning.ReadProposal(s.getClaim("old-0")); !stood || p.ID != c.other.ID {
 				t.Errorf("paused: %v, and the claim has %+v", stood, p)
 			}
 		})

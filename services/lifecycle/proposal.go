@@ -21,15 +21,15 @@ func (s *Service) recordProposal(ctx context.Context, b event.DisruptionProposed
 		return err
 	}
 	for _, c := range claims {
-		if p := planning.ProposalOf(c); p != nil && p.ID != b.Proposal {
+		if p := planning.ReadProposal(c); p != nil && p.ID != b.Proposal {
 			return staleProposal(b, "NodeClaim %s carries another proposal, %s", c.Name, p.ID)
 		}
 	}
 	return errors.Join(s.executor.ForEach(len(claims), func(i int) error {
-		if planning.ProposalOf(claims[i]) != nil {
+		if planning.ReadProposal(claims[i]) != nil {
 			return nil
 		}
-		_, err := s.writeProposal(ctx, claims[i], &planning.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()}, nil)
+		_, err := s.writeProposal(ctx, claims[i], &planning.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, ProposedAt: s.Now().UTC()}, nil)
 		return err
 	})...)
 }
@@ -44,8 +44,8 @@ func (s *Service) dropProposal(ctx context.Context, b event.DisruptionProposed) 
 		if err != nil {
 			return fmt.Errorf("reading NodeClaim %s to drop a proposal: %w", b.Claims[i], err)
 		}
-		p := planning.ProposalOf(c)
-		if p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
+		p := planning.ReadProposal(c)
+		if p == nil || p.ID != b.Proposal || !p.ConfirmedAt.IsZero() {
 			return nil
 		}
 		if _, err = s.writeProposal(ctx, c, nil, nil); err == nil {
@@ -92,7 +92,7 @@ func (s *Service) readProposedClaims(ctx context.Context, b event.DisruptionProp
 // proposal stays, and a later snapshot confirms it again.
 func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
 	for _, c := range claims {
-		if s.Now().Sub(planning.ProposalOf(c).Proposed) < planning.ConfirmAfter {
+		if s.Now().Sub(planning.ReadProposal(c).ProposedAt) < planning.ConfirmAfter {
 			return staleProposal(b, "NodeClaim %s has carried it for less than %s", c.Name, planning.ConfirmAfter)
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *
 }
 
 func proposalID(c *karpenter.NodeClaim) string {
-	if p := planning.ProposalOf(c); p != nil {
+	if p := planning.ReadProposal(c); p != nil {
 		return p.ID
 	}
 	return ""
@@ -168,8 +168,8 @@ func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, c *karpent
 	if disruption.ActingProposal(c) != nil {
 		return c, nil
 	}
-	p := *planning.ProposalOf(c)
-	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
+	p := *planning.ReadProposal(c)
+	p.ConfirmedAt, p.Replacements = s.Now().UTC(), replacements
 	noted, err := s.writeProposal(ctx, c, &p, &e)
 	if err != nil {
 		return nil, err

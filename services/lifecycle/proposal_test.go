@@ -29,7 +29,7 @@ func TestProposals(t *testing.T) {
 	s.advance(planning.ConfirmAfter)
 	version := s.Version()
 	p.deliver(event.Proposed, "")
-	if at := planning.ProposalOf(s.getClaim("old-0")).Proposed; !at.Equal(written) || s.Version() != version {
+	if at := planning.ReadProposal(s.getClaim("old-0")).ProposedAt; !at.Equal(written) || s.Version() != version {
 		t.Errorf("said again, it is from %s, not from %s", at, written)
 	}
 	p.deliver(event.Confirmed, "")

@@ -38,7 +38,7 @@ func (s *Service) writeTrace(c *karpenter.NodeClaim, e event.Envelope) {
 		s.traces.record(c.UID, e, s.Now())
 	}
 	if e.Traceparent != "" {
-		annotateObject(c, planning.StoryAnnotation, e.Traceparent)
+		annotateObject(c, planning.TraceAnnotation, e.Traceparent)
 	}
 }
 
@@ -47,8 +47,8 @@ func (s *Service) writeTrace(c *karpenter.NodeClaim, e event.Envelope) {
 func (s *Service) keepTrace(c *karpenter.NodeClaim, e event.Envelope) {
 	s.rememberTrace(c, e)
 	// The cause in memory may not have been written, because that write was lost.
-	if written := planning.StoryOf(c); e.Traceparent != "" && (written == nil || written.Correlation != e.Correlation) {
-		annotateObject(c, planning.StoryAnnotation, e.Traceparent)
+	if written := planning.ReadTrace(c); e.Traceparent != "" && (written == nil || written.Correlation != e.Correlation) {
+		annotateObject(c, planning.TraceAnnotation, e.Traceparent)
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *Service) causeOfClaim(c *karpenter.NodeClaim) *event.Envelope {
 	if cause := s.traces.find(c.UID); cause != nil {
 		return cause
 	}
-	return planning.StoryOf(c)
+	return planning.ReadTrace(c)
 }
 
 // record stores the cause of a claim without its body.
@@ -126,7 +126,7 @@ func (s *Service) causeOfMessage(body event.Body) *event.Envelope {
 		return cause
 	}
 	if object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name}); ok && object.GetUID() == uid {
-		return planning.StoryOf(object)
+		return planning.ReadTrace(object)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (s *Service) causeOfMessage(body event.Body) *event.Envelope {
 // plans' claims, each of which stays in its own trace. A plan without a trace has written none on
 // its claims.
 func causeOfLaunch(cause *event.Envelope, c *karpenter.NodeClaim) *event.Envelope {
-	written := planning.StoryOf(c)
+	written := planning.ReadTrace(c)
 	switch {
 	case cause == nil:
 		return written

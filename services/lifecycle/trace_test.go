@@ -121,7 +121,7 @@ func TestPlanKeepsOtherTraces(t *testing.T) {
 			s := newTestCluster(t)
 			first := filterLaunches(s.launchAndTakeSent("one"))
 			if broken {
-				s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = "?" })
+				s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.TraceAnnotation] = "?" })
 				first[0].Correlation, first[0].Traceparent = first[0].ID, ""
 			}
 			s.now = s.now.Add(35 * time.Second)
@@ -165,7 +165,7 @@ func TestTraceSurvivesLostWrite(t *testing.T) {
 	s.handleMessage(notice, fault.Conflict)
 	client.name = ""
 	s.handleMessage(notice, "")
-	if c := s.getClaim("one-0"); c.Annotations[planning.StoryAnnotation] != notice.Traceparent {
+	if c := s.getClaim("one-0"); c.Annotations[planning.TraceAnnotation] != notice.Traceparent {
 		t.Errorf("its annotations are %v", c.Annotations)
 	}
 }
@@ -175,7 +175,7 @@ func TestInvalidTrace(t *testing.T) {
 	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
 		s := newTestCluster(t)
 		first := s.launchAndTakeSent("one")
-		s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = written })
+		s.editClaim(func(c *karpenter.NodeClaim) { c.Annotations[planning.TraceAnnotation] = written })
 		s.advance(35 * time.Second)
 		again := filterLaunches(s.takeSent())
 		if len(again) == 0 || again[0].Traceparent != "" || again[0].Correlation != again[0].ID || len(first) == 0 {

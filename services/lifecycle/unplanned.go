@@ -50,7 +50,7 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned pla
 // annotation, from which their condition Launched is derived, and into an Event. Errors are
 // ignored: the next plan writes it again.
 func (s *Service) explainNotLaunched(ctx context.Context, plan planning.Plan, refused []admission.Refusal) {
-	for _, not := range plan.NotLaunched {
+	for _, not := range plan.UnlaunchableClaims {
 		s.explainClaim(ctx, not.Claim, not.Reason)
 	}
 	for _, refusal := range refused {

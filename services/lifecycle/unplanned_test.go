@@ -26,7 +26,7 @@ func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.
 	out := &karpenter.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default", "team": "a"}},
 		Spec: karpenter.NodeClaimSpec{
-			NodeClassRef: planningtest.NodePool().Spec.Template.Spec.NodeClassRef,
+			NodeClassRef: planningtest.NewNodePool().Spec.Template.Spec.NodeClassRef,
 			Requirements: []karpenter.NodeSelectorRequirementWithMinValues{
 				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.large", "m6i.xlarge"}},
 				{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
@@ -60,7 +60,7 @@ func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 			batch.Unplanned = append(batch.Unplanned, *c)
 		}
 	}
-	built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.Catalogue())
+	built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.NewCatalogue())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 		}, "default"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed()
+			batch := planningtest.NewBatch()
 			s, _ := withCatalogue(t, batch)
 			s.createClaim(personalClaim("mine", tt.edit))
 			made := s.planUnplanned(batch.Snapshot)
@@ -155,7 +155,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed()
+			batch := planningtest.NewBatch()
 			batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("100"))
 			s, _ := withCatalogue(t, batch)
 			s.createClaim(personalClaim("mine", tt.edit))
@@ -178,7 +178,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 
 // Two NodeClaims that a person creates together count against one limit.
 func TestUnplannedClaimsShareLimits(t *testing.T) {
-	batch := planningtest.Seed()
+	batch := planningtest.NewBatch()
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
 	s, _ := withCatalogue(t, batch)
 	large := func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.large"} }
@@ -194,7 +194,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 	for n := range 8 {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d again %t", n, again), func(t *testing.T) {
-				batch := planningtest.Seed()
+				batch := planningtest.NewBatch()
 				s, configure := withCatalogue(t, batch)
 				s.createClaim(personalClaim("mine"))
 				made := s.planUnplanned(batch.Snapshot)
@@ -237,12 +237,12 @@ func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 		{"the name of no UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed()
+			batch := planningtest.NewBatch()
 			s, _ := withCatalogue(t, batch)
 			s.createClaim(personalClaim("mine"))
 			held := s.startBatch()
 			batch.Outbox, batch.Seq, batch.Unplanned = held.UID(), held.Seq, []karpenter.NodeClaim{*s.getClaim("mine")}
-			built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.Catalogue())
+			built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.NewCatalogue())
 			if err != nil {
 				t.Fatal(err)
 			}

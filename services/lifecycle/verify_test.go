@@ -22,7 +22,7 @@ import (
 // matching configuration.
 func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*lifecycle.Config)) {
 	t.Helper()
-	s, cat := newTestCluster(t), planningtest.Catalogue()
+	s, cat := newTestCluster(t), planningtest.NewCatalogue()
 	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
 	if err == nil {
 		err = blob.Point(t.Context(), s.blobs, ref)
@@ -45,7 +45,7 @@ func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*life
 // newVerifyingCluster returns such a cluster, and the planner's result for a batch.
 func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Built) {
 	t.Helper()
-	cat, batch := planningtest.Catalogue(), planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
+	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
 	s, _ := withCatalogue(t, batch)
 	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {

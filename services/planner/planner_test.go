@@ -60,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) storeBatch(t *testing.T, batch planning.Batch) event.Envelope {
 	t.Helper()
 	var err error
-	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, planningtest.Catalogue()); err != nil {
+	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, planningtest.NewCatalogue()); err != nil {
 		t.Fatal(err)
 	}
 	return f.batchMessage(t, batch, batch.Seq)
@@ -80,7 +80,9 @@ func (f *fixture) batchMessage(t *testing.T, batch planning.Batch, seq uint64) e
 	return e
 }
 
-func seed() planning.Batch { return planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0")) }
+func seed() planning.Batch {
+	return planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
+}
 
 func TestPlansTheSeed(t *testing.T) {
 	f := newFixture(t)
@@ -120,8 +122,8 @@ func TestMetricsOfBatch(t *testing.T) {
 	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {
 		counts[strings.Join(append([]string{string(what)}, labels...), " ")] += value
 	}
-	batch := planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"), planningtest.Pods("huge", 3, "500", "1Gi"))
-	batch.Ignored = []planning.Ignored{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
+	batch := planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"), planningtest.NewPods("huge", 3, "500", "1Gi"))
+	batch.Ignored = []planning.IgnoredPods{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
 	e := f.storeBatch(t, batch)
 	f.bus.err = errors.New("the bus is unavailable")
 	if err := f.svc.Handle(t.Context(), e); err == nil || len(counts) != 0 {
@@ -161,7 +163,7 @@ func TestSameBatchSamePlan(t *testing.T) {
 
 func TestAnswersWhenNothingFits(t *testing.T) {
 	f := newFixture(t)
-	if err := f.svc.Handle(t.Context(), f.storeBatch(t, planningtest.Seed(planningtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
+	if err := f.svc.Handle(t.Context(), f.storeBatch(t, planningtest.NewBatch(planningtest.NewPods("huge", 3, "500", "1Gi")))); err != nil {
 		t.Fatal(err)
 	}
 	made, err := event.As[event.PlanMade](f.bus.sent[0])

@@ -24,7 +24,7 @@ func TestStaticPool(t *testing.T) {
 	s.Seed(pool)
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
-	if got := planning.Shortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
+	if got := planning.FindShortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
 		t.Fatalf("the NodePool lacks %v", got)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -47,7 +47,7 @@ func TestStaticPool(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.advance(2 * time.Second)
-		if _, batch := s.takeBatch(); len(planning.Shortfalls(batch.Snapshot)) != 1 {
+		if _, batch := s.takeBatch(); len(planning.FindShortfalls(batch.Snapshot)) != 1 {
 			t.Error("the batch does not have the shortfall")
 		}
 		c := claim("a", true)

@@ -89,7 +89,7 @@ func (s *Service) reportParked(ctx context.Context, selection bisect.Selection) 
 }
 
 // reportIgnored publishes an Event on each pod that no new node can help, with the reason.
-func (s *Service) reportIgnored(ctx context.Context, ignored []planning.Ignored) error {
+func (s *Service) reportIgnored(ctx context.Context, ignored []planning.IgnoredPods) error {
 	var events []cluster.Event
 	for _, group := range ignored {
 		if !podspec.Tell(group.Reason) {

@@ -37,7 +37,7 @@ func (s *Service) sendSnapshot(ctx context.Context, view collect.View) error {
 		if err != nil {
 			return err
 		}
-		body := event.ClusterSnapshot{Taken: view.Snapshot.Taken, Snapshot: s.lastSnapshot.ref, Again: again}
+		body := event.ClusterSnapshot{Taken: view.Snapshot.TakenAt, Snapshot: s.lastSnapshot.ref, Again: again}
 		if err := s.sendMessage(ctx, s.Disruption, body); err != nil {
 			return fmt.Errorf("sending a snapshot: %w", err)
 		}

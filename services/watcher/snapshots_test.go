@@ -36,7 +36,7 @@ func TestSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
-	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) || body.Again {
+	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.TakenAt.Equal(body.Taken) || body.Again {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
 	// While nothing changes, the message refers to the same document.
@@ -63,7 +63,7 @@ func TestSnapshots(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Seed(&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableName},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableConfigMapName},
 				Data:       map[string]string{planning.UnavailableKey: string(list)},
 			})
 		},
@@ -95,8 +95,8 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 	s.Seed(c)
 	s.addPending("a")
 	s.advance(5 * time.Second)
-	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
-		t.Errorf("a batch has %d pending classes, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
+	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || len(batch.Snapshot.PendingPods) != 0 {
+		t.Errorf("a batch has %d pending classes, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.PendingPods))
 	}
 	sent := s.disruption.drain()
 	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
@@ -104,7 +104,7 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
-	if err != nil || len(snapshot.Waiting) != 1 || snapshot.Waiting[0].Pods[0].Name != "a" {
-		t.Errorf("the pending pods of the snapshot are %+v, %v", snapshot.Waiting, err)
+	if err != nil || len(snapshot.PendingPods) != 1 || snapshot.PendingPods[0].Pods[0].Name != "a" {
+		t.Errorf("the pending pods of the snapshot are %+v, %v", snapshot.PendingPods, err)
 	}
 }

@@ -122,7 +122,7 @@ func (s *Service) claimTrace(name string) event.Envelope {
 	if !known {
 		return event.Envelope{}
 	}
-	of := planning.StoryOf(object)
+	of := planning.ReadTrace(object)
 	if of == nil {
 		return event.Envelope{}
 	}

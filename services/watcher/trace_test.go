@@ -72,7 +72,7 @@ func TestPendingSpanLinks(t *testing.T) {
 	s.applyPlan(outbox.Done)
 	notice := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	s.addJoinedClaim("c", func(c *karpenter.NodeClaim) {
-		c.Annotations = map[string]string{planning.StoryAnnotation: notice}
+		c.Annotations = map[string]string{planning.TraceAnnotation: notice}
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 	})
 	leaves := unschedulable("default", "b")
@@ -123,7 +123,7 @@ func TestRunningSpan(t *testing.T) {
 			s.Seed(waits)
 			s.advance(time.Second)
 			s.addJoinedClaim("n", func(claim *karpenter.NodeClaim) {
-				claim.Annotations = map[string]string{planning.StoryAnnotation: c.story}
+				claim.Annotations = map[string]string{planning.TraceAnnotation: c.story}
 				if c.goes {
 					claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 				}

@@ -52,7 +52,7 @@ func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 	}
 	view := s.state.View(collect.Inputs{
 		Cluster: s.Cluster, Catalogue: s.catalogue, Settings: s.Settings, Now: s.Now().UTC(),
-		Unavailable: planning.Current(planning.ReadUnavailable(s.cachedConfigMap(planning.UnavailableName)), s.Now()),
+		Unavailable: planning.FilterUnavailable(planning.ReadUnavailable(s.cachedConfigMap(planning.UnavailableConfigMapName)), s.Now()),
 	})
 	s.hasPendingPods = len(view.Pending) > 0
 	s.countPods(view)

@@ -18,7 +18,7 @@ func BenchmarkBuild(b *testing.B) {
 	w.require()
 	w.pool().Spec.Limits = nil
 	for i := range 100 {
-		w.batch.Pending = append(w.batch.Pending, planningtest.Pods(fmt.Sprintf("app-%d", i), 10, fmt.Sprintf("%dm", 200+97*i), fmt.Sprintf("%dMi", 100+331*(i%17))))
+		w.batch.Pending = append(w.batch.Pending, planningtest.NewPods(fmt.Sprintf("app-%d", i), 10, fmt.Sprintf("%dm", 200+97*i), fmt.Sprintf("%dMi", 100+331*(i%17))))
 	}
 	ref, _, err := blob.Encode(planning.BatchKind, w.batch)
 	if err != nil {

@@ -45,8 +45,8 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 	b := builder{batch: batch, ref: ref, cause: cause, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: planning.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
-		BoundPerHour: result.BoundPerHour, Partial: result.Partial, Overlays: result.Overlays,
-		Prices: solver.Unpriced(batch.Snapshot, cat),
+		BoundPerHour: result.BoundPerHour, Partial: result.Partial, OverlayStatuses: result.OverlayStatuses,
+		Prices: solver.FindMissingPrices(batch.Snapshot, cat),
 	}}}
 	groups, err := group(result.Nodes)
 	if err != nil {
@@ -201,7 +201,7 @@ func (b *builder) setAside(nodes []planning.PlannedNode, cause error) {
 				all[last].Pods = append(all[last].Pods, pod.Pod)
 				continue
 			}
-			b.built.Plan.Unplaced = append(all, planning.Unplaced{Namespace: pod.Namespace, Pods: []planning.PodRef{pod.Pod}, Rejections: why})
+			b.built.Plan.Unplaced = append(all, planning.UnplacedPods{Namespace: pod.Namespace, Pods: []planning.PodRef{pod.Pod}, Rejections: why})
 		}
 	}
 }

@@ -42,7 +42,7 @@ func in(key string, values ...string) karpenter.NodeSelectorRequirementWithMinVa
 }
 
 func newWorld(pods ...planning.PodClass) *world {
-	return &world{planningtest.Seed(pods...), planningtest.Catalogue()}
+	return &world{planningtest.NewBatch(pods...), planningtest.NewCatalogue()}
 }
 
 func (w *world) build(t *testing.T) launchspec.Built {
@@ -127,7 +127,7 @@ func TestFamilyGoldens(t *testing.T) {
 	} {
 		for _, kind := range []string{"seed", "rich"} {
 			t.Run(family+" "+kind, func(t *testing.T) {
-				w := newWorld(planningtest.Pods("inflate", 1, "1", "1Gi"))
+				w := newWorld(planningtest.NewPods("inflate", 1, "1", "1Gi"))
 				w.class().Spec.AMIFamily = &family
 				if strings.HasPrefix(family, "Windows") {
 					w.require(in(karpenter.LabelInstanceFamily, "t3"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelOSStable, "windows"))
@@ -183,7 +183,7 @@ func TestReservedLaunches(t *testing.T) {
 		{"capacity block", karpenter.CapacityReservation{ID: "cr-1", InstanceType: "t4g.medium", ReservationType: karpenter.CapacityReservationTypeCapacityBlock}, cloud.TargetCapacityBlock, cloud.MarketCapacityBlock, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+			w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 			w.reserve(tt.reservation)
 			built := w.build(t)
 			intent := built.Intents[0]
@@ -206,7 +206,7 @@ func TestReservedLaunches(t *testing.T) {
 // that matches it, and the plan has counted it for somebody else.
 func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
 	for _, gate := range []bool{false, true} {
-		w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+		w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 		w.batch.Snapshot.Settings.Gates.ReservedCapacity = gate
 		var want *cloud.ReservationTarget
 		if gate {
@@ -219,7 +219,7 @@ func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
 }
 
 func TestOverlaidPrices(t *testing.T) {
-	w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
 	overlay := karpenter.NodeOverlay{}
 	overlay.Name = "dear"
@@ -242,7 +242,7 @@ func TestOverlaidPrices(t *testing.T) {
 // TestFactsAreThePlansOwn: what a claim is said to become is what the plan counted on,
 // overlays and placement groups included.
 func TestFactsAreThePlansOwn(t *testing.T) {
-	w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
 	overlay := karpenter.NodeOverlay{}
 	overlay.Name = "licensed"
@@ -271,7 +271,7 @@ func TestFactsAreThePlansOwn(t *testing.T) {
 // TestEFAInterfaces: one on each network card, where a pod asks for any.
 func TestEFAInterfaces(t *testing.T) {
 	efa := func(s *planning.PodSpec) { s.Requests[karpenter.ResourceEFA] = resource.MustParse("1") }
-	w := newWorld(planningtest.Pods("train", 1, "1", "0", efa))
+	w := newWorld(planningtest.NewPods("train", 1, "1", "0", efa))
 	w.require(in(corev1.LabelArchStable, "amd64"), in(karpenter.CapacityTypeLabelKey, "on-demand"))
 	w.pool().Spec.Limits = nil
 	intent := w.build(t).Intents[0]
@@ -302,7 +302,7 @@ func TestEFAInterfaces(t *testing.T) {
 // TestTemplatesAreOneEach: what makes two templates differ, and that overrides
 // stand with the template of their own type.
 func TestTemplatesAreOneEach(t *testing.T) {
-	w := newWorld(planningtest.Pods("inflate", 1, "500m", "0"))
+	w := newWorld(planningtest.NewPods("inflate", 1, "500m", "0"))
 	intent := w.build(t).Intents[0]
 	if len(intent.Templates) < 2 {
 		t.Fatalf("%d templates for types with different numbers of pods", len(intent.Templates))
@@ -331,7 +331,7 @@ func TestTemplatesAreOneEach(t *testing.T) {
 
 // TestIPv6: nodes of a cluster whose pods have IPv6 addresses have some themselves.
 func TestIPv6(t *testing.T) {
-	w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.cat.Cluster.IPFamily, w.cat.Cluster.ServiceCIDR = "ipv6", "fd30:1c53::/108"
 	if template := w.build(t).Intents[0].Templates[0]; !template.IPv6 || !strings.Contains(template.UserData, "cidr: fd30:1c53::/108") {
 		t.Errorf("IPv6 is %t, and the user data\n%s", template.IPv6, template.UserData)
@@ -340,7 +340,7 @@ func TestIPv6(t *testing.T) {
 
 // TestPlansSpreadOverSubnets: what one intent takes, the next one knows of.
 func TestPlansSpreadOverSubnets(t *testing.T) {
-	w := newWorld(planningtest.Pods("big", 60, "3", "0"))
+	w := newWorld(planningtest.NewPods("big", 60, "3", "0"))
 	w.pool().Spec.Limits = nil
 	w.class().Status.Subnets = append(w.class().Status.Subnets, karpenter.Subnet{ID: "subnet-0a000000000000002", Zone: "ap-northeast-2a", ZoneID: "apne2-az1"})
 	w.cat.Subnets = []catalog.SubnetCount{{ID: "subnet-0a000000000000001", FreeIPs: 1000}, {ID: "subnet-0a000000000000002", FreeIPs: 950}}
@@ -361,7 +361,7 @@ func TestWarnings(t *testing.T) {
 		{"few types where spot is sold out", launchspec.WarnFlexibility, "3 types", func(w *world) {
 			w.batch.Snapshot.Unavailable = []planning.Unavailable{{Until: planningtest.Now.Add(time.Minute)}}
 			w.batch.Snapshot.Unavailable[0].CapacityType = cloud.Spot
-			w.batch.Pending = []planning.PodClass{planningtest.Pods("inflate", 1, "1", "0")}
+			w.batch.Pending = []planning.PodClass{planningtest.NewPods("inflate", 1, "1", "0")}
 			w.require(in(karpenter.LabelInstanceFamily, "t4g"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelInstanceTypeStable, "t4g.small", "t4g.medium", "t4g.large"))
 		}},
 		{"user data of 90 %", launchspec.WarnUserData, "16384", func(w *world) {
@@ -376,7 +376,7 @@ func TestWarnings(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(planningtest.Pods("inflate", 1, "1", "0"))
+			w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 			tt.edit(w)
 			built := w.build(t)
 			if len(built.Plan.Warnings) != 1 {
@@ -393,7 +393,7 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
-	if built := newWorld(planningtest.Pods("inflate", 1, "1", "0")).build(t); len(built.Plan.Warnings) != 0 {
+	if built := newWorld(planningtest.NewPods("inflate", 1, "1", "0")).build(t); len(built.Plan.Warnings) != 0 {
 		t.Errorf("warnings without cause: %+v", built.Plan.Warnings)
 	}
 }
@@ -409,7 +409,7 @@ func TestInvalidClassesGivePodsBack(t *testing.T) {
 		{"a cluster that is not known", "eks:DescribeCluster", func(w *world) { w.cat.Cluster = catalog.ClusterFacts{} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(planningtest.Pods("inflate", 2, "1", "0"))
+			w := newWorld(planningtest.NewPods("inflate", 2, "1", "0"))
 			tt.edit(w)
 			ref, _, err := blob.Encode(planning.BatchKind, w.batch)
 			if err != nil {

@@ -53,7 +53,7 @@ func text(t *testing.T, value any) string {
 
 func build(t *testing.T, batch planning.Batch) launchspec.Built {
 	t.Helper()
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	ref, _, err := blob.Encode(planning.BatchKind, batch)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func build(t *testing.T, batch planning.Batch) launchspec.Built {
 
 // seed is the seed's workload on the seed's pool.
 func seed() planning.Batch {
-	return planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
+	return planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
 }
 
 func TestSeedGoldens(t *testing.T) {
@@ -122,7 +122,7 @@ func TestMachinesReadWhatWasWritten(t *testing.T) {
 }
 
 func TestEqualNodesShareAnIntent(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("big", 120, "3", "0"))
+	batch := planningtest.NewBatch(planningtest.NewPods("big", 120, "3", "0"))
 	batch.Snapshot.NodePools[0].Spec.Limits = nil
 	built := build(t, batch)
 	var sizes []int
@@ -154,13 +154,13 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 // What replaces nodes is launched as anything else, under ids of its own for each
 // proposal and each snapshot on which it was confirmed.
 func TestReplaceDerivesFromProposalAndSnapshot(t *testing.T) {
-	batch, cat := seed(), planningtest.Catalogue()
+	batch, cat := seed(), planningtest.NewCatalogue()
 	result := solver.Solve(batch, cat)
 	ids := map[string]bool{}
 	for _, proposal := range []string{"p", "q"} {
 		for _, taken := range []time.Duration{0, time.Minute} {
 			s := batch.Snapshot
-			s.Taken = s.Taken.Add(taken)
+			s.TakenAt = s.TakenAt.Add(taken)
 			ref, _, err := blob.Encode(planning.SnapshotKind, s)
 			if err != nil {
 				t.Fatal(err)

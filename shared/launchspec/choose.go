@@ -27,14 +27,14 @@ var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 
 // Launchable are the options that the launch of a node would try, the cheapest
 // first, if exotic tells which types are dear for what ordinary pods use of them.
-func Launchable(node *planning.PlannedNode, exotic func(instanceType string) bool) []planning.Option {
+func Launchable(node *planning.PlannedNode, exotic func(instanceType string) bool) []planning.PricedOffering {
 	var offers []offer
-	for _, o := range node.Options {
-		offers = append(offers, offer{Option: o, exotic: exotic(o.InstanceType)})
+	for _, o := range node.Offerings {
+		offers = append(offers, offer{PricedOffering: o, exotic: exotic(o.InstanceType)})
 	}
-	var out []planning.Option
+	var out []planning.PricedOffering
 	for _, o := range narrow(node.Requirements, offers).offers {
-		out = append(out, o.Option)
+		out = append(out, o.PricedOffering)
 	}
 	return out
 }
@@ -51,7 +51,7 @@ func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice
 		return out, refuse("none of the %d offerings that suit can be launched", len(offers)).
 			WithHint("see whether the capacity reservations of the EC2NodeClass are still in its status")
 	}
-	if bestEffort || node.MinValuesRelaxed || !node.Requirements.Demanding() {
+	if bestEffort || node.MinValuesRelaxed || !node.Requirements.HasMinValues() {
 		return out, nil
 	}
 	if key, values := short(node.Requirements, out.offers); key != "" {

@@ -49,7 +49,7 @@ func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planni
 		},
 		Spec: karpenter.NodeClaimSpec{
 			Taints: spec.Taints, StartupTaints: spec.StartupTaints, NodeClassRef: spec.NodeClassRef,
-			Requirements:           node.Requirements.List(),
+			Requirements:           node.Requirements.NodeSelectorRequirements(),
 			Resources:              karpenter.ResourceRequirements{Requests: node.Requests},
 			TerminationGracePeriod: spec.TerminationGracePeriod, ExpireAfter: spec.ExpireAfter,
 		},
@@ -88,7 +88,7 @@ func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling cor
 		BatchAnnotation:                                fmt.Sprintf("%s/%d", from.outbox, from.seq),
 		ClaimsAnnotation:                               strconv.Itoa(len(from.intent.Claims)),
 		CeilingAnnotation:                              string(largest),
-		planning.ExpectedAnnotation:                    planning.FormatExpected(node.Pods),
+		planning.ExpectedPodsAnnotation:                planning.FormatExpectedPods(node.Pods),
 	})
 	if node.MinValuesRelaxed {
 		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"

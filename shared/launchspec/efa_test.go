@@ -31,7 +31,7 @@ func TestPromisedEFAs(t *testing.T) {
 		{"the class lists ordinary interfaces", nil, []karpenter.NetworkInterface{{InterfaceType: karpenter.InterfaceTypeInterface}}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(planningtest.Pods("web", 1, "500m", "512Mi", tt.edits...))
+			w := newWorld(planningtest.NewPods("web", 1, "500m", "512Mi", tt.edits...))
 			w.require(in(corev1.LabelInstanceTypeStable, "c6gn.16xlarge"), in(corev1.LabelArchStable, catalog.ARM64))
 			w.pool().Spec.Limits = nil
 			w.class().Spec.NetworkInterfaces = tt.of

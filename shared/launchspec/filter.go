@@ -114,7 +114,7 @@ func oneReservationEach(_ planning.Requirements, offers []offer) []offer {
 // variety.
 func noExotic(reqs planning.Requirements, offers []offer) []offer {
 	plain := kept(offers, func(o offer) bool { return !o.exotic })
-	if len(plain) == 0 || reqs.Demanding() {
+	if len(plain) == 0 || reqs.HasMinValues() {
 		return offers
 	}
 	return plain
@@ -124,7 +124,7 @@ func noExotic(reqs planning.Requirements, offers []offer) []offer {
 // the pool asks for variety: it is no bargain.
 func noDearSpot(reqs planning.Requirements, offers []offer) []offer {
 	at := slices.IndexFunc(offers, func(o offer) bool { return o.CapacityType == cloud.OnDemand })
-	if at < 0 || reqs.Demanding() {
+	if at < 0 || reqs.HasMinValues() {
 		return offers
 	}
 	cheapest := offers[at].PricePerHour

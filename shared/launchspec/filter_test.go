@@ -16,7 +16,7 @@ import (
 
 // sell is an offer in zone a.
 func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer {
-	o := offer{Option: planning.Option{PricePerHour: price}}
+	o := offer{PricedOffering: planning.PricedOffering{PricePerHour: price}}
 	o.InstanceType, o.CapacityType, o.Zone = kind, capacityType, "a"
 	for _, edit := range edits {
 		edit(&o)
@@ -26,7 +26,7 @@ func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer
 
 func exotic(o *offer)             { o.exotic = true }
 func in(zone string) func(*offer) { return func(o *offer) { o.Zone = zone } }
-func overlaid(o *offer)           { o.Overlaid = true }
+func overlaid(o *offer)           { o.PricedByOverlay = true }
 
 // from makes the offer one of a reservation: of a capacity block if the id begins
 // with "block", interruptible if it begins with "loan".
@@ -57,7 +57,7 @@ func words(offers []offer) string {
 }
 
 func TestFilters(t *testing.T) {
-	varied := planning.Requirements{karpenter.LabelInstanceFamily: planning.Any().WithMinValues(2)}
+	varied := planning.Requirements{karpenter.LabelInstanceFamily: planning.AnyValue().WithMinValues(2)}
 	only := func(key string, values ...string) planning.Requirements {
 		return planning.Requirements{key: planning.In(values...)}
 	}
@@ -189,7 +189,7 @@ func TestVarietyIsKeptOrRefused(t *testing.T) {
 		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i), family("t")))
 	}
 	offers = append(offers, sell("m", "spot", 99, family("m")))
-	node := &planning.PlannedNode{NodePool: "p", Requirements: planning.Requirements{karpenter.LabelInstanceFamily: planning.Any().WithMinValues(2)}}
+	node := &planning.PlannedNode{NodePool: "p", Requirements: planning.Requirements{karpenter.LabelInstanceFamily: planning.AnyValue().WithMinValues(2)}}
 	for _, tt := range []struct {
 		name       string
 		offers     []offer

@@ -14,11 +14,11 @@ func group(nodes []planning.PlannedNode) ([][]planning.PlannedNode, error) {
 	index := map[string]int{}
 	lists := lists{at: map[listAt]int{}, said: map[string]int{}}
 	for _, node := range nodes {
-		options, err := lists.number(node.Options)
+		options, err := lists.number(node.Offerings)
 		if err != nil {
 			return nil, err
 		}
-		key, err := json.Marshal([]any{node.NodePool, node.Requirements.List(), options, asksEFA(node)})
+		key, err := json.Marshal([]any{node.NodePool, node.Requirements.NodeSelectorRequirements(), options, asksEFA(node)})
 		if err != nil {
 			return nil, fault.E("grouping nodes", fault.Bug, err)
 		}
@@ -43,18 +43,18 @@ type lists struct {
 
 // listAt is where a list lies.
 type listAt struct {
-	first *planning.Option
+	first *planning.PricedOffering
 	count int
 }
 
-func whereabouts(options []planning.Option) listAt {
+func whereabouts(options []planning.PricedOffering) listAt {
 	if len(options) == 0 {
 		return listAt{}
 	}
 	return listAt{&options[0], len(options)}
 }
 
-func (l *lists) number(options []planning.Option) (int, error) {
+func (l *lists) number(options []planning.PricedOffering) (int, error) {
 	at := whereabouts(options)
 	if n, known := l.at[at]; known {
 		return n, nil

@@ -30,19 +30,19 @@ func newMachines(nodes []planning.PlannedNode, s planning.Snapshot, cat catalog.
 	names, seen, pools := map[string]bool{}, map[listAt]bool{}, map[string]string{}
 	for i := range nodes {
 		pools[nodes[i].NodePool] = nodes[i].NodeClass
-		if at := whereabouts(nodes[i].Options); !seen[at] {
+		if at := whereabouts(nodes[i].Offerings); !seen[at] {
 			seen[at] = true
-			for _, o := range nodes[i].Options {
+			for _, o := range nodes[i].Offerings {
 				names[o.InstanceType] = true
 			}
 		}
 	}
 	wanted := cat
 	wanted.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !names[t.Name] })
-	stock := instancetypes.NewStock(s, wanted)
+	stock := instancetypes.New(s, wanted)
 	out := machines{}
 	for pool, class := range pools {
-		types := stock.TypesOf(pool, class)
+		types := stock.TypesForPool(pool, class)
 		for i := range types {
 			if hardware, ok := wanted.Find(types[i].Name); ok {
 				out[[2]string{pool, types[i].Name}] = machine{hardware, &types[i]}
@@ -63,9 +63,9 @@ func (g *recipe) machine(name string) (machine, error) {
 
 // left is how many launches the reservations of the type still take.
 func (m machine) left(into map[string]int) {
-	for i := range m.typ.Offers {
-		if o := &m.typ.Offers[i]; o.Reservation != "" {
-			into[o.Reservation] = o.Count
+	for i := range m.typ.Offerings {
+		if o := &m.typ.Offerings[i]; o.Reservation != "" {
+			into[o.Reservation] = o.ReservationCapacity
 		}
 	}
 }
@@ -82,6 +82,6 @@ func (g *recipe) factsOf(m machine) TypeFacts {
 		delete(allocatable, karpenter.ResourceEFA)
 	}
 	labels := maps.Clone(g.grouped(m.typ.Labels))
-	labels[karpenter.LabelInstanceTenancy] = planning.Tenancy(g.requirements)
+	labels[karpenter.LabelInstanceTenancy] = planning.InstanceTenancy(g.requirements)
 	return TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
 }

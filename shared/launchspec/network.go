@@ -72,7 +72,7 @@ func placement(class *karpenter.EC2NodeClass, reqs planning.Requirements) *cloud
 	if selector := class.Spec.PlacementGroupSelector; selector != nil {
 		out = cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
 	}
-	if tenancy := planning.Tenancy(reqs); tenancy != karpenter.TenancyDefault {
+	if tenancy := planning.InstanceTenancy(reqs); tenancy != karpenter.TenancyDefault {
 		out.Tenancy = tenancy
 	}
 	if out == (cloud.Placement{}) {
@@ -106,7 +106,7 @@ func (g *recipe) parted(selector *karpenter.PlacementGroupSelector) bool {
 }
 
 func partition(reqs planning.Requirements) int32 {
-	values, _ := reqs[karpenter.LabelPlacementGroupPartition].Finite()
+	values, _ := reqs[karpenter.LabelPlacementGroupPartition].ListValues()
 	var numbers []int32
 	for _, text := range values {
 		if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {

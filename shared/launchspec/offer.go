@@ -13,7 +13,7 @@ import (
 
 // offer is a way to buy a node, with what the filters ask of it.
 type offer struct {
-	planning.Option
+	planning.PricedOffering
 	// exotic types are dear for what ordinary pods use of them.
 	exotic bool
 	// labels are those of the type; nil where nobody asks.

@@ -27,7 +27,7 @@ func TestCeilingOfPrice(t *testing.T) {
 				dearest = max(dearest, price)
 			}
 		}
-		want, _ := planning.Microdollars(dearest)
+		want, _ := planning.PriceToMicrodollars(dearest)
 		for _, claim := range built.Plan.Intents[i].Claims {
 			if got := claim.Ceiling[planning.PriceResource]; got.Value() != want || want == 0 {
 				t.Errorf("%s may cost %s, want %d", claim.Object.Name, got.String(), want)
@@ -80,9 +80,9 @@ func TestPlansStayWithinPriceLimits(t *testing.T) {
 	for _, limit := range []float64{0.01, 0.05, 0.2, 1, 5} {
 		for _, market := range []string{"", karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
 			for _, whole := range []bool{false, true} {
-				batch := planningtest.Seed(
-					planningtest.Pods("small", 30, "300m", "1Gi"), planningtest.Pods("large", 9, "3", "6Gi"),
-					planningtest.Pods("steady", 3, "1", "2Gi", func(s *planning.PodSpec) {
+				batch := planningtest.NewBatch(
+					planningtest.NewPods("small", 30, "300m", "1Gi"), planningtest.NewPods("large", 9, "3", "6Gi"),
+					planningtest.NewPods("steady", 3, "1", "2Gi", func(s *planning.PodSpec) {
 						s.NodeSelector = map[string]string{karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand}
 					}))
 				np := &batch.Snapshot.NodePools[0]
@@ -105,7 +105,7 @@ func TestPlansStayWithinPriceLimits(t *testing.T) {
 						sum += price.Value()
 					}
 				}
-				if most := planning.PriceLimit(limit); sum > most {
+				if most := planning.LimitToMicrodollars(limit); sum > most {
 					t.Errorf("%v of %q, whole %t: the claims may cost %d", limit, market, whole, sum)
 				}
 				refused += len(built.Plan.Unplaced)

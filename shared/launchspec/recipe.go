@@ -73,7 +73,7 @@ func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot lacks it or its EC2NodeClass %q", node.NodeClass)
 	}
 	var err error
-	g.config, err = instancetypes.NodeConfig(g.class, s.Settings)
+	g.config, err = instancetypes.NewNodeConfig(g.class, s.Settings)
 	return g, err
 }
 
@@ -81,13 +81,13 @@ func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 	left := map[string]int{}
 	var offers []offer
-	for _, option := range node.Options {
+	for _, option := range node.Offerings {
 		m, err := g.machine(option.InstanceType)
 		if err != nil {
 			return err
 		}
 		m.left(left)
-		o := offer{Option: option, exotic: m.typ.Exotic, labels: m.typ.Labels}
+		o := offer{PricedOffering: option, exotic: m.typ.Exotic, labels: m.typ.Labels}
 		offers = append(offers, reserved(o, g.class, left)...)
 	}
 	var err error

@@ -12,7 +12,7 @@ import (
 // overlaid reports whether a NodeOverlay made a price: EC2 knows nothing of it, and
 // has to be told the order.
 func (c choice) overlaid() bool {
-	return slices.ContainsFunc(c.offers, func(o offer) bool { return o.Overlaid })
+	return slices.ContainsFunc(c.offers, func(o offer) bool { return o.PricedByOverlay })
 }
 
 // strategy lets EC2 weigh spot by how long it is likely to last, and takes the

@@ -35,14 +35,14 @@ func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 		class := &s.NodeClasses[i]
 		classes[class.Name] = class
 		for _, subnet := range class.Status.Subnets {
-			if planning.SubnetUnavailable(subnet.ID, s) {
+			if planning.IsSubnetUnavailable(subnet.ID, s) {
 				left[subnet.ID] = exhausted
 			}
 		}
 	}
 	var young []*planning.Node
 	for i := range s.Nodes {
-		if s.Nodes[i].Uncounted(cat.CountedAt()) > 0 {
+		if s.Nodes[i].CountNewAddresses(cat.CountedAt()) > 0 {
 			young = append(young, &s.Nodes[i])
 		}
 	}
@@ -55,8 +55,8 @@ func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 			continue
 		}
 		for zone, subnet := range left.byZone(class) {
-			if node.MayBeIn(zone) {
-				left.take(subnet, node.Uncounted(cat.CountedAt()))
+			if node.CanBeInZone(zone) {
+				left.take(subnet, node.CountNewAddresses(cat.CountedAt()))
 			}
 		}
 	}

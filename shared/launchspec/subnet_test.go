@@ -57,7 +57,7 @@ func TestSubnetOfEachZone(t *testing.T) {
 		{"until it is forgotten", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := planning.Snapshot{Taken: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}
+			s := planning.Snapshot{TakenAt: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}
 			got := newAddresses(s, catalog.Catalogue{AsOf: now, Subnets: tt.counts}).byZone(&class)
 			if diff := cmp.Diff(map[string]string{"a": tt.want, "b": "b1"}, got); diff != "" {
 				t.Error(diff)

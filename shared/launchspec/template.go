@@ -50,7 +50,7 @@ func (g *recipe) variant(o offer) (variant, error) {
 	if err != nil {
 		return variant{}, err
 	}
-	image, ok := instancetypes.ImageFor(m.typ.Labels, g.class.Status.AMIs)
+	image, ok := instancetypes.FindImage(m.typ.Labels, g.class.Status.AMIs)
 	if !ok {
 		return variant{}, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
 	}

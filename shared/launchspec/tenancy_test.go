@@ -54,7 +54,7 @@ func TestTenancy(t *testing.T) {
 			p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy}
 		}
 	}
-	pods := planningtest.Pods
+	pods := planningtest.NewPods
 	plain, small := pods("plain", 1, "500m", "512Mi"), pods("small", 1, "100m", "64Mi")
 	dedicated, shared := pods("dedicated", 1, "500m", "512Mi", wants("dedicated")), pods("shared", 1, "500m", "512Mi", wants("default"))
 	large := pods("large", 1, "3500m", "8Gi")
@@ -78,14 +78,14 @@ func TestTenancy(t *testing.T) {
 			if tt.pool != nil {
 				w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tt.pool...))...)
 			}
-			if err := planningtest.Check(w.batch, w.cat, solver.Solve(w.batch, w.cat)); err != nil {
+			if err := planningtest.CheckResult(w.batch, w.cat, solver.Solve(w.batch, w.cat)); err != nil {
 				t.Error(err)
 			}
 			built := w.build(t)
 			if diff := cmp.Diff(tt.want, tenancies(t, built)); diff != "" {
 				t.Error(diff)
 			}
-			_, stated := planning.FromClaim(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+			_, stated := planning.NewNodeClaimRequirements(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
 			if asked := tt.name != "nobody asks"; stated != asked {
 				t.Errorf("the claim states a tenancy: %t", stated)
 			}
@@ -102,17 +102,17 @@ func TestTenancyLeftOpen(t *testing.T) {
 		}
 	}
 	for daemon, want := range map[string]string{"": "default", "default": "dedicated", "dedicated": "default"} {
-		w := newWorld(planningtest.Pods("dedicated", 1, "500m", "512Mi", selecting("dedicated")), planningtest.Pods("large", 1, "3500m", "8Gi"))
+		w := newWorld(planningtest.NewPods("dedicated", 1, "500m", "512Mi", selecting("dedicated")), planningtest.NewPods("large", 1, "3500m", "8Gi"))
 		if daemon != "" {
-			w.batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("agent", 1, "100m", "64Mi", selecting(daemon)).Spec}
+			w.batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("agent", 1, "100m", "64Mi", selecting(daemon)).Spec}
 		}
 		built := w.build(t)
 		if got := tenancies(t, built); !slices.Contains(got, want+": large-0") {
 			t.Errorf("with a daemon on nodes of tenancy %q: %v, want %s for large-0", daemon, got, want)
 		}
 		for _, intent := range built.Plan.Intents {
-			reqs := planning.FromClaim(intent.Claims[0].Object.Spec.Requirements)
-			if tenancy, single := reqs[karpenter.LabelInstanceTenancy].Single(); !single {
+			reqs := planning.NewNodeClaimRequirements(intent.Claims[0].Object.Spec.Requirements)
+			if tenancy, single := reqs[karpenter.LabelInstanceTenancy].SingleValue(); !single {
 				t.Errorf("with a daemon on nodes of tenancy %q, a claim leaves its tenancy open: %s", daemon, tenancy)
 			}
 		}
@@ -125,7 +125,7 @@ func TestTenancyThatCannotBe(t *testing.T) {
 		p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"}
 	}
 	for name, c := range map[string]struct{ pool, pod string }{"host": {pool: "host"}, "the pool forbids it": {pool: "default", pod: "dedicated"}} {
-		class := planningtest.Pods("web", 1, "500m", "512Mi")
+		class := planningtest.NewPods("web", 1, "500m", "512Mi")
 		if c.pod != "" {
 			asks(&class.Spec)
 		}
@@ -140,9 +140,9 @@ func TestTenancyThatCannotBe(t *testing.T) {
 // A daemon that selects the default tenancy counts on ordinary nodes and on no dedicated ones.
 func TestDaemonsByTenancy(t *testing.T) {
 	for tenancy, want := range map[string]string{"default": "600m", "dedicated": "500m"} {
-		w := newWorld(planningtest.Pods("web", 1, "500m", "512Mi"))
+		w := newWorld(planningtest.NewPods("web", 1, "500m", "512Mi"))
 		w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tenancy))...)
-		daemon := planningtest.Pods("agent", 1, "100m", "64Mi").Spec
+		daemon := planningtest.NewPods("agent", 1, "100m", "64Mi").Spec
 		daemon.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "default"}
 		w.batch.Snapshot.DaemonSets = []planning.PodSpec{daemon}
 		got := w.build(t).Plan.Intents[0].Claims[0].Object.Spec.Resources.Requests[corev1.ResourceCPU]

@@ -32,7 +32,7 @@ func (b *builder) unplanned(s planning.Snapshot, claims []karpenter.NodeClaim) e
 	for i := range claims {
 		err := b.addUnplanned(s, &claims[i])
 		if fault.Is(err, fault.Invalid) {
-			b.built.Plan.NotLaunched = append(b.built.Plan.NotLaunched, planning.NotLaunched{Claim: claims[i].Name, Reason: err.Error()})
+			b.built.Plan.UnlaunchableClaims = append(b.built.Plan.UnlaunchableClaims, planning.UnlaunchableClaim{Claim: claims[i].Name, Reason: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -43,7 +43,7 @@ func (b *builder) unplanned(s planning.Snapshot, claims []karpenter.NodeClaim) e
 }
 
 func (b *builder) addUnplanned(s planning.Snapshot, claim *karpenter.NodeClaim) error {
-	pool := solver.PoolOfClaim(claim)
+	pool := solver.NewPoolFromClaim(claim)
 	node, err := solver.PlanNode(&pool, claim.Spec.Resources.Requests, s, b.catalogue)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func addTo(existing *karpenter.NodeClaim, planned karpenter.NodeClaim) karpenter
 // VerifyUnplanned is Verify for the launch of a NodeClaim that a person created. It derives
 // the launch from the live NodeClaim.
 func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpenter.NodeClaim, s planning.Snapshot, cat catalog.Catalogue) error {
-	pool := solver.PoolOfClaim(claim)
+	pool := solver.NewPoolFromClaim(claim)
 	s.NodePools = []karpenter.NodePool{pool}
 	node, err := solver.PlanNode(&pool, claim.Spec.Resources.Requests, s, cat)
 	if err != nil {

@@ -40,7 +40,7 @@ func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, 
 	}
 	first := planned.Claims[0].Object
 	node := planning.PlannedNode{
-		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: planning.FromClaim(first.Spec.Requirements),
+		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: planning.NewNodeClaimRequirements(first.Spec.Requirements),
 		Requests: first.Spec.Resources.Requests, MinValuesRelaxed: relaxed(first),
 	}
 	return verify(planned, intent, node, s, cat, nil)
@@ -73,10 +73,10 @@ func verifier(planned planning.PlannedIntent, intent Intent, node planning.Plann
 		return nil, unlike("it is for EC2NodeClass %q, and its claims name %q", intent.NodeClass, node.NodeClass)
 	}
 	b := builder{batch: planning.Batch{Snapshot: s}, catalogue: cat, existing: existing}
-	node.Options = nil
+	node.Offerings = nil
 	for _, config := range intent.Fleet.Configs {
 		for _, o := range config.Overrides {
-			node.Options = append(node.Options, planning.Option{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
+			node.Offerings = append(node.Offerings, planning.PricedOffering{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
 		}
 	}
 	b.machines = newMachines([]planning.PlannedNode{node}, s, cat)
@@ -119,14 +119,14 @@ func (g *recipe) verifyFleet(planned planning.PlannedIntent, intent Intent) erro
 // not allow.
 func (g *recipe) verifyRequirements() error {
 	template := g.pool.Spec.Template
-	allowed := planning.FromClaim(template.Spec.Requirements).Intersect(planning.FromLabels(template.Labels)).
-		With(karpenter.NodePoolLabelKey, planning.In(g.pool.Name)).With(karpenter.LabelEC2NodeClass, planning.In(g.class.Name))
+	allowed := planning.NewNodeClaimRequirements(template.Spec.Requirements).Intersect(planning.NewLabelRequirements(template.Labels)).
+		WithRequirement(karpenter.NodePoolLabelKey, planning.In(g.pool.Name)).WithRequirement(karpenter.LabelEC2NodeClass, planning.In(g.class.Name))
 	for _, key := range slices.Sorted(maps.Keys(allowed)) {
 		asked, ok := g.requirements[key]
 		if !ok {
-			asked = planning.Any()
+			asked = planning.AnyValue()
 		}
-		if key != corev1.LabelHostname && !asked.WithMinValues(0).Subset(allowed[key].WithMinValues(0)) {
+		if key != corev1.LabelHostname && !asked.WithMinValues(0).IsSubset(allowed[key].WithMinValues(0)) {
 			return unlike("its claims ask for %s %s, and NodePool %s allows %s", key, asked, g.pool.Name, allowed[key])
 		}
 	}
@@ -168,7 +168,7 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 	if err != nil {
 		return offer{}, unlike("%w", err)
 	}
-	o := offer{Option: planning.Option{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
+	o := offer{PricedOffering: planning.PricedOffering{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
 	inSubnet := func(n karpenter.Subnet) bool { return n.ID == override.SubnetID && n.Zone == override.Zone }
 	if override.ImageID != "" || !slices.ContainsFunc(g.class.Status.Subnets, inSubnet) {
 		return o, unlike("EC2NodeClass %s has no subnet %s in %s, or the override names an image", g.class.Name, override.SubnetID, override.Zone)
@@ -231,8 +231,8 @@ func (m machine) price(o offer) (perHour float64, sold bool) {
 	if o.reservation != nil {
 		reservation = o.reservation.ID
 	}
-	for i := range m.typ.Offers {
-		have := &m.typ.Offers[i]
+	for i := range m.typ.Offerings {
+		have := &m.typ.Offerings[i]
 		if have.Zone == o.Zone && have.CapacityType == o.CapacityType && have.Reservation == reservation {
 			return have.PricePerHour, true
 		}
@@ -277,7 +277,7 @@ func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) err
 		if err != nil {
 			return err
 		}
-		for _, key := range []string{planning.ExpectedAnnotation, BatchAnnotation} {
+		for _, key := range []string{planning.ExpectedPodsAnnotation, BatchAnnotation} {
 			made.Object.Annotations[key] = claim.Object.Annotations[key]
 		}
 		if !sameJSON(made.Object, claim.Object) || !sameJSON(limit, claim.Ceiling) {

@@ -141,7 +141,7 @@ func TestVerifyRefuses(t *testing.T) {
 		}, "costs $-1 an hour"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch, cat := seed(), planningtest.Catalogue()
+			batch, cat := seed(), planningtest.NewCatalogue()
 			built := build(t, batch)
 			planned, intent := again(t, built.Plan.Intents[0]), again(t, built.Intents[0])
 			tt.change(plan{&planned, &intent})
@@ -182,7 +182,7 @@ func TestVerifyComparesWithTheNodeClass(t *testing.T) {
 		built := build(t, batch)
 		s := again(t, batch.Snapshot)
 		tt.change(&s.NodePools[0], &s.NodeClasses[0])
-		if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], s, planningtest.Catalogue()); !fault.Is(err, fault.Invalid) {
+		if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], s, planningtest.NewCatalogue()); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

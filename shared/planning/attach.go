@@ -11,11 +11,11 @@ import (
 // Kubernetes once reported such limits under these names.
 const attachPrefix = corev1.ResourceAttachableVolumesPrefix + "csi-"
 
-// AttachLimit is the resource of which each distinct volume claim of a CSI driver
+// AttachLimitResource is the resource of which each distinct volume claim of a CSI driver
 // takes one from its node. A node that lacks it has no limit that
 // anybody knows. It is for planning alone: no real node reports it, so a claim
 // that asked for it would never be initialized.
-func AttachLimit(driver string) corev1.ResourceName {
+func AttachLimitResource(driver string) corev1.ResourceName {
 	return corev1.ResourceName(attachPrefix + driver)
 }
 
@@ -24,12 +24,12 @@ func IsAttachLimit(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), attachPrefix)
 }
 
-// Attachments is what the volumes of one namespace's pods take of the limits:
+// CountAttachments is what the volumes of one namespace's pods take of the limits:
 // one for each distinct claim.
-func Attachments(volumes ...Volume) corev1.ResourceList {
-	count, seen := map[string]int64{}, map[attachment]bool{}
+func CountAttachments(volumes ...Volume) corev1.ResourceList {
+	count, seen := map[string]int64{}, map[volumeKey]bool{}
 	for _, v := range volumes {
-		one := attachment{v.Driver, v.Claim}
+		one := volumeKey{v.Driver, v.Claim}
 		if v.Driver == "" || seen[one] {
 			continue
 		}
@@ -41,10 +41,10 @@ func Attachments(volumes ...Volume) corev1.ResourceList {
 	}
 	out := make(corev1.ResourceList, len(count))
 	for driver, n := range count {
-		out[AttachLimit(driver)] = *resource.NewQuantity(n, resource.DecimalSI)
+		out[AttachLimitResource(driver)] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	return out
 }
 
-// attachment tells volumes apart.
-type attachment struct{ driver, claim string }
+// volumeKey tells volumes apart.
+type volumeKey struct{ driver, claim string }

@@ -11,9 +11,9 @@ import (
 // BufferPriority is that of pods that do not exist: any real one goes before them.
 const BufferPriority int32 = math.MinInt32
 
-// bufferMax bounds how many pods one buffer keeps room for, however its limits
+// maxBufferPods bounds how many pods one buffer keeps room for, however its limits
 // were written.
-const bufferMax = 10_000
+const maxBufferPods = 10_000
 
 // Buffer is a CapacityBuffer with what it names.
 type Buffer struct {
@@ -25,17 +25,17 @@ type Buffer struct {
 	Spec PodSpec `json:"spec"`
 	// Replicas and Percentage are as the user wrote them; the percentage is of
 	// Scale, how many pods the workload has.
-	Replicas   *int32           `json:"replicas,omitempty"`
-	Percentage *int32           `json:"percentage,omitempty"`
-	Scale      int32            `json:"scale,omitempty"`
-	Limits     karpenter.Limits `json:"limits,omitempty"`
+	Replicas         *int32           `json:"replicas,omitempty"`
+	Percentage       *int32           `json:"percentage,omitempty"`
+	WorkloadReplicas int32            `json:"scale,omitempty"`
+	Limits           karpenter.Limits `json:"limits,omitempty"`
 	// Problem says why no room is kept.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Count is for how many pods room is kept: for the larger of replicas and
+// PodCount is for how many pods room is kept: for the larger of replicas and
 // percentage, and never for more than the limits hold. Limits alone are filled.
-func (b *Buffer) Count() int {
+func (b *Buffer) PodCount() int {
 	if b.Problem != "" {
 		return 0
 	}
@@ -43,19 +43,19 @@ func (b *Buffer) Count() int {
 	if b.Replicas != nil {
 		wanted, sized = int64(*b.Replicas), true
 	}
-	if b.Percentage != nil && b.Scale > 0 {
-		share := (int64(*b.Percentage)*int64(b.Scale) + 99) / 100 // rounded up
+	if b.Percentage != nil && b.WorkloadReplicas > 0 {
+		share := (int64(*b.Percentage)*int64(b.WorkloadReplicas) + 99) / 100 // rounded up
 		wanted, sized = max(wanted, share), true
 	}
-	if most, limited := b.most(); limited && (!sized || most < wanted) {
+	if most, limited := b.maxPodsInLimits(); limited && (!sized || most < wanted) {
 		wanted = most
 	}
-	return int(min(max(wanted, 0), bufferMax))
+	return int(min(max(wanted, 0), maxBufferPods))
 }
 
-// most is how many pods the limits hold. Limits on what the pods do not ask for
+// maxPodsInLimits is how many pods the limits hold. Limits on what the pods do not ask for
 // limit nothing.
-func (b *Buffer) most() (count int64, limited bool) {
+func (b *Buffer) maxPodsInLimits() (count int64, limited bool) {
 	least := math.Inf(1)
 	for name, limit := range b.Limits {
 		if each := b.Spec.Requests[name]; each.Sign() > 0 {
@@ -65,17 +65,17 @@ func (b *Buffer) most() (count int64, limited bool) {
 	if math.IsInf(least, 1) {
 		return 0, false
 	}
-	return int64(min(least, bufferMax)), true
+	return int64(min(least, maxBufferPods)), true
 }
 
-// BufferPods are the pods that the buffers keep room for, in classes. They have
+// NewBufferPods are the pods that the buffers keep room for, in classes. They have
 // the names and UIDs that Karpenter gives them, so that they are the same pods in
 // each batch, and no labels: no selector counts what does not exist.
-func BufferPods(buffers []Buffer) []PodClass {
+func NewBufferPods(buffers []Buffer) []PodClass {
 	var out []PodClass
 	for i := range buffers {
 		b := &buffers[i]
-		count := b.Count()
+		count := b.PodCount()
 		if count == 0 {
 			continue
 		}

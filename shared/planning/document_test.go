@@ -77,11 +77,11 @@ func written(t *testing.T, batch planning.Batch) string {
 
 // sample has what batch-1.json lacks.
 func sample() planning.Batch {
-	own := planningtest.Pods("db", 2, "1", "1Gi", func(s *planning.PodSpec) {
+	own := planningtest.NewPods("db", 2, "1", "1Gi", func(s *planning.PodSpec) {
 		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}, {Claim: "shared", Driver: "efs.csi.aws.com"}}
 	})
-	batch := planningtest.Seed(own)
-	batch.Ignored = []planning.Ignored{{Namespace: "kube-system", Reason: "it requires karpenter.sh/nodepool to be absent", Pods: []planning.PodRef{{Name: "joist", UID: "j", Created: planningtest.Now}}}}
+	batch := planningtest.NewBatch(own)
+	batch.Ignored = []planning.IgnoredPods{{Namespace: "kube-system", Reason: "it requires karpenter.sh/nodepool to be absent", Pods: []planning.PodRef{{Name: "joist", UID: "j", Created: planningtest.Now}}}}
 	s := &batch.Snapshot
 	s.NodePools[0].Status, s.NodeClasses[0].Status.Conditions = karpenter.NodePoolStatus{}, nil
 	s.Settings = planning.Settings{
@@ -94,15 +94,15 @@ func sample() planning.Batch {
 		PriceAdjustment: new("-10%"), Capacity: corev1.ResourceList{"example.com/fpga": resource.MustParse("1")}, Weight: new(int32(2)),
 	}}}
 	s.Buffers = []planning.Buffer{{
-		Namespace: "default", Name: "spare", UID: "b", Created: planningtest.Now, Spec: planning.PodSpec{Requests: planningtest.Requests("1", "1Gi")},
-		Replicas: new(int32(1)), Percentage: new(int32(10)), Scale: 4, Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")},
+		Namespace: "default", Name: "spare", UID: "b", Created: planningtest.Now, Spec: planning.PodSpec{Requests: planningtest.NewRequests("1", "1Gi")},
+		Replicas: new(int32(1)), Percentage: new(int32(10)), WorkloadReplicas: 4, Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")},
 	}, {Namespace: "default", Name: "broken", UID: "c", Problem: "it names neither a podTemplateRef nor a scalableRef"}}
-	going := planningtest.Pods("late", 1, "1", "1Gi")
-	going.Pods[0].Going = true
+	going := planningtest.NewPods("late", 1, "1", "1Gi")
+	going.Pods[0].Terminating = true
 	s.Nodes = []planning.Node{{
-		Name: "node-1", Allocatable: corev1.ResourceList{planning.AttachLimit("ebs.csi.aws.com"): planningtest.Requests("25", "0")[corev1.ResourceCPU]},
-		Created: planningtest.Now.Add(-time.Hour), Pods: []planning.PodClass{going}, DaemonPods: []planning.PodClass{planningtest.Pods("logs", 1, "50m", "32Mi")},
+		Name: "node-1", Allocatable: corev1.ResourceList{planning.AttachLimitResource("ebs.csi.aws.com"): planningtest.NewRequests("25", "0")[corev1.ResourceCPU]},
+		Created: planningtest.Now.Add(-time.Hour), Pods: []planning.PodClass{going}, DaemonPods: []planning.PodClass{planningtest.NewPods("logs", 1, "50m", "32Mi")},
 	}}
-	batch.Pending = append(batch.Pending, planning.BufferPods(s.Buffers)...)
+	batch.Pending = append(batch.Pending, planning.NewBufferPods(s.Buffers)...)
 	return batch
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// evictionMost bounds what one pod costs, either way.
-	evictionMost = 10.0
+	// maxEvictionCost bounds what one pod costs, either way.
+	maxEvictionCost = 10.0
 	// deletionUnit and priorityUnit are how much of pod-deletion-cost and of priority
 	// weigh as much as one ordinary pod.
 	deletionUnit = 1 << 27
@@ -24,12 +24,12 @@ func EvictionCost(deletionCost string, priority int32) float64 {
 		cost += deletion / deletionUnit
 	}
 	cost += float64(priority) / priorityUnit
-	return min(max(cost, -evictionMost), evictionMost)
+	return min(max(cost, -maxEvictionCost), maxEvictionCost)
 }
 
-// LifeLeft is the part of a node's life that is left, from 0 to 1; 1 for one that
+// LifetimeRemaining is the part of a node's life that is left, from 0 to 1; 1 for one that
 // does not expire.
-func LifeLeft(created, expires, now time.Time) float64 {
+func LifetimeRemaining(created, expires, now time.Time) float64 {
 	whole := expires.Sub(created)
 	if expires.IsZero() || whole <= 0 {
 		return 1

@@ -2,12 +2,12 @@ package planning
 
 import "strings"
 
-// ExpectedAnnotation names on a claim the pods that it was planned for, until its
+// ExpectedPodsAnnotation names on a claim the pods that it was planned for, until its
 // node is initialized: a batch in between must put them there again.
-const ExpectedAnnotation = "joist.sh/expected"
+const ExpectedPodsAnnotation = "joist.sh/expected"
 
-// FormatExpected writes the UIDs of pods as the annotation has them.
-func FormatExpected(pods []PlacedPod) string {
+// FormatExpectedPods writes the UIDs of pods as the annotation has them.
+func FormatExpectedPods(pods []PlacedPod) string {
 	var b strings.Builder
 	for i := range pods {
 		if i > 0 {
@@ -18,8 +18,8 @@ func FormatExpected(pods []PlacedPod) string {
 	return b.String()
 }
 
-// ParseExpected is FormatExpected's inverse.
-func ParseExpected(text string) []string {
+// ParseExpectedPods is FormatExpected's inverse.
+func ParseExpectedPods(text string) []string {
 	if text == "" {
 		return nil
 	}

@@ -11,15 +11,15 @@ func (v Values) Intersect(w Values) Values {
 	case !w.others:
 		out.listed = slices.DeleteFunc(slices.Clone(w.listed), func(s string) bool { return !v.Has(s) })
 	default:
-		return out.both(v, w)
+		return out.intersectComplements(v, w)
 	}
 	return out
 }
 
-// both intersects two sets that are complements: bounds tighten, exclusions add
+// intersectComplements intersects two sets that are complements: bounds tighten, exclusions add
 // up. Exclusions outside of the bounds say nothing and are left out, so that
 // equal sets look equal.
-func (v Values) both(a, b Values) Values {
+func (v Values) intersectComplements(a, b Values) Values {
 	v.others = true
 	v.bounded = a.bounded || b.bounded
 	switch {
@@ -31,6 +31,6 @@ func (v Values) both(a, b Values) Values {
 		v.least, v.most = b.least, b.most
 	}
 	v.listed = SortUnique(append(slices.Clone(a.listed), b.listed...))
-	v.listed = slices.DeleteFunc(v.listed, func(s string) bool { return !v.inBounds(s) })
+	v.listed = slices.DeleteFunc(v.listed, func(s string) bool { return !v.isInBounds(s) })
 	return v
 }

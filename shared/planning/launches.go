@@ -9,22 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// LaunchesAnnotation is where lifecycle remembers, on a NodePool and as JSON, how its
+// LaunchHistoryAnnotation is where lifecycle remembers, on a NodePool and as JSON, how its
 // last launches ended.
-const LaunchesAnnotation = "joist.sh/registrations"
+const LaunchHistoryAnnotation = "joist.sh/registrations"
 
-// Launches is how the last launches of a NodePool ended, oldest first.
-type Launches struct {
-	// Pool and Class are the generations of the pool and of its class that they speak of.
-	Pool  int64 `json:"pool"`
-	Class int64 `json:"class"`
+// LaunchHistory is how the last launches of a NodePool ended, oldest first.
+type LaunchHistory struct {
+	// PoolGeneration and Class are the generations of the pool and of its class that they speak of.
+	PoolGeneration  int64 `json:"pool"`
+	ClassGeneration int64 `json:"class"`
 	// Since is when they began to count; what ended before does not.
-	Since time.Time `json:"since"`
-	Last  []Launch  `json:"last,omitempty"`
+	Since   time.Time      `json:"since"`
+	Records []LaunchRecord `json:"last,omitempty"`
 }
 
-// Launch is how one launch ended.
-type Launch struct {
+// LaunchRecord is how one launch ended.
+type LaunchRecord struct {
 	Claim types.UID `json:"claim,omitempty"`
 	At    time.Time `json:"at"`
 	OK    bool      `json:"ok,omitempty"`
@@ -35,10 +35,10 @@ type Launch struct {
 	Image   string `json:"image,omitempty"`
 }
 
-// LaunchesOf reads what a NodePool remembers; false where it is nothing that can be
+// ReadLaunchHistory reads what a NodePool remembers; false where it is nothing that can be
 // read.
-func LaunchesOf(pool *karpenter.NodePool) (Launches, bool) {
-	var out Launches
-	err := json.Unmarshal([]byte(pool.Annotations[LaunchesAnnotation]), &out)
+func ReadLaunchHistory(pool *karpenter.NodePool) (LaunchHistory, bool) {
+	var out LaunchHistory
+	err := json.Unmarshal([]byte(pool.Annotations[LaunchHistoryAnnotation]), &out)
 	return out, err == nil
 }

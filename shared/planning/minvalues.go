@@ -5,11 +5,11 @@ package planning
 // refuses a claim that lists fewer values than its minValues. label is a label of an
 // option's instance type. Karpenter: InstanceTypes.SatisfiesMinValues in
 // pkg/cloudprovider/types.go.
-func (n *PlannedNode) LowerMinValues(label func(o Option, key string) (value string, ok bool)) {
+func (n *PlannedNode) LowerMinValues(label func(o PricedOffering, key string) (value string, ok bool)) {
 	counts := map[string]int{}
 	for key, values := range n.Requirements {
 		if values.MinValues() > 0 {
-			counts[key] = countValues(n.Options, key, label)
+			counts[key] = countValues(n.Offerings, key, label)
 		}
 	}
 	reqs := n.Requirements.Clone()
@@ -19,7 +19,7 @@ func (n *PlannedNode) LowerMinValues(label func(o Option, key string) (value str
 }
 
 // countValues counts the different values of a label that some options have.
-func countValues(options []Option, key string, label func(Option, string) (string, bool)) int {
+func countValues(options []PricedOffering, key string, label func(PricedOffering, string) (string, bool)) int {
 	seen := map[string]bool{}
 	for _, o := range options {
 		value, ok := label(o, key)

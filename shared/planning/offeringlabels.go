@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// OpenLabels are well-known, but not a matter of the instance type: the pool
+// LabelsNotFromType are well-known, but not a matter of the instance type: the pool
 // fixes them, or they are open until the launch.
-var OpenLabels = []string{
+var LabelsNotFromType = []string{
 	corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
 	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion, karpenter.LabelInstanceTenancy,
 }
@@ -25,7 +25,7 @@ func (r Requirements) AllowsType(typeLabels map[string]string) bool {
 			}
 			continue
 		}
-		if karpenter.WellKnownLabel(key) && !values.HasAbsent() && (values.Empty() || !slices.Contains(OpenLabels, key)) {
+		if karpenter.WellKnownLabel(key) && !values.AllowsAbsent() && (values.IsEmpty() || !slices.Contains(LabelsNotFromType, key)) {
 			return false
 		}
 	}
@@ -36,7 +36,7 @@ func (r Requirements) AllowsType(typeLabels map[string]string) bool {
 var OfferingLabels = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey}
 
 // AllowsOffering reports whether the requirements allow the offering.
-func (r Requirements) AllowsOffering(o Option) bool {
+func (r Requirements) AllowsOffering(o PricedOffering) bool {
 	for _, key := range OfferingLabels {
 		if values, ok := r[key]; ok && !values.Has(o.Label(key)) {
 			return false
@@ -47,7 +47,7 @@ func (r Requirements) AllowsOffering(o Option) bool {
 
 // Label is what the offering decides of a node's labels: the zone, its id and the
 // capacity type; empty for any other.
-func (o Option) Label(key string) string {
+func (o PricedOffering) Label(key string) string {
 	switch key {
 	case corev1.LabelTopologyZone:
 		return o.Zone

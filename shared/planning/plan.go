@@ -15,28 +15,28 @@ type Plan struct {
 	Batch   event.Ref       `json:"batch"`
 	Intents []PlannedIntent `json:"intents,omitempty"`
 	// Nominations says where each placed pod is expected.
-	Nominations []Nomination `json:"nominations,omitempty"`
-	Unplaced    []Unplaced   `json:"unplaced,omitempty"`
+	Nominations []Nomination   `json:"nominations,omitempty"`
+	Unplaced    []UnplacedPods `json:"unplaced,omitempty"`
 	// PricePerHour is what the new nodes cost, and BoundPerHour what no plan for
 	// their pods can cost less than, both in US dollars.
 	PricePerHour float64 `json:"pricePerHour"`
 	BoundPerHour float64 `json:"boundPerHour,omitempty"`
-	// NotLaunched says of NodeClaims that a person created why nothing can be launched
+	// UnlaunchableClaims says of NodeClaims that a person created why nothing can be launched
 	// for them.
-	NotLaunched []NotLaunched `json:"notLaunched,omitempty"`
+	UnlaunchableClaims []UnlaunchableClaim `json:"notLaunched,omitempty"`
 	// Partial says that the work budget ran out before all pods were looked at.
 	Partial bool `json:"partial,omitempty"`
 	// Warnings are what a person should know of the launches, each once.
 	Warnings []Warning `json:"warnings,omitempty"`
-	// Overlays says of each NodeOverlay whether it counts, where they are heeded.
-	Overlays []OverlayVerdict `json:"overlays,omitempty"`
+	// OverlayStatuses says of each NodeOverlay whether it counts, where they are heeded.
+	OverlayStatuses []OverlayStatus `json:"overlays,omitempty"`
 	// Prices are what launched claims cost that do not say it themselves, in US dollars
 	// an hour, where money is limited: the door has no catalogue to look them up in.
 	Prices map[string]float64 `json:"prices,omitempty"`
 }
 
-// NotLaunched is a NodeClaim for which nothing can be launched, and why.
-type NotLaunched struct {
+// UnlaunchableClaim is a NodeClaim for which nothing can be launched, and why.
+type UnlaunchableClaim struct {
 	Claim  string `json:"claim"`
 	Reason string `json:"reason"`
 }
@@ -90,8 +90,8 @@ type Nomination struct {
 	Node  string `json:"node,omitempty"`
 }
 
-// Unplaced is a class of pods that found no place, and why.
-type Unplaced struct {
+// UnplacedPods is a class of pods that found no place, and why.
+type UnplacedPods struct {
 	Namespace  string      `json:"namespace"`
 	Pods       []PodRef    `json:"pods"`
 	Rejections []Rejection `json:"rejections"`
@@ -104,8 +104,8 @@ type Rejection struct {
 	// Rule is one of the Rule constants.
 	Rule   string `json:"rule"`
 	Detail string `json:"detail"`
-	// Barren says that the NodePool has no instance type for any pod.
-	Barren bool `json:"barren,omitempty"`
+	// LacksInstanceTypes says that the NodePool has no instance type for any pod.
+	LacksInstanceTypes bool `json:"barren,omitempty"`
 }
 
 // Rules, as they stand in a Rejection. Tools match them: the names are stable.

@@ -25,9 +25,9 @@ const PriceAnnotation = "joist.sh/price-per-hour"
 // maxMicrodollars is the largest price. Sums of several hundred of them fit in an int64.
 const maxMicrodollars = int64(1) << 54
 
-// Microdollars is a price in the unit of PriceResource, rounded up; false where it is
+// PriceToMicrodollars is a price in the unit of PriceResource, rounded up; false where it is
 // no price.
-func Microdollars(perHour float64) (int64, bool) {
+func PriceToMicrodollars(perHour float64) (int64, bool) {
 	const noise = 1e-3 // A tenth of a dollar is a little more than that in binary.
 	if !(perHour >= 0) {
 		return 0, false
@@ -35,30 +35,30 @@ func Microdollars(perHour float64) (int64, bool) {
 	return int64(max(0, min(math.Ceil(perHour*1e6-noise), float64(maxMicrodollars)))), true
 }
 
-// PriceLimit is a limit on what nodes cost, in the unit of PriceResource, rounded
+// LimitToMicrodollars is a limit on what nodes cost, in the unit of PriceResource, rounded
 // down.
-func PriceLimit(perHour float64) int64 {
+func LimitToMicrodollars(perHour float64) int64 {
 	const noise = 1e-3
 	return int64(max(0, min(math.Floor(perHour*1e6+noise), float64(maxMicrodollars))))
 }
 
 // PriceQuantity is a price as it stands in a ceiling; false where it is no price.
 func PriceQuantity(perHour float64) (resource.Quantity, bool) {
-	price, ok := Microdollars(perHour)
+	price, ok := PriceToMicrodollars(perHour)
 	return *resource.NewQuantity(price, resource.DecimalSI), ok
 }
 
 // FormatPrice writes a PriceAnnotation.
 func FormatPrice(perHour float64) string { return strconv.FormatFloat(perHour, 'f', -1, 64) }
 
-// PriceOf reads the PriceAnnotation of a claim; false where it has none that is one.
-func PriceOf(claim *karpenter.NodeClaim) (perHour float64, known bool) {
+// ReadPrice reads the PriceAnnotation of a claim; false where it has none that is one.
+func ReadPrice(claim *karpenter.NodeClaim) (perHour float64, known bool) {
 	v, err := strconv.ParseFloat(claim.Annotations[PriceAnnotation], 64)
 	return v, err == nil && v >= 0 && !math.IsInf(v, 1)
 }
 
-// Dearest is the most that any of the options costs, in US dollars an hour.
-func Dearest(options []Option) float64 {
+// HighestPrice is the most that any of the options costs, in US dollars an hour.
+func HighestPrice(options []PricedOffering) float64 {
 	out := 0.0
 	for i := range options {
 		out = max(out, options[i].PricePerHour)

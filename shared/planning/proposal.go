@@ -15,32 +15,32 @@ const ProposalAnnotation = "joist.sh/proposal"
 // ConfirmAfter is how old a proposal must be before a confirmation acts.
 const ConfirmAfter = 15 * time.Second
 
-// ByExpiration is the method of proposals that replace nodes before they expire. Budgets
+// MethodExpiration is the method of proposals that replace nodes before they expire. Budgets
 // count them as drift; unlike drift, they respect all protections of pods.
-const ByExpiration = "Expiration"
+const MethodExpiration = "Expiration"
 
-// Idle is since when no pod came or went: since the node was initialized, if none ever
+// IdleSince is since when no pod came or went: since the node was initialized, if none ever
 // did.
-func (n *Node) Idle() time.Time {
+func (n *Node) IdleSince() time.Time {
 	if n.LastPodEvent.IsZero() {
 		return n.InitializedAt
 	}
 	return n.LastPodEvent
 }
 
-// Leaves reports whether the node is being removed or replaced: it goes, or a proposal
+// IsBeingRemoved reports whether the node is being removed or replaced: it goes, or a proposal
 // for it has begun to act.
-func (n *Node) Leaves() bool { return n.Going || n.Proposal.acts() }
+func (n *Node) IsBeingRemoved() bool { return n.MarkedForDeletion || n.Proposal.isConfirmed() }
 
-// Leaves reports the same of a claim.
-func Leaves(claim *karpenter.NodeClaim) bool {
-	return claim.DeletionTimestamp != nil || claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || ProposalOf(claim).acts()
+// IsClaimBeingRemoved reports the same of a claim.
+func IsClaimBeingRemoved(claim *karpenter.NodeClaim) bool {
+	return claim.DeletionTimestamp != nil || claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || ReadProposal(claim).isConfirmed()
 }
 
-func (p *Proposal) acts() bool { return p != nil && !p.Confirmed.IsZero() }
+func (p *Proposal) isConfirmed() bool { return p != nil && !p.ConfirmedAt.IsZero() }
 
-// ProposalOf reads the proposal on a claim, or nil.
-func ProposalOf(claim *karpenter.NodeClaim) *Proposal {
+// ReadProposal reads the proposal on a claim, or nil.
+func ReadProposal(claim *karpenter.NodeClaim) *Proposal {
 	var p Proposal
 	if json.Unmarshal([]byte(claim.Annotations[ProposalAnnotation]), &p) != nil || p.ID == "" {
 		return nil
@@ -48,10 +48,10 @@ func ProposalOf(claim *karpenter.NodeClaim) *Proposal {
 	return &p
 }
 
-// CountsLeaving reports whether nodes of the pool count against its limits until they
+// CountsNodesBeingRemoved reports whether nodes of the pool count against its limits until they
 // are gone. Karpenter counts only nodes that stay against the limits of a dynamic pool
 // (pkg/controllers/disruption/helpers.go, SimulateScheduling), and all nodes against
 // limits.nodes of a static pool (pkg/controllers/state/statenodepool.go, ReserveNodeCount).
-func CountsLeaving(np *karpenter.NodePool) bool {
+func CountsNodesBeingRemoved(np *karpenter.NodePool) bool {
 	return np.Static() || poolpolicy.StrictLimits(np.Annotations)
 }

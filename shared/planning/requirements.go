@@ -27,8 +27,8 @@ func (r Requirements) Add(key string, values Values) {
 	r[key] = values
 }
 
-// With narrows one key.
-func (r Requirements) With(key string, values Values) Requirements {
+// WithRequirement narrows one key.
+func (r Requirements) WithRequirement(key string, values Values) Requirements {
 	out := r.Clone()
 	out.Add(key, values)
 	return out
@@ -50,9 +50,9 @@ func (r Requirements) Clone() Requirements {
 	return maps.Clone(r)
 }
 
-// FromLabels requires each label to be exactly as it is. A value that is no label
+// NewLabelRequirements requires each label to be exactly as it is. A value that is no label
 // value matches no node.
-func FromLabels(labels map[string]string) Requirements {
+func NewLabelRequirements(labels map[string]string) Requirements {
 	out := Requirements{}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		out.Add(key, NewValues(karpenter.NodeSelectorOpIn, labels[key]))
@@ -60,8 +60,8 @@ func FromLabels(labels map[string]string) Requirements {
 	return out
 }
 
-// FromClaim reads the requirements of a NodePool or NodeClaim.
-func FromClaim(list []karpenter.NodeSelectorRequirementWithMinValues) Requirements {
+// NewNodeClaimRequirements reads the requirements of a NodePool or NodeClaim.
+func NewNodeClaimRequirements(list []karpenter.NodeSelectorRequirementWithMinValues) Requirements {
 	out := Requirements{}
 	for _, one := range list {
 		values := NewValues(one.Operator, one.Values...)
@@ -73,9 +73,9 @@ func FromClaim(list []karpenter.NodeSelectorRequirementWithMinValues) Requiremen
 	return out
 }
 
-// FromTerm reads the expressions of one node selector term. Match fields cannot
+// NewNodeSelectorTermRequirements reads the expressions of one node selector term. Match fields cannot
 // be planned for, so a term that has any matches nothing.
-func FromTerm(term corev1.NodeSelectorTerm) Requirements {
+func NewNodeSelectorTermRequirements(term corev1.NodeSelectorTerm) Requirements {
 	out := Requirements{}
 	for _, one := range term.MatchExpressions {
 		out.Add(one.Key, NewValues(one.Operator, one.Values...))
@@ -86,27 +86,27 @@ func FromTerm(term corev1.NodeSelectorTerm) Requirements {
 	return out
 }
 
-// FromSelectors reads a list of node selector requirements, all of which hold.
-func FromSelectors(list []corev1.NodeSelectorRequirement) Requirements {
-	return FromTerm(corev1.NodeSelectorTerm{MatchExpressions: list})
+// NewNodeSelectorRequirements reads a list of node selector requirements, all of which hold.
+func NewNodeSelectorRequirements(list []corev1.NodeSelectorRequirement) Requirements {
+	return NewNodeSelectorTermRequirements(corev1.NodeSelectorTerm{MatchExpressions: list})
 }
 
-// Conflict finds the first key, in alphabetical order, on which nodes that
+// FindConflict finds the first key, in alphabetical order, on which nodes that
 // satisfy r cannot satisfy want: the one key of a nearest miss. A label that r
 // does not define may be anything if it is well known, and else is absent.
-func (r Requirements) Conflict(want Requirements) (key string, found bool) {
+func (r Requirements) FindConflict(want Requirements) (key string, found bool) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if r.AllowedValues(key).Intersect(want[key]).Empty() {
+		if r.AllowedValues(key).Intersect(want[key]).IsEmpty() {
 			return key, true
 		}
 	}
 	return "", false
 }
 
-// Compatible is Conflict's opposite.
-func (r Requirements) Compatible(want Requirements) bool {
+// IsCompatible is Conflict's opposite.
+func (r Requirements) IsCompatible(want Requirements) bool {
 	for key, values := range want {
-		if r.AllowedValues(key).Intersect(values).Empty() {
+		if r.AllowedValues(key).Intersect(values).IsEmpty() {
 			return false
 		}
 	}
@@ -119,25 +119,25 @@ func (r Requirements) AllowedValues(key string) Values {
 		return values
 	}
 	if karpenter.WellKnownLabel(key) {
-		return Any()
+		return AnyValue()
 	}
-	return Absent()
+	return AbsentValue()
 }
 
-// Guaranteed reports whether every node that satisfies r satisfies want. It is
+// Guarantees reports whether every node that satisfies r satisfies want. It is
 // the question for a claim whose node is still to come: nothing can be narrowed
 // any more, so what is open must be good whichever way it falls.
-func (r Requirements) Guaranteed(want Requirements) bool {
+func (r Requirements) Guarantees(want Requirements) bool {
 	for key, values := range want {
-		if !r.AllowedValues(key).Subset(values) {
+		if !r.AllowedValues(key).IsSubset(values) {
 			return false
 		}
 	}
 	return true
 }
 
-// Demanding reports whether any key asks for a choice of values.
-func (r Requirements) Demanding() bool {
+// HasMinValues reports whether any key asks for a choice of values.
+func (r Requirements) HasMinValues() bool {
 	for _, values := range r {
 		if values.minValues > 0 {
 			return true
@@ -150,7 +150,7 @@ func (r Requirements) Demanding() bool {
 func (r Requirements) Labels() map[string]string {
 	out := map[string]string{}
 	for key, values := range r {
-		if value, ok := values.Single(); ok && key != corev1.LabelHostname {
+		if value, ok := values.SingleValue(); ok && key != corev1.LabelHostname {
 			out[key] = value
 		}
 	}
@@ -162,16 +162,16 @@ func (r Requirements) Labels() map[string]string {
 // must be there would otherwise be missing, and the pods with it. Labels that
 // lifecycle sets later are left out.
 func (r Requirements) FixCustomLabels() {
-	maps.DeleteFunc(r, func(key string, _ Values) bool { return ReadyLabels[key].listed != nil })
+	maps.DeleteFunc(r, func(key string, _ Values) bool { return RegistrationLabels[key].listed != nil })
 	for key, values := range r {
 		if !karpenter.WellKnownLabel(key) && !values.absent {
-			r[key] = In(values.some()).WithMinValues(values.minValues)
+			r[key] = In(values.pickValue()).WithMinValues(values.minValues)
 		}
 	}
 }
 
-// some is one value of the set, the same each time; "" for the empty set.
-func (v Values) some() string {
+// pickValue is one value of the set, the same each time; "" for the empty set.
+func (v Values) pickValue() string {
 	if !v.others {
 		if len(v.listed) == 0 {
 			return ""
@@ -196,18 +196,18 @@ func (v Values) some() string {
 	return ""
 }
 
-// List writes the requirements as a NodeClaim has them, sorted by key. Keys that
+// NodeSelectorRequirements writes the requirements as a NodeClaim has them, sorted by key. Keys that
 // may be anything are left out.
-func (r Requirements) List() []karpenter.NodeSelectorRequirementWithMinValues {
+func (r Requirements) NodeSelectorRequirements() []karpenter.NodeSelectorRequirementWithMinValues {
 	var out []karpenter.NodeSelectorRequirementWithMinValues
 	for _, key := range slices.Sorted(maps.Keys(r)) {
-		out = append(out, r[key].list(key)...)
+		out = append(out, r[key].nodeSelectorRequirements(key)...)
 	}
 	return out
 }
 
-// list writes one key. A set of numbers may need up to three requirements.
-func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValues {
+// nodeSelectorRequirements writes one key. A set of numbers may need up to three requirements.
+func (v Values) nodeSelectorRequirements(key string) []karpenter.NodeSelectorRequirementWithMinValues {
 	var out []karpenter.NodeSelectorRequirementWithMinValues
 	add := func(operator corev1.NodeSelectorOperator, values ...string) {
 		out = append(out, karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values})
@@ -240,7 +240,7 @@ func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValue
 // String reads as a user would write it.
 func (v Values) String() string {
 	var parts []string
-	for _, one := range v.list("") {
+	for _, one := range v.nodeSelectorRequirements("") {
 		part := string(one.Operator)
 		if len(one.Values) > 0 {
 			part += fmt.Sprint(" ", one.Values)
@@ -253,16 +253,16 @@ func (v Values) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// ReadyLabels are the labels that lifecycle sets on the Node of each NodeClaim before
+// RegistrationLabels are the labels that lifecycle sets on the Node of each NodeClaim before
 // pods run there. Pods and daemons may select them; no NodeClaim states them, because
 // they say how far a node has come. Karpenter:
 // pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go.
-var ReadyLabels = Requirements{karpenter.NodeRegisteredLabelKey: In("true"), karpenter.NodeInitializedLabelKey: In("true")}
+var RegistrationLabels = Requirements{karpenter.NodeRegisteredLabelKey: In("true"), karpenter.NodeInitializedLabelKey: In("true")}
 
-// Tenancy is the tenancy that instances with these requirements are launched with:
+// InstanceTenancy is the tenancy that instances with these requirements are launched with:
 // dedicated only if the requirements exclude default
 // (Karpenter: pkg/providers/instance/instance.go, getTenancyType).
-func Tenancy(reqs Requirements) string {
+func InstanceTenancy(reqs Requirements) string {
 	values, stated := reqs[karpenter.LabelInstanceTenancy]
 	if stated && !values.Has(karpenter.TenancyDefault) && values.Has(karpenter.TenancyDedicated) {
 		return karpenter.TenancyDedicated

@@ -12,7 +12,7 @@ type Result struct {
 	Nodes []PlannedNode
 	// Nominations are the pods that fit nodes and claims which exist already.
 	Nominations []Nomination
-	Unplaced    []Unplaced
+	Unplaced    []UnplacedPods
 	// PricePerHour is the sum over Nodes, in US dollars.
 	PricePerHour float64
 	// BoundPerHour is what no plan for these pods can cost less than, in US
@@ -20,8 +20,8 @@ type Result struct {
 	BoundPerHour float64
 	// Partial says that the work budget ran out before all pods were looked at.
 	Partial bool
-	// Overlays says of each NodeOverlay whether it counts, where they are heeded.
-	Overlays []OverlayVerdict
+	// OverlayStatuses says of each NodeOverlay whether it counts, where they are heeded.
+	OverlayStatuses []OverlayStatus
 }
 
 // PlannedNode is one node to launch, with every way to buy it that is left.
@@ -30,10 +30,10 @@ type PlannedNode struct {
 	NodeClass string
 	// Requirements are the pool's, narrowed by those of the pods.
 	Requirements Requirements
-	// Options are the offerings that hold all of the pods, cheapest first; never
+	// Offerings are the offerings that hold all of the pods, cheapest first; never
 	// empty. Nodes with the same choice share one list: it is not to be changed.
-	Options []Option
-	Pods    []PlacedPod
+	Offerings []PricedOffering
+	Pods      []PlacedPod
 	// Requests is what the pods and the daemons of the node take together.
 	Requests corev1.ResourceList
 	// PricePerHour is that of the cheapest option, in US dollars.
@@ -43,16 +43,16 @@ type PlannedNode struct {
 	MinValuesRelaxed bool
 }
 
-// Option is an offering and its price.
-type Option struct {
+// PricedOffering is an offering and its price.
+type PricedOffering struct {
 	event.Offering
 	// ZoneID is the same place in every account.
 	ZoneID string
 	// PricePerHour is in US dollars.
 	PricePerHour float64
-	// Overlaid says that a NodeOverlay set the price. EC2 does not know such prices, so
+	// PricedByOverlay says that a NodeOverlay set the price. EC2 does not know such prices, so
 	// the launch passes priorities.
-	Overlaid bool
+	PricedByOverlay bool
 }
 
 // PlacedPod is a pod and its namespace.
@@ -61,9 +61,9 @@ type PlacedPod struct {
 	Pod       PodRef
 }
 
-// OverlayVerdict says whether one NodeOverlay is in force. Lifecycle writes the problem
+// OverlayStatus says whether one NodeOverlay is in force. Lifecycle writes the problem
 // into the overlay's conditions.
-type OverlayVerdict struct {
+type OverlayStatus struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
 	// Reason and Message are those of its problem; empty where it counts.

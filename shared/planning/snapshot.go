@@ -21,7 +21,7 @@ const (
 // equal snapshots give two equal decisions: there is no other input, and the
 // time is part of it.
 type Snapshot struct {
-	Taken   time.Time `json:"taken"`
+	TakenAt time.Time `json:"taken"`
 	Cluster string    `json:"cluster"`
 	// UID is that of the kube-system namespace.
 	UID string `json:"uid"`
@@ -41,9 +41,9 @@ type Snapshot struct {
 	Buffers []Buffer `json:"buffers,omitempty"`
 	// Unavailable lists offerings that EC2 refused or takes away.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
-	// Waiting are the provisionable pods, in a snapshot that disruption decides from:
+	// PendingPods are the provisionable pods, in a snapshot that disruption decides from:
 	// they take room that a removal must not count on. A batch has them as Pending.
-	Waiting []PodClass `json:"waiting,omitempty"`
+	PendingPods []PodClass `json:"waiting,omitempty"`
 }
 
 // Batch is what the planner decides from: a snapshot, and every provisionable
@@ -57,14 +57,14 @@ type Batch struct {
 	Pending  []PodClass `json:"pending"`
 	// Ignored are the pods that wait and are not for Joist to plan, so that it can
 	// be explained.
-	Ignored []Ignored `json:"ignored,omitempty"`
+	Ignored []IgnoredPods `json:"ignored,omitempty"`
 	// Unplanned are NodeClaims that a person created and for which nothing is launched
 	// yet. The plan launches them as they are.
 	Unplanned []karpenter.NodeClaim `json:"unplanned,omitempty"`
 }
 
-// Ignored is a group of pods of one namespace that are left alone for one reason.
-type Ignored struct {
+// IgnoredPods is a group of pods of one namespace that are left alone for one reason.
+type IgnoredPods struct {
 	Namespace string   `json:"namespace"`
 	Reason    string   `json:"reason"`
 	Pods      []PodRef `json:"pods"`
@@ -151,15 +151,15 @@ type PodRef struct {
 	Workload string `json:"workload,omitempty"`
 	// Node is set for a pod that still runs on a node that is going away.
 	Node string `json:"node,omitempty"`
-	// Going is set for a pod that is being deleted: it takes room until it is gone,
+	// Terminating is set for a pod that is being deleted: it takes room until it is gone,
 	// and counts in no topology.
-	Going bool `json:"going,omitempty"`
-	// Started is when the pod began to run, where its DoNotDisrupt is a duration since
+	Terminating bool `json:"going,omitempty"`
+	// StartedAt is when the pod began to run, where its DoNotDisrupt is a duration since
 	// then.
-	Started time.Time `json:"started,omitzero"`
-	// Blocked names the PodDisruptionBudget, as namespace/name, that would refuse the
+	StartedAt time.Time `json:"started,omitzero"`
+	// BlockingPDB names the PodDisruptionBudget, as namespace/name, that would refuse the
 	// pod's eviction now.
-	Blocked string `json:"blocked,omitempty"`
+	BlockingPDB string `json:"blocked,omitempty"`
 	// Buffer names the CapacityBuffer that the pod stands for. Such a pod does not exist
 	// in the cluster, so it gets no Event.
 	Buffer string `json:"buffer,omitempty"`
@@ -229,16 +229,16 @@ type Node struct {
 	Allocatable corev1.ResourceList `json:"allocatable"`
 	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
 	// Used is what bound pods take, daemons included; Daemons is their part.
-	Used        corev1.ResourceList `json:"used,omitempty"`
-	Daemons     corev1.ResourceList `json:"daemons,omitempty"`
-	HostPorts   []HostPort          `json:"hostPorts,omitempty"`
-	Launched    bool                `json:"launched,omitempty"`
-	Registered  bool                `json:"registered,omitempty"`
-	Initialized bool                `json:"initialized,omitempty"`
+	Used           corev1.ResourceList `json:"used,omitempty"`
+	DaemonRequests corev1.ResourceList `json:"daemons,omitempty"`
+	HostPorts      []HostPort          `json:"hostPorts,omitempty"`
+	Launched       bool                `json:"launched,omitempty"`
+	Registered     bool                `json:"registered,omitempty"`
+	Initialized    bool                `json:"initialized,omitempty"`
 	// InitializedAt is the transition time of the condition.
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
-	// Going means deleting, or noticed by AWS: no pod may be planned onto it.
-	Going bool `json:"going,omitempty"`
+	// MarkedForDeletion means deleting, or noticed by AWS: no pod may be planned onto it.
+	MarkedForDeletion bool `json:"going,omitempty"`
 	// Terminating means that its pods are gone and EC2 was asked to terminate its
 	// instance. Budgets do not count such a node.
 	Terminating bool `json:"terminating,omitempty"`
@@ -250,20 +250,20 @@ type Node struct {
 	// PricePerHour is what the claim says that the node was bought for, in US dollars; 0
 	// where it says nothing.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	// Expected are the UIDs of the pods that the NodeClaim was planned for. They are
+	// ExpectedPods are the UIDs of the pods that the NodeClaim was planned for. They are
 	// placed on it first.
-	Expected []string `json:"expected,omitempty"`
-	// Nominated is until when pods are expected here.
-	Nominated    time.Time `json:"nominated,omitzero"`
-	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`
-	Created      time.Time `json:"created,omitzero"`
-	DoNotDisrupt bool      `json:"doNotDisrupt,omitempty"`
-	// Expires is when the claim's expireAfter ends it; zero for never. What is
+	ExpectedPods []string `json:"expected,omitempty"`
+	// NominatedUntil is until when pods are expected here.
+	NominatedUntil time.Time `json:"nominated,omitzero"`
+	LastPodEvent   time.Time `json:"lastPodEvent,omitzero"`
+	Created        time.Time `json:"created,omitzero"`
+	DoNotDisrupt   bool      `json:"doNotDisrupt,omitempty"`
+	// ExpiresAt is when the claim's expireAfter ends it; zero for never. What is
 	// left until then weighs in the cost of disruption.
-	Expires time.Time `json:"expires,omitzero"`
-	// Bounded says that the claim has a terminationGracePeriod, so that drift need not
+	ExpiresAt time.Time `json:"expires,omitzero"`
+	// HasTerminationGracePeriod says that the claim has a terminationGracePeriod, so that drift need not
 	// wait for what protects its pods.
-	Bounded bool `json:"bounded,omitempty"`
+	HasTerminationGracePeriod bool `json:"bounded,omitempty"`
 	// Drift is set while the claim is not what its NodePool and class ask for.
 	Drift    *Drift    `json:"drift,omitempty"`
 	Proposal *Proposal `json:"proposal,omitempty"`
@@ -286,17 +286,17 @@ type Proposal struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
 	// Method is how it was found.
-	Method   string    `json:"method,omitempty"`
-	Proposed time.Time `json:"proposed"`
-	// Confirmed is when it began to act: from then on only its end, or its being
+	Method     string    `json:"method,omitempty"`
+	ProposedAt time.Time `json:"proposed"`
+	// ConfirmedAt is when it began to act: from then on only its end, or its being
 	// rolled back, takes it off.
-	Confirmed time.Time `json:"confirmed,omitzero"`
+	ConfirmedAt time.Time `json:"confirmed,omitzero"`
 	// Replacements are the claims that must be initialized before this one goes.
 	Replacements []string `json:"replacements,omitempty"`
 }
 
-// MayBeIn reports whether the node is in the zone, or could still come to be.
-func (n *Node) MayBeIn(zone string) bool {
+// CanBeInZone reports whether the node is in the zone, or could still come to be.
+func (n *Node) CanBeInZone(zone string) bool {
 	if in := n.Labels[corev1.LabelTopologyZone]; in != "" || n.Launched {
 		return in == zone
 	}
@@ -305,9 +305,9 @@ func (n *Node) MayBeIn(zone string) bool {
 	})
 }
 
-// Uncounted is how many addresses the node may have that a count of that time does
+// CountNewAddresses is how many addresses the node may have that a count of that time does
 // not know of, because it is too young: one for itself, and one for each pod.
-func (n *Node) Uncounted(counted time.Time) int64 {
+func (n *Node) CountNewAddresses(counted time.Time) int64 {
 	if n.Claim == "" || n.Launched && n.Created.Before(counted.Add(-LaunchLag)) {
 		return 0
 	}
@@ -328,21 +328,21 @@ func (n *Node) CapacityInLimits() corev1.ResourceList {
 	return n.Allocatable
 }
 
-// Rescheduled returns the pods that need another node once theirs is removed: the pods that
+// ReschedulablePods returns the pods that need another node once theirs is removed: the pods that
 // are not being deleted, and all pods of a StatefulSet, which replaces a pod only when it is gone
 // (Karpenter: pkg/utils/pod/scheduling.go, IsReschedulable).
-func (c *PodClass) Rescheduled() []PodRef {
-	if c.Spec.OwnerKind == "StatefulSet" || CountStaying(c.Pods) == len(c.Pods) {
+func (c *PodClass) ReschedulablePods() []PodRef {
+	if c.Spec.OwnerKind == "StatefulSet" || CountNotTerminating(c.Pods) == len(c.Pods) {
 		return c.Pods
 	}
-	return slices.DeleteFunc(slices.Clone(c.Pods), func(p PodRef) bool { return p.Going })
+	return slices.DeleteFunc(slices.Clone(c.Pods), func(p PodRef) bool { return p.Terminating })
 }
 
-// CountStaying counts the pods that are not being deleted.
-func CountStaying(pods []PodRef) int {
+// CountNotTerminating counts the pods that are not being deleted.
+func CountNotTerminating(pods []PodRef) int {
 	n := 0
 	for i := range pods {
-		if !pods[i].Going {
+		if !pods[i].Terminating {
 			n++
 		}
 	}

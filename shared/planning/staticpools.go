@@ -16,16 +16,16 @@ type Shortfall struct {
 	Count int
 }
 
-// Shortfalls lists the static pools that have fewer nodes than their replicas,
+// FindShortfalls lists the static pools that have fewer nodes than their replicas,
 // by name. Nodes that are going do not count as theirs any more, but do
 // count against limits.nodes until they are gone. Too many nodes are
 // lifecycle's to remove.
-func Shortfalls(s Snapshot) []Shortfall {
-	return ShortfallsWithout(&s, func(i int) bool { return s.Nodes[i].Going })
+func FindShortfalls(s Snapshot) []Shortfall {
+	return FindShortfallsWithout(&s, func(i int) bool { return s.Nodes[i].MarkedForDeletion })
 }
 
-// ShortfallsWithout asks of each node, by its place, whether it is going.
-func ShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
+// FindShortfallsWithout asks of each node, by its place, whether it is going.
+func FindShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
 	if !s.Settings.Gates.StaticCapacity {
 		return nil
 	}

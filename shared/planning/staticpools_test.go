@@ -30,7 +30,7 @@ func TestShortfalls(t *testing.T) {
 			np.Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse(nodes)}
 		}
 	}
-	node, going, foreign := planning.Node{Claim: "c", NodePool: "p"}, planning.Node{Claim: "g", NodePool: "p", Going: true}, planning.Node{NodePool: "p"}
+	node, going, foreign := planning.Node{Claim: "c", NodePool: "p"}, planning.Node{Claim: "g", NodePool: "p", MarkedForDeletion: true}, planning.Node{NodePool: "p"}
 	for _, tt := range []struct {
 		name  string
 		pools []karpenter.NodePool
@@ -56,11 +56,11 @@ func TestShortfalls(t *testing.T) {
 		{"by name", []karpenter.NodePool{pool("q", 1), pool("p", 1)}, nil, []planning.Shortfall{{NodePool: "p", Count: 1}, {NodePool: "q", Count: 1}}},
 	} {
 		s := planning.Snapshot{NodePools: tt.pools, Nodes: tt.nodes}
-		if got := planning.Shortfalls(s); got != nil {
+		if got := planning.FindShortfalls(s); got != nil {
 			t.Errorf("%s, with the gate off: %v", tt.name, got)
 		}
 		s.Settings.Gates.StaticCapacity = true
-		if diff := cmp.Diff(tt.want, planning.Shortfalls(s)); diff != "" {
+		if diff := cmp.Diff(tt.want, planning.FindShortfalls(s)); diff != "" {
 			t.Errorf("%s:\n%s", tt.name, diff)
 		}
 	}

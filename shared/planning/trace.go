@@ -6,14 +6,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// StoryAnnotation of a NodeClaim is the W3C trace context of the message for which the
+// TraceAnnotation of a NodeClaim is the W3C trace context of the message for which the
 // NodeClaim was last written. Later spans about it belong to that trace. It is written with
 // other changes, never alone, and only traces use it.
-const StoryAnnotation = "joist.sh/traceparent"
+const TraceAnnotation = "joist.sh/traceparent"
 
-// StoryOf is the trace context in the object's annotation; nil if it has none.
-func StoryOf(o metav1.Object) *event.Envelope {
-	traceparent := o.GetAnnotations()[StoryAnnotation]
+// ReadTrace is the trace context in the object's annotation; nil if it has none.
+func ReadTrace(o metav1.Object) *event.Envelope {
+	traceparent := o.GetAnnotations()[TraceAnnotation]
 	story, ok := event.StoryOf(traceparent)
 	if !ok {
 		return nil

@@ -14,8 +14,8 @@ import (
 // The ConfigMap in Joist's namespace in which lifecycle remembers unavailable
 // offerings, and its one entry.
 const (
-	UnavailableName = "joist-unavailable"
-	UnavailableKey  = "offerings.json"
+	UnavailableConfigMapName = "joist-unavailable"
+	UnavailableKey           = "offerings.json"
 )
 
 // ReadUnavailable reads the ConfigMap. A ConfigMap that cannot be decoded counts as empty:
@@ -28,8 +28,8 @@ func ReadUnavailable(object *corev1.ConfigMap) []Unavailable {
 	return list
 }
 
-// Current returns the offerings that are unavailable at now.
-func Current(list []Unavailable, now time.Time) []Unavailable {
+// FilterUnavailable returns the offerings that are unavailable at now.
+func FilterUnavailable(list []Unavailable, now time.Time) []Unavailable {
 	var out []Unavailable
 	for _, u := range list {
 		if u.Until.After(now) {
@@ -39,48 +39,48 @@ func Current(list []Unavailable, now time.Time) []Unavailable {
 	return out
 }
 
-// SubnetUnavailable reports whether a subnet has run out of addresses, so that a
+// IsSubnetUnavailable reports whether a subnet has run out of addresses, so that a
 // launch should ask another of its zone.
-func SubnetUnavailable(id string, s Snapshot) bool {
+func IsSubnetUnavailable(id string, s Snapshot) bool {
 	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
-		return u.Subnet != "" && u.Subnet == id && s.Taken.Before(u.Until)
+		return u.Subnet != "" && u.Subnet == id && s.TakenAt.Before(u.Until)
 	})
 }
 
-// ReservationUnavailable reports whether a capacity reservation is left alone.
-func ReservationUnavailable(id string, s Snapshot) bool {
+// IsReservationUnavailable reports whether a capacity reservation is left alone.
+func IsReservationUnavailable(id string, s Snapshot) bool {
 	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
-		return u.Reservation != "" && u.Reservation == id && s.Taken.Before(u.Until)
+		return u.Reservation != "" && u.Reservation == id && s.TakenAt.Before(u.Until)
 	})
 }
 
-// OfferingUnavailable reports whether an offering is left alone for nodes of the class.
-func OfferingUnavailable(o Option, class *karpenter.EC2NodeClass, s Snapshot) bool {
+// IsOfferingUnavailable reports whether an offering is left alone for nodes of the class.
+func IsOfferingUnavailable(o PricedOffering, class *karpenter.EC2NodeClass, s Snapshot) bool {
 	subnets := false
 	for _, u := range s.Unavailable {
 		switch {
-		case !s.Taken.Before(u.Until):
+		case !s.TakenAt.Before(u.Until):
 		case u.Reservation != "":
 			// See reservationUnavailable.
 		case u.Subnet != "":
 			subnets = true
-		case u.covers(o) && u.concerns(class):
+		case u.matchesOffering(o) && u.appliesToClass(class):
 			return true
 		}
 	}
-	return subnets && outOfSubnets(o.Zone, class, s)
+	return subnets && hasNoSubnetLeft(o.Zone, class, s)
 }
 
-// covers compares field by field; an empty one means all.
-func (u Unavailable) covers(o Option) bool {
+// matchesOffering compares field by field; an empty one means all.
+func (u Unavailable) matchesOffering(o PricedOffering) bool {
 	either := func(field, value string) bool { return field == "" || field == value }
 	return either(u.InstanceType, o.InstanceType) && either(u.Zone, o.Zone) && either(u.CapacityType, o.CapacityType)
 }
 
-// concerns reports whether nodes of the class would go where it is short. An id
+// appliesToClass reports whether nodes of the class would go where it is short. An id
 // cannot be compared with a class that selects by name: then it may be the same
 // group, and leaving it alone is the cheaper mistake.
-func (u Unavailable) concerns(class *karpenter.EC2NodeClass) bool {
+func (u Unavailable) appliesToClass(class *karpenter.EC2NodeClass) bool {
 	if u.PlacementGroup == "" {
 		return true
 	}
@@ -94,15 +94,15 @@ func (u Unavailable) concerns(class *karpenter.EC2NodeClass) bool {
 	return selector.Name != nil && (*selector.Name == u.PlacementGroup || strings.HasPrefix(u.PlacementGroup, "pg-"))
 }
 
-// outOfSubnets reports whether the class has subnets in the zone and none that
+// hasNoSubnetLeft reports whether the class has subnets in the zone and none that
 // has addresses left.
-func outOfSubnets(zone string, class *karpenter.EC2NodeClass, s Snapshot) bool {
+func hasNoSubnetLeft(zone string, class *karpenter.EC2NodeClass, s Snapshot) bool {
 	any := false
 	for _, n := range class.Status.Subnets {
 		if n.Zone != zone {
 			continue
 		}
-		if !SubnetUnavailable(n.ID, s) {
+		if !IsSubnetUnavailable(n.ID, s) {
 			return false
 		}
 		any = true

@@ -31,11 +31,11 @@ type Values struct {
 	minValues int
 }
 
-// Any is the set of everything, absence included: no requirement at all.
-func Any() Values { return Values{absent: true, others: true} }
+// AnyValue is the set of everything, absence included: no requirement at all.
+func AnyValue() Values { return Values{absent: true, others: true} }
 
-// Absent is the set that only a missing label satisfies.
-func Absent() Values { return Values{absent: true} }
+// AbsentValue is the set that only a missing label satisfies.
+func AbsentValue() Values { return Values{absent: true} }
 
 // In is the set of exactly these values.
 func In(values ...string) Values { return Values{listed: SortUnique(values)} }
@@ -56,7 +56,7 @@ func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
 	case karpenter.NodeSelectorOpExists:
 		return Values{others: true}
 	case karpenter.NodeSelectorOpDoesNotExist:
-		return Absent()
+		return AbsentValue()
 	}
 	if len(values) != 1 {
 		return Values{}
@@ -65,13 +65,13 @@ func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
 	if err != nil {
 		return Values{}
 	}
-	return bounded(operator, bound)
+	return newRange(operator, bound)
 }
 
-// bounded turns Gt and Lt into their closed forms, so that there is one kind of
+// newRange turns Gt and Lt into their closed forms, so that there is one kind of
 // bound to intersect. A range begins at 0 at the lowest: a label value cannot
 // begin with a minus sign.
-func bounded(operator corev1.NodeSelectorOperator, bound int64) Values {
+func newRange(operator corev1.NodeSelectorOperator, bound int64) Values {
 	least, most := int64(0), int64(math.MaxInt64)
 	switch operator {
 	case karpenter.NodeSelectorOpGte:
@@ -109,13 +109,13 @@ func (v Values) Has(value string) bool {
 	if !v.others {
 		return listed
 	}
-	return !listed && v.inBounds(value)
+	return !listed && v.isInBounds(value)
 }
 
-// HasAbsent reports whether a node without the label is in the set.
-func (v Values) HasAbsent() bool { return v.absent }
+// AllowsAbsent reports whether a node without the label is in the set.
+func (v Values) AllowsAbsent() bool { return v.absent }
 
-func (v Values) inBounds(value string) bool {
+func (v Values) isInBounds(value string) bool {
 	if !v.bounded {
 		return true
 	}
@@ -123,20 +123,20 @@ func (v Values) inBounds(value string) bool {
 	return err == nil && v.least <= n && n <= v.most
 }
 
-// Empty reports whether no node at all is in the set. Of a range, only numbers
+// IsEmpty reports whether no node at all is in the set. Of a range, only numbers
 // in their usual spelling count: "007" keeps no range alive whose 7 is excluded.
-func (v Values) Empty() bool {
+func (v Values) IsEmpty() bool {
 	if v.absent {
 		return false
 	}
 	if !v.others {
 		return len(v.listed) == 0
 	}
-	return v.bounded && v.drained()
+	return v.bounded && v.excludesWholeRange()
 }
 
-// drained reports whether every number of the range is excluded.
-func (v Values) drained() bool {
+// excludesWholeRange reports whether every number of the range is excluded.
+func (v Values) excludesWholeRange() bool {
 	if v.least > v.most {
 		return true
 	}
@@ -153,33 +153,33 @@ func (v Values) drained() bool {
 	}
 }
 
-// Finite returns the values of a set that is a list of values. It does not report whether
+// ListValues returns the values of a set that is a list of values. It does not report whether
 // the label may be absent.
-func (v Values) Finite() ([]string, bool) {
+func (v Values) ListValues() ([]string, bool) {
 	if v.others {
 		return nil, false
 	}
 	return v.listed, true
 }
 
-// Single is the one value that a node of the set must have.
-func (v Values) Single() (string, bool) {
+// SingleValue is the one value that a node of the set must have.
+func (v Values) SingleValue() (string, bool) {
 	if v.others || v.absent || len(v.listed) != 1 {
 		return "", false
 	}
 	return v.listed[0], true
 }
 
-// Subset reports whether every node of v is in of.
-func (v Values) Subset(of Values) bool {
+// IsSubset reports whether every node of v is in of.
+func (v Values) IsSubset(of Values) bool {
 	both := v.Intersect(of)
 	both.minValues, v.minValues = 0, 0
-	return both.equal(v)
+	return both.equals(v)
 }
 
-func (v Values) equal(w Values) bool {
-	if v.Empty() || w.Empty() {
-		return v.Empty() && w.Empty()
+func (v Values) equals(w Values) bool {
+	if v.IsEmpty() || w.IsEmpty() {
+		return v.IsEmpty() && w.IsEmpty()
 	}
 	return v.absent == w.absent && v.others == w.others && slices.Equal(v.listed, w.listed) &&
 		v.bounded == w.bounded && v.least == w.least && v.most == w.most && v.minValues == w.minValues

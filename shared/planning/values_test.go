@@ -81,7 +81,7 @@ func genRequirement() *rapid.Generator[requirement] {
 func TestValuesAgreeWithNaiveModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(genRequirement(), 1, 4).Draw(t, "requirements")
-		set := planning.Any()
+		set := planning.AnyValue()
 		for _, r := range all {
 			set = set.Intersect(r.set())
 		}
@@ -93,9 +93,9 @@ func TestValuesAgreeWithNaiveModel(t *testing.T) {
 			}
 			return true
 		}
-		some := set.HasAbsent()
-		if want := model("", false); set.HasAbsent() != want {
-			t.Fatalf("absence is in %s: %v, want %v", set, set.HasAbsent(), want)
+		some := set.AllowsAbsent()
+		if want := model("", false); set.AllowsAbsent() != want {
+			t.Fatalf("absence is in %s: %v, want %v", set, set.AllowsAbsent(), want)
 		}
 		for _, value := range universe {
 			got, want := set.Has(value), model(value, true)
@@ -104,7 +104,7 @@ func TestValuesAgreeWithNaiveModel(t *testing.T) {
 			}
 			some = some || got
 		}
-		if some && set.Empty() {
+		if some && set.IsEmpty() {
 			t.Fatalf("%s is called empty and is not", set)
 		}
 	})
@@ -114,15 +114,15 @@ func TestIntersectionIsASetIntersection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := genRequirement().Draw(t, "a").set(), genRequirement().Draw(t, "b").set(), genRequirement().Draw(t, "c").set()
 		same := func(law string, x, y planning.Values) {
-			if !x.Subset(y) || !y.Subset(x) {
+			if !x.IsSubset(y) || !y.IsSubset(x) {
 				t.Fatalf("%s: %s is not %s", law, x, y)
 			}
 		}
 		same("commutative", a.Intersect(b), b.Intersect(a))
 		same("associative", a.Intersect(b).Intersect(c), a.Intersect(b.Intersect(c)))
 		same("idempotent", a.Intersect(a), a)
-		same("neutral", a.Intersect(planning.Any()), a)
-		if !a.Intersect(b).Subset(a) {
+		same("neutral", a.Intersect(planning.AnyValue()), a)
+		if !a.Intersect(b).IsSubset(a) {
 			t.Fatalf("%s is no subset of %s", a.Intersect(b), a)
 		}
 	})
@@ -131,12 +131,12 @@ func TestIntersectionIsASetIntersection(t *testing.T) {
 func TestRequirementsSurviveAClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := genRequirement().Draw(t, "a").set().Intersect(genRequirement().Draw(t, "b").set())
-		if set.Empty() {
+		if set.IsEmpty() {
 			t.Skip("a pool or claim never has a requirement that nothing satisfies")
 		}
 		was := planning.Requirements{"key": set}
-		now := planning.FromClaim(was.List())
-		if !now["key"].Subset(set) || !set.Subset(now["key"]) {
+		now := planning.NewNodeClaimRequirements(was.NodeSelectorRequirements())
+		if !now["key"].IsSubset(set) || !set.IsSubset(now["key"]) {
 			t.Fatalf("%s comes back as %s", set, now["key"])
 		}
 	})
@@ -160,10 +160,10 @@ func TestEmptyRanges(t *testing.T) {
 		{"unknown operator", planning.NewValues("Like", "a"), true},
 		{"In nothing", planning.In(), true},
 		{"not In nothing", not(), false},
-		{"absent", planning.Absent(), false},
+		{"absent", planning.AbsentValue(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.set.Empty(); got != tt.want {
+			if got := tt.set.IsEmpty(); got != tt.want {
 				t.Errorf("Empty(%s) = %v, want %v", tt.set, got, tt.want)
 			}
 		})
@@ -171,7 +171,7 @@ func TestEmptyRanges(t *testing.T) {
 }
 
 func TestCompatible(t *testing.T) {
-	pool := planning.FromLabels(map[string]string{"team": "shop"}).With(karpenter.CapacityTypeLabelKey, planning.In("spot"))
+	pool := planning.NewLabelRequirements(map[string]string{"team": "shop"}).WithRequirement(karpenter.CapacityTypeLabelKey, planning.In("spot"))
 	for _, tt := range []struct {
 		name, key string
 		want      planning.Values
@@ -183,21 +183,21 @@ func TestCompatible(t *testing.T) {
 		{"custom and other", "team", planning.In("web"), true},
 		{"custom and undefined", "tier", planning.In("gold"), true},
 		{"custom, undefined, and not wanted", "tier", planning.NewValues(karpenter.NodeSelectorOpNotIn, "gold"), false},
-		{"custom, undefined, and absent", "tier", planning.Absent(), false},
+		{"custom, undefined, and absent", "tier", planning.AbsentValue(), false},
 		{"older name", "failure-domain.beta.kubernetes.io/zone", planning.In("a"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			want := planning.Requirements{}.With(tt.key, tt.want)
-			_, conflict := pool.Conflict(want)
-			if conflict != tt.conflict || pool.Compatible(want) == conflict {
-				t.Errorf("conflict = %v (compatible %v), want %v", conflict, pool.Compatible(want), tt.conflict)
+			want := planning.Requirements{}.WithRequirement(tt.key, tt.want)
+			_, conflict := pool.FindConflict(want)
+			if conflict != tt.conflict || pool.IsCompatible(want) == conflict {
+				t.Errorf("conflict = %v (compatible %v), want %v", conflict, pool.IsCompatible(want), tt.conflict)
 			}
 		})
 	}
 }
 
 func TestLabelsAreNormalized(t *testing.T) {
-	got := planning.FromLabels(map[string]string{"beta.kubernetes.io/arch": "arm64"}).Labels()
+	got := planning.NewLabelRequirements(map[string]string{"beta.kubernetes.io/arch": "arm64"}).Labels()
 	if diff := cmp.Diff(map[string]string{corev1.LabelArchStable: "arm64"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -209,7 +209,7 @@ func TestMinValuesAreKept(t *testing.T) {
 	if got := a.Intersect(b).MinValues(); got != 2 {
 		t.Errorf("minValues = %d, want the larger", got)
 	}
-	list := planning.Requirements{"key": a}.List()
+	list := planning.Requirements{"key": a}.NodeSelectorRequirements()
 	if len(list) != 1 || list[0].MinValues == nil || *list[0].MinValues != 2 {
 		t.Errorf("list = %+v", list)
 	}

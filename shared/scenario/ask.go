@@ -12,7 +12,7 @@ import (
 // would have sent of such a cluster, and what EC2 has. It is the first part of
 // planning, and so it is counted when planners are compared: pods that are equal
 // are found here.
-func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.Stock) {
+func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.InstanceTypes) {
 	named := podspec.Named{}
 	for _, pod := range pods {
 		named.Add(pod)
@@ -23,7 +23,7 @@ func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.St
 		}
 	}
 	snapshot := planning.Snapshot{
-		Taken: taken, Cluster: s.Name, UID: "scenario",
+		TakenAt: taken, Cluster: s.Name, UID: "scenario",
 		NodePools: s.NodePools, NodeClasses: s.classes,
 		Nodes:      make([]planning.Node, len(s.Nodes)),
 		DaemonSets: make([]planning.PodSpec, len(s.Daemons)),

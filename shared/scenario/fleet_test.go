@@ -8,12 +8,12 @@ import (
 func TestFleetsHaveRested(t *testing.T) {
 	s := shop(t)
 	snapshot, _ := s.Fleet()
-	if len(snapshot.Waiting) != 2 || len(snapshot.Nodes) != 2 {
-		t.Fatalf("%d classes wait, and there are %d nodes", len(snapshot.Waiting), len(snapshot.Nodes))
+	if len(snapshot.PendingPods) != 2 || len(snapshot.Nodes) != 2 {
+		t.Fatalf("%d classes wait, and there are %d nodes", len(snapshot.PendingPods), len(snapshot.Nodes))
 	}
 	uids := map[string]bool{}
 	for _, n := range snapshot.Nodes {
-		if snapshot.Taken.Sub(n.LastPodEvent) < 365*24*time.Hour || !n.LastPodEvent.Equal(n.InitializedAt) {
+		if snapshot.TakenAt.Sub(n.LastPodEvent) < 365*24*time.Hour || !n.LastPodEvent.Equal(n.InitializedAt) {
 			t.Errorf("on %s something happened at %s", n.Name, n.LastPodEvent)
 		}
 		for _, class := range n.Pods {

@@ -34,7 +34,7 @@ func (s *Scenario) nodeOf(n *node, types map[string]*instancetypes.Type) Node {
 		corev1.LabelTopologyZone:       n.Zone,
 		karpenter.CapacityTypeLabelKey: n.CapacityType,
 	})
-	for _, o := range kind.Offers {
+	for _, o := range kind.Offerings {
 		if o.Zone == n.Zone && o.ZoneID != "" {
 			labels[karpenter.LabelTopologyZoneID] = o.ZoneID
 		}

@@ -121,7 +121,7 @@ func (s *Scenario) newNode(n *planning.PlannedNode, names Names) NewNode {
 
 // Describe tells a node of a plan. Options are the offerings that its launch would try,
 // cheapest first, and pools are those of the cluster.
-func Describe(n *planning.PlannedNode, options []planning.Option, pools []karpenter.NodePool, names Names) NewNode {
+func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools []karpenter.NodePool, names Names) NewNode {
 	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: chosen(n, pools), Pods: []string{}, OptionTypes: []string{}}
 	for _, pod := range n.Pods {
 		out.Pods = append(out.Pods, names.Of(pod.Namespace, pod.Pod.Name))

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func option(kind, zone, capacityType string, price float64) planning.Option {
-	o := planning.Option{PricePerHour: price}
+func option(kind, zone, capacityType string, price float64) planning.PricedOffering {
+	o := planning.PricedOffering{PricePerHour: price}
 	o.InstanceType, o.Zone, o.CapacityType = kind, zone, capacityType
 	return o
 }
@@ -32,10 +32,10 @@ func result() planning.Result {
 	return planning.Result{
 		Nodes: []planning.PlannedNode{{
 			NodePool: "general",
-			Requirements: planning.FromLabels(map[string]string{
+			Requirements: planning.NewLabelRequirements(map[string]string{
 				"example.com/tier": "gold", "team": "shop", "karpenter.sh/nodepool": "general", "topology.kubernetes.io/zone": "eu-west-1a",
 			}),
-			Options: []planning.Option{
+			Offerings: []planning.PricedOffering{
 				option("m7g.large", "eu-west-1a", "spot", 0.0402), option("g6.xlarge", "eu-west-1a", "on-demand", 0.08),
 				option("m7g.large", "eu-west-1a", "on-demand", 0.0911), option("m7g.large", "eu-west-1b", "spot", 0.0951),
 			},
@@ -43,7 +43,7 @@ func result() planning.Result {
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1100m")},
 		}},
 		Nominations:  []planning.Nomination{{Namespace: "default", Pod: planning.PodRef{Name: "web-2"}, Claim: "node-7", Node: "node-7"}},
-		Unplaced:     []planning.Unplaced{{Namespace: "batch", Pods: []planning.PodRef{{Name: "job"}}, Rejections: []planning.Rejection{{NodePool: "general", Rule: planning.RuleTaints, Detail: "the pod does not tolerate shop:NoSchedule"}}}},
+		Unplaced:     []planning.UnplacedPods{{Namespace: "batch", Pods: []planning.PodRef{{Name: "job"}}, Rejections: []planning.Rejection{{NodePool: "general", Rule: planning.RuleTaints, Detail: "the pod does not tolerate shop:NoSchedule"}}}},
 		BoundPerHour: 0.04,
 	}
 }
@@ -75,28 +75,28 @@ func TestOutcomeGolden(t *testing.T) {
 func TestLaunchFilters(t *testing.T) {
 	s := shop(t)
 	gpu := option("g6.xlarge", "eu-west-1a", "on-demand", 0.01)
-	var many []planning.Option
+	var many []planning.PricedOffering
 	for i := range 80 {
 		many = append(many, option(fmt.Sprintf("t%02d.large", i), "eu-west-1a", "on-demand", float64(i+1)))
 	}
 	varied := planning.Requirements{"node.kubernetes.io/instance-type": planning.In("g6.xlarge", "m7g.large").WithMinValues(2)}
 	for _, tt := range []struct {
 		name         string
-		options      []planning.Option
+		options      []planning.PricedOffering
 		requirements planning.Requirements
 		price        float64
 		types        int
 	}{
-		{"a GPU that nobody asked for is not bought, cheap as it is", []planning.Option{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, nil, 0.09, 1},
-		{"a GPU is bought where only GPUs are left", []planning.Option{gpu}, nil, 0.01, 1},
-		{"where the pool asks for variety nothing is dropped", []planning.Option{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, varied, 0.01, 2},
-		{"spot goes before on-demand", []planning.Option{option("a.large", "z", "spot", 0.02), option("b.large", "z", "on-demand", 0.03)}, nil, 0.02, 1},
-		{"spot that is dearer does not", []planning.Option{option("b.large", "z", "on-demand", 0.03), option("a.large", "z", "spot", 0.04)}, nil, 0.03, 1},
+		{"a GPU that nobody asked for is not bought, cheap as it is", []planning.PricedOffering{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, nil, 0.09, 1},
+		{"a GPU is bought where only GPUs are left", []planning.PricedOffering{gpu}, nil, 0.01, 1},
+		{"where the pool asks for variety nothing is dropped", []planning.PricedOffering{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, varied, 0.01, 2},
+		{"spot goes before on-demand", []planning.PricedOffering{option("a.large", "z", "spot", 0.02), option("b.large", "z", "on-demand", 0.03)}, nil, 0.02, 1},
+		{"spot that is dearer does not", []planning.PricedOffering{option("b.large", "z", "on-demand", 0.03), option("a.large", "z", "spot", 0.04)}, nil, 0.03, 1},
 		{"sixty types are tried", many, nil, 1, 60},
-		{"zones do not count as types", []planning.Option{option("a.large", "y", "on-demand", 1), option("a.large", "z", "on-demand", 2)}, nil, 1, 1},
+		{"zones do not count as types", []planning.PricedOffering{option("a.large", "y", "on-demand", 1), option("a.large", "z", "on-demand", 2)}, nil, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			plan := planning.Result{Nodes: []planning.PlannedNode{{NodePool: "general", Options: tt.options, Requirements: tt.requirements}}}
+			plan := planning.Result{Nodes: []planning.PlannedNode{{NodePool: "general", Offerings: tt.options, Requirements: tt.requirements}}}
 			got := s.Outcome(nil, plan)
 			if n := got.NewNodes[0]; n.Price != tt.price || n.Options != tt.types || len(n.OptionTypes) != tt.types || got.Summary.DollarsPerHour != tt.price {
 				t.Errorf("price %v with %d types %q, want %v with %d", n.Price, n.Options, n.OptionTypes, tt.price, tt.types)
@@ -112,7 +112,7 @@ func TestNamesOfTwoNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.Outcome(s.Pods(), planning.Result{Unplaced: []planning.Unplaced{
+	got := s.Outcome(s.Pods(), planning.Result{Unplaced: []planning.UnplacedPods{
 		{Namespace: "default", Pods: []planning.PodRef{{Name: "a"}, {Name: "c"}}}, {Namespace: "b", Pods: []planning.PodRef{{Name: "a"}}},
 	}})
 	const none = "the planner gives no reason"

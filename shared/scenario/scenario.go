@@ -26,7 +26,7 @@ type Scenario struct {
 
 	groups  []podGroup
 	single  []corev1.Pod
-	stock   instancetypes.Stock
+	stock   instancetypes.InstanceTypes
 	classes []karpenter.EC2NodeClass
 	// exotic are the names of the types that are, and types how many there
 	// are in all.

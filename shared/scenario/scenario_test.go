@@ -47,17 +47,17 @@ func amounts(list corev1.ResourceList, names ...corev1.ResourceName) string {
 func TestProblemHoldsTheTypes(t *testing.T) {
 	s := shop(t)
 	batch, stock := s.Problem(s.Pods())
-	if len(stock.Types) != 1 || len(stock.Types["default"]) != 4 || stock.Region != "eu-west-1" || s.Types() != 4 {
-		t.Fatalf("the stock of %s has classes %d with %d types", stock.Region, len(stock.Types), len(stock.Types["default"]))
+	if len(stock.ByNodeClass) != 1 || len(stock.ByNodeClass["default"]) != 4 || stock.Region != "eu-west-1" || s.Types() != 4 {
+		t.Fatalf("the stock of %s has classes %d with %d types", stock.Region, len(stock.ByNodeClass), len(stock.ByNodeClass["default"]))
 	}
 	exotic := map[string]bool{}
-	for _, one := range stock.Types["default"] {
+	for _, one := range stock.ByNodeClass["default"] {
 		exotic[one.Name] = one.Exotic
 	}
 	if diff := cmp.Diff(map[string]bool{"m7g.large": false, "m7i.xlarge": false, "g6.xlarge": true, "m7i.metal-24xl": true}, exotic); diff != "" {
 		t.Error(diff)
 	}
-	small := stock.Types["default"][0]
+	small := stock.ByNodeClass["default"][0]
 	if got := amounts(small.Allocatable, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods); got != "1930m 6903Mi 29" {
 		t.Errorf("allocatable of %s is %s", small.Name, got)
 	}
@@ -71,8 +71,8 @@ func TestProblemHoldsTheTypes(t *testing.T) {
 	if diff := cmp.Diff(want, small.Labels); diff != "" {
 		t.Error(diff)
 	}
-	if o := small.Offers[1]; len(small.Offers) != 4 || o.Available || o.ZoneID != "euw1-az2" || o.PricePerHour != 0.0911 || o.InstanceType != "m7g.large" {
-		t.Errorf("offers of %s: %+v", small.Name, small.Offers)
+	if o := small.Offerings[1]; len(small.Offerings) != 4 || o.Available || o.ZoneID != "euw1-az2" || o.PricePerHour != 0.0911 || o.InstanceType != "m7g.large" {
+		t.Errorf("offers of %s: %+v", small.Name, small.Offerings)
 	}
 	class := batch.Snapshot.NodeClasses[0]
 	if len(batch.Snapshot.NodeClasses) != 1 || class.Name != "default" || len(class.Status.Subnets) != 2 || !class.Status.Conditions.True("Ready") {
@@ -103,7 +103,7 @@ func TestProblemHoldsPodsAndNodes(t *testing.T) {
 	if diff := cmp.Diff([]string{"250m old-2 map[app:api]", "1 old-1 map[app:web]"}, classes(n.Pods)); diff != "" {
 		t.Error(diff)
 	}
-	if used, daemons := amounts(n.Used, corev1.ResourceCPU, corev1.ResourcePods), amounts(n.Daemons, corev1.ResourceCPU); used != "1350m 3" || daemons != "100m" {
+	if used, daemons := amounts(n.Used, corev1.ResourceCPU, corev1.ResourcePods), amounts(n.DaemonRequests, corev1.ResourceCPU); used != "1350m 3" || daemons != "100m" {
 		t.Errorf("used %s, by daemons %s", used, daemons)
 	}
 	if !n.Initialized || n.Claim != "node-7" || len(n.HostPorts) != 1 || len(n.Taints) != 1 || n.Pods[0].Pods[0].Node != "node-7" {
@@ -140,7 +140,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, stock := s.Problem(nil)
-		if got := len(stock.Types["c"][0].Offers); got != tt.offers || !strings.Contains(strings.Join(s.Notes, "\n"), tt.note) || (tt.note == "") != (len(s.Notes) == 0) {
+		if got := len(stock.ByNodeClass["c"][0].Offerings); got != tt.offers || !strings.Contains(strings.Join(s.Notes, "\n"), tt.note) || (tt.note == "") != (len(s.Notes) == 0) {
 			t.Errorf("%s: %d offers, notes %q", tt.name, got, s.Notes)
 		}
 	}

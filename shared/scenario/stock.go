@@ -32,14 +32,14 @@ func (s *Scenario) stockOf(types []instanceType) map[string]*instancetypes.Type 
 		}
 		all = append(all, s.typeOf(&types[i]))
 	}
-	s.stock = instancetypes.Stock{Region: regionOf(types), Types: map[string][]instancetypes.Type{}}
+	s.stock = instancetypes.InstanceTypes{Region: regionOf(types), ByNodeClass: map[string][]instancetypes.Type{}}
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil {
 			continue // The planner says so of the pool.
 		}
-		if _, known := s.stock.Types[ref.Name]; !known {
-			s.stock.Types[ref.Name] = all
+		if _, known := s.stock.ByNodeClass[ref.Name]; !known {
+			s.stock.ByNodeClass[ref.Name] = all
 			s.classes = append(s.classes, classOf(ref.Name, types))
 		}
 	}
@@ -72,8 +72,8 @@ func (s *Scenario) typeOf(t *instanceType) instancetypes.Type {
 			s.note("reserved offerings are left out: they are launched by the id of a reservation, which the format does not have")
 			continue
 		}
-		out.Offers = append(out.Offers, instancetypes.Offer{
-			Option: planning.Option{
+		out.Offerings = append(out.Offerings, instancetypes.TypeOffering{
+			PricedOffering: planning.PricedOffering{
 				Offering: event.Offering{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType},
 				ZoneID:   o.ZoneID, PricePerHour: *o.Price,
 			},

@@ -84,7 +84,7 @@ func open(t *testing.T) *clinic {
 	}
 	c.equip(made)
 	c.blobs = memblob.New(memblob.Options{Now: c.clock.Now, Seed: 1})
-	c.write(t, planning.SnapshotKind, planning.Snapshot{Taken: c.clock.Now(), Cluster: "prod"})
+	c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now(), Cluster: "prod"})
 	c.write(t, catalog.Kind, catalog.Catalogue{AsOf: c.clock.Now()})
 	return c
 }

@@ -131,7 +131,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"definitions", func(_ *testing.T, c *clinic) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
 		{"an old snapshot", func(t *testing.T, c *clinic) {
 			t.Helper()
-			c.write(t, planning.SnapshotKind, planning.Snapshot{Taken: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
+			c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
 		}, "snapshot-old"},
 		{"the clock", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
 		{"no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},

@@ -66,7 +66,7 @@ func write(rng *dice.Rand) []change {
 
 // pool lets consolidation have every node, with pairs of annotations.
 func pool(annotations ...string) karpenter.NodePool {
-	p := planningtest.NodePool()
+	p := planningtest.NewNodePool()
 	p.Spec.Limits, p.Spec.Template.Spec.ExpireAfter = nil, karpenter.NillableDuration{}
 	p.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 		{Key: karpenter.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
@@ -104,7 +104,7 @@ type move struct {
 type day struct {
 	now     time.Time
 	base    planning.Snapshot
-	stock   instancetypes.Stock
+	stock   instancetypes.InstanceTypes
 	types   map[string]instancetypes.Type
 	nodes   []*machine
 	replica map[string]int
@@ -126,10 +126,10 @@ type machine struct {
 // replay lives through the story with a pool.
 func replay(t *testing.T, script []change, p karpenter.NodePool) *day {
 	t.Helper()
-	d := &day{now: planningtest.Now, base: planningtest.Seed().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]instancetypes.Type{}}
+	d := &day{now: planningtest.Now, base: planningtest.NewBatch().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]instancetypes.Type{}}
 	d.base.NodePools = []karpenter.NodePool{p}
-	d.stock = instancetypes.NewStock(d.base, planningtest.Catalogue())
-	for _, kind := range d.stock.TypesOf(p.Name, d.base.NodeClasses[0].Name) {
+	d.stock = instancetypes.New(d.base, planningtest.NewCatalogue())
+	for _, kind := range d.stock.TypesForPool(p.Name, d.base.NodeClasses[0].Name) {
 		d.types[kind.Name] = kind
 	}
 	for _, now := range script {
@@ -159,7 +159,7 @@ func (d *day) change(t *testing.T, now change) {
 		batch.Pending = append(batch.Pending, planning.PodClass{Spec: specs[appOf(name)], Pods: []planning.PodRef{ref(name, d.now)}})
 	}
 	d.born += len(now.born)
-	plan := solver.SolveStock(batch, d.stock)
+	plan := solver.SolveWithTypes(batch, d.stock)
 	if len(plan.Unplaced) > 0 {
 		t.Fatalf("pods find no place: %+v", plan.Unplaced[0])
 	}
@@ -211,7 +211,7 @@ func (d *day) settle(r planning.Result) {
 }
 
 func (d *day) launch(n *planning.PlannedNode) *machine {
-	o := n.Options[0]
+	o := n.Offerings[0]
 	kind := d.types[o.InstanceType]
 	name := fmt.Sprintf("node-%04d", d.launched)
 	d.launched++
@@ -232,7 +232,7 @@ func (d *day) launch(n *planning.PlannedNode) *machine {
 // snapshot is what the watcher would tell.
 func (d *day) snapshot() planning.Snapshot {
 	s := d.base
-	s.Taken, s.Nodes = d.now, nil
+	s.TakenAt, s.Nodes = d.now, nil
 	for _, m := range d.nodes {
 		n := m.node
 		n.Used = corev1.ResourceList{}
@@ -258,7 +258,7 @@ func (d *day) snapshot() planning.Snapshot {
 var specs = func() map[string]planning.PodSpec {
 	out := map[string]planning.PodSpec{}
 	for _, app := range apps {
-		out[app.name] = planningtest.Pods(app.name, 0, app.cpu, app.memory).Spec
+		out[app.name] = planningtest.NewPods(app.name, 0, app.cpu, app.memory).Spec
 	}
 	return out
 }()

@@ -103,7 +103,7 @@ func (m *model) fresh() float64 {
 		}
 		pending = append(pending, class)
 	}
-	return solver.SolveStock(planning.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
+	return solver.SolveWithTypes(planning.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
 }
 
 // cost is what all nodes cost, in US dollars an hour.
@@ -129,7 +129,7 @@ func (m *model) consolidate() bool {
 		switch {
 		case c.Since.IsZero():
 			for _, k := range c.Nodes {
-				m.hosts[k].node.Proposal = &planning.Proposal{ID: c.Proposal, Method: string(c.Method), Reason: string(c.Reason), Proposed: m.now}
+				m.hosts[k].node.Proposal = &planning.Proposal{ID: c.Proposal, Method: string(c.Method), Reason: string(c.Reason), ProposedAt: m.now}
 			}
 		case m.now.Sub(c.Since) >= planning.ConfirmAfter:
 			m.act(c)
@@ -137,7 +137,7 @@ func (m *model) consolidate() bool {
 	}
 	dropped := false
 	for _, h := range m.hosts {
-		if p := h.node.Proposal; p != nil && p.Confirmed.IsZero() && !kept[p.ID] {
+		if p := h.node.Proposal; p != nil && p.ConfirmedAt.IsZero() && !kept[p.ID] {
 			h.node.Proposal, dropped = nil, true
 		}
 	}
@@ -158,7 +158,7 @@ func (m *model) act(c *disruption.Command) {
 	}
 	for _, h := range out.nodes {
 		acting := *h.node.Proposal
-		acting.Confirmed, acting.Replacements = m.now, names
+		acting.ConfirmedAt, acting.Replacements = m.now, names
 		h.node.Proposal, h.going = &acting, out
 	}
 	m.commands = append(m.commands, out)

@@ -87,7 +87,7 @@ type model struct {
 	rng      *dice.Rand
 	now      time.Time
 	base     planning.Snapshot
-	stock    instancetypes.Stock
+	stock    instancetypes.InstanceTypes
 	types    map[string]instancetypes.Type
 	apps     []*deployment
 	hosts    []*host
@@ -98,10 +98,10 @@ type model struct {
 }
 
 func newModel(t *testing.T, seed uint64, of size) *model {
-	m := &model{T: t, rng: rand(seed), now: planningtest.Now, base: planningtest.Seed().Snapshot, types: map[string]instancetypes.Type{}}
+	m := &model{T: t, rng: rand(seed), now: planningtest.Now, base: planningtest.NewBatch().Snapshot, types: map[string]instancetypes.Type{}}
 	m.sell("4")
 	for _, a := range of.apps {
-		d := &deployment{app: a, spec: planningtest.Pods(a.name, 0, a.cpu, a.memory).Spec}
+		d := &deployment{app: a, spec: planningtest.NewPods(a.name, 0, a.cpu, a.memory).Spec}
 		d.need = roomOf(d.spec.Requests)
 		m.apps = append(m.apps, d)
 	}
@@ -120,8 +120,8 @@ func (m *model) sell(cores ...string) {
 	p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(5 * time.Second)
 	p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "10%"}}
 	m.base.NodePools = []karpenter.NodePool{p}
-	m.stock = instancetypes.NewStock(m.base, planningtest.Catalogue())
-	for _, kind := range m.stock.TypesOf(p.Name, m.base.NodeClasses[0].Name) {
+	m.stock = instancetypes.New(m.base, planningtest.NewCatalogue())
+	for _, kind := range m.stock.TypesForPool(p.Name, m.base.NodeClasses[0].Name) {
 		m.types[kind.Name] = kind
 	}
 }
@@ -161,7 +161,7 @@ func (m *model) spare(d *deployment) int {
 
 // launch buys a planned node as the cheapest of its options.
 func (m *model) launch(n *planning.PlannedNode) *host {
-	o := n.Options[0]
+	o := n.Offerings[0]
 	kind := m.types[o.InstanceType]
 	name := fmt.Sprintf("node-%04d", m.launched)
 	m.launched++
@@ -186,7 +186,7 @@ func (m *model) second() {
 	m.now = m.now.Add(time.Second)
 	for _, h := range m.hosts {
 		if n := &h.node; !n.Initialized && !m.now.Before(h.boots) {
-			n.Initialized, n.Ready, n.InitializedAt, n.Expected = true, true, m.now, nil
+			n.Initialized, n.Ready, n.InitializedAt, n.ExpectedPods = true, true, m.now, nil
 		}
 	}
 	m.drain()
@@ -201,7 +201,7 @@ func (m *model) drain() {
 	for _, c := range m.commands {
 		up := true
 		for _, h := range c.came {
-			up, h.node.Nominated = up && h.node.Initialized, m.now.Add(expected)
+			up, h.node.NominatedUntil = up && h.node.Initialized, m.now.Add(expected)
 		}
 		if up {
 			leaving = append(leaving, c.nodes...)
@@ -252,7 +252,7 @@ func (m *model) schedule() {
 func (m *model) plan() {
 	coming := map[string]bool{}
 	for _, h := range m.hosts {
-		for _, uid := range h.node.Expected {
+		for _, uid := range h.node.ExpectedPods {
 			coming[uid] = true
 		}
 	}
@@ -268,15 +268,15 @@ func (m *model) plan() {
 		return
 	}
 	s := m.snapshot()
-	s.Waiting = nil
-	plan := solver.SolveStock(planning.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
+	s.PendingPods = nil
+	plan := solver.SolveWithTypes(planning.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
 	if len(plan.Unplaced) > 0 {
 		m.Fatalf("pods find no place: %+v", plan.Unplaced[0])
 	}
 	for i := range plan.Nodes {
 		h := m.launch(&plan.Nodes[i])
 		for _, placed := range plan.Nodes[i].Pods {
-			h.node.Expected = append(h.node.Expected, placed.Pod.UID)
+			h.node.ExpectedPods = append(h.node.ExpectedPods, placed.Pod.UID)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (m *model) plan() {
 func (p *replica) ref(blocked bool) planning.PodRef {
 	out := planning.PodRef{Name: p.name, UID: p.name, Created: p.created, Workload: p.app.name}
 	if blocked {
-		out.Blocked = "default/" + p.app.name
+		out.BlockingPDB = "default/" + p.app.name
 	}
 	return out
 }
@@ -292,10 +292,10 @@ func (p *replica) ref(blocked bool) planning.PodRef {
 // snapshot is what the watcher would tell.
 func (m *model) snapshot() planning.Snapshot {
 	s := m.base
-	s.Taken, s.Nodes = m.now, nil
+	s.TakenAt, s.Nodes = m.now, nil
 	for _, h := range m.hosts {
 		n := h.node
-		n.Used, n.Going = corev1.ResourceList{}, h.going != nil
+		n.Used, n.MarkedForDeletion = corev1.ResourceList{}, h.going != nil
 		for _, d := range m.apps {
 			class := planning.PodClass{Spec: d.spec}
 			for _, p := range h.pods {
@@ -316,7 +316,7 @@ func (m *model) snapshot() planning.Snapshot {
 		s.Nodes = append(s.Nodes, n)
 	}
 	for _, p := range m.waiting {
-		s.Waiting = append(s.Waiting, planning.PodClass{Spec: p.app.spec, Pods: []planning.PodRef{p.ref(false)}})
+		s.PendingPods = append(s.PendingPods, planning.PodClass{Spec: p.app.spec, Pods: []planning.PodRef{p.ref(false)}})
 	}
 	return s
 }

@@ -32,7 +32,7 @@ func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	}
 	defer hurry(text)()
 	batch, stock := s.Problem(pods)
-	return json.Marshal(s.Outcome(pods, solver.SolveStock(batch, stock)))
+	return json.Marshal(s.Outcome(pods, solver.SolveWithTypes(batch, stock)))
 }
 
 // patience is many times what a plan of so few pods takes on a busy machine.

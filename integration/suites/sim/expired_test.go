@@ -89,7 +89,7 @@ func deletionMethods(t *testing.T, w *embedded.World, life time.Duration) map[st
 		claims[claim.Name] = claim
 		acting := 0
 		for _, c := range claims {
-			if p := planning.ProposalOf(c); p != nil && !p.Confirmed.IsZero() && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if p := planning.ReadProposal(c); p != nil && !p.ConfirmedAt.IsZero() && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
 				acting++
 			}
 		}
@@ -99,8 +99,8 @@ func deletionMethods(t *testing.T, w *embedded.World, life time.Duration) map[st
 		if _, known := ended[claim.Name]; known || claim.DeletionTimestamp == nil {
 			continue
 		}
-		end, p := claim.CreationTimestamp.Add(life), planning.ProposalOf(claim)
-		if p == nil || p.Confirmed.IsZero() {
+		end, p := claim.CreationTimestamp.Add(life), planning.ReadProposal(claim)
+		if p == nil || p.ConfirmedAt.IsZero() {
 			if ended[claim.Name] = ""; e.At.Before(end) {
 				t.Errorf("%s: %s ends by force %s before its end", e.At, claim.Name, end.Sub(e.At))
 			}

@@ -138,13 +138,13 @@ func TestReservationsReachThePlanner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stock := instancetypes.NewStock(planning.Snapshot{
-		Taken: w.Now(), NodeClasses: []karpenter.EC2NodeClass{*class},
+	stock := instancetypes.New(planning.Snapshot{
+		TakenAt: w.Now(), NodeClasses: []karpenter.EC2NodeClass{*class},
 		Settings: planning.Settings{Gates: planning.Gates{ReservedCapacity: true}},
 	}, doc)
-	var reserved []instancetypes.Offer
-	for _, typ := range stock.Types["default"] {
-		for _, o := range typ.Offers {
+	var reserved []instancetypes.TypeOffering
+	for _, typ := range stock.ByNodeClass["default"] {
+		for _, o := range typ.Offerings {
 			if o.CapacityType == karpenter.CapacityTypeReserved {
 				reserved = append(reserved, o)
 			}
@@ -153,13 +153,13 @@ func TestReservationsReachThePlanner(t *testing.T) {
 			t.Fatalf("%s is in placement group %q", typ.Name, typ.Labels[karpenter.LabelPlacementGroupID])
 		}
 	}
-	if len(reserved) != 1 || reserved[0].Reservation != reservation.ID || reserved[0].Count != 3 || !reserved[0].Available || reserved[0].Zone != zone {
+	if len(reserved) != 1 || reserved[0].Reservation != reservation.ID || reserved[0].ReservationCapacity != 3 || !reserved[0].Available || reserved[0].Zone != zone {
 		t.Errorf("reserved offers: %+v", reserved)
 	}
 	if got := stock.FreeIPs["default"][zone]; got != 4091 {
 		t.Errorf("%d free addresses in %s", got, zone)
 	}
-	if got := stock.Rooms["default"][zone]; got != 7 {
+	if got := stock.SpreadCapacity["default"][zone]; got != 7 {
 		t.Errorf("room for %d nodes of the spread group in %s", got, zone)
 	}
 }

@@ -60,8 +60,8 @@ func requireReplacementsFirst(t *testing.T, w *embedded.World) {
 		claims[e.Key.Name] = claim
 		going := 0
 		for _, c := range claims {
-			p := planning.ProposalOf(c)
-			acts := p != nil && !p.Confirmed.IsZero()
+			p := planning.ReadProposal(c)
+			acts := p != nil && !p.ConfirmedAt.IsZero()
 			if (acts || c.DeletionTimestamp != nil) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
 				going++
 			}
@@ -73,7 +73,7 @@ func requireReplacementsFirst(t *testing.T, w *embedded.World) {
 			continue
 		}
 		gone++
-		p := planning.ProposalOf(claim)
+		p := planning.ReadProposal(claim)
 		if p == nil || len(p.Replacements) == 0 {
 			t.Fatalf("%s: %s went for %+v", e.At, claim.Name, p)
 		}

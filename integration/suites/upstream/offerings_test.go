@@ -112,7 +112,7 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 func samePrice(a, b float64) bool { return math.Abs(a-b) < 2e-7 }
 
 func (s sale) class() karpenter.EC2NodeClass {
-	class := planningtest.NodeClass()
+	class := planningtest.NewNodeClass()
 	class.Status.CapacityReservations = s.reservations
 	return class
 }
@@ -138,12 +138,12 @@ func (s sale) ours() map[string]float64 {
 	for _, r := range s.reservations {
 		cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: r.ID, Count: 5})
 	}
-	snapshot := planningtest.Seed().Snapshot
+	snapshot := planningtest.NewBatch().Snapshot
 	snapshot.NodeClasses, snapshot.NodeOverlays = []karpenter.EC2NodeClass{s.class()}, s.overlays
 	snapshot.Settings.Gates = planning.Gates{NodeOverlay: true, ReservedCapacity: true}
-	stock, out := instancetypes.NewStock(snapshot, cat), map[string]float64{}
-	for _, typ := range stock.TypesOf(snapshot.NodePools[0].Name, snapshot.NodeClasses[0].Name) {
-		for _, o := range typ.Offers {
+	stock, out := instancetypes.New(snapshot, cat), map[string]float64{}
+	for _, typ := range stock.TypesForPool(snapshot.NodePools[0].Name, snapshot.NodeClasses[0].Name) {
+		for _, o := range typ.Offerings {
 			if o.Available && !o.Unpriced {
 				out[o.CapacityType+" "+o.Zone] = o.PricePerHour
 			}
@@ -159,7 +159,7 @@ func (s sale) theirs(t *testing.T) map[string]float64 {
 	provider := &upstreamTypes{t: t, ctx: ctx, sale: s, kube: &overlayClient{}}
 	ours := s.class()
 	decode(t, encode(t, &ours), &provider.class)
-	pool := planningtest.NodePool()
+	pool := planningtest.NewNodePool()
 	decode(t, encode(t, &pool), &provider.kube.pool)
 	for i := range s.overlays {
 		var theirs v1alpha1.NodeOverlay

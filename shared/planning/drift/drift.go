@@ -149,10 +149,10 @@ func rehashed(of, claim metav1.Object, hash, version string) found {
 // Karpenter, that the pool contradicts itself is no reason to replace what lacks the
 // label: nothing could.
 func (v View) requirements() found {
-	is := planning.FromLabels(v.Claim.Labels)
-	for key, wanted := range planning.FromClaim(v.Pool.Spec.Template.Spec.Requirements) {
+	is := planning.NewLabelRequirements(v.Claim.Labels)
+	for key, wanted := range planning.NewNodeClaimRequirements(v.Pool.Spec.Template.Spec.Requirements) {
 		value, ok := is[key]
-		if ok && value.Intersect(wanted).Empty() || !ok && !wanted.HasAbsent() && !wanted.Empty() {
+		if ok && value.Intersect(wanted).IsEmpty() || !ok && !wanted.AllowsAbsent() && !wanted.IsEmpty() {
 			return yes
 		}
 	}
@@ -179,7 +179,7 @@ func (v View) image() found {
 	if len(v.Class.Status.AMIs) == 0 || v.Claim.Status.ImageID == "" {
 		return unknown
 	}
-	image, suits := instancetypes.ImageFor(v.Claim.Labels, v.Class.Status.AMIs)
+	image, suits := instancetypes.FindImage(v.Claim.Labels, v.Class.Status.AMIs)
 	return when(!suits || image.ID != v.Claim.Status.ImageID)
 }
 

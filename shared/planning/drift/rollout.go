@@ -35,7 +35,7 @@ type Member struct {
 
 // MemberOf is a node of a snapshot.
 func MemberOf(n *planning.Node) Member {
-	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Going: n.Going || replaced(n.Proposal)}
+	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Going: n.MarkedForDeletion || replaced(n.Proposal)}
 	if n.Drift != nil {
 		m.Since = n.Drift.Since
 	}
@@ -48,7 +48,7 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	conditions := c.Status.Conditions
 	m := Member{
 		Name: c.Name, Created: c.CreationTimestamp.UTC(), Initialized: conditions.True(karpenter.ConditionTypeInitialized),
-		Going: c.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ProposalOf(c)),
+		Going: c.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ReadProposal(c)),
 	}
 	if drifted, _ := conditions.Get(karpenter.ConditionTypeDrifted); drifted.Status == metav1.ConditionTrue {
 		m.Since = drifted.LastTransitionTime.UTC()
@@ -66,7 +66,7 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 }
 
 // replaced reports whether a proposal about a node acts.
-func replaced(p *planning.Proposal) bool { return p != nil && !p.Confirmed.IsZero() }
+func replaced(p *planning.Proposal) bool { return p != nil && !p.ConfirmedAt.IsZero() }
 
 // Rollout is how what a NodePool and its class ask for now has come to the pool so far.
 // It is read off the cluster, and written down nowhere: a member that is not drifted,
@@ -164,11 +164,11 @@ func named(names []string) string {
 // What failed with an image that the class does not ask for any more says
 // nothing about what it asks for now.
 func failed(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.Time) string {
-	launches, ok := planning.LaunchesOf(pool)
+	launches, ok := planning.ReadLaunchHistory(pool)
 	if !ok {
 		return unhealthy(pool, since)
 	}
-	for _, l := range launches.Last {
+	for _, l := range launches.Records {
 		if !l.OK && l.At.After(since) && asksFor(class, l.Image) {
 			return fmt.Sprintf("a launch failed at %s (%s: %s)", l.At.UTC().Format(time.RFC3339), l.Reason, l.Message)
 		}

@@ -33,7 +33,7 @@ func TestAttachments(t *testing.T) {
 			"attachable-volumes-csi-ebs.csi.aws.com": resource.MustParse("1"), "attachable-volumes-csi-efs.csi.aws.com": resource.MustParse("1"),
 		}},
 	} {
-		if diff := cmp.Diff(tt.want, planning.Attachments(tt.volumes...)); diff != "" {
+		if diff := cmp.Diff(tt.want, planning.CountAttachments(tt.volumes...)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -42,9 +42,9 @@ func TestAttachments(t *testing.T) {
 // Each type of a stock says how many volumes its nodes take, and no limit
 // is taken for a resource that a real node has.
 func TestStockAttachLimits(t *testing.T) {
-	stock := instancetypes.NewStock(planningtest.Seed().Snapshot, planningtest.Catalogue())
-	limit := planning.AttachLimit(catalog.EBSDriver)
-	types := stock.Types[planningtest.NodeClass().Name]
+	stock := instancetypes.New(planningtest.NewBatch().Snapshot, planningtest.NewCatalogue())
+	limit := planning.AttachLimitResource(catalog.EBSDriver)
+	types := stock.ByNodeClass[planningtest.NewNodeClass().Name]
 	for _, one := range types {
 		if q := one.Allocatable[limit]; q.Value() < 1 {
 			t.Errorf("%s takes %s volumes", one.Name, q.String())
@@ -60,10 +60,10 @@ func TestStockAttachLimits(t *testing.T) {
 
 // Until its drivers have told, a node is taken to attach what its type does.
 func TestExpected(t *testing.T) {
-	stock := instancetypes.NewStock(planningtest.Seed().Snapshot, planningtest.Catalogue())
-	limit := planning.AttachLimit(catalog.EBSDriver)
+	stock := instancetypes.New(planningtest.NewBatch().Snapshot, planningtest.NewCatalogue())
+	limit := planning.AttachLimitResource(catalog.EBSDriver)
 	of := func(instanceType string) map[string]string {
-		return map[string]string{karpenter.LabelEC2NodeClass: planningtest.NodeClass().Name, corev1.LabelInstanceTypeStable: instanceType}
+		return map[string]string{karpenter.LabelEC2NodeClass: planningtest.NewNodeClass().Name, corev1.LabelInstanceTypeStable: instanceType}
 	}
 	told := corev1.ResourceList{limit: resource.MustParse("3")}
 	for _, tt := range []struct {
@@ -77,7 +77,7 @@ func TestExpected(t *testing.T) {
 		{"of a type that nobody knows", planning.Node{Labels: of("t9.huge")}, 0},
 		{"not launched", planning.Node{}, 0},
 	} {
-		if got := stock.Expected(&tt.node)[limit]; got.Value() != tt.want {
+		if got := stock.ExpectedAllocatable(&tt.node)[limit]; got.Value() != tt.want {
 			t.Errorf("%s: %s volumes, want %d", tt.name, got.String(), tt.want)
 		}
 	}

@@ -26,15 +26,15 @@ const (
 	OverlayConflict = "Conflict"
 )
 
-// verdicts are in the order of the overlays, without those that go.
-func verdicts(overlays []karpenter.NodeOverlay, problems []OverlayProblem) []planning.OverlayVerdict {
-	var out []planning.OverlayVerdict
+// listOverlayStatuses are in the order of the overlays, without those that go.
+func listOverlayStatuses(overlays []karpenter.NodeOverlay, problems []OverlayProblem) []planning.OverlayStatus {
+	var out []planning.OverlayStatus
 	for i := range overlays {
 		o := &overlays[i]
 		if o.DeletionTimestamp != nil {
 			continue
 		}
-		verdict := planning.OverlayVerdict{Name: o.Name, Generation: o.Generation}
+		verdict := planning.OverlayStatus{Name: o.Name, Generation: o.Generation}
 		if i := slices.IndexFunc(problems, func(p OverlayProblem) bool { return p.Overlay == o.Name }); i >= 0 {
 			verdict.Reason, verdict.Message = problems[i].Reason, problems[i].Message
 		}
@@ -43,48 +43,48 @@ func verdicts(overlays []karpenter.NodeOverlay, problems []OverlayProblem) []pla
 	return out
 }
 
-// Overlaid applies NodeOverlays to the stock, and returns their problems. An overlay may
+// ApplyOverlays applies NodeOverlays to the stock, and returns their problems. An overlay may
 // select by the labels of a NodePool, so the changed types belong to the NodePool: see
 // TypesOf. The overlay of higher weight decides, and of equal weights the one with the later
 // name. If overlays of equal weight contradict each other on any type, the loser is not
 // applied at all.
-func (s Stock) Overlaid(overlays []karpenter.NodeOverlay, pools []karpenter.NodePool) (Stock, []OverlayProblem) {
-	views := newViews(s, pools)
+func (s InstanceTypes) ApplyOverlays(overlays []karpenter.NodeOverlay, pools []karpenter.NodePool) (InstanceTypes, []OverlayProblem) {
+	views := newPoolTypes(s, pools)
 	var problems []OverlayProblem
-	for _, o := range inWeightOrder(overlays) {
+	for _, o := range sortByWeight(overlays) {
 		change, err := readOverlay(o)
 		if err != nil {
 			problems = append(problems, OverlayProblem{o.Name, OverlayInvalid, err.Error()})
 			continue
 		}
-		hits := change.hits(views)
-		if i := slices.IndexFunc(hits, change.contradicted); i >= 0 {
+		hits := change.selectTypes(views)
+		if i := slices.IndexFunc(hits, change.conflictsOn); i >= 0 {
 			problems = append(problems, OverlayProblem{o.Name, OverlayConflict, fmt.Sprintf(
-				"an overlay of the same weight says otherwise of %s in NodePool %s: give one of them a larger weight", hits[i].typ.Name, hits[i].view.pool)})
+				"an overlay of the same weight says otherwise of %s in NodePool %s: give one of them a larger weight", hits[i].instanceType.Name, hits[i].pool.pool)})
 			continue
 		}
 		for _, hit := range hits {
-			change.apply(hit)
+			change.applyTo(hit)
 		}
 	}
-	s.Pools = map[string][]Type{}
+	s.ByNodePool = map[string][]Type{}
 	for _, v := range views {
 		if len(v.changes) > 0 {
-			s.Pools[v.pool] = v.overlaid()
+			s.ByNodePool[v.pool] = v.applyChanges()
 		}
 	}
 	return s, problems
 }
 
-// TypesOf are the instance types as nodes of the pool would be.
-func (s Stock) TypesOf(pool, class string) []Type {
-	if types, overlaid := s.Pools[pool]; overlaid {
+// TypesForPool are the instance types as nodes of the pool would be.
+func (s InstanceTypes) TypesForPool(pool, class string) []Type {
+	if types, overlaid := s.ByNodePool[pool]; overlaid {
 		return types
 	}
-	return s.Types[class]
+	return s.ByNodeClass[class]
 }
 
-func inWeightOrder(overlays []karpenter.NodeOverlay) []*karpenter.NodeOverlay {
+func sortByWeight(overlays []karpenter.NodeOverlay) []*karpenter.NodeOverlay {
 	var out []*karpenter.NodeOverlay
 	for i := range overlays {
 		if overlays[i].DeletionTimestamp == nil {
@@ -97,8 +97,8 @@ func inWeightOrder(overlays []karpenter.NodeOverlay) []*karpenter.NodeOverlay {
 	return out
 }
 
-// view is the stock as one pool sees it, with what overlays change of it.
-type view struct {
+// poolTypes is the stock as one pool sees it, with what overlays change of it.
+type poolTypes struct {
 	pool    string
 	labels  map[string]string
 	types   []Type
@@ -108,26 +108,26 @@ type view struct {
 // typeChange is what the overlays so far say of a type.
 type typeChange struct {
 	prices map[int]priceChange // by the offer's index
-	// public stands in for the price that AWS does not publish; nil for none.
-	public *float64
-	extra  corev1.ResourceList
-	// lightest is the weight of the last overlay that had a say in extra, and
+	// publicPrice stands in for the price that AWS does not publish; nil for none.
+	publicPrice *float64
+	capacity    corev1.ResourceList
+	// lastWeight is the weight of the last overlay that had a say in extra, and
 	// said what it said.
-	lightest int32
-	said     corev1.ResourceList
+	lastWeight   int32
+	lastCapacity corev1.ResourceList
 }
 
 type priceChange struct {
-	of       func(price float64) float64
-	lightest int32
+	adjust     func(price float64) float64
+	lastWeight int32
 }
 
-func newViews(s Stock, pools []karpenter.NodePool) []*view {
-	var out []*view
+func newPoolTypes(s InstanceTypes, pools []karpenter.NodePool) []*poolTypes {
+	var out []*poolTypes
 	for i := range pools {
 		np := &pools[i]
 		ref := np.Spec.Template.Spec.NodeClassRef
-		if ref == nil || len(s.Types[ref.Name]) == 0 {
+		if ref == nil || len(s.ByNodeClass[ref.Name]) == 0 {
 			continue
 		}
 		labels := map[string]string{}
@@ -136,42 +136,42 @@ func newViews(s Stock, pools []karpenter.NodePool) []*view {
 		}
 		labels[karpenter.NodePoolLabelKey], labels[karpenter.LabelEC2NodeClass] = np.Name, ref.Name
 		labels[corev1.LabelTopologyRegion], labels[karpenter.LabelInstanceTenancy] = s.Region, karpenter.TenancyDefault
-		out = append(out, &view{pool: np.Name, labels: labels, types: s.Types[ref.Name], changes: map[int]*typeChange{}})
+		out = append(out, &poolTypes{pool: np.Name, labels: labels, types: s.ByNodeClass[ref.Name], changes: map[int]*typeChange{}})
 	}
 	return out
 }
 
-// change gives what is known of a type, or begins it.
-func (v *view) change(index int) *typeChange {
+// changeOf gives what is known of a type, or begins it.
+func (v *poolTypes) changeOf(index int) *typeChange {
 	if v.changes[index] == nil {
-		v.changes[index] = &typeChange{prices: map[int]priceChange{}, extra: corev1.ResourceList{}}
+		v.changes[index] = &typeChange{prices: map[int]priceChange{}, capacity: corev1.ResourceList{}}
 	}
 	return v.changes[index]
 }
 
-// overlaid are the types with their changes. What does not change is shared.
-func (v *view) overlaid() []Type {
+// applyChanges are the types with their changes. What does not change is shared.
+func (v *poolTypes) applyChanges() []Type {
 	out := slices.Clone(v.types)
 	for i, change := range v.changes {
 		t := &out[i]
 		if len(change.prices) > 0 {
-			t.Offers = slices.Clone(t.Offers)
+			t.Offerings = slices.Clone(t.Offerings)
 		}
-		if change.public != nil {
-			supplyPrice(t.Offers, *change.public)
+		if change.publicPrice != nil {
+			supplyPrice(t.Offerings, *change.publicPrice)
 		}
 		for j, price := range change.prices {
-			t.Offers[j].PricePerHour, t.Offers[j].Overlaid = price.of(t.Offers[j].PricePerHour), true
+			t.Offerings[j].PricePerHour, t.Offerings[j].PricedByOverlay = price.adjust(t.Offerings[j].PricePerHour), true
 		}
-		if len(change.extra) > 0 {
-			t.Capacity, t.Allocatable = with(t.Capacity, change.extra), allocatableWith(t, change.extra)
+		if len(change.capacity) > 0 {
+			t.Capacity, t.Allocatable = mergeResources(t.Capacity, change.capacity), mergeAllocatable(t, change.capacity)
 		}
 	}
 	return out
 }
 
 // supplyPrice gives offers without a price that one.
-func supplyPrice(offers []Offer, price float64) {
+func supplyPrice(offers []TypeOffering, price float64) {
 	for i := range offers {
 		if offers[i].Unpriced {
 			offers[i].PricePerHour, offers[i].Unpriced = price, false
@@ -179,19 +179,19 @@ func supplyPrice(offers []Offer, price float64) {
 	}
 }
 
-func with(list, extra corev1.ResourceList) corev1.ResourceList {
+func mergeResources(list, extra corev1.ResourceList) corev1.ResourceList {
 	out := maps.Clone(list)
 	maps.Copy(out, extra)
 	return out
 }
 
-// allocatableWith replaces resources of which the system keeps nothing for itself.
+// mergeAllocatable replaces resources of which the system keeps nothing for itself.
 // Huge pages come out of the memory.
-func allocatableWith(t *Type, extra corev1.ResourceList) corev1.ResourceList {
-	out := with(t.Allocatable, extra)
+func mergeAllocatable(t *Type, extra corev1.ResourceList) corev1.ResourceList {
+	out := mergeResources(t.Allocatable, extra)
 	memory := out[corev1.ResourceMemory].DeepCopy()
 	for name, pages := range extra {
-		if hugePages(name) {
+		if isHugePages(name) {
 			memory.Add(t.Allocatable[name])
 			memory.Sub(pages)
 		}

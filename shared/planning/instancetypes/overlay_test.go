@@ -18,9 +18,9 @@ import (
 )
 
 // shelf has two types in two zones, on-demand for a dollar and spot for half.
-func shelf() instancetypes.Stock {
-	offer := func(name, zone, kind string, price float64) instancetypes.Offer {
-		return instancetypes.Offer{Available: true, Option: planning.Option{
+func shelf() instancetypes.InstanceTypes {
+	offer := func(name, zone, kind string, price float64) instancetypes.TypeOffering {
+		return instancetypes.TypeOffering{Available: true, PricedOffering: planning.PricedOffering{
 			Offering: event.Offering{InstanceType: name, Zone: zone, CapacityType: kind}, ZoneID: "id-" + zone, PricePerHour: price,
 		}}
 	}
@@ -29,10 +29,10 @@ func shelf() instancetypes.Stock {
 		return instancetypes.Type{
 			Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: name, corev1.LabelArchStable: arch},
 			Capacity: list, Allocatable: list.DeepCopy(),
-			Offers: []instancetypes.Offer{offer(name, "a", "on-demand", 1), offer(name, "a", "spot", 0.5), offer(name, "b", "on-demand", 1)},
+			Offerings: []instancetypes.TypeOffering{offer(name, "a", "on-demand", 1), offer(name, "a", "spot", 0.5), offer(name, "b", "on-demand", 1)},
 		}
 	}
-	return instancetypes.Stock{Region: "r", Types: map[string][]instancetypes.Type{"default": {of("big", "amd64"), of("small", "arm64")}}}
+	return instancetypes.InstanceTypes{Region: "r", ByNodeClass: map[string][]instancetypes.Type{"default": {of("big", "amd64"), of("small", "arm64")}}}
 }
 
 func overlay(name string, edits ...func(*karpenter.NodeOverlay)) karpenter.NodeOverlay {
@@ -75,10 +75,10 @@ func poolOf(name string, labels map[string]string) karpenter.NodePool {
 
 // prices are those of the pool's types: big in a on demand and spot and in b on
 // demand, then small.
-func prices(s instancetypes.Stock, pool string) []float64 {
+func prices(s instancetypes.InstanceTypes, pool string) []float64 {
 	var out []float64
-	for _, t := range s.TypesOf(pool, "default") {
-		for _, o := range t.Offers {
+	for _, t := range s.TypesForPool(pool, "default") {
+		for _, o := range t.Offerings {
 			out = append(out, o.PricePerHour)
 		}
 	}
@@ -118,7 +118,7 @@ func TestOverlaidPrices(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := shelf()
-			got, _ := before.Overlaid(tt.overlays, []karpenter.NodePool{poolOf("default", map[string]string{"team": "web"})})
+			got, _ := before.ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", map[string]string{"team": "web"})})
 			if diff := cmp.Diff(tt.want, prices(got, "default")); diff != "" {
 				t.Error(diff)
 			}
@@ -131,15 +131,15 @@ func TestOverlaidPrices(t *testing.T) {
 
 // Each pool has its own view, and those that no overlay touches share the class's.
 func TestOverlaidPools(t *testing.T) {
-	got, _ := shelf().Overlaid([]karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "dear"), costs("2"))},
+	got, _ := shelf().ApplyOverlays([]karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "dear"), costs("2"))},
 		[]karpenter.NodePool{poolOf("dear", nil), poolOf("plain", nil), {}})
 	if diff := cmp.Diff([]float64{2, 2, 2, 2, 2, 2}, prices(got, "dear")); diff != "" {
 		t.Error(diff)
 	}
-	if _, own := got.Pools["plain"]; own || len(prices(got, "plain")) != 6 {
-		t.Errorf("pool plain has types of its own: %v", got.Pools["plain"])
+	if _, own := got.ByNodePool["plain"]; own || len(prices(got, "plain")) != 6 {
+		t.Errorf("pool plain has types of its own: %v", got.ByNodePool["plain"])
 	}
-	if !got.Pools["dear"][0].Offers[0].Overlaid || got.Types["default"][0].Offers[0].Overlaid {
+	if !got.ByNodePool["dear"][0].Offerings[0].PricedByOverlay || got.ByNodeClass["default"][0].Offerings[0].PricedByOverlay {
 		t.Error("only the price of an overlay is one")
 	}
 }
@@ -169,8 +169,8 @@ func TestOverlaidCapacity(t *testing.T) {
 		{"more huge pages than memory", []karpenter.NodeOverlay{overlay("o", adds("hugepages-2Mi", "30Gi"))}, map[corev1.ResourceName]string{"memory": "0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _ := shelf().Overlaid(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
-			big := got.TypesOf("default", "default")[0]
+			got, _ := shelf().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
+			big := got.TypesForPool("default", "default")[0]
 			for name, want := range tt.want {
 				if has := big.Allocatable[name]; has.Cmp(resource.MustParse(want)) != 0 {
 					t.Errorf("%s of %s, want %s", has.String(), name, want)
@@ -208,7 +208,7 @@ func TestOverlayProblems(t *testing.T) {
 		{"a change that is none", []karpenter.NodeOverlay{overlay("o", adjusts("+NaN"))}, []string{"o RuntimeValidation"}, `"+NaN"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, problems := shelf().Overlaid(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
+			_, problems := shelf().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
 			var got []string
 			for _, p := range problems {
 				got = append(got, p.Overlay+" "+p.Reason)
@@ -225,34 +225,34 @@ func TestOverlayProblems(t *testing.T) {
 
 // The gate decides, and the plan follows the overlay.
 func TestOverlaidPlan(t *testing.T) {
-	batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("small", 1, "100m", "100Mi")))
+	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge"), costs("0.001"))}
-	if got := solver.Solve(batch, planningtest.Catalogue()).Nodes[0].Options[0]; got.InstanceType != "t4g.medium" {
+	if got := solver.Solve(batch, planningtest.NewCatalogue()).Nodes[0].Offerings[0]; got.InstanceType != "t4g.medium" {
 		t.Errorf("with the gate off: %+v", got)
 	}
 	batch.Snapshot.Settings.Gates.NodeOverlay = true
-	if got := solver.Solve(batch, planningtest.Catalogue()).Nodes[0].Options[0]; got.InstanceType != "t4g.xlarge" || got.PricePerHour != 0.001 {
+	if got := solver.Solve(batch, planningtest.NewCatalogue()).Nodes[0].Offerings[0]; got.InstanceType != "t4g.xlarge" || got.PricePerHour != 0.001 {
 		t.Errorf("with the gate on: %+v", got)
 	}
 }
 
 // The plan says of each overlay whether it counts, for its status.
 func TestOverlayVerdicts(t *testing.T) {
-	batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("small", 1, "100m", "100Mi")))
+	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	large := wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge")
 	going, bad := overlay("going", large, costs("0.001")), overlay("bad", large, adds("cpu", "1"))
 	going.DeletionTimestamp, bad.Generation = &metav1.Time{Time: planningtest.Now}, 3
 	batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{
 		overlay("a", large, costs("0.001")), bad, overlay("b", large, costs("0.002")), going, overlay("c", large, adds("example.com/x", "1")),
 	}
-	if got := solver.Solve(batch, planningtest.Catalogue()).Overlays; got != nil {
+	if got := solver.Solve(batch, planningtest.NewCatalogue()).OverlayStatuses; got != nil {
 		t.Errorf("with the gate off: %+v", got)
 	}
 	batch.Snapshot.Settings.Gates.NodeOverlay = true
-	want := []planning.OverlayVerdict{
+	want := []planning.OverlayStatus{
 		{Name: "a", Reason: instancetypes.OverlayConflict}, {Name: "bad", Generation: 3, Reason: instancetypes.OverlayInvalid}, {Name: "b"}, {Name: "c"},
 	}
-	got := solver.Solve(batch, planningtest.Catalogue()).Overlays
+	got := solver.Solve(batch, planningtest.NewCatalogue()).OverlayStatuses
 	for i := range got {
 		if (got[i].Message == "") != (got[i].Reason == "") {
 			t.Errorf("a message without a reason, or none with it: %+v", got[i])

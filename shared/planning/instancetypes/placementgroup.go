@@ -8,13 +8,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// spreadMax is how many running instances of a spread placement group EC2 puts
+// maxSpreadInstances is how many running instances of a spread placement group EC2 puts
 // into one zone.
-const spreadMax = 7
+const maxSpreadInstances = 7
 
-// placementGroup finds what the class's selector means. A group that nobody has
+// findPlacementGroup finds what the class's selector means. A group that nobody has
 // described has the id that the selector gives, if it gives one.
-func placementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (group catalog.PlacementGroup, selected bool) {
+func findPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (group catalog.PlacementGroup, selected bool) {
 	selector := class.Spec.PlacementGroupSelector
 	if selector == nil {
 		return group, false
@@ -31,19 +31,19 @@ func placementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (group
 	return group, true
 }
 
-// spreadRooms is how many more nodes each zone takes for the classes whose
+// countSpreadCapacity is how many more nodes each zone takes for the classes whose
 // placement group spreads its instances, by class and zone.
-func spreadRooms(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int {
+func countSpreadCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int {
 	var out map[string]map[string]int
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]
-		group, _ := placementGroup(class, cat)
+		group, _ := findPlacementGroup(class, cat)
 		if group.Strategy != catalog.SpreadStrategy {
 			continue
 		}
 		zones := map[string]int{}
 		for _, subnet := range class.Status.Subnets {
-			zones[subnet.Zone] = max(0, spreadMax-members(s, class.Name, group.ID, subnet.Zone))
+			zones[subnet.Zone] = max(0, maxSpreadInstances-countGroupMembers(s, class.Name, group.ID, subnet.Zone))
 		}
 		if out == nil {
 			out = map[string]map[string]int{}
@@ -53,30 +53,30 @@ func spreadRooms(s planning.Snapshot, cat catalog.Catalogue) map[string]map[stri
 	return out
 }
 
-// members counts the nodes of a group in a zone, and claims that may yet come
+// countGroupMembers counts the nodes of a group in a zone, and claims that may yet come
 // there. Of a node that does not say in which group it is, its class does.
-func members(s planning.Snapshot, class, group, zone string) int {
+func countGroupMembers(s planning.Snapshot, class, group, zone string) int {
 	count := 0
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
 		in, said := node.Labels[karpenter.LabelPlacementGroupID]
 		mine := said && in == group || !said && node.Labels[karpenter.LabelEC2NodeClass] == class
-		if mine && node.MayBeIn(zone) {
+		if mine && node.CanBeInZone(zone) {
 			count++
 		}
 	}
 	return count
 }
 
-// join puts the type's nodes into the class's placement group. Where a group is
+// joinPlacementGroup puts the type's nodes into the class's placement group. Where a group is
 // full, nothing is for sale.
-func (t *Type) join(class *karpenter.EC2NodeClass, cat catalog.Catalogue, rooms map[string]int) {
-	if group, selected := placementGroup(class, cat); selected && group.ID != "" {
+func (t *Type) joinPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue, rooms map[string]int) {
+	if group, selected := findPlacementGroup(class, cat); selected && group.ID != "" {
 		t.Labels[karpenter.LabelPlacementGroupID] = group.ID
 	}
-	for i := range t.Offers {
-		if room, bounded := rooms[t.Offers[i].Zone]; bounded && room == 0 {
-			t.Offers[i].Available = false
+	for i := range t.Offerings {
+		if room, bounded := rooms[t.Offerings[i].Zone]; bounded && room == 0 {
+			t.Offerings[i].Available = false
 		}
 	}
 }

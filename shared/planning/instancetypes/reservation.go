@@ -18,40 +18,40 @@ const (
 	// is used or not, so using it must always be cheapest. The price is above zero, so that
 	// of two reserved types the smaller one is cheaper.
 	reservedDiscount = 10_000_000
-	// blockLead is the time before the end of a capacity block in which no node is
+	// capacityBlockLead is the time before the end of a capacity block in which no node is
 	// launched into it and its nodes are removed.
-	blockLead = 40 * time.Minute
+	capacityBlockLead = 40 * time.Minute
 )
 
-// reservedOffers are the ways to buy the type out of the class's capacity
+// listReservedOfferings are the ways to buy the type out of the class's capacity
 // reservations. One whose count is not known has none left: a plan
 // must not promise what EC2 then refuses.
-func reservedOffers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot, left map[string]int) []Offer {
+func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot, left map[string]int) []TypeOffering {
 	if !s.Settings.Gates.ReservedCapacity {
 		return nil
 	}
-	var out []Offer
+	var out []TypeOffering
 	for _, r := range class.Status.CapacityReservations {
 		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == r.AvailabilityZone })
 		if r.InstanceType != t.Name || i < 0 {
 			continue
 		}
-		offer := Offer{
-			Option: planning.Option{
+		offer := TypeOffering{
+			PricedOffering: planning.PricedOffering{
 				Offering:     event.Offering{InstanceType: t.Name, Zone: r.AvailabilityZone, CapacityType: catalog.Reserved},
-				ZoneID:       zoneID(t, class.Status.Subnets[i]),
-				PricePerHour: onDemandPrice(t, r.AvailabilityZone) / reservedDiscount,
+				ZoneID:       findZoneID(t, class.Status.Subnets[i]),
+				PricePerHour: findOnDemandPrice(t, r.AvailabilityZone) / reservedDiscount,
 			},
-			Reservation: r.ID, Count: left[r.ID], Labels: reservationLabels(r),
+			Reservation: r.ID, ReservationCapacity: left[r.ID], Labels: newReservationLabels(r),
 		}
-		offer.Available = offer.Count > 0 && usable(r, s.Taken) && !planning.ReservationUnavailable(r.ID, s) && !planning.OfferingUnavailable(offer.Option, class, s)
+		offer.Available = offer.ReservationCapacity > 0 && acceptsLaunches(r, s.TakenAt) && !planning.IsReservationUnavailable(r.ID, s) && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
 		out = append(out, offer)
 	}
 	return out
 }
 
-// usable reports whether a reservation takes launches at that time.
-func usable(r karpenter.CapacityReservation, at time.Time) bool {
+// acceptsLaunches reports whether a reservation takes launches at that time.
+func acceptsLaunches(r karpenter.CapacityReservation, at time.Time) bool {
 	if r.State == karpenter.CapacityReservationStateExpiring {
 		return false
 	}
@@ -60,13 +60,13 @@ func usable(r karpenter.CapacityReservation, at time.Time) bool {
 	}
 	end := r.EndTime.Time
 	if r.ReservationType == karpenter.CapacityReservationTypeCapacityBlock {
-		end = end.Add(-blockLead)
+		end = end.Add(-capacityBlockLead)
 	}
 	return at.Before(end)
 }
 
-// reservationLabels are what a node of the reservation carries.
-func reservationLabels(r karpenter.CapacityReservation) map[string]string {
+// newReservationLabels are what a node of the reservation carries.
+func newReservationLabels(r karpenter.CapacityReservation) map[string]string {
 	kind := r.ReservationType
 	if kind == "" {
 		kind = karpenter.CapacityReservationTypeDefault
@@ -78,25 +78,25 @@ func reservationLabels(r karpenter.CapacityReservation) map[string]string {
 	}
 }
 
-// reservationsLeft is how many launches each reservation still takes: what was
+// countReservationCapacity is how many launches each reservation still takes: what was
 // counted, less the nodes that the count may not know of.
-func reservationsLeft(s planning.Snapshot, cat catalog.Catalogue) map[string]int {
+func countReservationCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]int {
 	out := map[string]int{}
 	for _, r := range cat.Reservations {
 		out[r.ID] = int(r.Count)
 	}
 	for i := range s.Nodes {
-		for _, id := range taking(&s.Nodes[i], cat.CountedAt()) {
+		for _, id := range listUncountedReservations(&s.Nodes[i], cat.CountedAt()) {
 			out[id] = max(0, out[id]-1)
 		}
 	}
 	return out
 }
 
-// taking names the reservations that the node takes from, unbeknown to a count
+// listUncountedReservations names the reservations that the node takes from, unbeknown to a count
 // of that time. A claim that is not launched may take from any of those that it
 // was planned for, so it counts in each.
-func taking(node *planning.Node, counted time.Time) []string {
+func listUncountedReservations(node *planning.Node, counted time.Time) []string {
 	if id := node.Labels[karpenter.LabelCapacityReservationID]; id != "" {
 		if node.Created.Before(counted.Add(-planning.LaunchLag)) {
 			return nil
@@ -114,9 +114,9 @@ func taking(node *planning.Node, counted time.Time) []string {
 	return nil
 }
 
-// onDemandPrice is that of the zone, or the lowest anywhere, or a dollar for a
+// findOnDemandPrice is that of the zone, or the lowest anywhere, or a dollar for a
 // type without a public price.
-func onDemandPrice(t catalog.InstanceType, zone string) float64 {
+func findOnDemandPrice(t catalog.InstanceType, zone string) float64 {
 	lowest := 0.0
 	for _, o := range t.Offerings {
 		if o.CapacityType != catalog.OnDemand || !o.Priced() {
@@ -135,8 +135,8 @@ func onDemandPrice(t catalog.InstanceType, zone string) float64 {
 	return lowest
 }
 
-// zoneID is what the class's subnet says, or else the catalogue.
-func zoneID(t catalog.InstanceType, subnet karpenter.Subnet) string {
+// findZoneID is what the class's subnet says, or else the catalogue.
+func findZoneID(t catalog.InstanceType, subnet karpenter.Subnet) string {
 	if subnet.ZoneID != "" {
 		return subnet.ZoneID
 	}

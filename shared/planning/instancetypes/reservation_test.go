@@ -23,23 +23,23 @@ const (
 )
 
 // reserving is the seed with one reservation of five in the pool's type and zone.
-func reserving(edits ...func(*planning.Snapshot, *catalog.Catalogue, *karpenter.CapacityReservation)) instancetypes.Stock {
-	s, cat := planningtest.Seed().Snapshot, planningtest.Catalogue()
+func reserving(edits ...func(*planning.Snapshot, *catalog.Catalogue, *karpenter.CapacityReservation)) instancetypes.InstanceTypes {
+	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
 	s.Settings.Gates.ReservedCapacity = true
-	cat.AsOf = s.Taken.Add(-time.Hour)
+	cat.AsOf = s.TakenAt.Add(-time.Hour)
 	cat.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: 5}}
 	r := karpenter.CapacityReservation{ID: "cr-1", InstanceType: reservedType, AvailabilityZone: reservedZone}
 	for _, edit := range edits {
 		edit(&s, &cat, &r)
 	}
 	s.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{r}
-	return instancetypes.NewStock(s, cat)
+	return instancetypes.New(s, cat)
 }
 
-func reserved(stock instancetypes.Stock) []instancetypes.Offer {
-	var out []instancetypes.Offer
-	for _, t := range stock.Types[planningtest.NodeClass().Name] {
-		for _, o := range t.Offers {
+func reserved(stock instancetypes.InstanceTypes) []instancetypes.TypeOffering {
+	var out []instancetypes.TypeOffering
+	for _, t := range stock.ByNodeClass[planningtest.NewNodeClass().Name] {
+		for _, o := range t.Offerings {
 			if o.CapacityType == karpenter.CapacityTypeReserved {
 				out = append(out, o)
 			}
@@ -58,12 +58,12 @@ func TestReservedOffer(t *testing.T) {
 			}
 		}
 	}))
-	want := []instancetypes.Offer{{
-		Option: planning.Option{
+	want := []instancetypes.TypeOffering{{
+		PricedOffering: planning.PricedOffering{
 			Offering: event.Offering{InstanceType: reservedType, Zone: reservedZone, CapacityType: karpenter.CapacityTypeReserved},
 			ZoneID:   "apne2-az1", PricePerHour: price / 1e7,
 		},
-		Available: true, Reservation: "cr-1", Count: 5,
+		Available: true, Reservation: "cr-1", ReservationCapacity: 5,
 		Labels: map[string]string{
 			karpenter.LabelCapacityReservationID: "cr-1", karpenter.LabelCapacityReservationType: "default",
 			karpenter.LabelCapacityReservationInterruptible: "false",
@@ -82,7 +82,7 @@ func TestReservationsLeft(t *testing.T) {
 	)
 	ends := func(kind karpenter.CapacityReservationType, in time.Duration) func(*snapshot, *catalogue, *reservation) {
 		return func(s *snapshot, _ *catalogue, r *reservation) {
-			r.ReservationType, r.EndTime = kind, &metav1.Time{Time: s.Taken.Add(in)}
+			r.ReservationType, r.EndTime = kind, &metav1.Time{Time: s.TakenAt.Add(in)}
 		}
 	}
 	nodes := func(list ...planning.Node) func(*snapshot, *catalogue, *reservation) {
@@ -112,7 +112,7 @@ func TestReservationsLeft(t *testing.T) {
 		{"full", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations[0].Count = 0 }, 1, false, 0},
 		{"in a zone without a subnet", func(_ *snapshot, _ *catalogue, r *reservation) { r.AvailabilityZone = "ap-northeast-2z" }, 0, false, 0},
 		{"EC2 refuses it", func(s *snapshot, _ *catalogue, _ *reservation) {
-			s.Unavailable = []planning.Unavailable{{Offering: event.Offering{CapacityType: "reserved"}, Until: s.Taken.Add(1)}}
+			s.Unavailable = []planning.Unavailable{{Offering: event.Offering{CapacityType: "reserved"}, Until: s.TakenAt.Add(1)}}
 		}, 1, false, 5},
 		{"on its way out", func(_ *snapshot, _ *catalogue, r *reservation) { r.State = karpenter.CapacityReservationStateExpiring }, 1, false, 5},
 		{"ends soon", ends(plain, time.Second), 1, true, 5},
@@ -140,8 +140,8 @@ func TestReservationsLeft(t *testing.T) {
 			if len(got) != tt.offered {
 				t.Fatalf("%d offers: %+v", len(got), got)
 			}
-			if tt.offered > 0 && (got[0].Available != tt.available || got[0].Count != tt.count) {
-				t.Errorf("available %t, %d left; want %t, %d", got[0].Available, got[0].Count, tt.available, tt.count)
+			if tt.offered > 0 && (got[0].Available != tt.available || got[0].ReservationCapacity != tt.count) {
+				t.Errorf("available %t, %d left; want %t, %d", got[0].Available, got[0].ReservationCapacity, tt.available, tt.count)
 			}
 		})
 	}
@@ -160,14 +160,14 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 		stock := reserving(func(s *planning.Snapshot, _ *catalog.Catalogue, _ *karpenter.CapacityReservation) {
 			s.Unavailable = []planning.Unavailable{{
 				Offering:    event.Offering{InstanceType: reservedType, Zone: reservedZone, CapacityType: catalog.OnDemand},
-				Reservation: c.id, Until: s.Taken.Add(c.in),
+				Reservation: c.id, Until: s.TakenAt.Add(c.in),
 			}}
 		})
 		if got := reserved(stock); len(got) != 1 || got[0].Available != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
-		for _, typ := range stock.Types[planningtest.NodeClass().Name] {
-			for _, o := range typ.Offers {
+		for _, typ := range stock.ByNodeClass[planningtest.NewNodeClass().Name] {
+			for _, o := range typ.Offerings {
 				if typ.Name == reservedType && o.Zone == reservedZone && o.CapacityType == catalog.OnDemand && !o.Available {
 					t.Errorf("%s: on-demand capacity is left alone as well", name)
 				}
@@ -179,7 +179,7 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 // TestPodsBeyondAReservation plans three pods, each of which fills a node of the reserved
 // type, for a reservation with one instance left.
 func TestPodsBeyondAReservation(t *testing.T) {
-	batch, cat := planningtest.Seed(planningtest.Pods("web", 3, "1500m", "1Gi")), planningtest.Catalogue()
+	batch, cat := planningtest.NewBatch(planningtest.NewPods("web", 3, "1500m", "1Gi")), planningtest.NewCatalogue()
 	batch.Snapshot.Settings.Gates.ReservedCapacity = true
 	batch.Snapshot.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{{ID: "cr-1", InstanceType: reservedType, AvailabilityZone: reservedZone}}
 	requirements := batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
@@ -188,14 +188,14 @@ func TestPodsBeyondAReservation(t *testing.T) {
 			requirements[i].Values = []string{karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand}
 		}
 	}
-	cat.AsOf, cat.Reservations = batch.Snapshot.Taken.Add(-time.Hour), []catalog.ReservationCount{{ID: "cr-1", Count: 1}}
+	cat.AsOf, cat.Reservations = batch.Snapshot.TakenAt.Add(-time.Hour), []catalog.ReservationCount{{ID: "cr-1", Count: 1}}
 	result := solver.Solve(batch, cat)
-	if err := planningtest.Check(batch, cat, result); err != nil {
+	if err := planningtest.CheckResult(batch, cat, result); err != nil {
 		t.Errorf("the plan is wrong:\n%v", err)
 	}
 	onReserved := 0
 	for _, n := range result.Nodes {
-		if n.Options[0].CapacityType == karpenter.CapacityTypeReserved {
+		if n.Offerings[0].CapacityType == karpenter.CapacityTypeReserved {
 			onReserved++
 		}
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// boot is an instance type with a machine image: what decides how much memory a
+// typeAndImage is an instance type with a machine image: what decides how much memory a
 // kernel finds.
-type boot struct {
+type typeAndImage struct {
 	instanceType, image string
 }
 
-// memorySeen is the least memory that nodes of a type and an image report. It is read off the snapshot's own nodes and remembered nowhere, where
+// listReportedMemory is the least memory that nodes of a type and an image report. It is read off the snapshot's own nodes and remembered nowhere, where
 // Karpenter remembers it for 60 days: once the last node of a type is gone, the
 // next is planned by the estimate again. The estimate is low for nearly every
 // type, so that what is forgotten costs a little room and never a pod its place;
 // where it is high, one node is too small, says so, and is the measure of all
 // further ones while it lives.
-func memorySeen(nodes []planning.Node) map[boot]resource.Quantity {
-	out := map[boot]resource.Quantity{}
+func listReportedMemory(nodes []planning.Node) map[typeAndImage]resource.Quantity {
+	out := map[typeAndImage]resource.Quantity{}
 	for i := range nodes {
 		n := &nodes[i]
 		// Before a node is initialized its figures may be the claim's, which are the
@@ -31,7 +31,7 @@ func memorySeen(nodes []planning.Node) map[boot]resource.Quantity {
 		if !n.Initialized || n.Image == "" || !ok || memory.Sign() <= 0 {
 			continue
 		}
-		key := boot{n.Labels[corev1.LabelInstanceTypeStable], n.Image}
+		key := typeAndImage{n.Labels[corev1.LabelInstanceTypeStable], n.Image}
 		if least, known := out[key]; !known || memory.Cmp(least) < 0 {
 			out[key] = memory
 		}
@@ -39,9 +39,9 @@ func memorySeen(nodes []planning.Node) map[boot]resource.Quantity {
 	return out
 }
 
-// shift makes unavailable what lies in zones that the cluster is to be kept away
+// disableShiftedZones makes unavailable what lies in zones that the cluster is to be kept away
 // from, reservations included.
-func shift(offers []Offer, zoneIDs []string) []Offer {
+func disableShiftedZones(offers []TypeOffering, zoneIDs []string) []TypeOffering {
 	for i := range offers {
 		offers[i].Available = offers[i].Available && !slices.Contains(zoneIDs, offers[i].ZoneID)
 	}

@@ -26,10 +26,10 @@ func kin(memory string, edits ...func(*planning.Node)) planning.Node {
 }
 
 func TestMemoryIsWhatNodesReport(t *testing.T) {
-	class := planningtest.NodeClass()
+	class := planningtest.NewNodeClass()
 	var image string
 	for _, ami := range class.Status.AMIs {
-		if _, ok := instancetypes.ImageFor(map[string]string{corev1.LabelArchStable: "arm64"}, []karpenter.AMI{ami}); ok {
+		if _, ok := instancetypes.FindImage(map[string]string{corev1.LabelArchStable: "arm64"}, []karpenter.AMI{ami}); ok {
 			image = ami.ID
 		}
 	}
@@ -54,9 +54,9 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 		{"that reports nothing", []planning.Node{kin("0", booted)}, estimate},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := planningtest.Seed().Snapshot
+			s := planningtest.NewBatch().Snapshot
 			s.Nodes = test.nodes
-			for _, one := range instancetypes.NewStock(s, planningtest.Catalogue()).Types[class.Name] {
+			for _, one := range instancetypes.New(s, planningtest.NewCatalogue()).ByNodeClass[class.Name] {
 				if one.Name != reservedType {
 					continue
 				}
@@ -75,8 +75,8 @@ func TestNothingIsBoughtInShiftedZones(t *testing.T) {
 		cat.ShiftedZones = []string{"apne2-az1"}
 	})
 	shifted, open := 0, 0
-	for _, one := range stock.Types[planningtest.NodeClass().Name] {
-		for _, o := range one.Offers {
+	for _, one := range stock.ByNodeClass[planningtest.NewNodeClass().Name] {
+		for _, o := range one.Offerings {
 			switch {
 			case o.ZoneID == "apne2-az1" && o.Available:
 				t.Fatalf("%s may be bought in a shifted zone as %s", one.Name, o.CapacityType)
@@ -94,7 +94,7 @@ func TestNothingIsBoughtInShiftedZones(t *testing.T) {
 
 // A catalogue may know zones by name alone; the subnets know their ids.
 func TestZoneIDsOfSubnets(t *testing.T) {
-	s, cat := planningtest.Seed().Snapshot, planningtest.Catalogue().Clone()
+	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue().Clone()
 	for _, one := range cat.Types {
 		for i := range one.Offerings {
 			one.Offerings[i].ZoneID = ""
@@ -104,8 +104,8 @@ func TestZoneIDsOfSubnets(t *testing.T) {
 	for i := range subnets {
 		subnets[i].ZoneID = "id-of-" + subnets[i].Zone
 	}
-	for _, one := range instancetypes.NewStock(s, cat).Types[planningtest.NodeClass().Name] {
-		for _, o := range one.Offers {
+	for _, one := range instancetypes.New(s, cat).ByNodeClass[planningtest.NewNodeClass().Name] {
+		for _, o := range one.Offerings {
 			if o.ZoneID != "id-of-"+o.Zone {
 				t.Fatalf("%s in %s has the id %q", one.Name, o.Zone, o.ZoneID)
 			}

@@ -14,23 +14,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Stock has, for each EC2NodeClass by its name, the instance types as nodes of that class
+// InstanceTypes has, for each EC2NodeClass by its name, the instance types as nodes of that class
 // would be. It is the only input of planning that describes EC2.
-type Stock struct {
-	Region string
-	Types  map[string][]Type
-	// Pools has the types of those NodePools, by name, for which NodeOverlays make
+type InstanceTypes struct {
+	Region      string
+	ByNodeClass map[string][]Type
+	// ByNodePool has the types of those NodePools, by name, for which NodeOverlays make
 	// them something else. Read them through TypesOf.
-	Pools map[string][]Type
-	// Overlays says of each NodeOverlay whether it counts.
-	Overlays []planning.OverlayVerdict
+	ByNodePool map[string][]Type
+	// OverlayStatuses says of each NodeOverlay whether it counts.
+	OverlayStatuses []planning.OverlayStatus
 	// FreeIPs is how many addresses are left for new nodes, by class and zone: each
 	// node takes one, and each of its pods another. A zone that is missing is not
 	// known to lack any.
 	FreeIPs map[string]map[string]int64
-	// Rooms is how many more nodes a zone takes, by class and zone, of classes whose
+	// SpreadCapacity is how many more nodes a zone takes, by class and zone, of classes whose
 	// placement group spreads its instances. Others have no such bound.
-	Rooms map[string]map[string]int
+	SpreadCapacity map[string]map[string]int
 }
 
 // Type is one instance type as the nodes of one EC2NodeClass would have it.
@@ -42,14 +42,14 @@ type Type struct {
 	// Capacity counts against limits. Allocatable is what pods may take, daemons
 	// included.
 	Capacity, Allocatable corev1.ResourceList
-	Offers                []Offer
+	Offerings             []TypeOffering
 	// Exotic types are dear for what ordinary pods use of them.
 	Exotic bool
 }
 
-// Offer is one way to buy a type.
-type Offer struct {
-	planning.Option
+// TypeOffering is one way to buy a type.
+type TypeOffering struct {
+	planning.PricedOffering
 	// Available is false for what EC2 refuses at the moment.
 	Available bool
 	// Unpriced is true while the offer has no price: no plan buys it.
@@ -57,64 +57,64 @@ type Offer struct {
 	// Reservation is the id of the capacity reservation that a launch takes from,
 	// empty for other offers.
 	Reservation string
-	// Count is how many launches the reservation has left, for all pools and
+	// ReservationCapacity is how many launches the reservation has left, for all pools and
 	// classes together. It means nothing for other offers.
-	Count int
+	ReservationCapacity int
 	// Labels are the labels that the reservation adds to a node.
 	Labels map[string]string
 }
 
-// NewStock reads a catalogue for the classes of a snapshot. Types that a class
+// New reads a catalogue for the classes of a snapshot. Types that a class
 // has no image for are left out, and so are classes that cannot be read: their
 // pools say so themselves.
-func NewStock(s planning.Snapshot, cat catalog.Catalogue) Stock {
-	out := Stock{Region: cat.Region, Types: map[string][]Type{}, FreeIPs: freeIPs(s, cat), Rooms: spreadRooms(s, cat)}
-	left, seen := reservationsLeft(s, cat), memorySeen(s.Nodes)
+func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
+	out := InstanceTypes{Region: cat.Region, ByNodeClass: map[string][]Type{}, FreeIPs: countFreeIPs(s, cat), SpreadCapacity: countSpreadCapacity(s, cat)}
+	left, seen := countReservationCapacity(s, cat), listReportedMemory(s.Nodes)
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]
-		config, err := NodeConfig(class, s.Settings)
+		config, err := NewNodeConfig(class, s.Settings)
 		if err != nil {
 			continue
 		}
 		for _, t := range cat.Types {
 			if one, ok := newType(t, class, config, s, seen); ok {
-				one.Offers = shift(append(one.Offers, reservedOffers(t, class, s, left)...), cat.ShiftedZones)
-				one.join(class, cat, out.Rooms[class.Name])
-				out.Types[class.Name] = append(out.Types[class.Name], one)
+				one.Offerings = disableShiftedZones(append(one.Offerings, listReservedOfferings(t, class, s, left)...), cat.ShiftedZones)
+				one.joinPlacementGroup(class, cat, out.SpreadCapacity[class.Name])
+				out.ByNodeClass[class.Name] = append(out.ByNodeClass[class.Name], one)
 			}
 		}
 	}
 	if s.Settings.Gates.NodeOverlay {
-		overlaid, problems := out.Overlaid(s.NodeOverlays, s.NodePools)
-		out, out.Overlays = overlaid, verdicts(s.NodeOverlays, problems)
+		overlaid, problems := out.ApplyOverlays(s.NodeOverlays, s.NodePools)
+		out, out.OverlayStatuses = overlaid, listOverlayStatuses(s.NodeOverlays, problems)
 	}
 	return out
 }
 
-func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s planning.Snapshot, seen map[boot]resource.Quantity) (Type, bool) {
+func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s planning.Snapshot, seen map[typeAndImage]resource.Quantity) (Type, bool) {
 	labels := catalog.TypeLabels(t)
 	delete(labels, karpenter.LabelInstanceTenancy) // An instance of any type may be dedicated.
 	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
 	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) || !catalog.Compatible(t, class, config.AMIFamily) {
 		return Type{}, false
 	}
-	image, bootable := ImageFor(labels, class.Status.AMIs)
+	image, bootable := FindImage(labels, class.Status.AMIs)
 	if !bootable {
 		return Type{}, false
 	}
-	if memory, ok := seen[boot{t.Name, image.ID}]; ok {
+	if memory, ok := seen[typeAndImage{t.Name, image.ID}]; ok {
 		config.DiscoveredMemory = &memory
 	}
 	capacity, _, allocatable := catalog.Resources(t, config)
 	return Type{
-		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: withAttachLimits(allocatable, t, config),
-		Offers: offers(t, class, s), Exotic: exotic(t),
+		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: addAttachLimits(allocatable, t, config),
+		Offerings: listOfferings(t, class, s), Exotic: isExotic(t),
 	}, true
 }
 
-// offers are the ways to buy the type where the class has subnets.
-func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot) []Offer {
-	var out []Offer
+// listOfferings are the ways to buy the type where the class has subnets.
+func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot) []TypeOffering {
+	var out []TypeOffering
 	for _, o := range t.Offerings {
 		// Which reservations a class may use is for its status to say.
 		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone })
@@ -123,21 +123,21 @@ func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Sn
 		}
 		// A catalogue whose zones could not be read has no ids; the subnets have.
 		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
-		offer := Offer{Option: planning.Option{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
+		offer := TypeOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
-		offer.Available = offer.Available && !planning.OfferingUnavailable(offer.Option, class, s)
+		offer.Available = offer.Available && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
 		out = append(out, offer)
 	}
 	return out
 }
 
-// exotic types are dear for what ordinary pods use of them.
-func exotic(t catalog.InstanceType) bool {
+// isExotic types are dear for what ordinary pods use of them.
+func isExotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0
 }
 
-// NodeConfig is how the nodes of a class are set up in this installation.
-func NodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (catalog.NodeConfig, error) {
+// NewNodeConfig is how the nodes of a class are set up in this installation.
+func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (catalog.NodeConfig, error) {
 	config, err := catalog.ConfigOf(class)
 	if err != nil {
 		return config, err
@@ -149,11 +149,11 @@ func NodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (cata
 	return config, nil
 }
 
-// ImageFor finds the first image, in the order of the class's status, that a type
+// FindImage finds the first image, in the order of the class's status, that a type
 // with these labels boots.
-func ImageFor(typeLabels map[string]string, images []karpenter.AMI) (karpenter.AMI, bool) {
+func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.AMI, bool) {
 	i := slices.IndexFunc(images, func(image karpenter.AMI) bool {
-		return planning.FromSelectors(image.Requirements).AllowsType(typeLabels)
+		return planning.NewNodeSelectorRequirements(image.Requirements).AllowsType(typeLabels)
 	})
 	if i < 0 {
 		return karpenter.AMI{}, false
@@ -162,19 +162,19 @@ func ImageFor(typeLabels map[string]string, images []karpenter.AMI) (karpenter.A
 }
 
 // IsBuyable reports whether an offer can be bought, at a price that is one.
-func (o *Offer) IsBuyable() bool {
+func (o *TypeOffering) IsBuyable() bool {
 	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
 }
 
-// Expected is what pods may take of the node, with what EC2 lets it attach while
+// ExpectedAllocatable is what pods may take of the node, with what EC2 lets it attach while
 // it is so young that its drivers have not told. One that is initialized
 // and has no limit has no such driver.
-func (s Stock) Expected(node *planning.Node) corev1.ResourceList {
-	limit := planning.AttachLimit(catalog.EBSDriver)
+func (s InstanceTypes) ExpectedAllocatable(node *planning.Node) corev1.ResourceList {
+	limit := planning.AttachLimitResource(catalog.EBSDriver)
 	if _, told := node.Allocatable[limit]; told || node.Initialized {
 		return node.Allocatable
 	}
-	types := s.Types[node.Labels[karpenter.LabelEC2NodeClass]]
+	types := s.ByNodeClass[node.Labels[karpenter.LabelEC2NodeClass]]
 	i := slices.IndexFunc(types, func(t Type) bool { return t.Name == node.Labels[corev1.LabelInstanceTypeStable] })
 	if i < 0 {
 		return node.Allocatable
@@ -187,8 +187,8 @@ func (s Stock) Expected(node *planning.Node) corev1.ResourceList {
 	return out
 }
 
-// withAttachLimits adds what EC2 lets a new node of the type attach.
-func withAttachLimits(allocatable corev1.ResourceList, t catalog.InstanceType, config catalog.NodeConfig) corev1.ResourceList {
-	allocatable[planning.AttachLimit(catalog.EBSDriver)] = *resource.NewQuantity(catalog.VolumeLimit(t, config), resource.DecimalSI)
+// addAttachLimits adds what EC2 lets a new node of the type attach.
+func addAttachLimits(allocatable corev1.ResourceList, t catalog.InstanceType, config catalog.NodeConfig) corev1.ResourceList {
+	allocatable[planning.AttachLimitResource(catalog.EBSDriver)] = *resource.NewQuantity(catalog.VolumeLimit(t, config), resource.DecimalSI)
 	return allocatable
 }

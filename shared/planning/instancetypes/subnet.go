@@ -7,10 +7,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// freeIPs is how many addresses each zone has left for new nodes of each class,
+// countFreeIPs is how many addresses each zone has left for new nodes of each class,
 // by class and zone: those of its largest subnet there, because a launch uses one
 // subnet of a zone. Zones of which no subnet was counted are left out.
-func freeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int64 {
+func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int64 {
 	if len(cat.Subnets) == 0 || cat.Cluster.IPFamily == "ipv6" {
 		return nil
 	}
@@ -28,20 +28,20 @@ func freeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]i
 			}
 		}
 		for zone := range zones {
-			zones[zone] = max(0, zones[zone]-taken(s, cat.CountedAt(), zone))
+			zones[zone] = max(0, zones[zone]-countUncountedAddresses(s, cat.CountedAt(), zone))
 		}
 		out[class.Name] = zones
 	}
 	return out
 }
 
-// taken is how many addresses of a zone the count does not know of. Which subnet
+// countUncountedAddresses is how many addresses of a zone the count does not know of. Which subnet
 // they are of is not known here, so they count in all.
-func taken(s planning.Snapshot, counted time.Time, zone string) int64 {
+func countUncountedAddresses(s planning.Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {
-		if s.Nodes[i].MayBeIn(zone) {
-			total += s.Nodes[i].Uncounted(counted)
+		if s.Nodes[i].CanBeInZone(zone) {
+			total += s.Nodes[i].CountNewAddresses(counted)
 		}
 	}
 	return total

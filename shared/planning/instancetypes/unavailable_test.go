@@ -16,7 +16,7 @@ import (
 
 // soldOut lists what the seed's class cannot buy of a type, as zone/capacity type.
 func soldOut(edit func(*karpenter.EC2NodeClass), list ...planning.Unavailable) []string {
-	s := planningtest.Seed().Snapshot
+	s := planningtest.NewBatch().Snapshot
 	s.NodeClasses[0].Status.Subnets = []karpenter.Subnet{
 		{ID: "subnet-1", Zone: "ap-northeast-2a"}, {ID: "subnet-2", Zone: "ap-northeast-2a"}, {ID: "subnet-3", Zone: "ap-northeast-2b"},
 	}
@@ -25,8 +25,8 @@ func soldOut(edit func(*karpenter.EC2NodeClass), list ...planning.Unavailable) [
 	}
 	s.Unavailable = list
 	var out []string
-	for _, t := range instancetypes.NewStock(s, planningtest.Catalogue()).Types[s.NodeClasses[0].Name] {
-		for _, o := range t.Offers {
+	for _, t := range instancetypes.New(s, planningtest.NewCatalogue()).ByNodeClass[s.NodeClasses[0].Name] {
+		for _, o := range t.Offerings {
 			if t.Name == "t4g.large" && !o.Available {
 				out = append(out, o.Zone+"/"+o.CapacityType)
 			}

@@ -28,23 +28,23 @@ type checker struct {
 	errs   []error
 }
 
-// Check reports every way in which the result is wrong: a pod lost or placed
+// CheckResult reports every way in which the result is wrong: a pod lost or placed
 // twice, a node that could be bought as something that does not hold its pods,
 // a limit, of resources or of money, that could be exceeded.
-func Check(batch planning.Batch, cat catalog.Catalogue, result planning.Result) error {
+func CheckResult(batch planning.Batch, cat catalog.Catalogue, result planning.Result) error {
 	c := &checker{batch: batch, cat: cat, result: result, specs: map[string]planning.PodSpec{}}
 	for _, class := range batch.Pending {
 		for _, pod := range class.Pods {
 			c.specs[pod.UID] = class.Spec
 		}
 	}
-	c.everyPodOnce()
+	c.checkEachPodOnce()
 	for i := range result.Nodes {
-		c.planned(&result.Nodes[i])
+		c.checkPlannedNode(&result.Nodes[i])
 	}
-	c.existing()
-	c.limits()
-	c.money()
+	c.checkNominations()
+	c.checkLimits()
+	c.checkPriceLimits()
 	return errors.Join(c.errs...)
 }
 
@@ -52,7 +52,7 @@ func (c *checker) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-func (c *checker) everyPodOnce() {
+func (c *checker) checkEachPodOnce() {
 	seen := map[string]int{}
 	for _, n := range c.result.Nominations {
 		seen[n.Pod.UID]++
@@ -77,20 +77,20 @@ func (c *checker) everyPodOnce() {
 	}
 }
 
-// planned tries the node as each of its options.
-func (c *checker) planned(n *planning.PlannedNode) {
-	if len(n.Options) == 0 || len(n.Pods) == 0 {
-		c.failf("a node of pool %s has %d options and %d pods", n.NodePool, len(n.Options), len(n.Pods))
+// checkPlannedNode tries the node as each of its options.
+func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
+	if len(n.Offerings) == 0 || len(n.Pods) == 0 {
+		c.failf("a node of pool %s has %d options and %d pods", n.NodePool, len(n.Offerings), len(n.Pods))
 		return
 	}
-	c.listed(n)
-	pool, class := c.pool(n.NodePool), c.class(n.NodeClass)
+	c.checkMinValues(n)
+	pool, class := c.findPool(n.NodePool), c.findClass(n.NodeClass)
 	config, err := catalog.ConfigOf(class)
 	if err != nil {
 		c.failf("%w", err)
 		return
 	}
-	for _, option := range n.Options {
+	for _, option := range n.Offerings {
 		if option.PricePerHour < n.PricePerHour {
 			c.failf("%s for %v is cheaper than the node's price %v", option.InstanceType, option.PricePerHour, n.PricePerHour)
 		}
@@ -100,17 +100,17 @@ func (c *checker) planned(n *planning.PlannedNode) {
 		labels[corev1.LabelHostname] = "new-node"
 		labels[karpenter.NodeRegisteredLabelKey], labels[karpenter.NodeInitializedLabelKey] = "true", "true"
 		_, _, allocatable := catalog.Resources(t, config)
-		c.onSale(option, class)
-		c.hold("new "+option.InstanceType, labels, pool.Spec.Template.Spec.Taints, allocatable, nil, pods(n.Pods))
+		c.checkAvailability(option, class)
+		c.checkNode("new "+option.InstanceType, labels, pool.Spec.Template.Spec.Taints, allocatable, nil, listPodUIDs(n.Pods))
 		if !satisfiesPool(labels, pool) {
 			c.failf("%s in %s does not satisfy NodePool %s", option.InstanceType, option.Zone, pool.Name)
 		}
 	}
 }
 
-// listed asks what the API server asks of a NodeClaim's requirements.
-func (c *checker) listed(n *planning.PlannedNode) {
-	for _, one := range n.Requirements.List() {
+// checkMinValues asks what the API server asks of a NodeClaim's requirements.
+func (c *checker) checkMinValues(n *planning.PlannedNode) {
+	for _, one := range n.Requirements.NodeSelectorRequirements() {
 		switch {
 		case one.MinValues == nil:
 		case *one.MinValues < 1 || *one.MinValues > 50:
@@ -121,13 +121,13 @@ func (c *checker) listed(n *planning.PlannedNode) {
 	}
 }
 
-func (c *checker) onSale(option planning.Option, class *karpenter.EC2NodeClass) {
+func (c *checker) checkAvailability(option planning.PricedOffering, class *karpenter.EC2NodeClass) {
 	if !slices.ContainsFunc(class.Status.Subnets, func(s karpenter.Subnet) bool { return s.Zone == option.Zone }) {
 		c.failf("there is no subnet in %s", option.Zone)
 	}
 	for _, u := range c.batch.Snapshot.Unavailable {
 		if u.Subnet != "" && slices.ContainsFunc(class.Status.Subnets, func(s karpenter.Subnet) bool {
-			return s.Zone == option.Zone && !planning.SubnetUnavailable(s.ID, c.batch.Snapshot)
+			return s.Zone == option.Zone && !planning.IsSubnetUnavailable(s.ID, c.batch.Snapshot)
 		}) {
 			continue
 		}
@@ -135,35 +135,35 @@ func (c *checker) onSale(option planning.Option, class *karpenter.EC2NodeClass) 
 			continue
 		}
 		if (u.InstanceType == "" || u.InstanceType == option.InstanceType) && (u.Zone == "" || u.Zone == option.Zone) &&
-			(u.CapacityType == "" || u.CapacityType == option.CapacityType) && c.batch.Snapshot.Taken.Before(u.Until) {
+			(u.CapacityType == "" || u.CapacityType == option.CapacityType) && c.batch.Snapshot.TakenAt.Before(u.Until) {
 			c.failf("%s %s in %s is unavailable", option.CapacityType, option.InstanceType, option.Zone)
 		}
 	}
 }
 
-// hold checks that the node can run the pods beside what it runs, and the daemons
+// checkNode checks that the node can run the pods beside what it runs, and the daemons
 // that will come to it.
-func (c *checker) hold(what string, labels map[string]string, taints []corev1.Taint, room, used corev1.ResourceList, placed []string) {
-	labels = asKubelet(labels)
+func (c *checker) checkNode(what string, labels map[string]string, taints []corev1.Taint, room, used corev1.ResourceList, placed []string) {
+	labels = addDeprecatedLabels(labels)
 	total := used.DeepCopy()
 	for _, daemon := range c.batch.Snapshot.DaemonSets {
-		if used == nil && tolerates(daemon, taints) && selects(daemon, labels) {
-			total = sum(total, daemon.Requests)
+		if used == nil && toleratesTaints(daemon, taints) && selectsNode(daemon, labels) {
+			total = addResources(total, daemon.Requests)
 		}
 	}
 	for i, uid := range placed {
 		spec := c.specs[uid]
-		if !tolerates(spec, taints) {
+		if !toleratesTaints(spec, taints) {
 			c.failf("pod %s does not tolerate the taints of %s", uid, what)
 		}
-		if !selects(spec, labels) {
+		if !selectsNode(spec, labels) {
 			c.failf("pod %s does not select %s", uid, what)
 		}
 		for _, other := range placed[:i] {
-			c.beside(uid, spec, other, c.specs[other])
+			c.checkPair(uid, spec, other, c.specs[other])
 		}
-		c.spread(uid, spec, placed)
-		total = sum(total, spec.Requests)
+		c.checkSpread(uid, spec, placed)
+		total = addResources(total, spec.Requests)
 	}
 	for name, want := range total {
 		if has := room[name]; want.Cmp(has) > 0 {
@@ -172,8 +172,8 @@ func (c *checker) hold(what string, labels map[string]string, taints []corev1.Ta
 	}
 }
 
-// asKubelet adds the older names that kubelets and drivers still set.
-func asKubelet(labels map[string]string) map[string]string {
+// addDeprecatedLabels adds the older names that kubelets and drivers still set.
+func addDeprecatedLabels(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	for old, stable := range karpenter.NormalizedLabels() {
 		if value, ok := labels[stable]; ok {
@@ -183,8 +183,8 @@ func asKubelet(labels map[string]string) map[string]string {
 	return out
 }
 
-// spread counts the pods of one node that a constraint over host names selects.
-func (c *checker) spread(uid string, spec planning.PodSpec, placed []string) {
+// checkSpread counts the pods of one node that a constraint over host names selects.
+func (c *checker) checkSpread(uid string, spec planning.PodSpec, placed []string) {
 	for _, constraint := range spec.Spread {
 		selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector)
 		if err != nil || constraint.TopologyKey != corev1.LabelHostname || constraint.WhenUnsatisfiable != corev1.DoNotSchedule {
@@ -202,19 +202,19 @@ func (c *checker) spread(uid string, spec planning.PodSpec, placed []string) {
 	}
 }
 
-// beside checks two pods of one node against each other.
-func (c *checker) beside(uid string, a planning.PodSpec, other string, b planning.PodSpec) {
+// checkPair checks two pods of one node against each other.
+func (c *checker) checkPair(uid string, a planning.PodSpec, other string, b planning.PodSpec) {
 	for _, p := range a.HostPorts {
 		if slices.Contains(b.HostPorts, p) {
 			c.failf("pods %s and %s both bind port %d", uid, other, p.Port)
 		}
 	}
-	if repels(a, b) || repels(b, a) {
+	if hasAntiAffinity(a, b) || hasAntiAffinity(b, a) {
 		c.failf("pods %s and %s must not share a node", uid, other)
 	}
 }
 
-func repels(a, b planning.PodSpec) bool {
+func hasAntiAffinity(a, b planning.PodSpec) bool {
 	if a.Affinity == nil || a.Affinity.PodAntiAffinity == nil {
 		return false
 	}
@@ -224,8 +224,8 @@ func repels(a, b planning.PodSpec) bool {
 	})
 }
 
-// existing checks nodes and claims that were given pods.
-func (c *checker) existing() {
+// checkNominations checks nodes and claims that were given pods.
+func (c *checker) checkNominations() {
 	placed := map[string][]string{}
 	for _, n := range c.result.Nominations {
 		name := n.Node
@@ -240,11 +240,11 @@ func (c *checker) existing() {
 			name = node.Claim
 		}
 		if uids := placed[name]; len(uids) > 0 {
-			if node.Going {
+			if node.MarkedForDeletion {
 				c.failf("node %s is going and was given %d pods", name, len(uids))
 			}
-			used := sum(corev1.ResourceList{}, node.Used)
-			c.hold("node "+name, node.Labels, node.Taints, node.Allocatable, used, uids)
+			used := addResources(corev1.ResourceList{}, node.Used)
+			c.checkNode("node "+name, node.Labels, node.Taints, node.Allocatable, used, uids)
 		}
 		delete(placed, name)
 	}
@@ -253,21 +253,21 @@ func (c *checker) existing() {
 	}
 }
 
-// limits takes each planned node for the largest that it may become. Nodes that leave
+// checkLimits takes each planned node for the largest that it may become. Nodes that leave
 // count where the pool asks for the strict rule.
-func (c *checker) limits() {
+func (c *checker) checkLimits() {
 	for i := range c.batch.Snapshot.NodePools {
 		pool := &c.batch.Snapshot.NodePools[i]
 		total := corev1.ResourceList{}
 		for _, node := range c.batch.Snapshot.Nodes {
-			if node.NodePool == pool.Name && (!leaves(node) || pool.Annotations["joist.sh/limits"] == "strict") {
-				total = sum(total, node.Capacity, one)
+			if node.NodePool == pool.Name && (!isBeingRemoved(node) || pool.Annotations["joist.sh/limits"] == "strict") {
+				total = addResources(total, node.Capacity, oneNode)
 			}
 		}
 		before := total
 		for _, n := range c.result.Nodes {
 			if n.NodePool == pool.Name {
-				total = sum(total, c.largest(n), one)
+				total = addResources(total, c.maxCapacity(n), oneNode)
 			}
 		}
 		for name, limit := range pool.Spec.Limits {
@@ -279,17 +279,17 @@ func (c *checker) limits() {
 	}
 }
 
-// leaves reports whether the node is being removed or replaced.
-func leaves(n planning.Node) bool {
-	return n.Going || n.Proposal != nil && !n.Proposal.Confirmed.IsZero()
+// isBeingRemoved reports whether the node is being removed or replaced.
+func isBeingRemoved(n planning.Node) bool {
+	return n.MarkedForDeletion || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero()
 }
 
-var one = corev1.ResourceList{karpenter.ResourceNodes: resource.MustParse("1")}
+var oneNode = corev1.ResourceList{karpenter.ResourceNodes: resource.MustParse("1")}
 
-func (c *checker) largest(n planning.PlannedNode) corev1.ResourceList {
+func (c *checker) maxCapacity(n planning.PlannedNode) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	config, _ := catalog.ConfigOf(c.class(n.NodeClass))
-	for _, option := range n.Options {
+	config, _ := catalog.ConfigOf(c.findClass(n.NodeClass))
+	for _, option := range n.Offerings {
 		t, _ := c.cat.Find(option.InstanceType)
 		capacity, _, _ := catalog.Resources(t, config)
 		for name, amount := range capacity {
@@ -301,12 +301,12 @@ func (c *checker) largest(n planning.PlannedNode) corev1.ResourceList {
 	return out
 }
 
-func (c *checker) pool(name string) *karpenter.NodePool {
+func (c *checker) findPool(name string) *karpenter.NodePool {
 	i := slices.IndexFunc(c.batch.Snapshot.NodePools, func(p karpenter.NodePool) bool { return p.Name == name })
 	return &c.batch.Snapshot.NodePools[i]
 }
 
-func (c *checker) class(name string) *karpenter.EC2NodeClass {
+func (c *checker) findClass(name string) *karpenter.EC2NodeClass {
 	i := slices.IndexFunc(c.batch.Snapshot.NodeClasses, func(p karpenter.EC2NodeClass) bool { return p.Name == name })
 	return &c.batch.Snapshot.NodeClasses[i]
 }
@@ -325,16 +325,16 @@ func satisfiesPool(labels map[string]string, pool *karpenter.NodePool) bool {
 	}
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: all}}}}}
-	return selects(planning.PodSpec{NodeSelector: pool.Spec.Template.Labels, Affinity: affinity}, labels)
+	return selectsNode(planning.PodSpec{NodeSelector: pool.Spec.Template.Labels, Affinity: affinity}, labels)
 }
 
-func selects(spec planning.PodSpec, labels map[string]string) bool {
+func selectsNode(spec planning.PodSpec, labels map[string]string) bool {
 	ok, err := nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity).Match(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
 	return err == nil && ok
 }
 
-func tolerates(spec planning.PodSpec, taints []corev1.Taint) bool {
+func toleratesTaints(spec planning.PodSpec, taints []corev1.Taint) bool {
 	return !slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
 		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
 			return t.ToleratesTaint(klog.Background(), &taint, false)
@@ -342,7 +342,7 @@ func tolerates(spec planning.PodSpec, taints []corev1.Taint) bool {
 	})
 }
 
-func pods(placed []planning.PlacedPod) []string {
+func listPodUIDs(placed []planning.PlacedPod) []string {
 	var out []string
 	for _, p := range placed {
 		out = append(out, p.Pod.UID)
@@ -350,7 +350,7 @@ func pods(placed []planning.PlacedPod) []string {
 	return out
 }
 
-func sum(lists ...corev1.ResourceList) corev1.ResourceList {
+func addResources(lists ...corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for _, list := range lists {
 		for name, amount := range list {

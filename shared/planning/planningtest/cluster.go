@@ -21,14 +21,14 @@ var clusterTypes = []string{"m6g.xlarge", "m5.2xlarge", "r5.2xlarge", "c6g.2xlar
 // zones of a generated cluster.
 var zones = []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"}
 
-// Cluster is a cluster of so many nodes as it looks after its deployments were
+// GenerateCluster is a cluster of so many nodes as it looks after its deployments were
 // scaled down here and there: between an eighth and all of each node is used, by
 // pods of deployments of 3 to 300 replicas. One in five deployments is spread over
 // the zones, one in ten keeps its pods on nodes of their own, and one in ten wants
 // one architecture. The same chance gives the same cluster.
-func Cluster(chance Chance, nodes, pods int) planning.Snapshot {
-	d := &fleet{Chance: chance}
-	s := Seed().Snapshot
+func GenerateCluster(chance RandomSource, nodes, pods int) planning.Snapshot {
+	d := &clusterGenerator{RandomSource: chance}
+	s := NewBatch().Snapshot
 	class := &s.NodeClasses[0]
 	class.Status.Subnets = nil
 	for i, zone := range zones {
@@ -44,34 +44,34 @@ func Cluster(chance Chance, nodes, pods int) planning.Snapshot {
 		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.ArchitectureAMD64, karpenter.ArchitectureARM64}},
 	}
 	d.types = map[string]instancetypes.Type{}
-	for _, t := range instancetypes.NewStock(s, Catalogue()).TypesOf(pool.Name, class.Name) {
+	for _, t := range instancetypes.New(s, NewCatalogue()).TypesForPool(pool.Name, class.Name) {
 		d.types[t.Name] = t
 	}
 	for i := range nodes {
-		d.nodes = append(d.nodes, d.node(i, pool.Name))
+		d.nodes = append(d.nodes, d.newNode(i, pool.Name))
 	}
 	for n := 0; d.placed < pods; n++ {
-		d.deploy(n, min(pods-d.placed, 3+int(3*math.Pow(1-d.Float64(), -0.8))%298))
+		d.addDeployment(n, min(pods-d.placed, 3+int(3*math.Pow(1-d.Float64(), -0.8))%298))
 	}
 	s.Nodes = d.nodes
 	return s
 }
 
-// Chance draws numbers, as *rand.Rand does.
-type Chance interface {
+// RandomSource draws numbers, as *rand.Rand does.
+type RandomSource interface {
 	IntN(n int) int
 	Float64() float64
 }
 
-// fleet draws a cluster.
-type fleet struct {
-	Chance
+// clusterGenerator draws a cluster.
+type clusterGenerator struct {
+	RandomSource
 	types  map[string]instancetypes.Type
 	nodes  []planning.Node
 	placed int
 }
 
-func (d *fleet) node(i int, pool string) planning.Node {
+func (d *clusterGenerator) newNode(i int, pool string) planning.Node {
 	t, name, zone := d.types[clusterTypes[d.IntN(len(clusterTypes))]], fmt.Sprintf("node-%04d", i), zones[i%len(zones)]
 	labels := map[string]string{
 		corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: Region,
@@ -86,19 +86,19 @@ func (d *fleet) node(i int, pool string) planning.Node {
 	}
 }
 
-// deploy puts the pods of a deployment on nodes, each where it finds room.
-func (d *fleet) deploy(n, replicas int) {
+// addDeployment puts the pods of a deployment on nodes, each where it finds room.
+func (d *clusterGenerator) addDeployment(n, replicas int) {
 	app := fmt.Sprint("app-", n)
 	cpu := []string{"50m", "100m", "100m", "200m", "250m", "500m"}[d.IntN(6)]
 	memory := []string{"64Mi", "128Mi", "256Mi", "512Mi", "1Gi"}[d.IntN(5)]
-	class := Pods(app, replicas, cpu, memory, func(spec *planning.PodSpec) { d.rules(spec, app) })
+	class := NewPods(app, replicas, cpu, memory, func(spec *planning.PodSpec) { d.addRules(spec, app) })
 	for i := range class.Pods {
-		d.put(class.Spec, class.Pods[i])
+		d.placePod(class.Spec, class.Pods[i])
 	}
 	d.placed += replicas
 }
 
-func (d *fleet) rules(spec *planning.PodSpec, app string) {
+func (d *clusterGenerator) addRules(spec *planning.PodSpec, app string) {
 	spec.Labels = map[string]string{"app": app}
 	own := &metav1.LabelSelector{MatchLabels: spec.Labels}
 	switch d.IntN(10) {
@@ -113,11 +113,11 @@ func (d *fleet) rules(spec *planning.PodSpec, app string) {
 	}
 }
 
-// put tries nodes at random, and leaves the pod out where none of some has room.
-func (d *fleet) put(spec planning.PodSpec, pod planning.PodRef) {
+// placePod tries nodes at random, and leaves the pod out where none of some has room.
+func (d *clusterGenerator) placePod(spec planning.PodSpec, pod planning.PodRef) {
 	for range 40 {
 		node := &d.nodes[d.IntN(len(d.nodes))]
-		if !d.suits(node, &spec) {
+		if !d.canHold(node, &spec) {
 			continue
 		}
 		for name, quantity := range spec.Requests {
@@ -130,7 +130,7 @@ func (d *fleet) put(spec planning.PodSpec, pod planning.PodRef) {
 	}
 }
 
-func (d *fleet) suits(node *planning.Node, spec *planning.PodSpec) bool {
+func (d *clusterGenerator) canHold(node *planning.Node, spec *planning.PodSpec) bool {
 	for name, quantity := range spec.Requests {
 		sum := node.Used[name]
 		if sum.Add(quantity); sum.Cmp(node.Allocatable[name]) > 0 {

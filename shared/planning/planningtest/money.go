@@ -11,19 +11,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// money takes each planned node for the dearest that it may be bought as. It sums up
+// checkPriceLimits takes each planned node for the dearest that it may be bought as. It sums up
 // in dollars, so that it does not repeat how the planner rounds.
-func (c *checker) money() {
+func (c *checker) checkPriceLimits() {
 	const noise = 1e-6
 	all, added := 0.0, 0.0
 	for i := range c.batch.Snapshot.Nodes {
 		if node := &c.batch.Snapshot.Nodes[i]; node.Claim != "" {
-			all += c.price(node)
+			all += c.priceOfNode(node)
 		}
 	}
 	for i := range c.batch.Snapshot.NodePools {
 		pool := &c.batch.Snapshot.NodePools[i]
-		has, more := c.costs(pool)
+		has, more := c.sumPrices(pool)
 		added += more
 		text, limited := pool.Annotations[policy.PriceLimit]
 		limit, err := strconv.ParseFloat(text, 64)
@@ -36,17 +36,17 @@ func (c *checker) money() {
 	}
 }
 
-// costs is what the nodes of a pool cost, and what the planned ones may.
-func (c *checker) costs(pool *karpenter.NodePool) (has, more float64) {
+// sumPrices is what the nodes of a pool cost, and what the planned ones may.
+func (c *checker) sumPrices(pool *karpenter.NodePool) (has, more float64) {
 	for i := range c.batch.Snapshot.Nodes {
 		if node := &c.batch.Snapshot.Nodes[i]; node.NodePool == pool.Name {
-			has += c.price(node)
+			has += c.priceOfNode(node)
 		}
 	}
 	for i := range c.result.Nodes {
 		if n := &c.result.Nodes[i]; n.NodePool == pool.Name {
 			dearest := 0.0
-			for _, o := range n.Options {
+			for _, o := range n.Offerings {
 				dearest = math.Max(dearest, o.PricePerHour)
 			}
 			more += dearest
@@ -55,8 +55,8 @@ func (c *checker) costs(pool *karpenter.NodePool) (has, more float64) {
 	return has, more
 }
 
-// price is what a node says that it costs, or the catalogue of its offering.
-func (c *checker) price(n *planning.Node) float64 {
+// priceOfNode is what a node says that it costs, or the catalogue of its offering.
+func (c *checker) priceOfNode(n *planning.Node) float64 {
 	if n.PricePerHour > 0 {
 		return n.PricePerHour
 	}

@@ -27,13 +27,15 @@ var Now = time.Date(2026, time.November, 20, 9, 30, 0, 0, time.UTC)
 // Region is where the seed installation is.
 const Region = "ap-northeast-2"
 
-// NodePool is the seed's pool: small Graviton instances in one zone, spot first.
-func NodePool() karpenter.NodePool { return read[karpenter.NodePool]("nodepool.yaml") }
+// NewNodePool is the seed's pool: small Graviton instances in one zone, spot first.
+func NewNodePool() karpenter.NodePool { return readTestObject[karpenter.NodePool]("nodepool.yaml") }
 
-// NodeClass is the seed's class, resolved and ready.
-func NodeClass() karpenter.EC2NodeClass { return read[karpenter.EC2NodeClass]("ec2nodeclass.yaml") }
+// NewNodeClass is the seed's class, resolved and ready.
+func NewNodeClass() karpenter.EC2NodeClass {
+	return readTestObject[karpenter.EC2NodeClass]("ec2nodeclass.yaml")
+}
 
-func read[T any](name string) T {
+func readTestObject[T any](name string) T {
 	var out T
 	text, err := files.ReadFile("testdata/" + name)
 	if err == nil {
@@ -45,20 +47,20 @@ func read[T any](name string) T {
 	return out
 }
 
-// Seed is a batch of the seed installation with these classes pending.
-func Seed(pending ...planning.PodClass) planning.Batch {
+// NewBatch is a batch of the seed installation with these classes pending.
+func NewBatch(pending ...planning.PodClass) planning.Batch {
 	return planning.Batch{
 		Outbox: "0b0e", Seq: 7, Pending: pending,
 		Snapshot: planning.Snapshot{
-			Taken: Now, Cluster: "demo", UID: "4be4ec4e-6ba1-4c0a-9b36-000000000001",
-			NodePools: []karpenter.NodePool{NodePool()}, NodeClasses: []karpenter.EC2NodeClass{NodeClass()},
+			TakenAt: Now, Cluster: "demo", UID: "4be4ec4e-6ba1-4c0a-9b36-000000000001",
+			NodePools: []karpenter.NodePool{NewNodePool()}, NodeClasses: []karpenter.EC2NodeClass{NewNodeClass()},
 		},
 	}
 }
 
-// Pods is a class of count equal pods; edits change its spec.
-func Pods(name string, count int, cpu, memory string, edits ...func(*planning.PodSpec)) planning.PodClass {
-	class := planning.PodClass{Spec: planning.PodSpec{Namespace: "default", OwnerKind: "ReplicaSet", Requests: Requests(cpu, memory)}}
+// NewPods is a class of count equal pods; edits change its spec.
+func NewPods(name string, count int, cpu, memory string, edits ...func(*planning.PodSpec)) planning.PodClass {
+	class := planning.PodClass{Spec: planning.PodSpec{Namespace: "default", OwnerKind: "ReplicaSet", Requests: NewRequests(cpu, memory)}}
 	for _, edit := range edits {
 		edit(&class.Spec)
 	}
@@ -71,17 +73,17 @@ func Pods(name string, count int, cpu, memory string, edits ...func(*planning.Po
 	return class
 }
 
-// Requests is what one pod asks for.
-func Requests(cpu, memory string) corev1.ResourceList {
+// NewRequests is what one pod asks for.
+func NewRequests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 		corev1.ResourcePods: resource.MustParse("1"),
 	}
 }
 
-// Catalogue is the embedded one of the seed's region, with what nodes need in
+// NewCatalogue is the embedded one of the seed's region, with what nodes need in
 // order to join the seed's cluster.
-func Catalogue() catalog.Catalogue {
+func NewCatalogue() catalog.Catalogue {
 	cat, err := catalog.Embedded(Region)
 	if err != nil {
 		panic(fmt.Sprintf("reading the embedded catalogue: %v", err))

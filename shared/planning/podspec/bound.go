@@ -29,7 +29,7 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 	}
 	node.Pods, node.DaemonPods = staying.List(), fixed.List()
 	rest := unseen.List()
-	node.Used, node.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
+	node.Used, node.DaemonRequests = corev1.ResourceList{}, corev1.ResourceList{}
 	attached := map[string][]planning.Volume{}
 	for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods, rest} {
 		take(node.Used, list)
@@ -41,10 +41,10 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 			}
 		}
 	}
-	take(node.Daemons, daemonsOf(node.DaemonPods))
-	take(node.Daemons, daemonsOf(rest))
+	take(node.DaemonRequests, daemonsOf(node.DaemonPods))
+	take(node.DaemonRequests, daemonsOf(rest))
 	for _, list := range attached {
-		add(node.Used, planning.Attachments(list...), 1)
+		add(node.Used, planning.CountAttachments(list...), 1)
 	}
 }
 

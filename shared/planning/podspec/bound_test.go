@@ -56,12 +56,12 @@ func TestSettle(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"api", "web", "web"}, {"alone", "logs"}}, [][]string{names(node.Pods), names(node.DaemonPods)}); diff != "" {
 		t.Error(diff)
 	}
-	used, daemons := node.Used[corev1.ResourceCPU], node.Daemons[corev1.ResourceCPU]
-	pods, attached := node.Used[corev1.ResourcePods], node.Used[planning.AttachLimit("d")]
+	used, daemons := node.Used[corev1.ResourceCPU], node.DaemonRequests[corev1.ResourceCPU]
+	pods, attached := node.Used[corev1.ResourcePods], node.Used[planning.AttachLimitResource("d")]
 	if used.String() != "3" || daemons.String() != "400m" || pods.Value() != 8 || len(node.HostPorts) != 2 {
 		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
-	own := node.Used[planning.AttachLimit("own")]
+	own := node.Used[planning.AttachLimitResource("own")]
 	// One claim of each namespace, however many pods share it; claims without a
 	// name are nobody else's.
 	if attached.Value() != 2 || own.Value() != 8 {

@@ -38,7 +38,7 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 		out.Problem = "of its pods, " + TooLarge
 		return out
 	}
-	out.Spec, out.Scale = spec, scale
+	out.Spec, out.WorkloadReplicas = spec, scale
 	return out
 }
 

@@ -62,8 +62,8 @@ func TestBuffer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := podspec.Buffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, find)
-			if got.Scale != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
-				t.Errorf("of %d, problem %q", got.Scale, got.Problem)
+			if got.WorkloadReplicas != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
+				t.Errorf("of %d, problem %q", got.WorkloadReplicas, got.Problem)
 			}
 			if cpu := got.Spec.Requests.Cpu(); tt.problem == "" && (cpu.MilliValue() != 1500 || got.Spec.Namespace != "shop" || len(got.Spec.Volumes) != 0) {
 				t.Errorf("its pods are like %+v", got.Spec)

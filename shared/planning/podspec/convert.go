@@ -106,10 +106,10 @@ func Daemon(pod *corev1.Pod) planning.PodSpec {
 func Ref(pod *corev1.Pod) planning.PodRef {
 	ref := planning.PodRef{
 		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
-		Workload: workload(pod), Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
+		Workload: workload(pod), Node: pod.Spec.NodeName, Terminating: pod.DeletionTimestamp != nil,
 	}
 	if length, _ := protection(pod); length > 0 && pod.Status.StartTime != nil {
-		ref.Started = pod.Status.StartTime.UTC()
+		ref.StartedAt = pod.Status.StartTime.UTC()
 	}
 	return ref
 }

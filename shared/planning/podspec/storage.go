@@ -103,7 +103,7 @@ func AttachLimits(node *storagev1.CSINode) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, driver := range node.Spec.Drivers {
 		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
-			out[planning.AttachLimit(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
+			out[planning.AttachLimitResource(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
 		}
 	}
 	return out

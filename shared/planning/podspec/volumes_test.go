@@ -207,7 +207,7 @@ func TestAttachLimits(t *testing.T) {
 		{Name: "open.example.com", Allocatable: &storagev1.VolumeNodeResources{}},
 	}}}
 	got := podspec.AttachLimits(node)
-	if limit := got[planning.AttachLimit(ebs)]; len(got) != 1 || limit.Value() != 25 {
+	if limit := got[planning.AttachLimitResource(ebs)]; len(got) != 1 || limit.Value() != 25 {
 		t.Errorf("limits: %v", got)
 	}
 }

@@ -143,7 +143,7 @@ func (w *world) marketValues(key string) (out []string) {
 		if value, ok := c.labels[key]; ok {
 			out = append(out, value)
 		} else if k == 0 || w.columns[k-1].pool != c.pool || w.columns[k-1].variant != c.variant {
-			if finite, ok := c.pool.variants[c.variant][key].Finite(); ok {
+			if finite, ok := c.pool.variants[c.variant][key].ListValues(); ok {
 				out = append(out, finite...)
 			}
 		}

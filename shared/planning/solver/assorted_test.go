@@ -17,14 +17,14 @@ import (
 // assorted has types of 1, 2, 4 and 8 cores with 1 to 8 GiB, each in three zones, two
 // architectures and two capacity types under names of their own. They cost in
 // proportion to their size, so that many are equal in all but the name.
-func assorted() instancetypes.Stock {
-	stock := instancetypes.Stock{Region: "test", Types: map[string][]instancetypes.Type{}}
+func assorted() instancetypes.InstanceTypes {
+	stock := instancetypes.InstanceTypes{Region: "test", ByNodeClass: map[string][]instancetypes.Type{}}
 	for _, cores := range []int{1, 2, 4, 8} {
 		for _, gib := range []int{1, 2, 4, 8} {
 			for _, zone := range []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"} {
 				for _, arch := range []string{"amd64", "arm64"} {
 					for _, kind := range []string{"spot", "on-demand"} {
-						stock.Types["default"] = append(stock.Types["default"], oneOffer(cores, gib, zone, arch, kind))
+						stock.ByNodeClass["default"] = append(stock.ByNodeClass["default"], oneOffer(cores, gib, zone, arch, kind))
 					}
 				}
 			}
@@ -39,11 +39,11 @@ func oneOffer(cores, gib int, zone, arch, kind string) instancetypes.Type {
 		corev1.ResourceCPU: resource.MustParse(fmt.Sprintf("%dm", cores*1000-100)), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dMi", gib*1024-10)),
 		corev1.ResourcePods: resource.MustParse("50"),
 	}
-	offer := instancetypes.Offer{Available: true}
+	offer := instancetypes.TypeOffering{Available: true}
 	offer.InstanceType, offer.Zone, offer.CapacityType = name, zone, kind
 	offer.PricePerHour = 0.1*float64(cores) + 0.1*float64(gib)*1.073741824
 	return instancetypes.Type{
-		Name: name, Allocatable: allocatable, Capacity: allocatable, Offers: []instancetypes.Offer{offer},
+		Name: name, Allocatable: allocatable, Capacity: allocatable, Offerings: []instancetypes.TypeOffering{offer},
 		Labels: map[string]string{corev1.LabelArchStable: arch, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: name},
 	}
 }
@@ -51,9 +51,9 @@ func oneOffer(cores, gib int, zone, arch, kind string) instancetypes.Type {
 // TestEqualTypesCrowdNoneOut plans three pods of about 1 core and 1 GiB. One node of
 // four cores and 4 GiB holds all of them for a third less than three nodes of two.
 func TestEqualTypesCrowdNoneOut(t *testing.T) {
-	one := func(name, cpu string) planning.PodClass { return planningtest.Pods(name, 1, cpu, "1Gi") }
+	one := func(name, cpu string) planning.PodClass { return planningtest.NewPods(name, 1, cpu, "1Gi") }
 	for name, pods := range map[string][]planning.PodClass{
-		"equal pods":  {planningtest.Pods("w", 3, "1", "1Gi")},
+		"equal pods":  {planningtest.NewPods("w", 3, "1", "1Gi")},
 		"unlike pods": {one("a", "1"), one("b", "1010m"), one("c", "990m")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestEqualTypesCrowdNoneOut(t *testing.T) {
 			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 				{Key: corev1.LabelOSStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"linux"}},
 			}
-			result := solver.SolveStock(batch, assorted())
+			result := solver.SolveWithTypes(batch, assorted())
 			if len(result.Nodes) != 1 || len(result.Nodes[0].Pods) != 3 {
 				t.Errorf("%d nodes for $%.3f an hour, want one for $0.829: %+v", len(result.Nodes), result.PricePerHour, result.Unplaced)
 			}

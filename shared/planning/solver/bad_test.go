@@ -21,7 +21,7 @@ import (
 // TestBadInput gives every pod a place or a reason, and ends.
 func TestBadInput(t *testing.T) {
 	web := func(edits ...func(*planning.PodSpec)) planning.PodClass {
-		return planningtest.Pods("web", 2, "500m", "64Mi", edits...)
+		return planningtest.NewPods("web", 2, "500m", "64Mi", edits...)
 	}
 	requests := func(cpu string) func(*planning.PodSpec) {
 		return func(s *planning.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse(cpu) }
@@ -33,7 +33,7 @@ func TestBadInput(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		classes []planning.PodClass
-		edit    func(*planning.Batch, *instancetypes.Stock)
+		edit    func(*planning.Batch, *instancetypes.InstanceTypes)
 		detail  string
 	}{
 		{"negative", []planning.PodClass{web(requests("-1"))}, nil, "requests must not be negative"},
@@ -44,31 +44,31 @@ func TestBadInput(t *testing.T) {
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{term("kubernetes.io/arch", "arm64")}}}}
 		})}, nil, "kubernetes.io/arch"},
 		{"each beside the other", []planning.PodClass{
-			planningtest.Pods("a", 1, "100m", "1Mi", labelled("app", "a"), to("b")), planningtest.Pods("b", 1, "100m", "1Mi", labelled("app", "b"), to("a"))},
+			planningtest.NewPods("a", 1, "100m", "1Mi", labelled("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", labelled("app", "b"), to("a"))},
 			nil, "affinity over host names"},
 		{"a selector that cannot be read", []planning.PodClass{web(func(s *planning.PodSpec) {
 			s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: broken}}
 		})}, nil, "cannot be read"},
-		{"no class", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.Stock) { b.Snapshot.NodeClasses = nil }, `there is no EC2NodeClass "default"`},
-		{"no pool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.Stock) { b.Snapshot.NodePools = nil }, "no NodePool"},
-		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.Stock) { s.Types = nil }, "no instance type suits"},
+		{"no class", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodeClasses = nil }, `there is no EC2NodeClass "default"`},
+		{"no pool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodePools = nil }, "no NodePool"},
+		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) { s.ByNodeClass = nil }, "no instance type suits"},
 		{"prices that are no numbers", []planning.PodClass{web()}, priced(math.NaN()), "can be bought"},
 		{"prices below nothing", []planning.PodClass{web()}, priced(-1), "can be bought"},
 		{"endless prices", []planning.PodClass{web()}, priced(math.Inf(1)), "can be bought"},
-		{"types without room", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.Stock) {
-			for i := range s.Types["default"] {
-				s.Types["default"][i].Allocatable = nil
+		{"types without room", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
+			for i := range s.ByNodeClass["default"] {
+				s.ByNodeClass["default"][i].Allocatable = nil
 			}
 		}, "and the closest type"},
 		{"a skew of nothing", []planning.PodClass{web(labelled("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed(tt.classes...)
-			stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+			batch := planningtest.NewBatch(tt.classes...)
+			stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 			if tt.edit != nil {
 				tt.edit(&batch, &stock)
 			}
-			result := solver.SolveStock(batch, stock)
+			result := solver.SolveWithTypes(batch, stock)
 			if len(result.Unplaced) == 0 || len(result.Nodes) > 0 {
 				t.Fatalf("%d nodes and %d classes without: nobody can hold these", len(result.Nodes), len(result.Unplaced))
 			}
@@ -81,12 +81,12 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func priced(price float64) func(*planning.Batch, *instancetypes.Stock) {
-	return func(_ *planning.Batch, s *instancetypes.Stock) {
-		for _, types := range s.Types {
+func priced(price float64) func(*planning.Batch, *instancetypes.InstanceTypes) {
+	return func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
+		for _, types := range s.ByNodeClass {
 			for i := range types {
-				for j := range types[i].Offers {
-					types[i].Offers[j].PricePerHour = price
+				for j := range types[i].Offerings {
+					types[i].Offerings[j].PricePerHour = price
 				}
 			}
 		}
@@ -95,10 +95,10 @@ func priced(price float64) func(*planning.Batch, *instancetypes.Stock) {
 
 // TestFreeTypes: what costs nothing is still a type, and the best one.
 func TestFreeTypes(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("web", 3, "500m", "64Mi"))
-	stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 3, "500m", "64Mi"))
+	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 	priced(0)(&batch, &stock)
-	if result := solver.SolveStock(batch, stock); len(result.Unplaced) > 0 || result.PricePerHour != 0 {
+	if result := solver.SolveWithTypes(batch, stock); len(result.Unplaced) > 0 || result.PricePerHour != 0 {
 		t.Errorf("%d without a place, $%v an hour", count(result.Unplaced), result.PricePerHour)
 	}
 }
@@ -108,11 +108,11 @@ func TestManyLabels(t *testing.T) {
 	var classes []planning.PodClass
 	for i := range 10_000 {
 		key := fmt.Sprintf("team-%d", i)
-		classes = append(classes, planningtest.Pods(key, 1, "100m", "1Mi", labelled(key, "x"), selecting(key, "x"), spreads(key, 1)))
+		classes = append(classes, planningtest.NewPods(key, 1, "100m", "1Mi", labelled(key, "x"), selecting(key, "x"), spreads(key, 1)))
 	}
-	batch := planningtest.Seed(classes...)
+	batch := planningtest.NewBatch(classes...)
 	batch.Snapshot.NodePools[0].Spec.Template.Labels = map[string]string{"team-7": "x"}
-	result := solver.Solve(batch, planningtest.Catalogue())
+	result := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(result.Nodes) != 1 || len(result.Unplaced) != 9_999 {
 		t.Errorf("%d nodes and %d classes without, want the one that the pool has a label for", len(result.Nodes), len(result.Unplaced))
 	}
@@ -130,19 +130,19 @@ func FuzzRequirements(f *testing.F) {
 		if json.Unmarshal([]byte(text), &list) != nil || len(list) > 20 {
 			return
 		}
-		once := planning.FromClaim(list)
-		again := planning.FromClaim(once.List())
+		once := planning.NewNodeClaimRequirements(list)
+		again := planning.NewNodeClaimRequirements(once.NodeSelectorRequirements())
 		for key, values := range once {
 			other, ok := again[key]
 			if !ok {
-				other = planning.Any()
+				other = planning.AnyValue()
 			}
 			for _, value := range []string{"", "x", "y", "0", "3", "4", "007", "-1", "9223372036854775807"} {
-				if !values.Empty() && values.Has(value) != other.Has(value) {
+				if !values.IsEmpty() && values.Has(value) != other.Has(value) {
 					t.Errorf("%s: %s says %t of %q, and %s, which was written from it, %t", key, values, values.Has(value), value, other, other.Has(value))
 				}
 			}
-			if !values.Intersect(values).Subset(values) || !values.Subset(values) {
+			if !values.Intersect(values).IsSubset(values) || !values.IsSubset(values) {
 				t.Errorf("%s: %s is no part of itself", key, values)
 			}
 		}

@@ -31,11 +31,11 @@ func BenchmarkSolve(b *testing.B) {
 		for _, pods := range []int{100, 1000, 5000} {
 			b.Run(fmt.Sprintf("kind=%s/pods=%d", kind.name, pods), func(b *testing.B) {
 				batch := benchBatch(kind.pods(newDrawing(), pods))
-				stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+				stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 				var result planning.Result
 				b.ReportAllocs()
 				for b.Loop() {
-					result = solver.SolveStock(batch, stock)
+					result = solver.SolveWithTypes(batch, stock)
 				}
 				b.ReportMetric(result.PricePerHour, "dollars/h")
 				b.ReportMetric(float64(len(result.Nodes)), "nodes")
@@ -47,7 +47,7 @@ func BenchmarkSolve(b *testing.B) {
 
 // benchBatch lets the seed's pool buy any ordinary on-demand type.
 func benchBatch(pending []planning.PodClass) planning.Batch {
-	batch := planningtest.Seed(pending...)
+	batch := planningtest.NewBatch(pending...)
 	pool := &batch.Snapshot.NodePools[0]
 	pool.Spec.Limits = nil
 	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
@@ -73,7 +73,7 @@ type drawing struct{ *rand.Rand }
 func newDrawing() *drawing { return &drawing{rand.New(rand.NewPCG(42, 0))} }
 
 func (d *drawing) identical(pods int) []planning.PodClass {
-	return []planning.PodClass{planningtest.Pods("inflate", pods, "1", "0")}
+	return []planning.PodClass{planningtest.NewPods("inflate", pods, "1", "0")}
 }
 
 // deployments have replicas and sizes with heavy tails.
@@ -99,7 +99,7 @@ func (d *drawing) class(n, pods int, part float64) planning.PodClass {
 	cpu := []float64{50, 100, 100, 200, 250, 500, 500, 1000, 1000, 2000, 4000}[d.IntN(11)]
 	memory := cpu * 3 * min(5, math.Exp(0.8*d.NormFloat64()))
 	moved := func(amount float64) int { return int(amount * (1 + part*(2*d.Float64()-1))) }
-	return planningtest.Pods(fmt.Sprint("d", n), pods, fmt.Sprintf("%dm", moved(cpu)), fmt.Sprintf("%dMi", moved(memory)))
+	return planningtest.NewPods(fmt.Sprint("d", n), pods, fmt.Sprintf("%dm", moved(cpu)), fmt.Sprintf("%dMi", moved(memory)))
 }
 
 // mixed pods are those of Karpenter's own benchmark, each a class of its own.
@@ -120,7 +120,7 @@ func (d *drawing) mixed(pods int) (out []planning.PodClass) {
 			},
 		}
 		cpu, memory := []string{"100m", "250m", "500m", "1", "1500m"}[d.IntN(5)], []string{"100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi"}[d.IntN(6)]
-		out = append(out, planningtest.Pods(fmt.Sprint("m", n), 1, cpu, memory, rules[n*len(rules)/pods], func(s *planning.PodSpec) { s.Labels = own }))
+		out = append(out, planningtest.NewPods(fmt.Sprint("m", n), 1, cpu, memory, rules[n*len(rules)/pods], func(s *planning.PodSpec) { s.Labels = own }))
 	}
 	return out
 }

@@ -38,15 +38,15 @@ func (st *standing) berth(i int) *berth {
 func (r *rehearsal) launched(planned *planning.PlannedNode) *berth {
 	w := r.st.w
 	node := &planning.Node{Name: "planned-" + strconv.Itoa(len(r.berths)), NodePool: planned.NodePool}
-	open := planned.Requirements.Intersect(planning.ReadyLabels)
+	open := planned.Requirements.Intersect(planning.RegistrationLabels)
 	e := &existing{node: node, labels: open.Labels(), open: open}
 	if i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool }); i >= 0 {
 		e.taints = w.snapshot.NodePools[i].Spec.Template.Spec.Taints
 	}
 	all := make(amounts, len(w.axis.names))
-	types := r.st.stock.TypesOf(planned.NodePool, planned.NodeClass)
+	types := r.st.stock.TypesForPool(planned.NodePool, planned.NodeClass)
 	if i := slices.IndexFunc(types, func(t instancetypes.Type) bool {
-		return len(planned.Options) > 0 && t.Name == planned.Options[0].InstanceType
+		return len(planned.Offerings) > 0 && t.Name == planned.Offerings[0].InstanceType
 	}); i >= 0 {
 		all = w.axis.of(types[i].Allocatable)
 	}

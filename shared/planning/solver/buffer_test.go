@@ -23,7 +23,7 @@ func limits(of ...string) karpenter.Limits {
 }
 
 func TestBufferCount(t *testing.T) {
-	spec := planning.PodSpec{Requests: planningtest.Requests("500m", "1Gi")}
+	spec := planning.PodSpec{Requests: planningtest.NewRequests("500m", "1Gi")}
 	for _, tt := range []struct {
 		name   string
 		buffer planning.Buffer
@@ -31,14 +31,14 @@ func TestBufferCount(t *testing.T) {
 	}{
 		{"nothing said", planning.Buffer{}, 0},
 		{"replicas", planning.Buffer{Replicas: new(int32(3))}, 3},
-		{"a percentage", planning.Buffer{Percentage: new(int32(20)), Scale: 10}, 2},
-		{"rounded up", planning.Buffer{Percentage: new(int32(20)), Scale: 11}, 3},
-		{"a little of a little", planning.Buffer{Percentage: new(int32(1)), Scale: 1}, 1},
-		{"nothing of it", planning.Buffer{Percentage: new(int32(0)), Scale: 10}, 0},
+		{"a percentage", planning.Buffer{Percentage: new(int32(20)), WorkloadReplicas: 10}, 2},
+		{"rounded up", planning.Buffer{Percentage: new(int32(20)), WorkloadReplicas: 11}, 3},
+		{"a little of a little", planning.Buffer{Percentage: new(int32(1)), WorkloadReplicas: 1}, 1},
+		{"nothing of it", planning.Buffer{Percentage: new(int32(0)), WorkloadReplicas: 10}, 0},
 		{"a percentage of nothing", planning.Buffer{Percentage: new(int32(50))}, 0},
-		{"more than all", planning.Buffer{Percentage: new(int32(150)), Scale: 4}, 6},
-		{"the larger of both", planning.Buffer{Replicas: new(int32(3)), Percentage: new(int32(50)), Scale: 10}, 5},
-		{"the larger of both, the other way round", planning.Buffer{Replicas: new(int32(6)), Percentage: new(int32(50)), Scale: 10}, 6},
+		{"more than all", planning.Buffer{Percentage: new(int32(150)), WorkloadReplicas: 4}, 6},
+		{"the larger of both", planning.Buffer{Replicas: new(int32(3)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 5},
+		{"the larger of both, the other way round", planning.Buffer{Replicas: new(int32(6)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 6},
 		{"limits alone are filled", planning.Buffer{Limits: limits("cpu", "3")}, 6},
 		{"by the scarcest", planning.Buffer{Limits: limits("cpu", "3", "memory", "4.5Gi")}, 4},
 		{"limits hold replicas back", planning.Buffer{Replicas: new(int32(9)), Limits: limits("cpu", "3")}, 6},
@@ -52,7 +52,7 @@ func TestBufferCount(t *testing.T) {
 		{"a problem", planning.Buffer{Replicas: new(int32(3)), Problem: "x"}, 0},
 	} {
 		tt.buffer.Spec = spec
-		if got := tt.buffer.Count(); got != tt.want {
+		if got := tt.buffer.PodCount(); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -61,8 +61,8 @@ func TestBufferCount(t *testing.T) {
 // The pods are the same in each batch, so that a buffer is news only when it
 // changes.
 func TestBufferPods(t *testing.T) {
-	spec := planning.PodSpec{Labels: map[string]string{"app": "web"}, Requests: planningtest.Requests("1", "1Gi")}
-	got := planning.BufferPods([]planning.Buffer{
+	spec := planning.PodSpec{Labels: map[string]string{"app": "web"}, Requests: planningtest.NewRequests("1", "1Gi")}
+	got := planning.NewBufferPods([]planning.Buffer{
 		{Namespace: "shop", Name: "spare", UID: "u", Created: planningtest.Now, Spec: spec, Replicas: new(int32(2))},
 		{Namespace: "shop", Name: "none", UID: "v", Spec: spec},
 	})
@@ -87,27 +87,27 @@ func TestBufferNodes(t *testing.T) {
 	node := func(name string) planning.Node {
 		return planning.Node{
 			Name: name, Claim: name, Launched: true, Registered: true, Initialized: true,
-			Allocatable: planningtest.Requests("4", "8Gi"), Labels: map[string]string{corev1.LabelHostname: name},
+			Allocatable: planningtest.NewRequests("4", "8Gi"), Labels: map[string]string{corev1.LabelHostname: name},
 		}
 	}
-	s := planningtest.Seed().Snapshot
+	s := planningtest.NewBatch().Snapshot
 	for _, name := range []string{"a", "b", "c"} {
 		n := node(name)
 		n.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
 		s.Nodes = append(s.Nodes, n)
 	}
 	s.Buffers = []planning.Buffer{{
-		Namespace: "shop", Name: "spare", UID: "u", Replicas: new(int32(2)), Spec: planning.PodSpec{Requests: planningtest.Requests("3", "1Gi")},
+		Namespace: "shop", Name: "spare", UID: "u", Replicas: new(int32(2)), Spec: planning.PodSpec{Requests: planningtest.NewRequests("3", "1Gi")},
 	}}
-	if got := solver.BufferNodes(s); got != nil {
+	if got := solver.FindBufferNodes(s); got != nil {
 		t.Errorf("with the gate off: %v", got)
 	}
 	s.Settings.Gates.CapacityBuffer = true
-	if got := solver.BufferNodes(s); len(got) != 2 {
+	if got := solver.FindBufferNodes(s); len(got) != 2 {
 		t.Errorf("room is kept on %v, want two of three nodes", got)
 	}
 	s.Buffers = nil
-	if got := solver.BufferNodes(s); got != nil {
+	if got := solver.FindBufferNodes(s); got != nil {
 		t.Errorf("without buffers: %v", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Pods with dynamic resource claims are left alone and told so; with the setting
 // against it they are planned by everything else.
 func TestResourceClaims(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
+	batch := planningtest.NewBatch(planningtest.NewPods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
 	rules, detail := rule(t, batch)
 	if len(rules) == 0 || !strings.Contains(detail, "IGNORE_DRA_REQUESTS") {
 		t.Errorf("refused by %v: %s", rules, detail)

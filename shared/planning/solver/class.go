@@ -140,7 +140,7 @@ func (w *world) volumes(c *class) {
 		if c.spec.Volumes[i].Claim != "" && len(c.pods) > 1 {
 			continue
 		}
-		if at, ok := w.axis.index[planning.AttachLimit(c.spec.Volumes[i].Driver)]; ok {
+		if at, ok := w.axis.index[planning.AttachLimitResource(c.spec.Volumes[i].Driver)]; ok {
 			c.need[at]++
 		}
 	}

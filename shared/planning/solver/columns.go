@@ -29,11 +29,11 @@ type shelves struct {
 }
 
 // reserve finds the types that suit each pool, and makes room for all their columns.
-func (w *world) reserve(stock instancetypes.Stock) {
+func (w *world) reserve(stock instancetypes.InstanceTypes) {
 	count := 0
 	for _, p := range w.pools {
 		if p.refusal.Rule == "" {
-			p.types = w.index(stock.TypesOf(p.name, p.class))
+			p.types = w.index(stock.TypesForPool(p.name, p.class))
 			p.allowed = p.types.allowed(rulesOf(p.base))
 			count += len(p.allowed) * len(p.variants)
 		}
@@ -64,15 +64,15 @@ func (w *world) addType(s *shelves, i int) {
 	if len(p.object.Spec.Limits) > 0 || p.priced {
 		plain.Capacity = p.types.capacityOf(w.axis, i)
 	}
-	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well.
+	if t.Exotic && !p.base.HasMinValues() { // Variety counts exotic types as well.
 		plain.Stage = s.tier*kinds + exoticKind
 	}
 	plain.Mixed = s.tier*kinds + plainKind
 	known, from, overlaid := false, len(s.offers), uint64(0)
-	for j := range t.Offers {
-		o := &t.Offers[j]
-		n, ok := w.plane(&o.Option)
-		if !ok || !p.buys(n, o.Option) {
+	for j := range t.Offerings {
+		o := &t.Offerings[j]
+		n, ok := w.plane(&o.PricedOffering)
+		if !ok || !p.buys(n, o.PricedOffering) {
 			continue
 		}
 		known = known || !o.Unpriced
@@ -82,7 +82,7 @@ func (w *world) addType(s *shelves, i int) {
 			w.addReserved(s, column{pool: p, typ: t, at: i}, o, n, plain)
 		default:
 			s.offers = append(s.offers, packing.Offer{Plane: n, Price: o.PricePerHour})
-			if o.Overlaid {
+			if o.PricedByOverlay {
 				overlaid |= 1 << n
 			}
 			plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
@@ -104,19 +104,19 @@ func flexibility(capacityType string) int {
 	return 5
 }
 
-func (w *world) addReserved(s *shelves, c column, o *instancetypes.Offer, plane int, plain packing.Column) {
-	if o.Count <= 0 {
+func (w *world) addReserved(s *shelves, c column, o *instancetypes.TypeOffering, plane int, plain packing.Column) {
+	if o.ReservationCapacity <= 0 {
 		return
 	}
 	plain.Flexible = 0
 	if s.supplies[o.Reservation] == 0 {
-		w.problem.Supplies = append(w.problem.Supplies, o.Count)
+		w.problem.Supplies = append(w.problem.Supplies, o.ReservationCapacity)
 		s.supplies[o.Reservation] = len(w.problem.Supplies)
 	}
 	plain.Stage, plain.Supply = s.tier*kinds+reservedKind, s.supplies[o.Reservation]
 	plain.Mixed = plain.Stage
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
-	if o.Overlaid {
+	if o.PricedByOverlay {
 		c.overlaid = 1 << plane
 	}
 	if s.pool.priced {

@@ -56,7 +56,7 @@ func (w *world) expectDaemons(i int) {
 			expected = expected.plus(d.need)
 		}
 	}
-	coming := expected.minus(w.axis.of(e.node.Daemons)).most(make(amounts, len(w.axis.names)))
+	coming := expected.minus(w.axis.of(e.node.DaemonRequests)).most(make(amounts, len(w.axis.names)))
 	amounts(w.problem.Nodes[i].Room).sub(coming)
 }
 
@@ -71,12 +71,12 @@ func (e *existing) attracts(d daemon) bool {
 
 // suits reports whether the daemon could run on a node of these requirements.
 func (d daemon) suits(r planning.Requirements) bool {
-	return slices.ContainsFunc(d.anyOf, r.Compatible)
+	return slices.ContainsFunc(d.anyOf, r.IsCompatible)
 }
 
 // overhead is what daemons take from a node of a pool with these requirements.
 func (w *world) overhead(taints []corev1.Taint, r planning.Requirements) amounts {
-	total, r := make(amounts, len(w.axis.names)), r.Intersect(planning.ReadyLabels)
+	total, r := make(amounts, len(w.axis.names)), r.Intersect(planning.RegistrationLabels)
 	for _, d := range w.daemons {
 		if _, kept := untolerated(taints, d.spec.Tolerations, true); !kept && d.suits(r) {
 			total = total.plus(d.need)

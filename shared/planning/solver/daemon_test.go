@@ -35,8 +35,8 @@ var lifecycleRules = map[string]func(*planning.PodSpec){
 func TestDaemonsOfNodesToCome(t *testing.T) {
 	for name, rule := range lifecycleRules {
 		t.Run(name, func(t *testing.T) {
-			batch := inZones(planningtest.Pods("w", 1, "1500m", "64Mi"))
-			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("ds", 1, "1", "64Mi", rule).Spec}
+			batch := inZones(planningtest.NewPods("w", 1, "1500m", "64Mi"))
+			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("ds", 1, "1", "64Mi", rule).Spec}
 			result := solve(t, batch)
 			if len(result.Nodes) != 1 {
 				t.Fatalf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)
@@ -68,8 +68,8 @@ func TestDaemonsOfClaims(t *testing.T) {
 	for state, edit := range states {
 		for name, rule := range lifecycleRules {
 			t.Run(state+", "+name, func(t *testing.T) {
-				batch := inZones(planningtest.Pods("w", 1, "1500m", "64Mi"))
-				batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("ds", 1, "1", "64Mi", rule).Spec}
+				batch := inZones(planningtest.NewPods("w", 1, "1500m", "64Mi"))
+				batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("ds", 1, "1", "64Mi", rule).Spec}
 				batch.Snapshot.Nodes = []planning.Node{node("n", edit)}
 				result := solve(t, batch)
 				if onto, fresh := len(result.Nominations), len(result.Nodes); onto != 0 || fresh != 1 {
@@ -83,13 +83,13 @@ func TestDaemonsOfClaims(t *testing.T) {
 // TestPodsThatSelectReadyNodes launches a node for such a pod, and not another one
 // while the first is on its way.
 func TestPodsThatSelectReadyNodes(t *testing.T) {
-	pods := planningtest.Pods("w", 1, "1500m", "64Mi", selecting(karpenter.NodeInitializedLabelKey, "true"))
+	pods := planningtest.NewPods("w", 1, "1500m", "64Mi", selecting(karpenter.NodeInitializedLabelKey, "true"))
 	if result := solve(t, inZones(pods)); len(result.Nodes) != 1 {
 		t.Errorf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)
 	}
 	batch := inZones(pods)
 	batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) { n.Initialized = false })}
-	result := solver.Solve(batch, planningtest.Catalogue())
+	result := solver.Solve(batch, planningtest.NewCatalogue())
 	if onto, fresh := len(result.Nominations), len(result.Nodes); onto != 1 || fresh != 0 {
 		t.Errorf("%d pods on the node and %d new nodes, want 1 and 0", onto, fresh)
 	}

@@ -59,13 +59,13 @@ func (e *effort) due(w *world, so planning.Result) bool {
 	case e.order != nil:
 		return true
 	default:
-		return slices.ContainsFunc(w.pools, func(p *pool) bool { return p.base.Demanding() }) || slices.ContainsFunc(w.classes, (*class).shutOut)
+		return slices.ContainsFunc(w.pools, func(p *pool) bool { return p.base.HasMinValues() }) || slices.ContainsFunc(w.classes, (*class).shutOut)
 	}
 }
 
 // limited reports whether limits kept any pod out.
 func limited(r planning.Result) bool {
-	return slices.ContainsFunc(r.Unplaced, func(u planning.Unplaced) bool {
+	return slices.ContainsFunc(r.Unplaced, func(u planning.UnplacedPods) bool {
 		return slices.ContainsFunc(u.Rejections, func(r planning.Rejection) bool { return r.Rule == planning.RuleLimits })
 	})
 }
@@ -102,7 +102,7 @@ type task interface {
 // batchTask plans a batch.
 type batchTask struct {
 	batch *planning.Batch
-	stock instancetypes.Stock
+	stock instancetypes.InstanceTypes
 }
 
 func (q batchTask) world() *world {

@@ -45,7 +45,7 @@ func bestOfOneType(batch planning.Batch, types []instancetypes.Type, allowed fun
 		if each == 0 || !allowed(t) {
 			continue
 		}
-		for _, o := range t.Offers {
+		for _, o := range t.Offerings {
 			cost := math.Ceil(float64(pods)/float64(each)) * o.PricePerHour
 			if o.Available && o.Reservation == "" && capacityTypeAllowed(batch, o) && cost < best {
 				best, name = cost, t.Name
@@ -55,7 +55,7 @@ func bestOfOneType(batch planning.Batch, types []instancetypes.Type, allowed fun
 	return best, name
 }
 
-func capacityTypeAllowed(batch planning.Batch, o instancetypes.Offer) bool {
+func capacityTypeAllowed(batch planning.Batch, o instancetypes.TypeOffering) bool {
 	i := slices.IndexFunc(batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool {
 		return r.Key == karpenter.CapacityTypeLabelKey
 	})
@@ -69,13 +69,13 @@ func ordinary(t instancetypes.Type) bool {
 
 // TestEqualPodsCostLittleMoreThanOneType plans batches of equal pods.
 func TestEqualPodsCostLittleMoreThanOneType(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	var types []instancetypes.Type
 	rapid.Check(t, func(t *rapid.T) {
 		cpu := rapid.SampledFrom([]int{50, 100, 250, 400, 500, 700, 900, 1000, 1500, 1900, 2000, 3000, 3500, 4000, 6000, 8000, 15000}).Draw(t, "millicores")
 		memory := rapid.SampledFrom([]float64{0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 7.5, 8, 12}).Draw(t, "GiB for each core")
 		count := rapid.OneOf(rapid.IntRange(1, 6), rapid.IntRange(1, 60)).Draw(t, "pods")
-		batch := benchBatch([]planning.PodClass{planningtest.Pods("w", count, fmt.Sprintf("%dm", cpu), fmt.Sprintf("%dMi", int(memory*float64(cpu)*1.024)))})
+		batch := benchBatch([]planning.PodClass{planningtest.NewPods("w", count, fmt.Sprintf("%dm", cpu), fmt.Sprintf("%dMi", int(memory*float64(cpu)*1.024)))})
 		if rapid.Bool().Draw(t, "spot") {
 			list := batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
 			list[2].Values = []string{"on-demand", "spot"}
@@ -85,16 +85,16 @@ func TestEqualPodsCostLittleMoreThanOneType(t *testing.T) {
 				corev1.ResourceCPU: resource.MustParse("150m"), corev1.ResourceMemory: resource.MustParse("200Mi"), corev1.ResourcePods: resource.MustParse("1"),
 			}}}
 		}
-		stock := instancetypes.NewStock(batch.Snapshot, cat)
+		stock := instancetypes.New(batch.Snapshot, cat)
 		if types == nil {
-			types = stock.TypesOf("default", "default")
+			types = stock.TypesForPool("default", "default")
 		}
-		result := solver.SolveStock(batch, stock)
+		result := solver.SolveWithTypes(batch, stock)
 		best, name := bestOfOneType(batch, types, ordinary)
 		if len(result.Unplaced) == 0 && result.PricePerHour > best*(1+equalPremium) {
 			var bought []string
 			for _, n := range result.Nodes {
-				bought = append(bought, fmt.Sprint(len(n.Pods), " on ", n.Options[0].InstanceType))
+				bought = append(bought, fmt.Sprint(len(n.Pods), " on ", n.Offerings[0].InstanceType))
 			}
 			t.Fatalf("%v cost $%.4f, and %s alone $%.4f", bought, result.PricePerHour, name, best)
 		}

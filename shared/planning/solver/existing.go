@@ -26,7 +26,7 @@ type existing struct {
 
 // addNodes lists the nodes, initialized ones first. Those that are going
 // come last, so that the packer's nodes are a prefix of the list.
-func (w *world) addNodes(stock instancetypes.Stock) {
+func (w *world) addNodes(stock instancetypes.InstanceTypes) {
 	for i := range w.snapshot.Nodes {
 		w.nodes = append(w.nodes, settle(&w.snapshot.Nodes[i], w.snapshot))
 	}
@@ -44,7 +44,7 @@ func (w *world) addNodes(stock instancetypes.Stock) {
 	})
 	for _, e := range w.nodes {
 		if !e.going {
-			has := stock.Expected(e.node)
+			has := stock.ExpectedAllocatable(e.node)
 			room := w.axis.open(w.axis.of(has), has).minus(w.axis.of(e.node.Used))
 			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
 		}
@@ -52,18 +52,18 @@ func (w *world) addNodes(stock instancetypes.Stock) {
 }
 
 func settle(node *planning.Node, s *planning.Snapshot) *existing {
-	e := &existing{node: node, taints: node.Taints, going: node.Going, labels: make(map[string]string, len(node.Labels))}
+	e := &existing{node: node, taints: node.Taints, going: node.MarkedForDeletion, labels: make(map[string]string, len(node.Labels))}
 	for key, value := range node.Labels {
 		e.labels[karpenter.NormalizeLabel(key)] = value
 	}
 	if node.Claim != "" {
-		maps.Copy(e.labels, planning.ReadyLabels.Labels())
+		maps.Copy(e.labels, planning.RegistrationLabels.Labels())
 	}
 	if node.Claim != "" && !node.Initialized {
 		e.taints = lasting(node.Taints, startupTaints(node.NodePool, s))
 	}
 	if node.Claim != "" && !node.Launched {
-		e.open = planning.FromClaim(node.Requirements).Intersect(planning.FromLabels(e.labels))
+		e.open = planning.NewNodeClaimRequirements(node.Requirements).Intersect(planning.NewLabelRequirements(e.labels))
 	}
 	return e
 }
@@ -99,11 +99,11 @@ func (w *world) nodesOf(r *reach) packing.Set {
 // claim must be good whichever way it falls.
 func (e *existing) satisfies(want planning.Requirements) bool {
 	if e.open != nil {
-		return e.open.Guaranteed(want)
+		return e.open.Guarantees(want)
 	}
 	for key, values := range want {
 		value, ok := e.labels[key]
-		if ok && !values.Has(value) || !ok && !values.HasAbsent() {
+		if ok && !values.Has(value) || !ok && !values.AllowsAbsent() {
 			return false
 		}
 	}
@@ -117,7 +117,7 @@ func (e *existing) domain(key string) (string, bool) {
 		return e.node.Name, true
 	}
 	if e.open != nil {
-		return e.open[key].Single()
+		return e.open[key].SingleValue()
 	}
 	value, ok := e.labels[key]
 	return value, ok

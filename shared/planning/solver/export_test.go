@@ -13,17 +13,17 @@ import (
 
 // FirstSteps is what the first effort at a batch takes, replans of it included, in
 // the packer's steps.
-func FirstSteps(batch planning.Batch, stock instancetypes.Stock) int {
+func FirstSteps(batch planning.Batch, stock instancetypes.InstanceTypes) int {
 	var w *world
 	return plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).steps
 }
 
 // FirstEffort is SolveStock without the efforts that it makes when pods are left
 // out.
-func FirstEffort(batch planning.Batch, stock instancetypes.Stock) planning.Result {
+func FirstEffort(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
 	var w *world
-	out := addNodes(plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).Result, w.staticNodes(stock, planning.Shortfalls(batch.Snapshot), nil))
-	out.Overlays = stock.Overlays
+	out := addNodes(plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).Result, w.staticNodes(stock, planning.FindShortfalls(batch.Snapshot), nil))
+	out.OverlayStatuses = stock.OverlayStatuses
 	return out
 }
 
@@ -38,12 +38,12 @@ func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
 	moved := map[*podKind]int{}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		going := node.Going
-		node.Going = going || slices.Contains(nodes, i)
+		going := node.MarkedForDeletion
+		node.MarkedForDeletion = going || slices.Contains(nodes, i)
 		for j := range node.Pods {
 			kind := all.of(&node.Pods[j].Spec)
-			pods := node.Pods[j].Rescheduled()
-			if going || !node.Going || len(pods) == 0 {
+			pods := node.Pods[j].ReschedulablePods()
+			if going || !node.MarkedForDeletion || len(pods) == 0 {
 				continue
 			}
 			at, ok := moved[kind]

@@ -38,7 +38,7 @@ func (r *rounds) result() planning.Result {
 	}
 	for _, c := range r.w.classes {
 		if len(c.pods) > 0 {
-			out.Unplaced = append(out.Unplaced, planning.Unplaced{Namespace: c.spec.Namespace, Pods: c.pods, Rejections: r.rejections(c)})
+			out.Unplaced = append(out.Unplaced, planning.UnplacedPods{Namespace: c.spec.Namespace, Pods: c.pods, Rejections: r.rejections(c)})
 		}
 	}
 	return out
@@ -68,7 +68,7 @@ func (r *rounds) finish(b int) planning.PlannedNode {
 	reqs.LowerMinValues(sold.variety)
 	column.pool.unstateTenancy(reqs)
 	return planning.PlannedNode{
-		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: sold.options, Pods: pods,
+		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Offerings: sold.options, Pods: pods,
 		Requests:         r.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
 		PricePerHour:     sold.options[0].PricePerHour,
 		MinValuesRelaxed: sold.variety != nil,

@@ -26,8 +26,8 @@ func watching(skew int32, app string) func(*planning.PodSpec) {
 // nor the last.
 func TestFlock(t *testing.T) {
 	batch := inZones(
-		planningtest.Pods("flock", 3, "1", "64Mi", labelled("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
-		planningtest.Pods("watch", 2, "100m", "64Mi", watching(5, "flock")))
+		planningtest.NewPods("flock", 3, "1", "64Mi", labelled("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
+		planningtest.NewPods("watch", 2, "100m", "64Mi", watching(5, "flock")))
 	for _, zone := range []string{"ap-northeast-2a", "ap-northeast-2c"} {
 		batch.Snapshot.Unavailable = append(batch.Snapshot.Unavailable, planning.Unavailable{
 			Offering: event.Offering{InstanceType: "t4g.xlarge", Zone: zone, CapacityType: karpenter.CapacityTypeOnDemand}, Until: planningtest.Now.Add(1),
@@ -44,8 +44,8 @@ func TestFlock(t *testing.T) {
 func TestWatchersFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})
 	result := solve(t, inZones(
-		planningtest.Pods("big", 20, "900m", "64Mi", labelled("app", "web"), together),
-		planningtest.Pods("watch", 1, "100m", "64Mi", watching(1, "web"))))
+		planningtest.NewPods("big", 20, "900m", "64Mi", labelled("app", "web"), together),
+		planningtest.NewPods("watch", 1, "100m", "64Mi", watching(1, "web"))))
 	if len(result.Unplaced) > 0 {
 		t.Errorf("unplaced: %+v", result.Unplaced)
 	}
@@ -55,11 +55,11 @@ func TestWatchersFirst(t *testing.T) {
 // they found no room anywhere, they are not tried again and again.
 func TestLimitsOnCountedPodsAreCheap(t *testing.T) {
 	batch := inZones(
-		planningtest.Pods("big", 20, "1", "64Mi", labelled("app", "web")),
-		planningtest.Pods("watch", 1, "100m", "64Mi", watching(5, "web")))
+		planningtest.NewPods("big", 20, "1", "64Mi", labelled("app", "web")),
+		planningtest.NewPods("watch", 1, "100m", "64Mi", watching(5, "web")))
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2")}
-	stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
-	if left := unplaced(solver.SolveStock(batch, stock)); left == 0 {
+	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
+	if left := unplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
 		t.Fatal("every pod has found a place, and so this tries nothing")
 	}
 	if steps := solver.FirstSteps(batch, stock); steps > 50e3 {

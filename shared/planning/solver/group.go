@@ -161,7 +161,7 @@ func spreadLabels(spec *planning.PodSpec) []string {
 // labelled asks for the labels beside what is wanted.
 func labelled(want planning.Requirements, labels []string) planning.Requirements {
 	for _, key := range labels {
-		want = want.With(key, planning.NewValues(corev1.NodeSelectorOpExists))
+		want = want.WithRequirement(key, planning.NewValues(corev1.NodeSelectorOpExists))
 	}
 	return want
 }
@@ -220,7 +220,7 @@ func (w *world) eachBound(visit func(node, count int, spec *planning.PodSpec)) {
 		node := w.nodes[i].node
 		for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods} {
 			for j := range list {
-				if n := planning.CountStaying(list[j].Pods); n > 0 {
+				if n := planning.CountNotTerminating(list[j].Pods); n > 0 {
 					visit(i, n, &list[j].Spec)
 				}
 			}

@@ -19,7 +19,7 @@ import (
 // joined is the snapshot after everything that was taken has happened.
 func (st *standing) joined(was planning.Snapshot) planning.Snapshot {
 	out := was
-	out.Nodes, out.Waiting = nil, slices.Clone(st.arrived.left)
+	out.Nodes, out.PendingPods = nil, slices.Clone(st.arrived.left)
 	for j := range was.Nodes {
 		i := st.at[j]
 		if i < 0 || st.gone.Has(i) {
@@ -28,7 +28,7 @@ func (st *standing) joined(was planning.Snapshot) planning.Snapshot {
 		node := was.Nodes[j]
 		if runs := st.arrived.onto[i]; len(runs) > 0 {
 			bindPods(&node, runs)
-			node.LastPodEvent = was.Taken
+			node.LastPodEvent = was.TakenAt
 		}
 		out.Nodes = append(out.Nodes, node)
 	}
@@ -74,7 +74,7 @@ func (r run) takes() corev1.ResourceList {
 			volumes = append(volumes, v)
 		}
 	}
-	maps.Copy(out, planning.Attachments(volumes...))
+	maps.Copy(out, planning.CountAttachments(volumes...))
 	return out
 }
 
@@ -87,34 +87,34 @@ func plus(a, b resource.Quantity) resource.Quantity {
 // bought is a planned node as the cheapest of its options, initialized.
 func (st *standing) bought(a *arrival, was *planning.Snapshot) planning.Node {
 	planned, name := &a.planned, a.name
-	option := planned.Options[0]
+	option := planned.Offerings[0]
 	out := planning.Node{
 		Name: name, Claim: name, ClaimUID: name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(),
 		Launched: true, Registered: true, Initialized: true, Ready: true,
-		InitializedAt: was.Taken, LastPodEvent: was.Taken, Created: was.Taken, PricePerHour: option.PricePerHour,
+		InitializedAt: was.TakenAt, LastPodEvent: was.TakenAt, Created: was.TakenAt, PricePerHour: option.PricePerHour,
 	}
 	if t := st.typesOf(planned)[option.InstanceType]; t != nil {
 		maps.Copy(out.Labels, t.Labels)
 		out.Allocatable, out.Capacity = t.Allocatable, t.Capacity
-		id, _ := planned.Requirements[karpenter.LabelCapacityReservationID].Single()
-		if i := slices.IndexFunc(t.Offers, func(o instancetypes.Offer) bool { return id != "" && o.Reservation == id }); i >= 0 {
-			maps.Copy(out.Labels, t.Offers[i].Labels)
+		id, _ := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue()
+		if i := slices.IndexFunc(t.Offerings, func(o instancetypes.TypeOffering) bool { return id != "" && o.Reservation == id }); i >= 0 {
+			maps.Copy(out.Labels, t.Offerings[i].Labels)
 		}
 	}
-	maps.Copy(out.Labels, planning.ReadyLabels.Labels())
+	maps.Copy(out.Labels, planning.RegistrationLabels.Labels())
 	maps.Copy(out.Labels, map[string]string{
 		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: option.InstanceType, corev1.LabelTopologyZone: option.Zone,
 		karpenter.LabelTopologyZoneID: option.ZoneID, karpenter.CapacityTypeLabelKey: option.CapacityType,
-		karpenter.LabelInstanceTenancy: planning.Tenancy(planned.Requirements),
+		karpenter.LabelInstanceTenancy: planning.InstanceTenancy(planned.Requirements),
 	})
 	i := slices.IndexFunc(was.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool })
 	template := &was.NodePools[i].Spec.Template.Spec
-	out.Taints, out.Bounded = template.Taints, template.TerminationGracePeriod != nil
+	out.Taints, out.HasTerminationGracePeriod = template.Taints, template.TerminationGracePeriod != nil
 	if !template.ExpireAfter.IsNever() {
-		out.Expires = was.Taken.Add(*template.ExpireAfter.Duration)
+		out.ExpiresAt = was.TakenAt.Add(*template.ExpireAfter.Duration)
 	}
-	out.Daemons, out.HostPorts = st.daemonsOf(&existing{node: &out, labels: out.Labels, taints: out.Taints})
-	out.Used = out.Daemons
+	out.DaemonRequests, out.HostPorts = st.daemonsOf(&existing{node: &out, labels: out.Labels, taints: out.Taints})
+	out.Used = out.DaemonRequests
 	bindPods(&out, a.runs)
 	return out
 }

@@ -22,12 +22,12 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 		value := rapid.StringOfN(character, 0, 66, -1).Draw(t, "value")
 		operator := rapid.SampledFrom(operators).Draw(t, "operator")
 		valid := len(validation.IsValidLabelValue(value)) == 0
-		if got := planning.NewValues(operator, "good", value); got.Empty() == valid {
+		if got := planning.NewValues(operator, "good", value); got.IsEmpty() == valid {
 			t.Fatalf("%s [good %q] is %s, and the value is valid: %t", operator, value, got, valid)
 		}
 	})
 	for _, length := range []int{62, 63, 64} {
-		if got, want := planning.NewValues("In", strings.Repeat("a", length)).Empty(), length > 63; got != want {
+		if got, want := planning.NewValues("In", strings.Repeat("a", length)).IsEmpty(), length > 63; got != want {
 			t.Errorf("a value of %d letters matches no node: %t, want %t", length, got, want)
 		}
 	}
@@ -35,11 +35,11 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 		operator corev1.NodeSelectorOperator
 		bound    string
 	}{{karpenter.NodeSelectorOpGt, "-1"}, {karpenter.NodeSelectorOpLt, "-1"}, {karpenter.NodeSelectorOpLt, "0"}, {karpenter.NodeSelectorOpGte, "+1"}} {
-		if got := planning.NewValues(tt.operator, tt.bound); !got.Empty() {
+		if got := planning.NewValues(tt.operator, tt.bound); !got.IsEmpty() {
 			t.Errorf("%s %s is %s, and no label value satisfies it", tt.operator, tt.bound, got)
 		}
 	}
-	if planning.FromLabels(map[string]string{"example.com/team": "no label"}).Compatible(planning.FromLabels(map[string]string{"example.com/team": "no label"})) {
+	if planning.NewLabelRequirements(map[string]string{"example.com/team": "no label"}).IsCompatible(planning.NewLabelRequirements(map[string]string{"example.com/team": "no label"})) {
 		t.Error("a value that is no label value matches itself")
 	}
 }
@@ -70,7 +70,7 @@ func TestPodsCannotSpoilClaims(t *testing.T) {
 	} {
 		for _, required := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, required %t", tt.name, required), func(t *testing.T) {
-				batch := planningtest.Seed(planningtest.Pods("web", 2, "500m", "64Mi"), planningtest.Pods("hostile", 1, "500m", "64Mi", func(s *planning.PodSpec) {
+				batch := planningtest.NewBatch(planningtest.NewPods("web", 2, "500m", "64Mi"), planningtest.NewPods("hostile", 1, "500m", "64Mi", func(s *planning.PodSpec) {
 					s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 					if term := (corev1.NodeSelectorTerm{MatchExpressions: tt.want}); required {
 						s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
@@ -84,7 +84,7 @@ func TestPodsCannotSpoilClaims(t *testing.T) {
 				placed := 0
 				for _, node := range result.Nodes {
 					placed += len(node.Pods)
-					claim := karpenter.NodeClaim{Spec: karpenter.NodeClaimSpec{Requirements: node.Requirements.List()}}
+					claim := karpenter.NodeClaim{Spec: karpenter.NodeClaimSpec{Requirements: node.Requirements.NodeSelectorRequirements()}}
 					for _, err := range claim.Validate() {
 						t.Errorf("the API server refuses the claim: %v", err)
 					}

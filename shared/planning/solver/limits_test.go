@@ -22,9 +22,9 @@ import (
 // many times what they cost without it.
 func TestReachedLimitsAreCheap(t *testing.T) {
 	batch := benchBatch(newDrawing().mixed(1000))
-	stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")}
-	if left := unplaced(solver.SolveStock(batch, stock)); left == 0 {
+	if left := unplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
 		t.Fatal("every pod has found a place, and so this tries nothing")
 	}
 	if steps := solver.FirstSteps(batch, stock); steps > 200e6 {
@@ -46,16 +46,16 @@ func TestLimitsBoundWhatStays(t *testing.T) {
 		come    int
 	}{
 		{"both nodes stay", func(*planning.Snapshot) {}, nil, 0},
-		{"one is being deleted", func(s *planning.Snapshot) { s.Nodes[1].Going = true }, nil, 1},
+		{"one is being deleted", func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true }, nil, 1},
 		{"one is being replaced", func(s *planning.Snapshot) {
-			s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Confirmed: planningtest.Now}
+			s.Nodes[1].Proposal = &planning.Proposal{ID: "p", ConfirmedAt: planningtest.Now}
 		}, nil, 1},
 		{"one is proposed to be replaced", func(s *planning.Snapshot) {
 			s.Nodes[1].Proposal = &planning.Proposal{ID: "p"}
 		}, nil, 0},
-		{"one is being deleted, and all count", func(s *planning.Snapshot) { s.Nodes[1].Going = true; strict(s) }, nil, 0},
+		{"one is being deleted, and all count", func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true; strict(s) }, nil, 0},
 		{"the annotation cannot be read", func(s *planning.Snapshot) {
-			s.Nodes[1].Going = true
+			s.Nodes[1].MarkedForDeletion = true
 			s.NodePools[0].Annotations = map[string]string{policy.Limits: "loose"}
 		}, nil, 0},
 		{"one would go", func(*planning.Snapshot) {}, []int{1}, 1},
@@ -65,16 +65,16 @@ func TestLimitsBoundWhatStays(t *testing.T) {
 			{corev1.ResourceCPU: resource.MustParse("4")}, {karpenter.ResourceNodes: resource.MustParse("2")},
 		} {
 			t.Run(fmt.Sprint(tt.name, ", ", slices.Collect(maps.Keys(limits))), func(t *testing.T) {
-				full := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
-				batch := planningtest.Seed(full("pending"))
-				small := func(n *planning.Node) { n.Capacity = planningtest.Requests("2", "8Gi") }
+				full := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
+				batch := planningtest.NewBatch(full("pending"))
+				small := func(n *planning.Node) { n.Capacity = planningtest.NewRequests("2", "8Gi") }
 				batch.Snapshot.Nodes = []planning.Node{node("a", small, running(full("a"))), node("b", small, running(full("b")))}
 				batch.Snapshot.NodePools[0].Spec.Limits = limits
 				tt.edit(&batch.Snapshot)
-				stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
-				got := solver.SolveStock(batch, stock)
+				stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
+				got := solver.SolveWithTypes(batch, stock)
 				if tt.removed != nil {
-					got = solver.NewSimulation(batch.Snapshot, stock).Without(tt.removed...)
+					got = solver.NewSimulation(batch.Snapshot, stock).SimulateRemoval(tt.removed...)
 				}
 				if len(got.Nodes) != tt.come {
 					t.Errorf("%d nodes come: %+v", len(got.Nodes), got)

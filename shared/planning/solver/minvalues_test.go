@@ -39,7 +39,7 @@ func varied(policy string, minValues map[string]int, pending ...planning.PodClas
 func TestLoweredMinValues(t *testing.T) {
 	family, name, kind := karpenter.LabelInstanceFamily, corev1.LabelInstanceTypeStable, karpenter.CapacityTypeLabelKey
 	small := func(edits ...func(*planning.PodSpec)) planning.PodClass {
-		return planningtest.Pods("w", 1, "500m", "64Mi", edits...)
+		return planningtest.NewPods("w", 1, "500m", "64Mi", edits...)
 	}
 	for _, tt := range []struct {
 		name      string
@@ -50,7 +50,7 @@ func TestLoweredMinValues(t *testing.T) {
 	}{
 		{"as many as asked for", map[string]int{family: 3}, small(), map[string]int{family: 3}, false},
 		{"a selector of one family", map[string]int{family: 3}, small(selecting(family, "m6g")), map[string]int{family: 1}, true},
-		{"pods that are too large for most types", map[string]int{name: 3}, planningtest.Pods("w", 1, "3", "1Gi"), map[string]int{name: 1}, true},
+		{"pods that are too large for most types", map[string]int{name: 3}, planningtest.NewPods("w", 1, "3", "1Gi"), map[string]int{name: 1}, true},
 		{"one label of two", map[string]int{family: 3, name: 2}, small(selecting(family, "m6g")), map[string]int{family: 1, name: 2}, true},
 		{"spot is tried alone", map[string]int{kind: 2}, small(), map[string]int{kind: 1}, true},
 	} {
@@ -87,7 +87,7 @@ func TestLoweredMinValuesOfStaticNodes(t *testing.T) {
 		pool.Spec.Replicas = new(int64(1))
 		pool.Spec.Template.Labels = map[string]string{corev1.LabelInstanceTypeStable: "m6g.large"}
 		batch.Snapshot.Settings.Gates.StaticCapacity = true
-		result := solver.Solve(batch, planningtest.Catalogue())
+		result := solver.Solve(batch, planningtest.NewCatalogue())
 		if len(result.Nodes) != 1 {
 			t.Fatalf("%s: %d nodes, want 1", policy, len(result.Nodes))
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// MoneyLimited reports whether anybody limits what nodes cost: the settings, or the
+// HasPriceLimits reports whether anybody limits what nodes cost: the settings, or the
 // annotation of a NodePool, even one that cannot be read.
-func MoneyLimited(s *planning.Snapshot) bool {
+func HasPriceLimits(s *planning.Snapshot) bool {
 	return s.Settings.PriceLimit != nil || slices.ContainsFunc(s.NodePools, func(np karpenter.NodePool) bool {
 		_, limited := np.Annotations[poolpolicy.PriceLimit]
 		return limited
@@ -27,7 +27,7 @@ func MoneyLimited(s *planning.Snapshot) bool {
 
 // bills are what the nodes of a snapshot cost.
 type bills struct {
-	stock instancetypes.Stock
+	stock instancetypes.InstanceTypes
 	// known are the types of pools and classes, by name.
 	known map[[2]string]map[string]*instancetypes.Type
 }
@@ -45,7 +45,7 @@ type money struct {
 	stranger string
 }
 
-func newMoney(s *planning.Snapshot, stock instancetypes.Stock, a axis) *money {
+func newMoney(s *planning.Snapshot, stock instancetypes.InstanceTypes, a axis) *money {
 	at, limited := a.index[planning.PriceResource]
 	if !limited {
 		return nil
@@ -56,7 +56,7 @@ func newMoney(s *planning.Snapshot, stock instancetypes.Stock, a axis) *money {
 		for i := range m.common.Left {
 			m.common.Left[i] = packing.Unlimited
 		}
-		m.common.Left[at] = planning.PriceLimit(*limit)
+		m.common.Left[at] = planning.LimitToMicrodollars(*limit)
 	}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
@@ -106,7 +106,7 @@ func (m *money) refusal(np *karpenter.NodePool) string {
 // nothing, or nothing that can be read.
 func (m *money) limit(np *karpenter.NodePool) int64 {
 	if limit, err := poolpolicy.ReadPriceLimit(np.Annotations); err == nil && limit != nil {
-		return planning.PriceLimit(*limit)
+		return planning.LimitToMicrodollars(*limit)
 	}
 	return packing.Unlimited
 }
@@ -120,7 +120,7 @@ func (m *money) limits(np *karpenter.NodePool) bool {
 func (m *money) priced(capacity []int64, offers []packing.Offer) []int64 {
 	out := slices.Clone(capacity)
 	for _, o := range offers {
-		price, _ := planning.Microdollars(o.Price)
+		price, _ := planning.PriceToMicrodollars(o.Price)
 		out[m.at] = max(out[m.at], price)
 	}
 	return out
@@ -129,7 +129,7 @@ func (m *money) priced(capacity []int64, offers []packing.Offer) []int64 {
 // planned is what planned nodes may come to.
 func planned(nodes []planning.PlannedNode) (sum int64) {
 	for i := range nodes {
-		price, _ := planning.Microdollars(planning.Dearest(nodes[i].Options))
+		price, _ := planning.PriceToMicrodollars(planning.HighestPrice(nodes[i].Offerings))
 		sum += price
 	}
 	return sum
@@ -137,8 +137,8 @@ func planned(nodes []planning.PlannedNode) (sum int64) {
 
 // affordable narrows the options of a node, of which so many are wanted, to what is
 // left for them, and says how many that is.
-func affordable(options []planning.Option, count int, left int64) ([]planning.Option, int) {
-	cheapest, ok := planning.Microdollars(options[0].PricePerHour)
+func affordable(options []planning.PricedOffering, count int, left int64) ([]planning.PricedOffering, int) {
+	cheapest, ok := planning.PriceToMicrodollars(options[0].PricePerHour)
 	if !ok || left < cheapest {
 		return nil, 0
 	}
@@ -146,8 +146,8 @@ func affordable(options []planning.Option, count int, left int64) ([]planning.Op
 		count = int(min(int64(count), left/cheapest))
 	}
 	each := left / int64(count)
-	return slices.DeleteFunc(slices.Clone(options), func(o planning.Option) bool {
-		price, ok := planning.Microdollars(o.PricePerHour)
+	return slices.DeleteFunc(slices.Clone(options), func(o planning.PricedOffering) bool {
+		price, ok := planning.PriceToMicrodollars(o.PricePerHour)
 		return !ok || price > each
 	}), count
 }
@@ -204,7 +204,7 @@ func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string 
 	case left.Left[at] != packing.Unlimited && price > left.Left[at]:
 		return say("its "+poolpolicy.PriceLimit, w.money.limit(p.object), left.Left[at])
 	case left.Within != nil && price > left.Within.Left[at]:
-		return say("the cluster's price limit", planning.PriceLimit(*w.snapshot.Settings.PriceLimit), left.Within.Left[at])
+		return say("the cluster's price limit", planning.LimitToMicrodollars(*w.snapshot.Settings.PriceLimit), left.Within.Left[at])
 	}
 	return ""
 }
@@ -212,12 +212,14 @@ func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string 
 func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
 // sortedClasses are the names of the classes that a stock has types for.
-func sortedClasses(stock instancetypes.Stock) []string { return slices.Sorted(maps.Keys(stock.Types)) }
+func sortedClasses(stock instancetypes.InstanceTypes) []string {
+	return slices.Sorted(maps.Keys(stock.ByNodeClass))
+}
 
-// Unpriced are the prices, in US dollars an hour, of launched claims that do not say
+// FindMissingPrices are the prices, in US dollars an hour, of launched claims that do not say
 // their own, where money is limited: the door has no catalogue to look them up in.
-func Unpriced(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
-	if !MoneyLimited(&s) {
+func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
+	if !HasPriceLimits(&s) {
 		return nil
 	}
 	wanted := map[string]bool{}
@@ -234,7 +236,7 @@ func Unpriced(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
 		return nil
 	}
 	cat.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !wanted[t.Name] })
-	b, out := bills{instancetypes.NewStock(s, cat), map[[2]string]map[string]*instancetypes.Type{}}, map[string]float64{}
+	b, out := bills{instancetypes.New(s, cat), map[[2]string]map[string]*instancetypes.Type{}}, map[string]float64{}
 	for i := range s.Nodes {
 		if node := &s.Nodes[i]; silent(node) {
 			if price, known := b.listed(node); known {
@@ -251,7 +253,7 @@ func Unpriced(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
 // price of its offering, or with the highest price of its type if the offering is gone.
 func (b *bills) billed(n *planning.Node) (int64, bool) {
 	if n.PricePerHour > 0 {
-		return planning.Microdollars(n.PricePerHour)
+		return planning.PriceToMicrodollars(n.PricePerHour)
 	}
 	if price, ok := n.Capacity[planning.PriceResource]; ok {
 		return integer(planning.PriceResource, price), true
@@ -260,7 +262,7 @@ func (b *bills) billed(n *planning.Node) (int64, bool) {
 	if !known {
 		return 0, false
 	}
-	return planning.Microdollars(price)
+	return planning.PriceToMicrodollars(price)
 }
 
 // listed is what the stock asks for a node like this, in US dollars an hour.
@@ -270,8 +272,8 @@ func (b *bills) listed(n *planning.Node) (price float64, known bool) {
 		return 0, false
 	}
 	reservation := n.Labels[karpenter.LabelCapacityReservationID]
-	for i := range t.Offers {
-		o := &t.Offers[i]
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
 		if !(o.PricePerHour > 0) || math.IsInf(o.PricePerHour, 1) {
 			continue
 		}
@@ -304,7 +306,7 @@ func (b *bills) types(pool, class string) map[string]*instancetypes.Type {
 	if got, ok := b.known[at]; ok {
 		return got
 	}
-	types, out := b.stock.TypesOf(pool, class), map[string]*instancetypes.Type{}
+	types, out := b.stock.TypesForPool(pool, class), map[string]*instancetypes.Type{}
 	for i := range types {
 		out[types[i].Name] = &types[i]
 	}

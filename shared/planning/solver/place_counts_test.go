@@ -17,11 +17,11 @@ import (
 
 // twoZones is the seed with subnets a1, a2 and b1 in zones a and b.
 func twoZones() (planning.Snapshot, catalog.Catalogue) {
-	s, cat := planningtest.Seed().Snapshot, planningtest.Catalogue()
+	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
 	s.NodeClasses[0].Status.Subnets = []karpenter.Subnet{
 		{ID: "a1", Zone: "ap-northeast-2a"}, {ID: "a2", Zone: "ap-northeast-2a"}, {ID: "b1", Zone: "ap-northeast-2b"},
 	}
-	cat.AsOf = s.Taken
+	cat.AsOf = s.TakenAt
 	return s, cat
 }
 
@@ -29,7 +29,7 @@ func twoZones() (planning.Snapshot, catalog.Catalogue) {
 func youngNode(zone string, seconds int, pods string) planning.Node {
 	return planning.Node{
 		Claim: "c", Launched: true, Created: planningtest.Now.Add(time.Duration(seconds) * time.Second),
-		Labels: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2" + zone, karpenter.LabelEC2NodeClass: planningtest.NodeClass().Name},
+		Labels: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2" + zone, karpenter.LabelEC2NodeClass: planningtest.NewNodeClass().Name},
 		Used:   corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)},
 	}
 }
@@ -38,7 +38,7 @@ func youngNode(zone string, seconds int, pods string) planning.Node {
 func openClaim(pods string, zones ...string) planning.Node {
 	n := planning.Node{
 		Claim: "c", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)},
-		Labels: map[string]string{karpenter.LabelEC2NodeClass: planningtest.NodeClass().Name},
+		Labels: map[string]string{karpenter.LabelEC2NodeClass: planningtest.NewNodeClass().Name},
 	}
 	if len(zones) > 0 {
 		n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones}}
@@ -70,7 +70,7 @@ func TestFreeIPs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, cat := twoZones()
 			cat.Subnets, cat.Cluster.IPFamily, s.Nodes = tt.counts, tt.family, tt.nodes
-			got := instancetypes.NewStock(s, cat).FreeIPs[planningtest.NodeClass().Name]
+			got := instancetypes.New(s, cat).FreeIPs[planningtest.NewNodeClass().Name]
 			if len(got) != len(tt.want) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
@@ -116,16 +116,16 @@ func TestPlacementGroups(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, cat := twoZones()
 			cat.PlacementGroups, s.Nodes, s.NodeClasses[0].Spec.PlacementGroupSelector = groups, tt.nodes, tt.selector
-			stock := instancetypes.NewStock(s, cat)
-			class := planningtest.NodeClass().Name
-			if diff := cmp.Diff(tt.rooms, stock.Rooms[class]); diff != "" {
+			stock := instancetypes.New(s, cat)
+			class := planningtest.NewNodeClass().Name
+			if diff := cmp.Diff(tt.rooms, stock.SpreadCapacity[class]); diff != "" {
 				t.Error(diff)
 			}
-			for _, one := range stock.Types[class] {
+			for _, one := range stock.ByNodeClass[class] {
 				if got := one.Labels[karpenter.LabelPlacementGroupID]; got != tt.label {
 					t.Fatalf("nodes of %s are in group %q, want %q", one.Name, got, tt.label)
 				}
-				for _, o := range one.Offers {
+				for _, o := range one.Offerings {
 					if room, bounded := tt.rooms[o.Zone]; bounded && room == 0 && o.Available {
 						t.Fatalf("%s is for sale in %s, where the group is full", one.Name, o.Zone)
 					}

@@ -83,7 +83,7 @@ func TestExistingNodesFirst(t *testing.T) {
 		{"initialized before starting", []planning.Node{node("a", starting), node("b")}, 1, map[string]int{"bb": 1}, 0},
 		{"ephemeral taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
 		{"the same taints later", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
-		{"going", []planning.Node{node("a", func(n *planning.Node) { n.Going = true })}, 1, map[string]int{}, 1},
+		{"going", []planning.Node{node("a", func(n *planning.Node) { n.MarkedForDeletion = true })}, 1, map[string]int{}, 1},
 		{"used up", []planning.Node{node("a", func(n *planning.Node) {
 			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}
 		})}, 1, map[string]int{}, 1},
@@ -93,9 +93,9 @@ func TestExistingNodesFirst(t *testing.T) {
 		{"not managed", []planning.Node{node("a", func(n *planning.Node) { n.Claim, n.NodePool = "", "" })}, 1, map[string]int{"a": 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed(planningtest.Pods("web", tt.pods, "1", "0"))
+			batch := planningtest.NewBatch(planningtest.NewPods("web", tt.pods, "1", "0"))
 			batch.Snapshot.Nodes = tt.nodes
-			result := solver.Solve(batch, planningtest.Catalogue())
+			result := solver.Solve(batch, planningtest.NewCatalogue())
 			onto, fresh := placed(result)
 			if diff := cmp.Diff(tt.want, onto); diff != "" || fresh != tt.fresh {
 				t.Errorf("%d new nodes, want %d; nominations (-want +got):\n%s", fresh, tt.fresh, diff)
@@ -107,15 +107,15 @@ func TestExistingNodesFirst(t *testing.T) {
 // TestPlannedPodsFitTheirClaims plans, writes the claims into the next snapshot
 // as they are before their launch, and plans again: nothing new may come.
 func TestPlannedPodsFitTheirClaims(t *testing.T) {
-	batch := planningtest.Seed(
-		planningtest.Pods("inflate", 5, "1", "256Mi"),
-		planningtest.Pods("spot", 2, "500m", "1Gi", selecting(karpenter.CapacityTypeLabelKey, "spot")),
-		planningtest.Pods("apart", 3, "100m", "0", apart("x")),
+	batch := planningtest.NewBatch(
+		planningtest.NewPods("inflate", 5, "1", "256Mi"),
+		planningtest.NewPods("spot", 2, "500m", "1Gi", selecting(karpenter.CapacityTypeLabelKey, "spot")),
+		planningtest.NewPods("apart", 3, "100m", "0", apart("x")),
 	)
 	batch.Snapshot.DaemonSets = []planning.PodSpec{
-		{Namespace: "kube-system", Requests: planningtest.Requests("100m", "64Mi")},
-		{Namespace: "kube-system", Requests: planningtest.Requests("200m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},
-		{Namespace: "kube-system", Requests: planningtest.Requests("50m", "64Mi"), NodeSelector: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2a"}},
+		{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")},
+		{Namespace: "kube-system", Requests: planningtest.NewRequests("200m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},
+		{Namespace: "kube-system", Requests: planningtest.NewRequests("50m", "64Mi"), NodeSelector: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2a"}},
 	}
 	first := solve(t, batch)
 	if len(first.Unplaced) > 0 {
@@ -125,19 +125,19 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 		name := string(rune('a' + len(batch.Snapshot.Nodes)))
 		claim := planning.Node{
 			Name: name, Claim: name, NodePool: n.NodePool, Labels: n.Requirements.Labels(),
-			Requirements: n.Requirements.List(), Allocatable: n.Requests,
+			Requirements: n.Requirements.NodeSelectorRequirements(), Allocatable: n.Requests,
 		}
 		for _, pod := range n.Pods {
-			claim.Expected = append(claim.Expected, pod.Pod.UID)
+			claim.ExpectedPods = append(claim.ExpectedPods, pod.Pod.UID)
 		}
 		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, claim)
 	}
-	again := solver.Solve(batch, planningtest.Catalogue())
+	again := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(again.Nodes) > 0 || len(again.Unplaced) > 0 {
 		t.Errorf("planned again: %d more nodes, unplaced %+v", len(again.Nodes), again.Unplaced)
 	}
-	batch.Pending = append(batch.Pending, planningtest.Pods("one-more", 1, "100m", "0"))
-	if more := solver.Solve(batch, planningtest.Catalogue()); len(more.Nodes) != 1 {
+	batch.Pending = append(batch.Pending, planningtest.NewPods("one-more", 1, "100m", "0"))
+	if more := solver.Solve(batch, planningtest.NewCatalogue()); len(more.Nodes) != 1 {
 		t.Errorf("%d new nodes for one pod more: claims promise exactly what they were planned for", len(more.Nodes))
 	}
 }
@@ -149,13 +149,13 @@ func TestRulesOnOneNode(t *testing.T) {
 		class planning.PodClass
 		fresh int
 	}{
-		{"nothing", planningtest.Pods("a", 3, "100m", "0"), 1},
-		{"anti-affinity over hosts", planningtest.Pods("a", 3, "100m", "0", apart("a")), 3},
-		{"spread over hosts", planningtest.Pods("a", 3, "100m", "0", spread("a", 2)), 2},
-		{"host ports", planningtest.Pods("a", 3, "100m", "0", port), 3},
+		{"nothing", planningtest.NewPods("a", 3, "100m", "0"), 1},
+		{"anti-affinity over hosts", planningtest.NewPods("a", 3, "100m", "0", apart("a")), 3},
+		{"spread over hosts", planningtest.NewPods("a", 3, "100m", "0", spread("a", 2)), 2},
+		{"host ports", planningtest.NewPods("a", 3, "100m", "0", port), 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if result := solve(t, planningtest.Seed(tt.class)); len(result.Nodes) != tt.fresh {
+			if result := solve(t, planningtest.NewBatch(tt.class)); len(result.Nodes) != tt.fresh {
 				t.Errorf("%d nodes, want %d", len(result.Nodes), tt.fresh)
 			}
 		})
@@ -163,9 +163,9 @@ func TestRulesOnOneNode(t *testing.T) {
 }
 
 func TestRunningPodsAreRespected(t *testing.T) {
-	guard := planningtest.Pods("guard", 1, "100m", "0", apart("web"))
+	guard := planningtest.NewPods("guard", 1, "100m", "0", apart("web"))
 	guard.Spec.Labels = map[string]string{"app": "guard"}
-	batch := planningtest.Seed(planningtest.Pods("web", 1, "100m", "0", func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "web"} }))
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "web"} }))
 	batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.Pods = []planning.PodClass{guard} })}
 	if onto, fresh := placed(solve(t, batch)); len(onto) != 0 || fresh != 1 {
 		t.Errorf("onto %v, %d new: the pod on the node refuses the newcomer", onto, fresh)
@@ -214,9 +214,9 @@ func TestNodeAffinity(t *testing.T) {
 		}, "", "t4g.medium"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("a", 1, "100m", "0", tt.edit)))
+			batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("a", 1, "100m", "0", tt.edit)))
 			batch.Snapshot.Settings.PreferencePolicy = tt.policy
-			if got := solve(t, batch).Nodes[0].Options[0].InstanceType; got != tt.want {
+			if got := solve(t, batch).Nodes[0].Offerings[0].InstanceType; got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
@@ -224,9 +224,9 @@ func TestNodeAffinity(t *testing.T) {
 }
 
 func TestPreferNoScheduleIsRelaxedLast(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("a", 1, "100m", "0"))
+	batch := planningtest.NewBatch(planningtest.NewPods("a", 1, "100m", "0"))
 	soft := []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
-	tainted, plain := planningtest.NodePool(), planningtest.NodePool()
+	tainted, plain := planningtest.NewNodePool(), planningtest.NewNodePool()
 	tainted.Name, tainted.Spec.Template.Spec.Taints, plain.Name = "z-tainted", soft, "a-plain"
 	batch.Snapshot.NodePools = []karpenter.NodePool{tainted, plain}
 	if got := solve(t, batch).Nodes[0].NodePool; got != "a-plain" {
@@ -239,13 +239,13 @@ func TestPreferNoScheduleIsRelaxedLast(t *testing.T) {
 }
 
 func TestDaemonsTakeTheirRoom(t *testing.T) {
-	batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("a", 1, "1900m", "0")))
-	if got := solve(t, batch).Nodes[0].Options[0].InstanceType; got != "t4g.medium" {
+	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("a", 1, "1900m", "0")))
+	if got := solve(t, batch).Nodes[0].Offerings[0].InstanceType; got != "t4g.medium" {
 		t.Fatalf("without daemons %s", got)
 	}
-	batch.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.Requests("100m", "0")}}
+	batch.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "0")}}
 	n := solve(t, batch).Nodes[0]
-	if got := n.Options[0].InstanceType; got != "t4g.xlarge" {
+	if got := n.Offerings[0].InstanceType; got != "t4g.xlarge" {
 		t.Errorf("with a daemon %s, want the larger type", got)
 	}
 	if cpu := n.Requests[corev1.ResourceCPU]; cpu.MilliValue() != 2000 {
@@ -254,7 +254,7 @@ func TestDaemonsTakeTheirRoom(t *testing.T) {
 }
 
 func TestCustomLabelsGetAValue(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("a", 1, "100m", "0", func(s *planning.PodSpec) {
+	batch := planningtest.NewBatch(planningtest.NewPods("a", 1, "100m", "0", func(s *planning.PodSpec) {
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "team", Operator: corev1.NodeSelectorOpExists}}}}}}}
 	}))

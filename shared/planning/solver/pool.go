@@ -44,7 +44,7 @@ type pool struct {
 	shelf []shelved
 }
 
-func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.Stock, named namedLabels) *pool {
+func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.InstanceTypes, named namedLabels) *pool {
 	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, priced: w.money.limits(np)}
 	class, refusal := classOf(np, w.snapshot)
 	if refusal != "" {
@@ -52,7 +52,7 @@ func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.Stock, named
 		return p
 	}
 	p.class = class.Name
-	config, err := instancetypes.NodeConfig(class, w.snapshot.Settings)
+	config, err := instancetypes.NewNodeConfig(class, w.snapshot.Settings)
 	if err != nil {
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
 		return p
@@ -68,7 +68,7 @@ func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.Stock, named
 }
 
 // buys reports whether the pool allows offers on a plane.
-func (p *pool) buys(plane int, o planning.Option) bool {
+func (p *pool) buys(plane int, o planning.PricedOffering) bool {
 	if p.bought[plane] == 0 {
 		p.bought[plane] = -1
 		if p.base.AllowsOffering(o) {
@@ -110,10 +110,10 @@ func classOf(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2
 
 // base is what every node of the pool is like, whichever type it gets.
 func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) planning.Requirements {
-	out := planning.FromClaim(np.Spec.Template.Spec.Requirements).
-		Intersect(planning.FromLabels(np.Spec.Template.Labels)).
-		Intersect(planning.FromLabels(catalog.FamilyLabels(family))).
-		Intersect(planning.ReadyLabels)
+	out := planning.NewNodeClaimRequirements(np.Spec.Template.Spec.Requirements).
+		Intersect(planning.NewLabelRequirements(np.Spec.Template.Labels)).
+		Intersect(planning.NewLabelRequirements(catalog.FamilyLabels(family))).
+		Intersect(planning.RegistrationLabels)
 	out.Add(karpenter.NodePoolLabelKey, planning.In(np.Name))
 	out.Add(karpenter.LabelEC2NodeClass, planning.In(class.Name))
 	out.Add(corev1.LabelTopologyRegion, planning.In(region))

@@ -20,7 +20,7 @@ import (
 const zone = "ap-northeast-2a"
 
 // market sells one type of two cores, on demand for 10 cents and as spot for 3.
-func market() instancetypes.Stock {
+func market() instancetypes.InstanceTypes {
 	one := instancetypes.Type{
 		Name:        "m.two",
 		Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m.two", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux"},
@@ -28,17 +28,17 @@ func market() instancetypes.Stock {
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")},
 	}
 	for capacityType, price := range map[string]float64{karpenter.CapacityTypeOnDemand: 0.1, karpenter.CapacityTypeSpot: 0.03} {
-		o := instancetypes.Offer{Option: planning.Option{PricePerHour: price}, Available: true}
+		o := instancetypes.TypeOffering{PricedOffering: planning.PricedOffering{PricePerHour: price}, Available: true}
 		o.Offering = event.Offering{InstanceType: one.Name, Zone: zone, CapacityType: capacityType}
-		one.Offers = append(one.Offers, o)
+		one.Offerings = append(one.Offerings, o)
 	}
-	return instancetypes.Stock{Region: planningtest.Region, Types: map[string][]instancetypes.Type{planningtest.NodeClass().Name: {one}}}
+	return instancetypes.InstanceTypes{Region: planningtest.Region, ByNodeClass: map[string][]instancetypes.Type{planningtest.NewNodeClass().Name: {one}}}
 }
 
 // spending is a batch of pods of which each needs a node of its own, for a pool that
 // takes anything.
 func spending(pods int, limit string, edits ...func(*planning.Batch)) planning.Batch {
-	batch := planningtest.Seed(planningtest.Pods("web", pods, "1500m", "64Mi"))
+	batch := planningtest.NewBatch(planningtest.NewPods("web", pods, "1500m", "64Mi"))
 	np := &batch.Snapshot.NodePools[0]
 	np.Spec.Template.Spec.Requirements, np.Spec.Limits = nil, nil
 	if limit != "" {
@@ -110,7 +110,7 @@ func TestPriceLimits(t *testing.T) {
 		}), 5, "$0.1500 are taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := solver.SolveStock(tt.batch, market())
+			got := solver.SolveWithTypes(tt.batch, market())
 			if len(got.Nodes) != tt.nodes || tt.nodes+count(got.Unplaced) != 9 {
 				t.Errorf("%d nodes, want %d; %d pods left", len(got.Nodes), tt.nodes, count(got.Unplaced))
 			}
@@ -133,7 +133,7 @@ func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 	other.Name, other.Annotations = "other", nil
 	batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, other)
 	byPool := map[string]int{}
-	for _, n := range solver.SolveStock(batch, market()).Nodes {
+	for _, n := range solver.SolveWithTypes(batch, market()).Nodes {
 		byPool[n.NodePool]++
 	}
 	if byPool["other"]+byPool[batch.Snapshot.NodePools[0].Name] != 4 || byPool[batch.Snapshot.NodePools[0].Name] > 2 {
@@ -146,8 +146,8 @@ func TestPriceLimitsHoldForReplacements(t *testing.T) {
 	for limit, want := range map[string]int{"0.12": 0, "0.13": 1, "": 1} {
 		batch := spending(0, limit, standing(1, bought(0.1)))
 		batch.Pending = nil
-		batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.Pods("web", 1, "1500m", "64Mi")}
-		got := solver.NewSimulation(batch.Snapshot, market()).Without(0)
+		batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.NewPods("web", 1, "1500m", "64Mi")}
+		got := solver.NewSimulation(batch.Snapshot, market()).SimulateRemoval(0)
 		if len(got.Nodes) != want || want+count(got.Unplaced) != 1 {
 			t.Errorf("limit %q: %d replacements, and %d pods without a place", limit, len(got.Nodes), count(got.Unplaced))
 		}
@@ -162,15 +162,15 @@ func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
 		batch := spending(0, "", standing(2, bought(0.1)), limit)
 		batch.Pending = nil
 		for i := range batch.Snapshot.Nodes {
-			batch.Snapshot.Nodes[i].Pods = []planning.PodClass{planningtest.Pods("web"+batch.Snapshot.Nodes[i].Name, 1, "1500m", "64Mi")}
+			batch.Snapshot.Nodes[i].Pods = []planning.PodClass{planningtest.NewPods("web"+batch.Snapshot.Nodes[i].Name, 1, "1500m", "64Mi")}
 		}
 		s := solver.NewSimulation(batch.Snapshot, market())
-		first := s.Without(0)
+		first := s.SimulateRemoval(0)
 		if len(first.Nodes) != 1 {
 			t.Fatalf("%d replacements, want one: %+v", len(first.Nodes), first.Unplaced)
 		}
-		s.Take(first, 0)
-		if got := s.Without(1); len(got.Nodes) != 0 || count(got.Unplaced) != 1 {
+		s.Commit(first, 0)
+		if got := s.SimulateRemoval(1); len(got.Nodes) != 0 || count(got.Unplaced) != 1 {
 			t.Errorf("%d replacements beyond the limit", len(got.Nodes))
 		}
 	}
@@ -193,10 +193,10 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 		{"of the cluster", spending(0, "", static, cluster(0.1)), 3},
 		{"none at all", spending(0, "0.02", static), 0},
 	} {
-		got := solver.SolveStock(tt.batch, market())
+		got := solver.SolveWithTypes(tt.batch, market())
 		sum := 0.0
 		for _, n := range got.Nodes {
-			sum += planning.Dearest(n.Options)
+			sum += planning.HighestPrice(n.Offerings)
 		}
 		if len(got.Nodes) != tt.nodes || tt.name != "none" && sum > 0.1 {
 			t.Errorf("%s: %d nodes for up to %v, want %d", tt.name, len(got.Nodes), sum, tt.nodes)
@@ -206,17 +206,17 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 
 func TestMicrodollars(t *testing.T) {
 	for price, want := range map[float64]int64{0: 0, 0.1: 100000, 0.3: 300000, 0.0000001: 1, 1.0000001: 1000001, 0.0464: 46400, 98.32: 98320000, math.Inf(1): 1 << 54, 1e300: 1 << 54} {
-		if got, ok := planning.Microdollars(price); !ok || got != want {
+		if got, ok := planning.PriceToMicrodollars(price); !ok || got != want {
 			t.Errorf("%v: %d, %t, want %d", price, got, ok, want)
 		}
 	}
 	for _, price := range []float64{-1, math.NaN(), math.Inf(-1)} {
-		if got, ok := planning.Microdollars(price); ok {
+		if got, ok := planning.PriceToMicrodollars(price); ok {
 			t.Errorf("%v: %d", price, got)
 		}
 	}
 	for limit, want := range map[float64]int64{0: 0, 0.3: 300000, 25: 25e6, 0.0000019: 1, 1e300: 1 << 54} {
-		if got := planning.PriceLimit(limit); got != want {
+		if got := planning.LimitToMicrodollars(limit); got != want {
 			t.Errorf("limit %v: %d, want %d", limit, got, want)
 		}
 	}
@@ -226,7 +226,7 @@ func TestPriceOf(t *testing.T) {
 	for text, want := range map[string]float64{"0.0832": 0.0832, "0": 0, "": -1, "-1": -1, "NaN": -1, "Inf": -1, "cheap": -1} {
 		claim := &karpenter.NodeClaim{}
 		claim.Annotations = map[string]string{planning.PriceAnnotation: text}
-		if got, known := planning.PriceOf(claim); known != (want >= 0) || known && got != want {
+		if got, known := planning.ReadPrice(claim); known != (want >= 0) || known && got != want {
 			t.Errorf("%q: %v, %t", text, got, known)
 		}
 	}

@@ -25,7 +25,7 @@ func (w *world) quota(np *karpenter.NodePool) packing.Pool {
 	for i := range s.Nodes {
 		if node := &s.Nodes[i]; node.NodePool == np.Name {
 			out.Count(w.counts(node))
-			if node.Leaves() && !planning.CountsLeaving(np) {
+			if node.IsBeingRemoved() && !planning.CountsNodesBeingRemoved(np) {
 				out.Release(w.released(node))
 			}
 		}
@@ -62,7 +62,7 @@ func (w *world) releasing(nodes []int) []packing.Pool {
 	for _, i := range nodes {
 		node := w.nodes[i].node
 		at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == node.NodePool })
-		if at < 0 || len(w.pools[at].object.Spec.Limits) == 0 || planning.CountsLeaving(w.pools[at].object) {
+		if at < 0 || len(w.pools[at].object.Spec.Limits) == 0 || planning.CountsNodesBeingRemoved(w.pools[at].object) {
 			continue
 		}
 		if len(cloned) == 0 {

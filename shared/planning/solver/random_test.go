@@ -26,7 +26,7 @@ var randomTaints = []corev1.Taint{
 
 // genPool varies the seed's pool: which types, which taints, which limits.
 func genPool(t *rapid.T, name string) karpenter.NodePool {
-	pool := planningtest.NodePool()
+	pool := planningtest.NewNodePool()
 	pool.Name = name
 	if weight := rapid.Int32Range(0, 3).Draw(t, "weight"); weight > 0 {
 		pool.Spec.Weight = &weight
@@ -79,7 +79,7 @@ func genClass(t *rapid.T, name string) planning.PodClass {
 	tolerations := rapid.SampledFrom([][]corev1.Toleration{
 		nil, {{Operator: corev1.TolerationOpExists}}, {{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "a"}},
 	}).Draw(t, "tolerations")
-	return planningtest.Pods(name, rapid.IntRange(1, 12).Draw(t, "count"), cpu, memory, edit, func(s *planning.PodSpec) { s.Tolerations = tolerations })
+	return planningtest.NewPods(name, rapid.IntRange(1, 12).Draw(t, "count"), cpu, memory, edit, func(s *planning.PodSpec) { s.Tolerations = tolerations })
 }
 
 func genBatch(t *rapid.T) planning.Batch {
@@ -87,7 +87,7 @@ func genBatch(t *rapid.T) planning.Batch {
 	for i := range rapid.IntRange(1, 6).Draw(t, "classes") {
 		classes = append(classes, genClass(t, fmt.Sprint("c", i)))
 	}
-	batch := planningtest.Seed(classes...)
+	batch := planningtest.NewBatch(classes...)
 	batch.Snapshot.NodePools = nil
 	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
 		batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, genPool(t, fmt.Sprint("p", i)))
@@ -97,7 +97,7 @@ func genBatch(t *rapid.T) planning.Batch {
 			n.NodePool = "p0"
 			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(rapid.SampledFrom([]string{"0", "1", "1900m"}).Draw(t, "used"))}
 			n.Taints = rapid.SliceOfN(rapid.SampledFrom(randomTaints), 0, 1).Draw(t, "node taints")
-			n.Going = rapid.Bool().Draw(t, "going")
+			n.MarkedForDeletion = rapid.Bool().Draw(t, "going")
 			if name := rapid.SampledFrom([]string{"", "t4g.medium", "m7g.large", "gone.large"}).Draw(t, "type"); name != "" {
 				n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.CapacityTypeLabelKey] = name, karpenter.CapacityTypeSpot
 			}
@@ -109,8 +109,8 @@ func genBatch(t *rapid.T) planning.Batch {
 	}
 	if rapid.Bool().Draw(t, "daemon") {
 		batch.Snapshot.DaemonSets = []planning.PodSpec{
-			{Namespace: "kube-system", Requests: planningtest.Requests("120m", "64Mi"), Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
-			{Namespace: "kube-system", Requests: planningtest.Requests("500m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},
+			{Namespace: "kube-system", Requests: planningtest.NewRequests("120m", "64Mi"), Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+			{Namespace: "kube-system", Requests: planningtest.NewRequests("500m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},
 		}
 	}
 	if rapid.Bool().Draw(t, "shortage") {
@@ -123,7 +123,7 @@ func genBatch(t *rapid.T) planning.Batch {
 }
 
 func TestRandomBatchesGiveValidPlans(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	placed, refused, rules := 0, 0, map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		batch := genBatch(t)
@@ -132,7 +132,7 @@ func TestRandomBatchesGiveValidPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		result := solver.Solve(batch, cat)
-		if err := planningtest.Check(batch, cat, result); err != nil {
+		if err := planningtest.CheckResult(batch, cat, result); err != nil {
 			t.Fatalf("the plan is wrong:\n%v", err)
 		}
 		if after, _ := json.Marshal(batch); string(after) != string(before) {

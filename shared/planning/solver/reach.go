@@ -100,7 +100,7 @@ func (w *world) part(r *reach, key, name string, values planning.Values) *reach 
 func (w *world) narrower(r *reach, key, name string, values planning.Values) *reach {
 	out := *r
 	out.narrow, out.holder = nil, nil
-	out.want = r.want.With(key, values)
+	out.want = r.want.WithRequirement(key, values)
 	if slices.Contains(planning.OfferingLabels, key) {
 		out.planes = r.planes & w.planesOf(planning.Requirements{key: values})
 		if out.planes == 0 {
@@ -187,7 +187,7 @@ func (w *world) fromPool(r *reach, p *pool, typed rules, out packing.Set) {
 	}
 	questions := make([]question, len(typed))
 	for i, one := range typed {
-		questions[i] = p.types.ask(one, one.values.HasAbsent() || p.gives(one))
+		questions[i] = p.types.ask(one, one.values.AllowsAbsent() || p.gives(one))
 	}
 	for k := p.from; k < p.to; k++ {
 		if c := &w.columns[k]; suits[c.variant] && (len(typed) == 0 || c.answers(questions, typed)) {
@@ -199,7 +199,7 @@ func (w *world) fromPool(r *reach, p *pool, typed rules, out packing.Set) {
 // gives reports whether the pool gives its nodes a label that their type lacks.
 func (p *pool) gives(one rule) bool {
 	given, ok := p.base[one.key]
-	return ok && !given.Intersect(one.values).Empty()
+	return ok && !given.Intersect(one.values).IsEmpty()
 }
 
 // answers reports whether a column satisfies rules about what types decide.
@@ -218,9 +218,9 @@ func (w *world) poolSuits(base, want planning.Requirements) bool {
 		}
 		offered := base.AllowedValues(key)
 		if _, fixed := base[key]; !fixed && karpenter.WellKnownLabel(key) {
-			offered = planning.Absent() // No type here has it, and no pool says otherwise.
+			offered = planning.AbsentValue() // No type here has it, and no pool says otherwise.
 		}
-		if offered.Intersect(values).Empty() {
+		if offered.Intersect(values).IsEmpty() {
 			return false
 		}
 	}
@@ -241,7 +241,7 @@ type rule struct {
 func rulesOf(r planning.Requirements) rules {
 	out := make(rules, 0, len(r))
 	for _, key := range slices.Sorted(maps.Keys(r)) {
-		out = append(out, rule{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(planning.OpenLabels, key)})
+		out = append(out, rule{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(planning.LabelsNotFromType, key)})
 	}
 	return out
 }
@@ -257,10 +257,10 @@ func (r rules) allow(labels map[string]string, base planning.Requirements) bool 
 			}
 			continue
 		}
-		if one.values.HasAbsent() {
+		if one.values.AllowsAbsent() {
 			continue
 		}
-		if given, ok := base[one.key]; ok && !given.Intersect(one.values).Empty() {
+		if given, ok := base[one.key]; ok && !given.Intersect(one.values).IsEmpty() {
 			continue
 		}
 		if one.decided || base != nil {

@@ -33,7 +33,7 @@ func teams(tainted bool, pending ...planning.PodClass) planning.Batch {
 func perPool(result planning.Result) map[string]int {
 	out := map[string]int{}
 	for _, n := range result.Nodes {
-		zone, _ := n.Requirements[zoneKey].Single()
+		zone, _ := n.Requirements[zoneKey].SingleValue()
 		out[n.NodePool+zone[max(0, len(zone)-1):]] += len(n.Pods)
 	}
 	return out
@@ -81,7 +81,7 @@ func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 			if tt.tainted {
 				a, b = tolerating("a"), func(s *planning.PodSpec) { tolerating("b")(s); selecting(zoneKey, "ap-northeast-2a")(s) }
 			}
-			result := solve(t, teams(tt.tainted, planningtest.Pods("b", 2, "600m", "64Mi", web, b, spread), planningtest.Pods("a", 3, "500m", "64Mi", web, a, spread)))
+			result := solve(t, teams(tt.tainted, planningtest.NewPods("b", 2, "600m", "64Mi", web, b, spread), planningtest.NewPods("a", 3, "500m", "64Mi", web, a, spread)))
 			got := perPool(result)
 			if got["ba"] != 2 || count(result.Unplaced) > 0 {
 				t.Fatalf("pods by pool and zone %v, %d without a place", got, count(result.Unplaced))
@@ -99,8 +99,8 @@ func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 func TestSpreadOfTwoPools(t *testing.T) {
 	web := labelled("app", "web")
 	result := solve(t, teams(false,
-		planningtest.Pods("b", 4, "600m", "64Mi", web, selecting("team", "b"), spreads(zoneKey, 1)),
-		planningtest.Pods("a", 4, "500m", "64Mi", web, selecting("team", "a"), spreads(zoneKey, 1))))
+		planningtest.NewPods("b", 4, "600m", "64Mi", web, selecting("team", "b"), spreads(zoneKey, 1)),
+		planningtest.NewPods("a", 4, "500m", "64Mi", web, selecting("team", "a"), spreads(zoneKey, 1))))
 	got := perPool(result)
 	for _, pool := range []string{"a", "b"} {
 		zones := sizes(map[string]int{"a": got[pool+"a"], "b": got[pool+"b"], "c": got[pool+"c"]})

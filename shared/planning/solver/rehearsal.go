@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Stranded are pods of nodes that would go for which no room might be left, though
+// FindStrandedPods are pods of nodes that would go for which no room might be left, though
 // result has a place for each of them: a plan puts pods where they fit best, but once
 // they are evicted it is Kubernetes' scheduler that places those who come instead,
 // one after the other, each on the emptiest node that takes it. A small one may then
@@ -19,7 +19,7 @@ import (
 // say of each other, required anti-affinity over host names and host ports count; who
 // is spread over, or belongs into, a wider domain stays in that which result has for
 // it. The scheduler's weights for spread by default, images and preferences do not.
-func (s *Simulation) Stranded(result planning.Result, nodes ...int) []planning.PodRef {
+func (s *Simulation) FindStrandedPods(result planning.Result, nodes ...int) []planning.PodRef {
 	return s.standing.rehearsing().stranded(&result, nodes)
 }
 

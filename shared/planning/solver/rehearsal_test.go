@@ -31,7 +31,7 @@ func cores(name, free string, edits ...func(*planning.Node)) planning.Node {
 func leaving(pods ...planning.PodClass) planning.Node { return node("old", running(pods...)) }
 
 func taking(name, cpu string, edits ...func(*planning.PodSpec)) planning.PodClass {
-	return planningtest.Pods(name, 1, cpu, "100Mi", edits...)
+	return planningtest.NewPods(name, 1, cpu, "100Mi", edits...)
 }
 
 func occupied(pod planning.PodClass) func(*planning.Node) {
@@ -63,16 +63,16 @@ func TestStranded(t *testing.T) {
 			leaving(taking("large", "1500m"), taking("small", "1")), cores("x", "2"), cores("y", "2"),
 		}, nil},
 		{"the large one takes the room of two small ones", []planning.Node{
-			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"),
+			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"),
 		}, []string{"small-1"}},
 		{"where one of a kind goes at a time, the second large one comes too late", []planning.Node{
-			leaving(planningtest.Pods("large", 2, "2", "100Mi"), taking("small", "1")), cores("x", "3"), cores("y", "2"),
+			leaving(planningtest.NewPods("large", 2, "2", "100Mi"), taking("small", "1")), cores("x", "3"), cores("y", "2"),
 		}, []string{"large-1"}},
 		{"a third node has room, and takes what the plan had elsewhere", []planning.Node{
-			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1"),
+			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1"),
 		}, nil},
 		{"but not who does not tolerate it", []planning.Node{
-			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1", tainted),
+			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1", tainted),
 		}, []string{"small-1"}},
 		{"who tolerates it goes there", []planning.Node{
 			leaving(taking("large", "1500m", tolerant), taking("small", "1")), cores("x", "1"), cores("y", "2", tainted),
@@ -106,13 +106,13 @@ func TestStranded(t *testing.T) {
 			snapshot := inZones().Snapshot
 			snapshot.Nodes = tt.nodes
 			closed(&snapshot)
-			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			plan := simulation.Without(0)
+			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			plan := simulation.SimulateRemoval(0)
 			if len(plan.Unplaced) > 0 {
 				t.Fatalf("the plan leaves pods out:\n%s", tell(plan))
 			}
 			var got []string
-			for _, pod := range simulation.Stranded(plan, 0) {
+			for _, pod := range simulation.FindStrandedPods(plan, 0) {
 				if got = append(got, pod.Name); pod.Node != "old" {
 					t.Errorf("%s is said to run on %s", pod.Name, pod.Node)
 				}
@@ -129,20 +129,20 @@ func TestStranded(t *testing.T) {
 func TestStrandedCountsWhatWasTaken(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.Nodes = []planning.Node{
-		node("a", running(taking("a", "1500m"))), node("b", running(planningtest.Pods("b", 2, "1", "100Mi"))), cores("x", "1500m"), cores("y", "2"),
+		node("a", running(taking("a", "1500m"))), node("b", running(planningtest.NewPods("b", 2, "1", "100Mi"))), cores("x", "1500m"), cores("y", "2"),
 	}
 	closed(&snapshot)
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-	first, second := simulation.Without(0), simulation.Without(1)
-	if n := len(simulation.Stranded(first, 0)) + len(simulation.Stranded(second, 1)); n > 0 {
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	first, second := simulation.SimulateRemoval(0), simulation.SimulateRemoval(1)
+	if n := len(simulation.FindStrandedPods(first, 0)) + len(simulation.FindStrandedPods(second, 1)); n > 0 {
 		t.Fatalf("each alone strands %d pods", n)
 	}
-	simulation.Take(first, 0)
-	second = simulation.Without(1)
+	simulation.Commit(first, 0)
+	second = simulation.SimulateRemoval(1)
 	if len(second.Unplaced) > 0 {
 		t.Fatalf("the plan leaves pods out:\n%s", tell(second))
 	}
-	if left := simulation.Stranded(second, 1); len(left) != 1 || left[0].Node != "b" {
+	if left := simulation.FindStrandedPods(second, 1); len(left) != 1 || left[0].Node != "b" {
 		t.Errorf("%d pods are stranded: %+v", len(left), left)
 	}
 }
@@ -150,14 +150,14 @@ func TestStrandedCountsWhatWasTaken(t *testing.T) {
 // TestStrandedOnNewNodes counts a new node as the cheapest of its options.
 func TestStrandedOnNewNodes(t *testing.T) {
 	snapshot := inZones().Snapshot
-	snapshot.Nodes = []planning.Node{node("old", running(planningtest.Pods("a", 3, "500m", "100Mi")))}
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-	plan := simulation.Without(0)
-	if left := simulation.Stranded(plan, 0); len(plan.Nodes) == 0 || len(left) > 0 {
+	snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("a", 3, "500m", "100Mi")))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	plan := simulation.SimulateRemoval(0)
+	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) == 0 || len(left) > 0 {
 		t.Fatalf("%d pods are stranded on %d new nodes", len(left), len(plan.Nodes))
 	}
 	plan.Nodes = nil
-	if left := simulation.Stranded(plan, 0); len(left) != 3 {
+	if left := simulation.FindStrandedPods(plan, 0); len(left) != 3 {
 		t.Errorf("%d pods are stranded without any node", len(left))
 	}
 }
@@ -165,11 +165,11 @@ func TestStrandedOnNewNodes(t *testing.T) {
 // TestStrandedIsForgotten asks much of one simulation, and the same of others that
 // were asked nothing before.
 func TestStrandedIsForgotten(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	var some, none int
 	rapid.Check(t, func(t *rapid.T) {
 		snapshot := genCluster(t)
-		stock := instancetypes.NewStock(snapshot, cat)
+		stock := instancetypes.New(snapshot, cat)
 		asked := solver.NewSimulation(snapshot, stock)
 		type removal struct {
 			result planning.Result
@@ -178,17 +178,17 @@ func TestStrandedIsForgotten(t *testing.T) {
 		var taken []removal
 		for range rapid.IntRange(1, 6).Draw(t, "questions") {
 			nodes := rapid.SliceOfNDistinct(rapid.IntRange(0, len(snapshot.Nodes)-1), 1, 3, rapid.ID).Draw(t, "nodes")
-			result := asked.Without(nodes...)
+			result := asked.SimulateRemoval(nodes...)
 			fresh := solver.NewSimulation(snapshot, stock)
 			for _, one := range taken {
-				fresh.Take(one.result, one.nodes...)
+				fresh.Commit(one.result, one.nodes...)
 			}
-			got, want := asked.Stranded(result, nodes...), fresh.Stranded(result, nodes...)
+			got, want := asked.FindStrandedPods(result, nodes...), fresh.FindStrandedPods(result, nodes...)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("without %v, after %d were taken:\n%s", nodes, len(taken), diff)
 			}
 			if some, none = some+min(1, len(got)), none+1-min(1, len(got)); rapid.Bool().Draw(t, "take") {
-				asked.Take(result, nodes...)
+				asked.Commit(result, nodes...)
 				taken = append(taken, removal{result, slices.Clone(nodes)})
 			}
 		}

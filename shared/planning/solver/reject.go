@@ -44,7 +44,7 @@ func (r *rounds) reject(p *pool, c *class) planning.Rejection {
 		return p.barren()
 	}
 	want := c.wish.anyOf[0]
-	if key, found := p.base.Conflict(want); found {
+	if key, found := p.base.FindConflict(want); found {
 		return p.because(planning.RuleRequirements, "%s: the pod needs %s, the pool allows %s", key, want[key], p.base.AllowedValues(key))
 	}
 	sold := w.sold(own, c.reach)
@@ -99,7 +99,7 @@ func (p *pool) barren() planning.Rejection {
 	if p.soldOut > 0 {
 		out = p.because(planning.RuleNoOffering, "none of the pool's %d instance types can be bought at the moment", p.soldOut)
 	}
-	out.Barren = true
+	out.LacksInstanceTypes = true
 	return out
 }
 

@@ -86,7 +86,7 @@ func (r *removal) static(w *world, beside []planning.PlannedNode) []planning.Pla
 	for _, j := range r.asked {
 		gone[j] = true
 	}
-	return w.staticNodes(r.standing.stock, planning.ShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].Going }), beside)
+	return w.staticNodes(r.standing.stock, planning.FindShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].MarkedForDeletion }), beside)
 }
 
 func (r *removal) world() *world {

@@ -221,7 +221,7 @@ func (r *rounds) pin() {
 	}
 	expected := map[string]int{}
 	for i := range r.w.problem.Nodes {
-		for _, uid := range r.w.nodes[i].node.Expected {
+		for _, uid := range r.w.nodes[i].node.ExpectedPods {
 			expected[uid] = i
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // choice, so they share one sale, and nobody changes it.
 type sale struct {
 	// options are the ways to buy, cheapest first.
-	options []planning.Option
+	options []planning.PricedOffering
 	// types are all instance types of the choice.
 	types planning.Values
 	// variety is nil if the options cover every minValues of the pool. Otherwise it is
@@ -30,7 +30,7 @@ func (r *rounds) sell(p *pool, choice packing.Set, planes uint64) sale {
 	made := sale{
 		options: r.options(p, choice, planes), types: planning.In(r.names(p, choice, planes)...),
 	}
-	if p.base.Demanding() && !r.w.varied(p, choice, planes) {
+	if p.base.HasMinValues() && !r.w.varied(p, choice, planes) {
 		made.variety = r.w.variety(p, choice, planes)
 	}
 	r.sales[string(r.saleKey)] = made
@@ -40,9 +40,9 @@ func (r *rounds) sell(p *pool, choice packing.Set, planes uint64) sale {
 // options lists the ways to buy a choice, cheapest first. A launch names sixty types
 // at most, so the offers of the others are left out unless some minValues
 // may need them.
-func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []planning.Option {
+func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []planning.PricedOffering {
 	most := launchTypes
-	if p.base.Demanding() {
+	if p.base.HasMinValues() {
 		most = maxTypes
 	}
 	r.chosen = r.chosen[:0]
@@ -72,15 +72,15 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []planning.
 }
 
 // options writes down prices as offers, of which there are so many.
-func (w *world) options(prices []shelved, count int) []planning.Option {
-	out := make([]planning.Option, 0, count)
+func (w *world) options(prices []shelved, count int) []planning.PricedOffering {
+	out := make([]planning.PricedOffering, 0, count)
 	for _, s := range prices {
 		column := &w.columns[s.column]
 		for left := s.planes; left != 0; left &= left - 1 {
 			plane := bits.TrailingZeros64(left)
 			one := w.planes[plane]
 			one.InstanceType, one.PricePerHour = column.typ.Name, s.price
-			one.Overlaid = column.overlaid&(1<<plane) != 0
+			one.PricedByOverlay = column.overlaid&(1<<plane) != 0
 			out = append(out, one)
 		}
 	}

@@ -62,7 +62,7 @@ func (w *world) varied(p *pool, columns packing.Set, planes uint64) bool {
 // launched are the planes on which a node is bought: spot is left out if only what
 // remains covers every minValues of the pool.
 func (w *world) launched(p *pool, columns packing.Set, planes uint64) uint64 {
-	if rest := w.steady(planes); w.pressed && rest != planes && p.base.Demanding() && !w.covers(p, columns, planes) && w.covers(p, columns, rest) {
+	if rest := w.steady(planes); w.pressed && rest != planes && p.base.HasMinValues() && !w.covers(p, columns, planes) && w.covers(p, columns, rest) {
 		return rest
 	}
 	return planes

@@ -25,11 +25,11 @@ type Simulation struct {
 // NewSimulation prepares a snapshot. It first places the pending pods, those of
 // CapacityBuffers and those on leaving nodes; removals may use the remaining capacity. The
 // new nodes of this step count against limits and offer no capacity.
-func NewSimulation(s planning.Snapshot, stock instancetypes.Stock) *Simulation {
+func NewSimulation(s planning.Snapshot, stock instancetypes.InstanceTypes) *Simulation {
 	waiting := unsettled(&s)
 	out := &Simulation{snapshot: s, standing: newStanding(s, stock, waiting)}
-	if len(waiting) > 0 || len(planning.Shortfalls(s)) > 0 {
-		result := SolveStock(planning.Batch{Snapshot: s, Pending: waiting}, stock)
+	if len(waiting) > 0 || len(planning.FindShortfalls(s)) > 0 {
+		result := SolveWithTypes(planning.Batch{Snapshot: s, Pending: waiting}, stock)
 		out.standing.take(&result, nil, waiting)
 	}
 	return out
@@ -42,7 +42,7 @@ func unsettled(s *planning.Snapshot) []planning.PodClass {
 	add := func(classes []planning.PodClass, node string) {
 		for i := range classes {
 			class := planning.PodClass{Spec: classes[i].Spec}
-			for _, pod := range classes[i].Rescheduled() {
+			for _, pod := range classes[i].ReschedulablePods() {
 				if !seen[pod.UID] {
 					seen[pod.UID] = true
 					pod.Node = cmp.Or(pod.Node, node)
@@ -54,50 +54,52 @@ func unsettled(s *planning.Snapshot) []planning.PodClass {
 			}
 		}
 	}
-	add(s.Waiting, "")
+	add(s.PendingPods, "")
 	for i := range s.Nodes {
-		if s.Nodes[i].Going {
+		if s.Nodes[i].MarkedForDeletion {
 			add(s.Nodes[i].Pods, s.Nodes[i].Name)
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
-		add(planning.BufferPods(s.Buffers), "")
+		add(planning.NewBufferPods(s.Buffers), "")
 	}
 	return out
 }
 
-// Without plans the pods of nodes that would go, by their places in the snapshot's
+// SimulateRemoval plans the pods of nodes that would go, by their places in the snapshot's
 // list; a place beyond that is a mistake that panics. They may go to nodes that stay,
 // are initialized and ready, or to new ones; each pod's Node says where it runs now.
 // The nodes do not count against limits, unless their pool counts nodes until they are
 // gone.
-func (s *Simulation) Without(nodes ...int) planning.Result { return s.without(effort{}, nil, nodes) }
+func (s *Simulation) SimulateRemoval(nodes ...int) planning.Result {
+	return s.simulate(effort{}, nil, nodes)
+}
 
-// Consolidate plans as Without does, for consolidation: pods go only to nodes whose
+// SimulateConsolidation plans as Without does, for consolidation: pods go only to nodes whose
 // consolidateAfter has passed since a pod last came or went, or to new ones. Pods that
 // wait and those of nodes that go may be on the others
 // (Karpenter: pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
-func (s *Simulation) Consolidate(nodes ...int) planning.Result {
-	return s.without(effort{}, s.standing.closed(), nodes)
+func (s *Simulation) SimulateConsolidation(nodes ...int) planning.Result {
+	return s.simulate(effort{}, s.standing.closed(), nodes)
 }
 
-// WithoutForOne is Without with at most one new node, where Without may choose several
+// SimulateRemovalWithOneNode is Without with at most one new node, where Without may choose several
 // because they are cheaper. It places pods one by one, as Karpenter does, on the new node as
 // long as one of its types holds them all. Pods may stay unplaced that have a place in
 // another plan.
-func (s *Simulation) WithoutForOne(nodes ...int) planning.Result {
-	return s.without(forOne, s.standing.closed(), nodes)
+func (s *Simulation) SimulateRemovalWithOneNode(nodes ...int) planning.Result {
+	return s.simulate(forOne, s.standing.closed(), nodes)
 }
 
-// without plans the pods of nodes, and places none on the closed nodes.
-func (s *Simulation) without(e effort, closed packing.Set, nodes []int) planning.Result {
+// simulate plans the pods of nodes, and places none on the closed nodes.
+func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) planning.Result {
 	r := s.standing.remove(nodes)
 	r.closed = closed
-	var aside []planning.Unplaced
+	var aside []planning.UnplacedPods
 	for {
 		result, fault := r.attempt(e)
 		if fault == nil {
-			result.Unplaced, result.Overlays = append(aside, result.Unplaced...), s.standing.stock.Overlays
+			result.Unplaced, result.OverlayStatuses = append(aside, result.Unplaced...), s.standing.stock.OverlayStatuses
 			return result
 		}
 		i := slices.IndexFunc(r.moved, func(m run) bool { return m.kind.spec == fault.spec })
@@ -112,16 +114,16 @@ func (s *Simulation) without(e effort, closed packing.Set, nodes []int) planning
 	}
 }
 
-// Take commits an answer, so that the next one counts on it: the nodes are going,
+// Commit commits an answer, so that the next one counts on it: the nodes are going,
 // their pods are where the result has them, and planned nodes exist without having
 // room, for they are not initialized.
-func (s *Simulation) Take(result planning.Result, nodes ...int) {
+func (s *Simulation) Commit(result planning.Result, nodes ...int) {
 	s.standing.rehearsing().take(&result, nodes)
 	s.standing.take(&result, nodes, nil)
 }
 
-// Joined is the snapshot after everything that was taken has happened: what was
+// ProjectSnapshot is the snapshot after everything that was taken has happened: what was
 // going is gone, pods are bound to their new nodes, and each planned node has joined,
 // bought as the cheapest of its options, initialized at the time of the snapshot.
 // Nodes that got pods had their last pod event then. Pods that found no place wait.
-func (s *Simulation) Joined() planning.Snapshot { return s.standing.joined(s.snapshot) }
+func (s *Simulation) ProjectSnapshot() planning.Snapshot { return s.standing.joined(s.snapshot) }

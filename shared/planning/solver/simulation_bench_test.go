@@ -30,8 +30,8 @@ var clusters = []struct{ nodes, pods int }{{100, 900}, {1000, 9000}, {5000, 100_
 // that of the whole process, garbage collection included.
 func BenchmarkSimulation(b *testing.B) {
 	for _, size := range clusters {
-		snapshot := planningtest.Cluster(rand.New(rand.NewPCG(42, 0)), size.nodes, size.pods)
-		stock := instancetypes.NewStock(snapshot, planningtest.Catalogue())
+		snapshot := planningtest.GenerateCluster(rand.New(rand.NewPCG(42, 0)), size.nodes, size.pods)
+		stock := instancetypes.New(snapshot, planningtest.NewCatalogue())
 		run := func(what string, start func() (step func(at int))) {
 			b.Run(fmt.Sprintf("%s/nodes=%d/pods=%d", what, size.nodes, size.pods), func(b *testing.B) {
 				b.ReportAllocs()
@@ -46,15 +46,15 @@ func BenchmarkSimulation(b *testing.B) {
 		run("setup", func() func(int) { return func(int) { solver.NewSimulation(snapshot, stock) } })
 		run("one", func() func(int) {
 			simulation := solver.NewSimulation(snapshot, stock)
-			return func(at int) { simulation.Without(at % size.nodes) }
+			return func(at int) { simulation.SimulateRemoval(at % size.nodes) }
 		})
 		run("lands", func() func(int) {
 			simulation := solver.NewSimulation(snapshot, stock)
 			results := make([]planning.Result, size.nodes)
 			for i := range results {
-				results[i] = simulation.Without(i)
+				results[i] = simulation.SimulateRemoval(i)
 			}
-			return func(at int) { simulation.Stranded(results[at%size.nodes], at%size.nodes) }
+			return func(at int) { simulation.FindStrandedPods(results[at%size.nodes], at%size.nodes) }
 		})
 		run("hundred", func() func(int) {
 			simulation, nodes := solver.NewSimulation(snapshot, stock), make([]int, 100)
@@ -62,14 +62,14 @@ func BenchmarkSimulation(b *testing.B) {
 				for i := range nodes {
 					nodes[i] = (at + i*size.nodes/100) % size.nodes
 				}
-				simulation.Without(nodes...)
+				simulation.SimulateRemoval(nodes...)
 			}
 		})
 		run("scan", func() func(int) {
 			return func(int) {
 				simulation := solver.NewSimulation(snapshot, stock)
 				for i := range size.nodes {
-					simulation.Without(i)
+					simulation.SimulateRemoval(i)
 				}
 			}
 		})

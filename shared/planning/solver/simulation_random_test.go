@@ -84,7 +84,7 @@ func genNode(t *rapid.T, name string, classes []planning.PodClass, ran *int) pla
 			one := planning.PodClass{Spec: class.Spec}
 			for range rapid.IntRange(1, 3).Draw(t, "pods") {
 				*ran++
-				one.Pods = append(one.Pods, planning.PodRef{Name: fmt.Sprint("r", *ran), UID: fmt.Sprint("r", *ran), Created: planningtest.Now, Going: rapid.IntRange(0, 9).Draw(t, "pod goes") == 0})
+				one.Pods = append(one.Pods, planning.PodRef{Name: fmt.Sprint("r", *ran), UID: fmt.Sprint("r", *ran), Created: planningtest.Now, Terminating: rapid.IntRange(0, 9).Draw(t, "pod goes") == 0})
 				for name, quantity := range class.Spec.Requests {
 					sum := used[name]
 					sum.Add(quantity)
@@ -106,7 +106,7 @@ func genCluster(t *rapid.T) planning.Snapshot {
 	for i := range rapid.IntRange(1, 5).Draw(t, "running classes") {
 		classes = append(classes, genRunning(t, fmt.Sprint("r", i)))
 	}
-	snapshot.Nodes, snapshot.Waiting = nil, nil
+	snapshot.Nodes, snapshot.PendingPods = nil, nil
 	ran := 0
 	for i := range rapid.IntRange(1, 8).Draw(t, "running nodes") {
 		snapshot.Nodes = append(snapshot.Nodes, genNode(t, fmt.Sprint("n", i), classes, &ran))
@@ -117,11 +117,11 @@ func genCluster(t *rapid.T) planning.Snapshot {
 // TestWithoutIsWhole asks one simulation many questions, and plans the batch
 // of each from nothing.
 func TestWithoutIsWhole(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	var moved, onto, fresh, left int
 	rapid.Check(t, func(t *rapid.T) {
 		snapshot := genCluster(t)
-		stock := instancetypes.NewStock(snapshot, cat)
+		stock := instancetypes.New(snapshot, cat)
 		before, err := json.Marshal(snapshot)
 		if err != nil {
 			t.Fatal(err)
@@ -130,11 +130,11 @@ func TestWithoutIsWhole(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "questions") {
 			nodes := rapid.SliceOfNDistinct(rapid.IntRange(0, len(snapshot.Nodes)-1), 1, 3, rapid.ID).Draw(t, "nodes")
 			batch := solver.Equivalent(snapshot, nodes...)
-			got, want := simulation.Without(nodes...), boundless(solver.FirstEffort(batch, stock))
+			got, want := simulation.SimulateRemoval(nodes...), boundless(solver.FirstEffort(batch, stock))
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("without %v:\n%s\nwhole:\n%s", nodes, tell(got), tell(want))
 			}
-			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, boundless(solver.SolveStock(batch, stock))) {
+			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, boundless(solver.SolveWithTypes(batch, stock))) {
 				t.Fatal("nothing is left out, and yet SolveStock has another plan")
 			}
 			onto, fresh, left = onto+len(got.Nominations), fresh+len(got.Nodes), left+unplaced(got)
@@ -161,21 +161,21 @@ func boundless(r planning.Result) planning.Result {
 // TestWithoutForOne asks for one new node at most, and holds the answer to
 // Kubernetes' rules.
 func TestWithoutForOne(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	var one, less int
 	check := func(t *rapid.T) {
 		snapshot := genCluster(t)
-		stock := instancetypes.NewStock(snapshot, cat)
+		stock := instancetypes.New(snapshot, cat)
 		simulation := solver.NewSimulation(snapshot, stock)
 		for i := range snapshot.Nodes {
-			got := simulation.WithoutForOne(i)
+			got := simulation.SimulateRemovalWithOneNode(i)
 			if len(got.Nodes) > 1 {
 				t.Fatalf("without %d:\n%s", i, tell(got))
 			}
-			if err := planningtest.Check(solver.Equivalent(snapshot, i), cat, got); err != nil {
+			if err := planningtest.CheckResult(solver.Equivalent(snapshot, i), cat, got); err != nil {
 				t.Fatalf("without %d:\n%s\n%v", i, tell(got), err)
 			}
-			if one += len(got.Nodes); len(got.Unplaced) == 0 && len(simulation.Without(i).Nodes) > 1 {
+			if one += len(got.Nodes); len(got.Unplaced) == 0 && len(simulation.SimulateRemoval(i).Nodes) > 1 {
 				less++
 			}
 		}
@@ -197,7 +197,7 @@ func tell(r planning.Result) string {
 	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		fmt.Fprintf(&out, "  new %s %v %d options %v: %v\n", n.NodePool, n.PricePerHour, len(n.Options), n.Requirements, n.Pods)
+		fmt.Fprintf(&out, "  new %s %v %d options %v: %v\n", n.NodePool, n.PricePerHour, len(n.Offerings), n.Requirements, n.Pods)
 	}
 	for _, u := range r.Unplaced {
 		fmt.Fprintf(&out, "  left %d %s %+v\n", len(u.Pods), u.Pods[0].UID, u.Rejections)

@@ -48,7 +48,7 @@ func closed(s *planning.Snapshot) {
 }
 
 func one(name string, edit func(*planning.PodSpec)) planning.PodClass {
-	return planningtest.Pods(name, 1, "500m", "500Mi", edit)
+	return planningtest.NewPods(name, 1, "500m", "500Mi", edit)
 }
 
 // TestRemovedPodsDoNotCount removes the first node where nothing can be launched.
@@ -68,7 +68,7 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 			node("old", inZone("b"), running(one("a", apartOver(zone, "a")))), node("other", running(one("b", apartOver(zone, "a")))),
 		}, map[string]int{}},
 		{"who belongs together begins anew", []planning.Node{
-			node("old", running(planningtest.Pods("a", 2, "500m", "500Mi", besideOver(host, "a")))), node("other"),
+			node("old", running(planningtest.NewPods("a", 2, "500m", "500Mi", besideOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 2}},
 		{"who belongs to others goes there", []planning.Node{
 			node("old", running(one("a", besideOver(host, "a")))), node("other"), node("theirs", running(one("b", besideOver(host, "a")))),
@@ -89,7 +89,7 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 			snapshot.Nodes = tt.nodes
 			closed(&snapshot)
 			onto := map[string]int{}
-			for _, n := range solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).Without(0).Nominations {
+			for _, n := range solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemoval(0).Nominations {
 				onto[n.Node]++
 			}
 			if diff := cmp.Diff(tt.onto, onto); diff != "" {
@@ -121,23 +121,23 @@ func TestTakenPodsCount(t *testing.T) {
 			snapshot := inZones().Snapshot
 			requirements := snapshot.NodePools[0].Spec.Template.Spec.Requirements
 			requirements[len(requirements)-1].Values = []string{"ap-northeast-2a", "ap-northeast-2b"}
-			big := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "500Mi", tt.edit) }
+			big := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "500Mi", tt.edit) }
 			snapshot.Nodes = []planning.Node{node("first", running(big("a"))), node("second", running(big("b")))}
-			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			both := simulation.Without(0, 1)
+			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			both := simulation.SimulateRemoval(0, 1)
 			first := both
 			first.Nodes = nil
 			for _, n := range both.Nodes {
 				if n.Pods[0].Pod.Node == "first" {
 					n.Pods = n.Pods[:1]
-					n.Requirements = n.Requirements.With(zone, planning.In("ap-northeast-2a"))
+					n.Requirements = n.Requirements.WithRequirement(zone, planning.In("ap-northeast-2a"))
 					first.Nodes = append(first.Nodes, n)
 				}
 			}
-			simulation.Take(first, 0)
+			simulation.Commit(first, 0)
 			got := ""
-			for _, n := range simulation.Without(1).Nodes {
-				got, _ = n.Requirements[zone].Single()
+			for _, n := range simulation.SimulateRemoval(1).Nodes {
+				got, _ = n.Requirements[zone].SingleValue()
 			}
 			if got != tt.second {
 				t.Errorf("the second pod goes to %q, want %q", got, tt.second)
@@ -148,32 +148,32 @@ func TestTakenPodsCount(t *testing.T) {
 
 // TestTakenNodesUseUpWhatIsScarce lets the first answer have the last of something.
 func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
-	big := func(name string) func(*planning.Node) { return running(planningtest.Pods(name, 1, "1500m", "1Gi")) }
-	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
 	class := snapshot.NodeClasses[0].Name
 	for _, tt := range []struct {
 		name  string
-		stock func(*instancetypes.Stock)
+		stock func(*instancetypes.InstanceTypes)
 		rule  string
 	}{
-		{"addresses", func(s *instancetypes.Stock) {
+		{"addresses", func(s *instancetypes.InstanceTypes) {
 			s.FreeIPs = map[string]map[string]int64{class: {"ap-northeast-2a": 3, "ap-northeast-2c": 0}}
 		}, planning.RuleAddresses},
-		{"places of a group that spreads", func(s *instancetypes.Stock) {
-			s.Rooms = map[string]map[string]int{class: {"ap-northeast-2a": 1, "ap-northeast-2c": 0}}
+		{"places of a group that spreads", func(s *instancetypes.InstanceTypes) {
+			s.SpreadCapacity = map[string]map[string]int{class: {"ap-northeast-2a": 1, "ap-northeast-2c": 0}}
 		}, planning.RuleAddresses},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stock := instancetypes.NewStock(snapshot, planningtest.Catalogue())
+			stock := instancetypes.New(snapshot, planningtest.NewCatalogue())
 			tt.stock(&stock)
 			simulation := solver.NewSimulation(snapshot, stock)
-			first := simulation.Without(0)
+			first := simulation.SimulateRemoval(0)
 			if len(first.Nodes) != 1 {
 				t.Fatalf("%+v, want a new node", first)
 			}
-			simulation.Take(first, 0)
-			if second := simulation.Without(1); len(second.Unplaced) != 1 || second.Unplaced[0].Rejections[0].Rule != tt.rule {
+			simulation.Commit(first, 0)
+			if second := simulation.SimulateRemoval(1); len(second.Unplaced) != 1 || second.Unplaced[0].Rejections[0].Rule != tt.rule {
 				t.Errorf("%+v, want nothing left", second)
 			}
 		})
@@ -182,8 +182,8 @@ func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 
 // TestTakenReservationIsUsedUp buys the last instance of a reservation.
 func TestTakenReservationIsUsedUp(t *testing.T) {
-	big := func(name string) func(*planning.Node) { return running(planningtest.Pods(name, 1, "1500m", "1Gi")) }
-	s, cat := planningtest.WithoutSpot(planningtest.Seed()).Snapshot, planningtest.Catalogue()
+	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
+	s, cat := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot, planningtest.NewCatalogue()
 	s.Settings.Gates.ReservedCapacity = true
 	requirements := &s.NodePools[0].Spec.Template.Spec.Requirements
 	for i := range *requirements {
@@ -191,21 +191,21 @@ func TestTakenReservationIsUsedUp(t *testing.T) {
 			(*requirements)[i].Values = []string{karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand}
 		}
 	}
-	cat.AsOf = s.Taken
+	cat.AsOf = s.TakenAt
 	cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: "cr-1", Count: 1})
 	s.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{{ID: "cr-1", InstanceType: "t4g.medium", AvailabilityZone: "ap-northeast-2a"}}
 	s.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
-	stock := instancetypes.NewStock(s, cat)
+	stock := instancetypes.New(s, cat)
 	simulation := solver.NewSimulation(s, stock)
-	first := simulation.Without(0)
-	if len(first.Nodes) != 1 || first.Nodes[0].Options[0].CapacityType != karpenter.CapacityTypeReserved {
+	first := simulation.SimulateRemoval(0)
+	if len(first.Nodes) != 1 || first.Nodes[0].Offerings[0].CapacityType != karpenter.CapacityTypeReserved {
 		t.Fatalf("%+v, want the reserved instance", first.Nodes)
 	}
-	simulation.Take(first, 0)
-	if second := simulation.Without(1); len(second.Nodes) != 1 || second.Nodes[0].Options[0].CapacityType == karpenter.CapacityTypeReserved {
+	simulation.Commit(first, 0)
+	if second := simulation.SimulateRemoval(1); len(second.Nodes) != 1 || second.Nodes[0].Offerings[0].CapacityType == karpenter.CapacityTypeReserved {
 		t.Errorf("%+v, want another one", second.Nodes)
 	}
-	joined := simulation.Joined()
+	joined := simulation.ProjectSnapshot()
 	fresh := joined.Nodes[len(joined.Nodes)-1]
 	if fresh.Labels[karpenter.LabelCapacityReservationID] != "cr-1" || fresh.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeReserved {
 		t.Errorf("%v, want the labels of the reservation", fresh.Labels)
@@ -214,29 +214,29 @@ func TestTakenReservationIsUsedUp(t *testing.T) {
 
 // TestJoinedNodeIsWhole looks at what a planned node becomes.
 func TestJoinedNodeIsWhole(t *testing.T) {
-	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
-	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.Requests("100m", "64Mi")}}
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")}}
 	volume := func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}} }
-	moved := planningtest.Pods("web", 2, "700m", "1Gi", volume)
-	small := planningtest.Pods("small", 1, "100m", "100Mi")
-	snapshot.Nodes = []planning.Node{node("old", running(moved)), node("other", running(planningtest.Pods("db", 1, "1500m", "1Gi"))), node("third", running(small))}
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-	result := simulation.Without(0, 2)
-	simulation.Take(result, 0, 2)
-	joined := simulation.Joined()
-	if len(joined.Nodes) != 2 || joined.Nodes[0].Name != "other" || !joined.Nodes[0].LastPodEvent.Equal(snapshot.Taken) {
+	moved := planningtest.NewPods("web", 2, "700m", "1Gi", volume)
+	small := planningtest.NewPods("small", 1, "100m", "100Mi")
+	snapshot.Nodes = []planning.Node{node("old", running(moved)), node("other", running(planningtest.NewPods("db", 1, "1500m", "1Gi"))), node("third", running(small))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	result := simulation.SimulateRemoval(0, 2)
+	simulation.Commit(result, 0, 2)
+	joined := simulation.ProjectSnapshot()
+	if len(joined.Nodes) != 2 || joined.Nodes[0].Name != "other" || !joined.Nodes[0].LastPodEvent.Equal(snapshot.TakenAt) {
 		t.Fatalf("%d nodes, the first %s", len(joined.Nodes), joined.Nodes[0].Name)
 	}
 	fresh := joined.Nodes[1]
-	volumes, cpu := fresh.Used[planning.AttachLimit("ebs.csi.aws.com")], fresh.Used[corev1.ResourceCPU]
+	volumes, cpu := fresh.Used[planning.AttachLimitResource("ebs.csi.aws.com")], fresh.Used[corev1.ResourceCPU]
 	if volumes.Value() != 2 || cpu.MilliValue() != 1500 {
 		t.Errorf("it uses %s of cpu and %s volumes, want 1500m and 2", cpu.String(), volumes.String())
 	}
-	if daemons := fresh.Daemons[corev1.ResourceCPU]; daemons.MilliValue() != 100 {
+	if daemons := fresh.DaemonRequests[corev1.ResourceCPU]; daemons.MilliValue() != 100 {
 		t.Errorf("its daemons use %s, want 100m", daemons.String())
 	}
-	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Options[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
-		!fresh.InitializedAt.Equal(snapshot.Taken) || !fresh.LastPodEvent.Equal(snapshot.Taken) {
+	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Offerings[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
+		!fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
 		t.Errorf("it is %+v", fresh)
 	}
 }
@@ -266,13 +266,13 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 			}
 			snapshot.Nodes[0].HostPorts, snapshot.Nodes[1].HostPorts = tt.ports, tt.ports
 			closed(&snapshot)
-			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			first := simulation.Without(0)
+			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			first := simulation.SimulateRemoval(0)
 			if len(first.Nominations) != 1 || first.Nominations[0].Node != tt.first {
 				t.Fatalf("the first pod goes to %+v, want %s", first.Nominations, tt.first)
 			}
-			simulation.Take(first, 0)
-			if second := simulation.Without(1); len(second.Nominations) != 1 || second.Nominations[0].Node != tt.second {
+			simulation.Commit(first, 0)
+			if second := simulation.SimulateRemoval(1); len(second.Nominations) != 1 || second.Nominations[0].Node != tt.second {
 				t.Errorf("the second pod goes to %+v, want %s", second.Nominations, tt.second)
 			}
 		})
@@ -288,7 +288,7 @@ func TestZoneOfRemovedNodeIsGone(t *testing.T) {
 	snapshot.Nodes = []planning.Node{
 		node("old", inZone("b"), running(one("a", spreading))), node("theirs", running(one("b", spreading))), node("other", inZone("a")),
 	}
-	result := solver.NewSimulation(snapshot, instancetypes.Stock{}).Without(0)
+	result := solver.NewSimulation(snapshot, instancetypes.InstanceTypes{}).SimulateRemoval(0)
 	if len(result.Nominations) != 1 {
 		t.Errorf("%+v, want the pod in the one zone that is left", result)
 	}
@@ -311,8 +311,8 @@ func TestOneForOne(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
 			snapshot.Nodes = []planning.Node{node("old", running(
-				planningtest.Pods("a", 1, tt.cpus[0], "1Gi", tt.edit), planningtest.Pods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
-			got := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).WithoutForOne(0)
+				planningtest.NewPods("a", 1, tt.cpus[0], "1Gi", tt.edit), planningtest.NewPods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
+			got := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemovalWithOneNode(0)
 			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || unplaced(got) != 2-tt.placed {
 				t.Errorf("%s", tell(got))
 			}
@@ -350,18 +350,18 @@ func TestConsolidateClosesNodes(t *testing.T) {
 			closed(&snapshot)
 			snapshot.NodePools[0].Spec.Disruption.ConsolidateAfter = tt.after
 			snapshot.Nodes = []planning.Node{node("old", running(one("a", plain))), node("other", tt.edit)}
-			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			for name, got := range map[string]planning.Result{"Consolidate": simulation.Consolidate(0), "WithoutForOne": simulation.WithoutForOne(0)} {
+			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			for name, got := range map[string]planning.Result{"Consolidate": simulation.SimulateConsolidation(0), "WithoutForOne": simulation.SimulateRemovalWithOneNode(0)} {
 				if len(got.Nominations) > 0 != tt.open {
 					t.Errorf("%s: %+v", name, got)
 				}
 			}
-			if got := simulation.Without(0); len(got.Nominations) != 1 {
+			if got := simulation.SimulateRemoval(0); len(got.Nominations) != 1 {
 				t.Errorf("drift: %+v", got)
 			}
-			snapshot.Waiting, snapshot.Nodes[0].Pods = []planning.PodClass{one("w", plain)}, nil
-			waits := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			if got := waits.Joined(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
+			snapshot.PendingPods, snapshot.Nodes[0].Pods = []planning.PodClass{one("w", plain)}, nil
+			waits := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			if got := waits.ProjectSnapshot(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
 				t.Errorf("a pod that waits has no place: %+v", got.Nodes)
 			}
 		})

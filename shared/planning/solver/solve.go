@@ -12,13 +12,13 @@ import (
 // the same result, and it never fails as a whole. A class of pods that cannot be
 // planned, even for a fault of ours, is among the unplaced with the reason.
 func Solve(batch planning.Batch, cat catalog.Catalogue) planning.Result {
-	return SolveStock(batch, instancetypes.NewStock(batch.Snapshot, cat))
+	return SolveWithTypes(batch, instancetypes.New(batch.Snapshot, cat))
 }
 
-// SolveStock is Solve with the instance types worked out already.
-func SolveStock(batch planning.Batch, stock instancetypes.Stock) planning.Result {
+// SolveWithTypes is Solve with the instance types worked out already.
+func SolveWithTypes(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
 	result := isolate(batch, func(b *planning.Batch) (planning.Result, *broken) { return attempt(b, stock) })
-	result.Overlays = stock.Overlays
+	result.OverlayStatuses = stock.OverlayStatuses
 	return result
 }
 
@@ -28,7 +28,7 @@ const faultsMax = 16
 
 // isolate plans without the classes that cannot be planned for a fault of ours.
 func isolate(batch planning.Batch, attempt func(*planning.Batch) (planning.Result, *broken)) planning.Result {
-	var aside []planning.Unplaced
+	var aside []planning.UnplacedPods
 	for {
 		result, fault := attempt(&batch)
 		if fault == nil {
@@ -68,13 +68,13 @@ func blame(w *world, cause any) *broken {
 	return out
 }
 
-func (b *broken) unplaced(class *planning.PodClass) planning.Unplaced {
-	return planning.Unplaced{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
+func (b *broken) unplaced(class *planning.PodClass) planning.UnplacedPods {
+	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
 // attempt plans everything, and again with more effort if pods were left out. A
 // panic is a fault of ours and must not cost the other pods their nodes.
-func attempt(batch *planning.Batch, stock instancetypes.Stock) (result planning.Result, fault *broken) {
+func attempt(batch *planning.Batch, stock instancetypes.InstanceTypes) (result planning.Result, fault *broken) {
 	var w *world
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -93,7 +93,7 @@ func attempt(batch *planning.Batch, stock instancetypes.Stock) (result planning.
 			best = other
 		}
 	}
-	return addNodes(best.Result, first.staticNodes(stock, planning.Shortfalls(batch.Snapshot), best.Nodes)), nil
+	return addNodes(best.Result, first.staticNodes(stock, planning.FindShortfalls(batch.Snapshot), best.Nodes)), nil
 }
 
 // addNodes adds nodes that no pod asked for.

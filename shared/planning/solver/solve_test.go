@@ -20,33 +20,33 @@ import (
 // solve plans and lets the checker judge.
 func solve(t *testing.T, batch planning.Batch) planning.Result {
 	t.Helper()
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	result := solver.Solve(batch, cat)
-	if err := planningtest.Check(batch, cat, result); err != nil {
+	if err := planningtest.CheckResult(batch, cat, result); err != nil {
 		t.Errorf("the plan is wrong:\n%v", err)
 	}
 	return result
 }
 
 func TestSeed(t *testing.T) {
-	result := solve(t, planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0")))
+	result := solve(t, planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0")))
 	if len(result.Unplaced) > 0 || len(result.Nodes) == 0 {
 		t.Fatalf("%d nodes, unplaced: %+v", len(result.Nodes), result.Unplaced)
 	}
 	for _, n := range result.Nodes {
-		for _, o := range n.Options {
+		for _, o := range n.Offerings {
 			if !strings.HasPrefix(o.InstanceType, "t4g.") || o.Zone != "ap-northeast-2a" {
 				t.Errorf("option %+v is outside of the pool", o)
 			}
 		}
-		if n.Options[0].CapacityType != karpenter.CapacityTypeSpot {
-			t.Errorf("the cheapest option is %+v, want spot", n.Options[0])
+		if n.Offerings[0].CapacityType != karpenter.CapacityTypeSpot {
+			t.Errorf("the cheapest option is %+v, want spot", n.Offerings[0])
 		}
 	}
 }
 
 func TestSeedLimits(t *testing.T) {
-	result := solve(t, planningtest.Seed(planningtest.Pods("inflate", 40, "1", "0")))
+	result := solve(t, planningtest.NewBatch(planningtest.NewPods("inflate", 40, "1", "0")))
 	if len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
 		t.Fatalf("unplaced = %+v, want one class held up by the limits", result.Unplaced)
 	}
@@ -56,8 +56,8 @@ func TestSeedLimits(t *testing.T) {
 }
 
 func TestRightSizes(t *testing.T) {
-	result := solve(t, planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("small", 1, "100m", "100Mi"))))
-	if got := result.Nodes[0].Options[0].InstanceType; got != "t4g.medium" {
+	result := solve(t, planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi"))))
+	if got := result.Nodes[0].Offerings[0].InstanceType; got != "t4g.medium" {
 		t.Errorf("one small pod gets %s, want the cheapest type that holds it", got)
 	}
 }
@@ -119,7 +119,7 @@ func TestRejections(t *testing.T) {
 			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
 		}, planning.RuleNoOffering, "3 instance types can be bought"},
 		{"too large", func(b *planning.Batch) {
-			b.Pending[0].Spec.Requests = planningtest.Requests("4", "1Gi")
+			b.Pending[0].Spec.Requests = planningtest.NewRequests("4", "1Gi")
 		}, planning.RuleResources, "cpu: the pod needs 4, and the closest type, t4g.xlarge, has"},
 		{"unknown resource", func(b *planning.Batch) {
 			b.Pending[0].Spec.Requests["example.com/fpga"] = resource.MustParse("1")
@@ -143,7 +143,7 @@ func TestRejections(t *testing.T) {
 		}, planning.RulePod, "minValues"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed(planningtest.Pods("web", 2, "500m", "512Mi"))
+			batch := planningtest.NewBatch(planningtest.NewPods("web", 2, "500m", "512Mi"))
 			tt.edit(&batch)
 			rules, detail := rule(t, batch)
 			if !slices.Contains(rules, tt.rule) || !strings.Contains(detail, tt.detail) {
@@ -171,19 +171,19 @@ func TestBarrenPools(t *testing.T) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
 		}, false},
 	} {
-		batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "512Mi"))
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "500m", "512Mi"))
 		tt.edit(&batch)
 		plan := solve(t, batch)
-		if len(plan.Unplaced) != 1 || plan.Unplaced[0].Rejections[0].Barren != tt.want {
+		if len(plan.Unplaced) != 1 || plan.Unplaced[0].Rejections[0].LacksInstanceTypes != tt.want {
 			t.Errorf("%s: %+v", tt.name, plan.Unplaced)
 		}
 	}
 }
 
 func TestHeavierPoolFirst(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "512Mi"))
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "500m", "512Mi"))
 	named := func(name string, weight int32) karpenter.NodePool {
-		pool := planningtest.NodePool()
+		pool := planningtest.NewNodePool()
 		pool.Name = name
 		if weight > 0 {
 			pool.Spec.Weight = &weight
@@ -216,18 +216,18 @@ func TestHeavierPoolFirst(t *testing.T) {
 }
 
 func TestOneBadClassDoesNotCostTheOthers(t *testing.T) {
-	bad := planningtest.Pods("bad", 2, "1", "1Gi")
+	bad := planningtest.NewPods("bad", 2, "1", "1Gi")
 	bad.Spec.ResourceClaims = 1
-	result := solve(t, planningtest.Seed(bad, planningtest.Pods("good", 2, "1", "1Gi")))
+	result := solve(t, planningtest.NewBatch(bad, planningtest.NewPods("good", 2, "1", "1Gi")))
 	if len(result.Unplaced) != 1 || len(result.Unplaced[0].Pods) != 2 || len(result.Nodes) == 0 {
 		t.Errorf("unplaced %+v, %d nodes", result.Unplaced, len(result.Nodes))
 	}
 }
 
 func TestSameBatchSameResult(t *testing.T) {
-	batch := planningtest.Seed(
-		planningtest.Pods("a", 7, "700m", "1Gi"), planningtest.Pods("b", 7, "700m", "1Gi", apart("b")), planningtest.Pods("c", 3, "1", "6Gi"))
-	cat := planningtest.Catalogue()
+	batch := planningtest.NewBatch(
+		planningtest.NewPods("a", 7, "700m", "1Gi"), planningtest.NewPods("b", 7, "700m", "1Gi", apart("b")), planningtest.NewPods("c", 3, "1", "6Gi"))
+	cat := planningtest.NewCatalogue()
 	first, err := json.Marshal(solver.Solve(batch, cat))
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type standing struct {
 	// w reads all nodes that are not going, those that were taken included.
 	w     *world
-	stock instancetypes.Stock
+	stock instancetypes.InstanceTypes
 	// at are the places in the world of the snapshot's nodes, -1 of those that were
 	// going from the beginning.
 	at []int
@@ -84,7 +84,7 @@ type labelValues struct {
 
 // newStanding reads a snapshot. The pods that wait are not placed, but what they ask
 // for is looked at.
-func newStanding(s planning.Snapshot, stock instancetypes.Stock, waiting []planning.PodClass) *standing {
+func newStanding(s planning.Snapshot, stock instancetypes.InstanceTypes, waiting []planning.PodClass) *standing {
 	st := &standing{stock: stock, at: make([]int, len(s.Nodes)), sold: map[string]sale{}}
 	s.Nodes = steady(s.Nodes)
 	known := st.readKinds(&s, waiting)
@@ -106,8 +106,8 @@ func steady(nodes []planning.Node) []planning.Node {
 	out := slices.Clone(nodes)
 	for i := range out {
 		n := &out[i]
-		n.Expected = nil
-		if !n.Going && (!n.Ready || n.Claim != "" && !n.Initialized) {
+		n.ExpectedPods = nil
+		if !n.MarkedForDeletion && (!n.Ready || n.Claim != "" && !n.Initialized) {
 			n.Capacity = n.CapacityInLimits()
 			n.Allocatable, n.Used = nil, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}
@@ -163,16 +163,16 @@ func (st *standing) readNodes(known [][]*podKind) {
 func (st *standing) readPods(i int, node *planning.Node, known []*podKind) {
 	for k := range node.Pods {
 		class := &node.Pods[k]
-		if pods := class.Rescheduled(); len(pods) > 0 {
+		if pods := class.ReschedulablePods(); len(pods) > 0 {
 			st.nameSet(known[k])
 			st.runs[i] = append(st.runs[i], run{known[k], pods})
 		}
-		if n := planning.CountStaying(class.Pods); n > 0 {
+		if n := planning.CountNotTerminating(class.Pods); n > 0 {
 			st.house(i, known[k], n)
 		}
 	}
 	for k := range node.DaemonPods {
-		if n := planning.CountStaying(node.DaemonPods[k].Pods); n > 0 {
+		if n := planning.CountNotTerminating(node.DaemonPods[k].Pods); n > 0 {
 			st.house(i, st.kinds.of(&node.DaemonPods[k].Spec), n)
 		}
 	}
@@ -294,7 +294,7 @@ func (w *world) consolidatesLater(n *planning.Node) bool {
 		return false
 	}
 	after := w.pools[at].object.Spec.Disruption.ConsolidateAfter
-	return !after.IsNever() && !after.Elapsed(n.Idle(), w.snapshot.Taken)
+	return !after.IsNever() && !after.Elapsed(n.IdleSince(), w.snapshot.TakenAt)
 }
 
 // hostname reports whether a topology key is that of host names.

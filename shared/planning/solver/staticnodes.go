@@ -14,7 +14,7 @@ import (
 // staticNodes are the nodes that static NodePools lack. They hold no pods and have the
 // cheapest types that the NodePool allows. Where a price limit is short, nodes for pods come
 // first.
-func (w *world) staticNodes(stock instancetypes.Stock, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
+func (w *world) staticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
 	var out []planning.PlannedNode
 	for _, short := range shortfalls {
 		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
@@ -22,13 +22,13 @@ func (w *world) staticNodes(stock instancetypes.Stock, shortfalls []planning.Sho
 		if p.refusal.Rule != "" {
 			continue // It is not ready; its own conditions say why.
 		}
-		node, ok := w.staticNode(p, stock.TypesOf(p.name, p.class))
+		node, ok := w.staticNode(p, stock.TypesForPool(p.name, p.class))
 		if !ok {
 			continue
 		}
 		count := short.Count
 		if p.priced {
-			if node.Options, count = affordable(node.Options, count, w.moneyLeft(p, beside, out)); count == 0 {
+			if node.Offerings, count = affordable(node.Offerings, count, w.moneyLeft(p, beside, out)); count == 0 {
 				continue
 			}
 		}
@@ -49,9 +49,9 @@ func (w *world) staticNode(p *pool, types []instancetypes.Type) (planning.Planne
 	if len(options) == 0 {
 		return planning.PlannedNode{}, false
 	}
-	slices.SortStableFunc(options, func(x, y planning.Option) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
+	slices.SortStableFunc(options, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	var names []string
-	options = slices.DeleteFunc(options, func(o planning.Option) bool {
+	options = slices.DeleteFunc(options, func(o planning.PricedOffering) bool {
 		if !slices.Contains(names, o.InstanceType) {
 			if len(names) == launchTypes {
 				return true
@@ -60,15 +60,17 @@ func (w *world) staticNode(p *pool, types []instancetypes.Type) (planning.Planne
 		}
 		return false
 	})
-	reqs := p.base.With(corev1.LabelInstanceTypeStable, planning.In(names...))
+	reqs := p.base.WithRequirement(corev1.LabelInstanceTypeStable, planning.In(names...))
 	reqs.FixCustomLabels()
 	p.unstateTenancy(reqs)
 	out := planning.PlannedNode{
-		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Options: options,
+		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Offerings: options,
 		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
 	}
 	if w.snapshot.Settings.MinValuesPolicy == "BestEffort" {
-		out.LowerMinValues(func(o planning.Option, key string) (string, bool) { return typeLabel(types, o.InstanceType, key) })
+		out.LowerMinValues(func(o planning.PricedOffering, key string) (string, bool) {
+			return typeLabel(types, o.InstanceType, key)
+		})
 	}
 	return out, true
 }
@@ -81,16 +83,16 @@ func typeLabel(types []instancetypes.Type, name, key string) (string, bool) {
 }
 
 // buyable are the offers of all types, exotic or not, that suit a pool.
-func buyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.Option {
-	var out []planning.Option
+func buyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.PricedOffering {
+	var out []planning.PricedOffering
 	for i := range types {
 		t := &types[i]
 		if t.Exotic != exotic || !base.AllowsType(t.Labels) {
 			continue
 		}
-		for j := range t.Offers {
-			if o := &t.Offers[j]; o.IsBuyable() && o.Reservation == "" && base.AllowsOffering(o.Option) {
-				out = append(out, o.Option)
+		for j := range t.Offerings {
+			if o := &t.Offerings[j]; o.IsBuyable() && o.Reservation == "" && base.AllowsOffering(o.PricedOffering) {
+				out = append(out, o.PricedOffering)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (st *standing) take(result *planning.Result, nodes []int, waiting []plannin
 	}
 	for _, j := range nodes {
 		removed = append(removed, st.w.snapshot.Nodes[j].Name)
-		st.w.snapshot.Nodes[j].Going = true
+		st.w.snapshot.Nodes[j].MarkedForDeletion = true
 		if i := st.at[j]; i >= 0 && !st.gone.Has(i) {
 			for _, one := range st.runs[i] {
 				for _, pod := range one.pods {
@@ -98,7 +98,7 @@ func (st *standing) landings(nominations []planning.Nomination, moving map[strin
 			at, known[to] = len(out), len(out)
 			out = append(out, landing{i, run{kind: kind}})
 		}
-		n.Pod.Node, n.Pod.Going = "", false // What comes is new.
+		n.Pod.Node, n.Pod.Terminating = "", false // What comes is new.
 		out[at].pods = append(out[at].pods, n.Pod)
 	}
 	return out
@@ -149,18 +149,18 @@ func (st *standing) expect(planned *planning.PlannedNode, removed []string, movi
 			i, at[kind] = len(made.runs), len(made.runs)
 			made.runs = append(made.runs, run{kind: kind})
 		}
-		placed.Pod.Node, placed.Pod.Going = "", false
+		placed.Pod.Node, placed.Pod.Terminating = "", false
 		made.runs[i].pods = append(made.runs[i].pods, placed.Pod)
 	}
 	made.name = st.nameOf(planned, removed)
 	st.arrived.nodes = append(st.arrived.nodes, made)
-	node := &planning.Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(), PricePerHour: planning.Dearest(planned.Options)}
+	node := &planning.Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(), PricePerHour: planning.HighestPrice(planned.Offerings)}
 	w.snapshot.Nodes = append(slices.Clip(w.snapshot.Nodes), *node)
 	i, room := len(w.problem.Nodes), make([]int64, len(w.axis.names))
 	for r := range room {
 		room[r] = -1
 	}
-	open := planned.Requirements.Intersect(planning.ReadyLabels)
+	open := planned.Requirements.Intersect(planning.RegistrationLabels)
 	w.nodes = slices.Insert(w.nodes, i, &existing{node: node, labels: open.Labels(), open: open})
 	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
 	st.gone = append(st.gone, packing.NewSet(i + 1)[len(st.gone):]...)
@@ -179,7 +179,7 @@ func (st *standing) spend(planned *planning.PlannedNode) {
 	w, largest := st.w, make(amounts, len(st.w.axis.names))
 	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == planned.NodePool })
 	if w.money != nil {
-		largest[w.money.at], _ = planning.Microdollars(planning.Dearest(planned.Options))
+		largest[w.money.at], _ = planning.PriceToMicrodollars(planning.HighestPrice(planned.Offerings))
 	}
 	if at < 0 { // A static pool counts its nodes by itself.
 		if w.money != nil && w.money.common != nil {
@@ -190,7 +190,7 @@ func (st *standing) spend(planned *planning.PlannedNode) {
 	pool := &w.problem.Pools[w.pools[at].index]
 	types := st.typesOf(planned)
 	rations := map[int]bool{}
-	for _, o := range planned.Options {
+	for _, o := range planned.Offerings {
 		if t := types[o.InstanceType]; t != nil {
 			largest = largest.most(w.axis.of(t.Capacity))
 		}
@@ -204,7 +204,7 @@ func (st *standing) spend(planned *planning.PlannedNode) {
 			w.problem.Rations[n-1].Spend(len(planned.Pods))
 		}
 	}
-	if id, reserved := planned.Requirements[karpenter.LabelCapacityReservationID].Single(); reserved {
+	if id, reserved := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue(); reserved {
 		at := slices.IndexFunc(w.columns, func(c column) bool { return c.reservation == id })
 		if at >= 0 {
 			w.problem.Supplies[w.problem.Columns[at].Supply-1]--
@@ -214,7 +214,7 @@ func (st *standing) spend(planned *planning.PlannedNode) {
 
 // typesOf are the types that a planned node could be, by name.
 func (st *standing) typesOf(planned *planning.PlannedNode) map[string]*instancetypes.Type {
-	types, out := st.stock.TypesOf(planned.NodePool, planned.NodeClass), map[string]*instancetypes.Type{}
+	types, out := st.stock.TypesForPool(planned.NodePool, planned.NodeClass), map[string]*instancetypes.Type{}
 	for i := range types {
 		out[types[i].Name] = &types[i]
 	}
@@ -222,7 +222,7 @@ func (st *standing) typesOf(planned *planning.PlannedNode) map[string]*instancet
 }
 
 // leave remembers pods that found no place.
-func (st *standing) leave(unplaced []planning.Unplaced, moving map[string]*podKind) {
+func (st *standing) leave(unplaced []planning.UnplacedPods, moving map[string]*podKind) {
 	for _, u := range unplaced {
 		byKind := map[*podKind]int{}
 		for _, pod := range u.Pods {
@@ -235,7 +235,7 @@ func (st *standing) leave(unplaced []planning.Unplaced, moving map[string]*podKi
 				at, byKind[kind] = len(st.arrived.left), len(st.arrived.left)
 				st.arrived.left = append(st.arrived.left, planning.PodClass{Spec: *kind.spec})
 			}
-			pod.Node, pod.Going = "", false
+			pod.Node, pod.Terminating = "", false
 			st.arrived.left[at].Pods = append(st.arrived.left[at].Pods, pod)
 		}
 	}

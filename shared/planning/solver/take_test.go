@@ -22,7 +22,7 @@ func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
 	joined.Nodes = slices.Clone(joined.Nodes)
 	for _, i := range gone {
 		node := was.Nodes[i]
-		node.Going, node.Pods = true, nil
+		node.MarkedForDeletion, node.Pods = true, nil
 		joined.Nodes = append(joined.Nodes, node)
 	}
 	return joined
@@ -31,27 +31,27 @@ func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
 // TestTakenIsAsIfItHadHappened asks a simulation from which nodes were taken, and
 // another one of the cluster as it is then.
 func TestTakenIsAsIfItHadHappened(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		snapshot := genCluster(t)
-		stock := instancetypes.NewStock(snapshot, cat)
+		stock := instancetypes.New(snapshot, cat)
 		simulation := solver.NewSimulation(snapshot, stock)
 		var gone []int
 		for i := range snapshot.Nodes {
 			if rapid.Bool().Draw(t, "stays") || slices.Contains(gone, i) {
 				continue
 			}
-			if result := simulation.Without(i); len(result.Unplaced)+len(result.Nodes) == 0 {
-				simulation.Take(result, i)
+			if result := simulation.SimulateRemoval(i); len(result.Unplaced)+len(result.Nodes) == 0 {
+				simulation.Commit(result, i)
 				gone = append(gone, i)
 			}
 		}
-		after := withGone(simulation.Joined(), snapshot, gone)
+		after := withGone(simulation.ProjectSnapshot(), snapshot, gone)
 		again := solver.NewSimulation(after, stock)
 		for i := range snapshot.Nodes {
 			at := slices.IndexFunc(after.Nodes, func(n planning.Node) bool { return n.Name == snapshot.Nodes[i].Name })
-			got, want := simulation.Without(i), again.Without(at)
+			got, want := simulation.SimulateRemoval(i), again.SimulateRemoval(at)
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("after %v were taken, without %d:\n%s\nas if it had happened:\n%s", gone, i, tell(got), tell(want))
 			}
@@ -67,16 +67,16 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 
 // TestJoinedLosesNobody removes node after node, and buys what that takes.
 func TestJoinedLosesNobody(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	fresh, waiting := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		snapshot := genCluster(t)
-		snapshot.Waiting = []planning.PodClass{genClass(t, "waiting")}
-		stock := instancetypes.NewStock(snapshot, cat)
+		snapshot.PendingPods = []planning.PodClass{genClass(t, "waiting")}
+		stock := instancetypes.New(snapshot, cat)
 		for range 3 {
 			simulation := solver.NewSimulation(snapshot, stock)
 			for i := range snapshot.Nodes {
-				result := simulation.Without(i)
+				result := simulation.SimulateRemoval(i)
 				for _, n := range result.Nominations {
 					to := slices.IndexFunc(snapshot.Nodes, func(node planning.Node) bool { return node.Name == n.Node })
 					if to < 0 || !snapshot.Nodes[to].Ready || !snapshot.Nodes[to].Initialized {
@@ -84,15 +84,15 @@ func TestJoinedLosesNobody(t *testing.T) {
 					}
 				}
 				if len(result.Unplaced) == 0 && rapid.Bool().Draw(t, "taken") {
-					simulation.Take(result, i)
+					simulation.Commit(result, i)
 				}
 			}
-			joined := simulation.Joined()
+			joined := simulation.ProjectSnapshot()
 			if got, want := living(joined), living(snapshot); !slices.Equal(got, want) {
 				t.Fatalf("pods afterwards:\n%v\nbefore:\n%v", got, want)
 			}
 			checkJoined(t, snapshot, joined)
-			fresh, waiting = fresh+len(joined.Nodes), waiting+len(joined.Waiting)
+			fresh, waiting = fresh+len(joined.Nodes), waiting+len(joined.PendingPods)
 			snapshot = joined
 		}
 	})
@@ -105,12 +105,12 @@ func TestJoinedLosesNobody(t *testing.T) {
 func living(s planning.Snapshot) (out []string) {
 	add := func(classes []planning.PodClass) {
 		for _, class := range classes {
-			for _, pod := range class.Rescheduled() {
+			for _, pod := range class.ReschedulablePods() {
 				out = append(out, pod.UID)
 			}
 		}
 	}
-	add(s.Waiting)
+	add(s.PendingPods)
 	for i := range s.Nodes {
 		add(s.Nodes[i].Pods)
 	}
@@ -150,13 +150,13 @@ func TestOnlyReadyNodesTakePods(t *testing.T) {
 		{"initialized and ready", func(*planning.Node) {}, true},
 		{"not initialized", func(n *planning.Node) { n.Initialized = false }, false},
 		{"not ready", func(n *planning.Node) { n.Ready = false }, false},
-		{"going", func(n *planning.Node) { n.Going = true }, false},
+		{"going", func(n *planning.Node) { n.MarkedForDeletion = true }, false},
 		{"not Joist's", func(n *planning.Node) { n.Claim, n.NodePool = "", "" }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
-			snapshot.Nodes = []planning.Node{node("old", running(planningtest.Pods("web", 1, "500m", "1Gi"))), node("other", tt.edit)}
-			result := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).Without(0)
+			snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+			snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("web", 1, "500m", "1Gi"))), node("other", tt.edit)}
+			result := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemoval(0)
 			if onto, fresh := placed(result); (onto["otherother"]+onto["other"] == 1) != tt.takes || (fresh == 0) != tt.takes {
 				t.Errorf("onto %v, and %d new nodes", onto, fresh)
 			}
@@ -183,21 +183,21 @@ func running(classes ...planning.PodClass) func(*planning.Node) {
 
 // TestWaitingPodsComeFirst has room for one of two pods.
 func TestWaitingPodsComeFirst(t *testing.T) {
-	big := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
+	big := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
 	for _, tt := range []struct {
 		name string
 		edit func(*planning.Snapshot)
 		free bool
 	}{
 		{"nobody waits", func(*planning.Snapshot) {}, true},
-		{"a pod waits", func(s *planning.Snapshot) { s.Waiting = []planning.PodClass{big("waits")} }, false},
+		{"a pod waits", func(s *planning.Snapshot) { s.PendingPods = []planning.PodClass{big("waits")} }, false},
 		{"a node is going", func(s *planning.Snapshot) {
-			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.Going = true }))
+			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.MarkedForDeletion = true }))
 		}, false},
 		{"a node is going, and its pod waits already", func(s *planning.Snapshot) {
-			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.Going = true }))
+			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.MarkedForDeletion = true }))
 			s.Nodes = append(s.Nodes, node("third"))
-			s.Waiting = []planning.PodClass{big("goes")}
+			s.PendingPods = []planning.PodClass{big("goes")}
 		}, true},
 		{"room is kept", func(s *planning.Snapshot) {
 			s.Settings.Gates.CapacityBuffer = true
@@ -205,14 +205,14 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+			snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 			snapshot.Nodes = []planning.Node{node("old", running(big("moves"))), node("other")}
 			tt.edit(&snapshot)
-			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-			if _, fresh := placed(simulation.Without(0)); (fresh == 0) != tt.free {
+			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+			if _, fresh := placed(simulation.SimulateRemoval(0)); (fresh == 0) != tt.free {
 				t.Errorf("%d new nodes", fresh)
 			}
-			for _, n := range simulation.Joined().Nodes {
+			for _, n := range simulation.ProjectSnapshot().Nodes {
 				for _, class := range n.Pods {
 					for _, pod := range class.Pods {
 						if pod.Buffer != "" {
@@ -228,26 +228,26 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 // TestTakenNodesCountInLimits takes an answer that uses up what is left, in a pool that
 // counts nodes until they are gone.
 func TestTakenNodesCountInLimits(t *testing.T) {
-	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
-	full := running(planningtest.Pods("web", 1, "1500m", "1Gi"))
-	snapshot.Nodes = []planning.Node{node("a", full), node("b", running(planningtest.Pods("db", 1, "1500m", "1Gi")))}
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	full := running(planningtest.NewPods("web", 1, "1500m", "1Gi"))
+	snapshot.Nodes = []planning.Node{node("a", full), node("b", running(planningtest.NewPods("db", 1, "1500m", "1Gi")))}
 	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("3")}
 	snapshot.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-	if result := simulation.Without(1); len(result.Nodes) != 1 {
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	if result := simulation.SimulateRemoval(1); len(result.Nodes) != 1 {
 		t.Fatalf("%+v, want one new node", result)
 	}
-	result := simulation.Without(0)
+	result := simulation.SimulateRemoval(0)
 	if len(result.Nodes) != 1 || result.Nodes[0].Pods[0].Pod.Node != "a" {
 		t.Fatalf("%+v, want one new node for the pod of a", result)
 	}
-	simulation.Take(result, 0)
-	if result := simulation.Without(1); len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
+	simulation.Commit(result, 0)
+	if result := simulation.SimulateRemoval(1); len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
 		t.Errorf("%+v, want the limit to keep the pod where it is", result)
 	}
-	joined := simulation.Joined()
-	again := solver.NewSimulation(joined, instancetypes.NewStock(joined, planningtest.Catalogue()))
-	if result := again.Without(0); len(result.Nodes) != 1 {
+	joined := simulation.ProjectSnapshot()
+	again := solver.NewSimulation(joined, instancetypes.New(joined, planningtest.NewCatalogue()))
+	if result := again.SimulateRemoval(0); len(result.Nodes) != 1 {
 		t.Errorf("%+v, want another node, as there are two again", result)
 	}
 }
@@ -255,39 +255,39 @@ func TestTakenNodesCountInLimits(t *testing.T) {
 // TestTakenNodesLeaveLimits takes an answer whose new node may have four cores of six:
 // the first node no longer counts, and the new one does.
 func TestTakenNodesLeaveLimits(t *testing.T) {
-	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
-	full := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	full := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
 	snapshot.Nodes = []planning.Node{node("a", running(full("web"))), node("b", running(full("db")))}
 	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("6")}
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 	for i, want := range []string{"t4g.xlarge", "t4g.large"} {
-		result := simulation.Without(i)
+		result := simulation.SimulateRemoval(i)
 		if len(result.Nodes) != 1 {
 			t.Fatalf("%+v, want one new node", result)
 		}
-		if options := result.Nodes[0].Options; options[len(options)-1].InstanceType != want {
+		if options := result.Nodes[0].Offerings; options[len(options)-1].InstanceType != want {
 			t.Errorf("without %d: %+v, want %s as the largest", i, options, want)
 		}
-		simulation.Take(result, i)
+		simulation.Commit(result, i)
 	}
 }
 
 // TestStaticNodesAreReplaced removes a node of a static pool.
 func TestStaticNodesAreReplaced(t *testing.T) {
-	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.Settings.Gates.StaticCapacity = true
 	snapshot.NodePools[0].Spec.Replicas = new(int64(2))
 	snapshot.Nodes = []planning.Node{node("a"), node("b")}
-	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
-	result := simulation.Without(0)
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	result := simulation.SimulateRemoval(0)
 	if len(result.Nodes) != 1 {
 		t.Fatalf("%d new nodes, want one for the one that goes", len(result.Nodes))
 	}
-	simulation.Take(result, 0)
-	if result := simulation.Without(1); len(result.Nodes) != 1 {
+	simulation.Commit(result, 0)
+	if result := simulation.SimulateRemoval(1); len(result.Nodes) != 1 {
 		t.Errorf("%d new nodes, want one for the second as well", len(result.Nodes))
 	}
-	if nodes := simulation.Joined().Nodes; len(nodes) != 2 || nodes[0].Name != "b" {
+	if nodes := simulation.ProjectSnapshot().Nodes; len(nodes) != 2 || nodes[0].Name != "b" {
 		t.Errorf("%d nodes, want b and a new one", len(nodes))
 	}
 }

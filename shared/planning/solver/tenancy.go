@@ -30,7 +30,7 @@ func (p *pool) unstateTenancy(reqs planning.Requirements) {
 // tenancyOpen reports whether nodes of the column are dedicated only because some
 // pod asks for that: the pool also allows the default.
 func (c *column) tenancyOpen() bool {
-	return planning.Tenancy(c.pool.variants[c.variant]) != planning.Tenancy(c.pool.base)
+	return planning.InstanceTenancy(c.pool.variants[c.variant]) != planning.InstanceTenancy(c.pool.base)
 }
 
 // settleTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
@@ -40,10 +40,10 @@ func (w *world) settleTenancy(c *column, reqs planning.Requirements) {
 	if !c.tenancyOpen() {
 		return
 	}
-	shared := reqs.With(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
+	shared := reqs.WithRequirement(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
 	reqs.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDedicated))
 	taints := c.pool.taints
-	if !shared[karpenter.LabelInstanceTenancy].Empty() && slices.Equal(w.overhead(taints, shared), w.overhead(taints, reqs)) {
+	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.overhead(taints, shared), w.overhead(taints, reqs)) {
 		reqs[karpenter.LabelInstanceTenancy] = shared[karpenter.LabelInstanceTenancy]
 	}
 }

@@ -31,7 +31,7 @@ func TestRulesThatCountNoPod(t *testing.T) {
 		{"anti-affinity whose selector selects no pod", averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: nobody})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result := solve(t, inZones(planningtest.Pods("w", 2, "10m", "64Mi", labelled("app", "web"), tt.rule)))
+			result := solve(t, inZones(planningtest.NewPods("w", 2, "10m", "64Mi", labelled("app", "web"), tt.rule)))
 			if len(result.Nodes) != 1 || count(result.Unplaced) != 0 {
 				t.Errorf("%d nodes and %d pods without one, want 1 and 0", len(result.Nodes), count(result.Unplaced))
 			}
@@ -43,7 +43,7 @@ func TestRulesThatCountNoPod(t *testing.T) {
 // kube-scheduler puts its pods on no node without the label.
 func TestSpreadNeedsItsLabel(t *testing.T) {
 	noSelector := func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil }
-	pods := planningtest.Pods("w", 2, "10m", "64Mi", labelled("app", "web"), spreads("rack", 1, noSelector))
+	pods := planningtest.NewPods("w", 2, "10m", "64Mi", labelled("app", "web"), spreads("rack", 1, noSelector))
 	if result := solve(t, inZones(pods)); count(result.Unplaced) != 2 {
 		t.Errorf("%d pods without a place, want both: no node has the label", count(result.Unplaced))
 	}
@@ -54,7 +54,7 @@ func TestSpreadNeedsItsLabel(t *testing.T) {
 	if len(result.Nodes) != 1 || count(result.Unplaced) != 0 {
 		t.Fatalf("%d nodes and %d pods without one, want 1 and 0", len(result.Nodes), count(result.Unplaced))
 	}
-	if rack, ok := result.Nodes[0].Requirements["rack"].Single(); !ok {
+	if rack, ok := result.Nodes[0].Requirements["rack"].SingleValue(); !ok {
 		t.Errorf("the node's rack is %q, want one of the pool's", rack)
 	}
 }
@@ -67,12 +67,12 @@ func TestNoSelectorIsNotEveryPod(t *testing.T) {
 		return func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = s }
 	}
 	batch := inZones(
-		planningtest.Pods("none", 1, "500m", "64Mi", spreads(zoneKey, 1, selects(none))),
-		planningtest.Pods("all", 3, "400m", "64Mi", spreads(zoneKey, 1, selects(all))),
+		planningtest.NewPods("none", 1, "500m", "64Mi", spreads(zoneKey, 1, selects(none))),
+		planningtest.NewPods("all", 3, "400m", "64Mi", spreads(zoneKey, 1, selects(all))),
 	)
 	batch.Snapshot.Nodes = []planning.Node{node("full", func(n *planning.Node) {
 		n.Labels[zoneKey] = "ap-northeast-2c"
-		n.Pods, n.Used = []planning.PodClass{planningtest.Pods("running", 2, "1", "64Mi")}, n.Allocatable
+		n.Pods, n.Used = []planning.PodClass{planningtest.NewPods("running", 2, "1", "64Mi")}, n.Allocatable
 	})}
 	if got := perZone(solve(t, batch)); got["a"] != 2 || got["b"] != 2 {
 		t.Errorf("pods by zone %v, want 2 in each zone but that of the running pods", got)

@@ -19,7 +19,7 @@ import (
 
 // inZones is the seed with its pool open to three zones.
 func inZones(pending ...planning.PodClass) planning.Batch {
-	batch := planningtest.WithoutSpot(planningtest.Seed(pending...))
+	batch := planningtest.WithoutSpot(planningtest.NewBatch(pending...))
 	batch.Snapshot.NodePools[0].Spec.Limits = nil
 	status := &batch.Snapshot.NodeClasses[0].Status
 	status.Subnets = append(status.Subnets, karpenter.Subnet{ID: "subnet-0b", Zone: "ap-northeast-2b", ZoneID: "apne2-az2"})
@@ -36,7 +36,7 @@ func inZones(pending ...planning.PodClass) planning.Batch {
 func perZone(result planning.Result) map[string]int {
 	out := map[string]int{}
 	for _, n := range result.Nodes {
-		zone, ok := n.Requirements[corev1.LabelTopologyZone].Single()
+		zone, ok := n.Requirements[corev1.LabelTopologyZone].SingleValue()
 		if !ok {
 			zone = "?"
 		}
@@ -97,43 +97,43 @@ func TestZones(t *testing.T) {
 		want    map[string]int
 		left    int
 	}{
-		{"spread", []planning.PodClass{planningtest.Pods("w", 7, "500m", "64Mi", web, spreads(zoneKey, 1))}, map[string]int{"a": 3, "b": 2, "c": 2}, 0},
-		{"spread beside a selector of zones", []planning.PodClass{planningtest.Pods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
+		{"spread", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web, spreads(zoneKey, 1))}, map[string]int{"a": 3, "b": 2, "c": 2}, 0},
+		{"spread beside a selector of zones", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 					{Key: zoneKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ap-northeast-2c"}}}}}}}}
 		})}, map[string]int{"a": 2, "b": 2}, 0},
-		{"minDomains that there are not", []planning.PodClass{planningtest.Pods("w", 7, "500m", "64Mi", web,
+		{"minDomains that there are not", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web,
 			spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }))}, map[string]int{"a": 1, "b": 1, "c": 1}, 4},
 		{"what others spread over is counted", []planning.PodClass{
-			planningtest.Pods("plain", 3, "900m", "64Mi", web), planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1))},
+			planningtest.NewPods("plain", 3, "900m", "64Mi", web), planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1))},
 			map[string]int{"a": 2, "b": 2, "c": 2}, 0},
 		{"the first of its kind may be anywhere, and the others follow", []planning.PodClass{
-			planningtest.Pods("w", 5, "500m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 5}, 0},
+			planningtest.NewPods("w", 5, "500m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 5}, 0},
 		{"affinity to others", []planning.PodClass{
-			planningtest.Pods("w", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b")),
-			planningtest.Pods("big", 3, "900m", "64Mi", affine(toWeb))}, map[string]int{"b": 5}, 0},
-		{"affinity to nobody", []planning.PodClass{planningtest.Pods("w", 2, "500m", "64Mi", affine(toWeb))}, map[string]int{}, 2},
-		{"anti-affinity", []planning.PodClass{planningtest.Pods("w", 4, "500m", "64Mi", web, averse(toWeb))}, map[string]int{"a": 1, "b": 1, "c": 1}, 1},
+			planningtest.NewPods("w", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b")),
+			planningtest.NewPods("big", 3, "900m", "64Mi", affine(toWeb))}, map[string]int{"b": 5}, 0},
+		{"affinity to nobody", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", affine(toWeb))}, map[string]int{}, 2},
+		{"anti-affinity", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, averse(toWeb))}, map[string]int{"a": 1, "b": 1, "c": 1}, 1},
 		{"anti-affinity of others", []planning.PodClass{
-			planningtest.Pods("w", 1, "500m", "64Mi", web), planningtest.Pods("big", 2, "900m", "64Mi", averse(toWeb))},
+			planningtest.NewPods("w", 1, "500m", "64Mi", web), planningtest.NewPods("big", 2, "900m", "64Mi", averse(toWeb))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
-		{"affinity that contradicts itself", []planning.PodClass{planningtest.Pods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
+		{"affinity that contradicts itself", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{
 				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}},
 				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}}}
 		})}, map[string]int{"a": 1}, 1},
-		{"ScheduleAnyway is kept while it can be", []planning.PodClass{planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway))},
+		{"ScheduleAnyway is kept while it can be", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
-		{"ScheduleAnyway gives way", []planning.PodClass{planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
+		{"ScheduleAnyway gives way", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
 			func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }), selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
 		{"in pairs: matchLabelKeys", []planning.PodClass{
-			planningtest.Pods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
-			planningtest.Pods("v2", 2, "500m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
+			planningtest.NewPods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
+			planningtest.NewPods("v2", 2, "500m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
 			map[string]int{"a": 2, "b": 1, "c": 1}, 0},
 		{"other revisions only: mismatchLabelKeys", []planning.PodClass{
-			planningtest.Pods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
-			planningtest.Pods("v2", 1, "400m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
+			planningtest.NewPods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
+			planningtest.NewPods("v2", 1, "400m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func sizes(zones map[string]int) []int {
 	return slices.Sorted(maps.Values(zones))
 }
 
-func count(unplaced []planning.Unplaced) int {
+func count(unplaced []planning.UnplacedPods) int {
 	n := 0
 	for _, u := range unplaced {
 		n += len(u.Pods)
@@ -188,12 +188,12 @@ func TestOtherNamespaces(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.term.TopologyKey, tt.term.LabelSelector = zoneKey, selector("app", "db")
-			batch := inZones(planningtest.Pods("w", 1, "1900m", "64Mi", affine(tt.term)))
+			batch := inZones(planningtest.NewPods("w", 1, "1900m", "64Mi", affine(tt.term)))
 			batch.Snapshot.Namespaces = map[string]map[string]string{"shop": {"team": "shop"}}
 			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
 				n.Labels[zoneKey] = "ap-northeast-2c"
-				n.Pods = []planning.PodClass{planningtest.Pods("db", 1, "1", "64Mi", labelled("app", "db"), in("shop"))}
-				n.Used = planningtest.Requests("1", "64Mi")
+				n.Pods = []planning.PodClass{planningtest.NewPods("db", 1, "1", "64Mi", labelled("app", "db"), in("shop"))}
+				n.Used = planningtest.NewRequests("1", "64Mi")
 			})}
 			result := solve(t, batch)
 			if got := perZone(result); (got["c"] == 1) != tt.want || (count(result.Unplaced) == 0) != tt.want {
@@ -207,11 +207,11 @@ func TestOtherNamespaces(t *testing.T) {
 func TestOtherLabels(t *testing.T) {
 	web := labelled("app", "web")
 	t.Run("capacity type", func(t *testing.T) {
-		batch := inZones(planningtest.Pods("w", 4, "500m", "64Mi", web, spreads(karpenter.CapacityTypeLabelKey, 1)))
+		batch := inZones(planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(karpenter.CapacityTypeLabelKey, 1)))
 		batch.Snapshot.Unavailable = nil
 		got := map[string]int{}
 		for _, n := range solve(t, batch).Nodes {
-			kind, _ := n.Requirements[karpenter.CapacityTypeLabelKey].Single()
+			kind, _ := n.Requirements[karpenter.CapacityTypeLabelKey].SingleValue()
 			got[kind] += len(n.Pods)
 		}
 		if diff := cmp.Diff(map[string]int{"spot": 2, "on-demand": 2}, got); diff != "" {
@@ -219,12 +219,12 @@ func TestOtherLabels(t *testing.T) {
 		}
 	})
 	t.Run("a label of the pool", func(t *testing.T) {
-		batch := inZones(planningtest.Pods("w", 6, "500m", "64Mi", web, spreads("slice", 1)))
+		batch := inZones(planningtest.NewPods("w", 6, "500m", "64Mi", web, spreads("slice", 1)))
 		requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
 		*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "slice", Operator: karpenter.NodeSelectorOpIn, Values: []string{"1", "2", "3"}})
 		got := map[string]int{}
 		for _, n := range solve(t, batch).Nodes {
-			slice, _ := n.Requirements["slice"].Single()
+			slice, _ := n.Requirements["slice"].SingleValue()
 			got[slice] += len(n.Pods)
 		}
 		if diff := cmp.Diff(map[string]int{"1": 2, "2": 2, "3": 2}, got); diff != "" {
@@ -232,7 +232,7 @@ func TestOtherLabels(t *testing.T) {
 		}
 	})
 	t.Run("a label that no node has", func(t *testing.T) {
-		if result := solve(t, inZones(planningtest.Pods("w", 2, "500m", "64Mi", web, spreads("rack", 1)))); count(result.Unplaced) != 2 {
+		if result := solve(t, inZones(planningtest.NewPods("w", 2, "500m", "64Mi", web, spreads("rack", 1)))); count(result.Unplaced) != 2 {
 			t.Errorf("%d pods without a place, want both", count(result.Unplaced))
 		}
 	})
@@ -251,16 +251,16 @@ func TestHosts(t *testing.T) {
 		limit   string
 		left    int
 	}{
-		{"all of them together", []planning.PodClass{planningtest.Pods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
-		{"more than fit together", []planning.PodClass{planningtest.Pods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
+		{"all of them together", []planning.PodClass{planningtest.NewPods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
+		{"more than fit together", []planning.PodClass{planningtest.NewPods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
 		{"beside one that may be bound first", []planning.PodClass{
-			planningtest.Pods("w", 1, "1100m", "64Mi", web), planningtest.Pods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
-		{"beside another", []planning.PodClass{planningtest.Pods("w", 1, "900m", "64Mi", web), planningtest.Pods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
+			planningtest.NewPods("w", 1, "1100m", "64Mi", web), planningtest.NewPods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
+		{"beside another", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web), planningtest.NewPods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
 		{"beside each of its own", []planning.PodClass{
-			planningtest.Pods("w", 2, "1500m", "64Mi", web, averse(toWeb)), planningtest.Pods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
-		{"apart if possible", []planning.PodClass{planningtest.Pods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
-		{"not possible", []planning.PodClass{planningtest.Pods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
-		{"spread, two to a node", []planning.PodClass{planningtest.Pods("w", 4, "100m", "64Mi", web, spreads(host, 2))}, 2, "", 0},
+			planningtest.NewPods("w", 2, "1500m", "64Mi", web, averse(toWeb)), planningtest.NewPods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
+		{"apart if possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
+		{"not possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
+		{"spread, two to a node", []planning.PodClass{planningtest.NewPods("w", 4, "100m", "64Mi", web, spreads(host, 2))}, 2, "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := inZones(tt.classes...)
@@ -279,7 +279,7 @@ func TestHosts(t *testing.T) {
 func TestAttachLimits(t *testing.T) {
 	var classes []planning.PodClass
 	for i := range 4 {
-		classes = append(classes, planningtest.Pods(fmt.Sprint("db-", i), 1, "100m", "64Mi", func(s *planning.PodSpec) {
+		classes = append(classes, planningtest.NewPods(fmt.Sprint("db-", i), 1, "100m", "64Mi", func(s *planning.PodSpec) {
 			for v := range 12 {
 				s.Volumes = append(s.Volumes, planning.Volume{Claim: fmt.Sprint("data-", i, "-", v), Driver: catalog.EBSDriver})
 			}
@@ -287,8 +287,8 @@ func TestAttachLimits(t *testing.T) {
 	}
 	batch := inZones(classes...)
 	limited := node("n", func(n *planning.Node) {
-		n.Allocatable[planning.AttachLimit(catalog.EBSDriver)] = resource.MustParse("25")
-		n.Used = corev1.ResourceList{planning.AttachLimit(catalog.EBSDriver): resource.MustParse("10")}
+		n.Allocatable[planning.AttachLimitResource(catalog.EBSDriver)] = resource.MustParse("25")
+		n.Used = corev1.ResourceList{planning.AttachLimitResource(catalog.EBSDriver): resource.MustParse("10")}
 	})
 	batch.Snapshot.Nodes = []planning.Node{limited}
 	result := solve(t, batch)
@@ -299,7 +299,7 @@ func TestAttachLimits(t *testing.T) {
 		if len(n.Pods) > 2 {
 			t.Errorf("%d pods of 12 volumes on one new node", len(n.Pods))
 		}
-		if _, asked := n.Requests[planning.AttachLimit(catalog.EBSDriver)]; asked {
+		if _, asked := n.Requests[planning.AttachLimitResource(catalog.EBSDriver)]; asked {
 			t.Error("the claim asks for attachments, which no kubelet reports")
 		}
 	}
@@ -315,7 +315,7 @@ func TestSelfAffinityFollows(t *testing.T) {
 	web := labelled("app", "web")
 	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
 	follower := func(edits ...func(*planning.PodSpec)) planning.PodClass {
-		return planningtest.Pods("follower", 2, "300m", "64Mi", append(edits, web, affine(toWeb))...)
+		return planningtest.NewPods("follower", 2, "300m", "64Mi", append(edits, web, affine(toWeb))...)
 	}
 	for _, tt := range []struct {
 		name    string
@@ -323,14 +323,14 @@ func TestSelfAffinityFollows(t *testing.T) {
 		want    map[string]int
 		left    int
 	}{
-		{"pinned and larger", []planning.PodClass{planningtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
-		{"pinned and smaller", []planning.PodClass{planningtest.Pods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"pinned and larger", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"pinned and smaller", []planning.PodClass{planningtest.NewPods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
 		{"free, beside pinned followers", []planning.PodClass{
-			planningtest.Pods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
+			planningtest.NewPods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
 		{"pinned where the followers cannot go", []planning.PodClass{
-			planningtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
+			planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
 		{"too large for any node", []planning.PodClass{
-			planningtest.Pods("w", 1, "900", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 2}, 1},
+			planningtest.NewPods("w", 1, "900", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 2}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			result := solve(t, inZones(tt.classes...))

@@ -95,9 +95,9 @@ func (x *typeIndex) allowed(rules rules) []int {
 	questions := make([]question, 0, len(rules))
 	for _, by := range rules {
 		switch {
-		case !slices.Contains(planning.OpenLabels, by.key): // Those no type has.
-			questions = append(questions, x.ask(by, by.values.HasAbsent() || !by.decided))
-		case by.values.Empty():
+		case !slices.Contains(planning.LabelsNotFromType, by.key): // Those no type has.
+			questions = append(questions, x.ask(by, by.values.AllowsAbsent() || !by.decided))
+		case by.values.IsEmpty():
 			return nil
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// PoolOfClaim returns a NodePool whose template equals a NodeClaim that a person created. Its
+// NewPoolFromClaim returns a NodePool whose template equals a NodeClaim that a person created. Its
 // name is that of the NodeClaim's NodePool, "" if it names none. An instance type label
 // becomes a requirement; lifecycle writes the label itself after the launch.
-func PoolOfClaim(claim *karpenter.NodeClaim) karpenter.NodePool {
+func NewPoolFromClaim(claim *karpenter.NodeClaim) karpenter.NodePool {
 	spec := claim.Spec
 	requirements, labels := slices.Clone(spec.Requirements), maps.Clone(claim.Labels)
 	if instanceType := labels[corev1.LabelInstanceTypeStable]; instanceType != "" {
@@ -48,46 +48,46 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	if refusal != "" {
 		return refuse("%s", refusal)
 	}
-	config, err := instancetypes.NodeConfig(class, s.Settings)
+	config, err := instancetypes.NewNodeConfig(class, s.Settings)
 	if err != nil {
 		return refuse("%w", err)
 	}
 	s.NodePools = []karpenter.NodePool{*np}
-	stock := instancetypes.NewStock(s, cat)
+	stock := instancetypes.New(s, cat)
 	reqs := base(np, class, config.AMIFamily, stock.Region)
 	if np.Name == "" {
 		delete(reqs, karpenter.NodePoolLabelKey)
 	}
 	for _, key := range slices.Sorted(maps.Keys(reqs)) {
-		if reqs[key].Empty() && !reqs[key].HasAbsent() {
+		if reqs[key].IsEmpty() && !reqs[key].AllowsAbsent() {
 			return refuse("EC2NodeClass %s and the region have nothing with the required %s", class.Name, key)
 		}
 	}
-	types := slices.DeleteFunc(slices.Clone(stock.TypesOf(np.Name, class.Name)), func(t instancetypes.Type) bool { return !reqs.AllowsType(t.Labels) })
+	types := slices.DeleteFunc(slices.Clone(stock.TypesForPool(np.Name, class.Name)), func(t instancetypes.Type) bool { return !reqs.AllowsType(t.Labels) })
 	if len(types) == 0 {
 		return refuse("no instance type has all of the required labels")
 	}
 	if types = slices.DeleteFunc(types, func(t instancetypes.Type) bool { return !holds(t.Allocatable, requests) }); len(types) == 0 {
 		return refuse("no instance type with the required labels is large enough")
 	}
-	var options []planning.Option
+	var options []planning.PricedOffering
 	for i := range types {
-		for j := range types[i].Offers {
-			if o := &types[i].Offers[j]; o.IsBuyable() && reqs.AllowsOffering(o.Option) {
-				options = append(options, o.Option)
+		for j := range types[i].Offerings {
+			if o := &types[i].Offerings[j]; o.IsBuyable() && reqs.AllowsOffering(o.PricedOffering) {
+				options = append(options, o.PricedOffering)
 			}
 		}
 	}
 	if len(options) == 0 {
 		return refuse("none of the %d instance types that suit can be bought at the moment", len(types))
 	}
-	slices.SortStableFunc(options, func(x, y planning.Option) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
+	slices.SortStableFunc(options, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	reqs.FixCustomLabels()
-	if planning.Tenancy(reqs) == karpenter.TenancyDefault {
+	if planning.InstanceTenancy(reqs) == karpenter.TenancyDefault {
 		delete(reqs, karpenter.LabelInstanceTenancy)
 	}
 	return planning.PlannedNode{
-		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Options: options, Requests: requests, PricePerHour: options[0].PricePerHour,
+		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Offerings: options, Requests: requests, PricePerHour: options[0].PricePerHour,
 	}, nil
 }
 

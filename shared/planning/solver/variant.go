@@ -86,7 +86,7 @@ func (w *world) variants(base planning.Requirements, named namedLabels) []planni
 		if !ok || !choosable(key) {
 			continue
 		}
-		if _, single := values.Single(); single {
+		if _, single := values.SingleValue(); single {
 			continue
 		}
 		out = split(out, key, w.window(choices(values, named[key]), variantsMax/len(out)))
@@ -105,7 +105,7 @@ func (w *world) window(choices []planning.Values, most int) []planning.Values {
 	if len(choices) <= most {
 		return choices
 	}
-	turn := int(w.snapshot.Taken.Unix() / int64(windowTime/time.Second))
+	turn := int(w.snapshot.TakenAt.Unix() / int64(windowTime/time.Second))
 	start := turn * most % len(choices)
 	return slices.Concat(choices, choices)[start : start+most]
 }
@@ -113,14 +113,14 @@ func (w *world) window(choices []planning.Values, most int) []planning.Values {
 // choices are the values that are worth telling apart: those that somebody names,
 // those that the pool lists, and one that stands for all others.
 func choices(values planning.Values, named []string) []planning.Values {
-	listed, finite := values.Finite()
+	listed, finite := values.ListValues()
 	var out []planning.Values
 	for _, value := range planning.SortUnique(append(slices.Clone(listed), named...)) {
 		if values.Has(value) {
 			out = append(out, planning.In(value))
 		}
 	}
-	if rest := values.Intersect(planning.NewValues(corev1.NodeSelectorOpNotIn, named...)); !rest.Empty() && !finite {
+	if rest := values.Intersect(planning.NewValues(corev1.NodeSelectorOpNotIn, named...)); !rest.IsEmpty() && !finite {
 		out = append(out, rest)
 	}
 	return out
@@ -133,7 +133,7 @@ func split(sets []planning.Requirements, key string, choices []planning.Values) 
 	var out []planning.Requirements
 	for _, set := range sets {
 		for _, choice := range choices {
-			out = append(out, set.With(key, choice))
+			out = append(out, set.WithRequirement(key, choice))
 		}
 	}
 	return out

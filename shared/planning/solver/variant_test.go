@@ -20,7 +20,7 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 	waiting := map[string]planning.PodClass{}
 	for i := range teams {
 		team := fmt.Sprint("team-", i)
-		waiting[team] = planningtest.Pods(team, 1, "50m", "16Mi", selecting("example.com/team", team))
+		waiting[team] = planningtest.NewPods(team, 1, "50m", "16Mi", selecting("example.com/team", team))
 	}
 	for n := range batches {
 		var classes []planning.PodClass
@@ -29,13 +29,13 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 				classes = append(classes, class)
 			}
 		}
-		batch := planningtest.Seed(classes...)
+		batch := planningtest.NewBatch(classes...)
 		pool := &batch.Snapshot.NodePools[0]
-		pool.Spec.Limits, batch.Snapshot.Taken = nil, batch.Snapshot.Taken.Add(time.Duration(n)*30*time.Second)
+		pool.Spec.Limits, batch.Snapshot.TakenAt = nil, batch.Snapshot.TakenAt.Add(time.Duration(n)*30*time.Second)
 		pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "example.com/team", Operator: "Exists"})
 		result := solve(t, batch)
 		for _, node := range result.Nodes {
-			team, single := node.Requirements["example.com/team"].Single()
+			team, single := node.Requirements["example.com/team"].SingleValue()
 			if !single || len(node.Pods) != 1 {
 				t.Errorf("a node has %d pods and the team %s", len(node.Pods), node.Requirements["example.com/team"])
 			}
@@ -51,18 +51,18 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 // for.
 func TestVariantsAreOfferedOnce(t *testing.T) {
 	const team = "example.com/team"
-	batch := planningtest.Seed(planningtest.Pods("web", 1, "1", "1Gi", selecting(team, "web")), planningtest.Pods("any", 1, "3", "1Gi"))
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "1", "1Gi", selecting(team, "web")), planningtest.NewPods("any", 1, "3", "1Gi"))
 	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
 	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{
 		Key: team, Operator: corev1.NodeSelectorOpIn, Values: []string{"shop", "web"},
 	})
-	result := solver.Solve(batch, planningtest.Catalogue())
+	result := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(result.Nodes) != 2 {
 		t.Fatalf("there are %d nodes", len(result.Nodes))
 	}
 	for _, node := range result.Nodes {
-		seen := map[planning.Option]bool{}
-		for _, o := range node.Options {
+		seen := map[planning.PricedOffering]bool{}
+		for _, o := range node.Offerings {
 			if seen[o] {
 				t.Errorf("%s in %s is offered twice as %s", o.InstanceType, o.Zone, o.CapacityType)
 			}

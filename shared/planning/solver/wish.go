@@ -97,7 +97,7 @@ func (w *wish) node() planning.Requirements {
 // node's labels: its selector, one of its affinity terms, and one
 // alternative of each volume. Daemons have no volumes to mind.
 func required(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
-	anyOf = []planning.Requirements{planning.FromLabels(spec.NodeSelector)}
+	anyOf = []planning.Requirements{planning.NewLabelRequirements(spec.NodeSelector)}
 	if terms := requiredTerms(spec.Affinity); terms != nil {
 		anyOf = product(anyOf, terms)
 	}
@@ -137,7 +137,7 @@ func product(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []pl
 	for _, set := range sets {
 		for _, term := range terms {
 			if len(out) < alternativesMax {
-				out = append(out, set.Intersect(planning.FromTerm(term)))
+				out = append(out, set.Intersect(planning.NewNodeSelectorTermRequirements(term)))
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func preferredNodes(terms []corev1.PreferredSchedulingTerm) []planning.Requireme
 	slices.SortStableFunc(sorted, func(a, b corev1.PreferredSchedulingTerm) int { return cmp.Compare(b.Weight, a.Weight) })
 	var out []planning.Requirements
 	for _, term := range sorted {
-		out = append(out, planning.FromTerm(term.Preference))
+		out = append(out, planning.NewNodeSelectorTermRequirements(term.Preference))
 	}
 	return out
 }

@@ -20,7 +20,7 @@ type world struct {
 	axis     axis
 	pools    []*pool
 	columns  []column
-	planes   []planning.Option
+	planes   []planning.PricedOffering
 	// lastPlane is the one that was asked for last.
 	lastPlane int
 	nodes     []*existing
@@ -81,7 +81,7 @@ const maxPlanes = 64
 
 // newWorld reads a snapshot for pods that ask for the resources of the axis and for
 // the labels that are named.
-func newWorld(s *planning.Snapshot, stock instancetypes.Stock, axis axis, named namedLabels) *world {
+func newWorld(s *planning.Snapshot, stock instancetypes.InstanceTypes, axis axis, named namedLabels) *world {
 	w := &world{snapshot: s, axis: axis, reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
 	w.money = newMoney(s, stock, axis)
@@ -103,14 +103,14 @@ func axisOf(batch *planning.Batch) axis {
 	for i := range batch.Pending {
 		for _, volume := range batch.Pending[i].Spec.Volumes {
 			if volume.Driver != "" {
-				a.add(corev1.ResourceList{planning.AttachLimit(volume.Driver): {}})
+				a.add(corev1.ResourceList{planning.AttachLimitResource(volume.Driver): {}})
 			}
 		}
 	}
 	for i := range batch.Snapshot.NodePools {
 		a.add(corev1.ResourceList(batch.Snapshot.NodePools[i].Spec.Limits))
 	}
-	if MoneyLimited(&batch.Snapshot) {
+	if HasPriceLimits(&batch.Snapshot) {
 		a.add(corev1.ResourceList{planning.PriceResource: {}})
 	}
 	return a.sorted()
@@ -129,7 +129,7 @@ func prefers(s *planning.Snapshot) bool {
 
 // plane numbers a place and a way to buy. Types list their offers in one order, so
 // the plane after the last one asked for is the likeliest.
-func (w *world) plane(o *planning.Option) (int, bool) {
+func (w *world) plane(o *planning.PricedOffering) (int, bool) {
 	for i := range w.planes {
 		if i += w.lastPlane + 1; i >= len(w.planes) {
 			i -= len(w.planes)
@@ -143,7 +143,7 @@ func (w *world) plane(o *planning.Option) (int, bool) {
 		return 0, false
 	}
 	one := *o
-	one.InstanceType, one.PricePerHour, one.Overlaid = "", 0, false
+	one.InstanceType, one.PricePerHour, one.PricedByOverlay = "", 0, false
 	w.planes = append(w.planes, one)
 	w.lastPlane = len(w.planes) - 1
 	return w.lastPlane, true
@@ -152,7 +152,7 @@ func (w *world) plane(o *planning.Option) (int, bool) {
 // addPools prepares all pools in the order in which they are tried: heavier first.
 // Of equal weights Karpenter takes the later name first; here the
 // price decides between them, and the name only where prices are equal.
-func (w *world) addPools(stock instancetypes.Stock, named namedLabels) {
+func (w *world) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 	s := w.snapshot
 	for i := range s.NodePools {
 		if np := &s.NodePools[i]; !np.Static() { // Static pools count nodes, not pods.
@@ -171,7 +171,7 @@ func (w *world) addPools(stock instancetypes.Stock, named namedLabels) {
 		}
 		p.index = len(w.problem.Pools)
 		w.problem.Pools = append(w.problem.Pools, w.quota(p.object))
-		if s.Settings.MinValuesPolicy != "BestEffort" && p.base.Demanding() {
+		if s.Settings.MinValuesPolicy != "BestEffort" && p.base.HasMinValues() {
 			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
 		}
 		if p.refusal.Rule == "" {
@@ -183,13 +183,13 @@ func (w *world) addPools(stock instancetypes.Stock, named namedLabels) {
 
 // addRations counts what zones have left for nodes of each class: addresses, and
 // places in placement groups that spread their instances.
-func (w *world) addRations(stock instancetypes.Stock) {
+func (w *world) addRations(stock instancetypes.InstanceTypes) {
 	known := map[[2]string]int{}
 	for _, p := range w.pools {
 		rations := make([]int, len(w.planes))
 		for i, plane := range w.planes {
 			free, counted := stock.FreeIPs[p.class][plane.Zone]
-			rooms, spread := stock.Rooms[p.class][plane.Zone]
+			rooms, spread := stock.SpreadCapacity[p.class][plane.Zone]
 			if !counted && !spread {
 				continue
 			}
@@ -213,7 +213,7 @@ func (w *world) addRations(stock instancetypes.Stock) {
 
 // typeKey reports whether some instance type, or reservation, decides a label.
 func (w *world) typeKey(key string) bool {
-	if slices.Contains(planning.OpenLabels, key) {
+	if slices.Contains(planning.LabelsNotFromType, key) {
 		return false
 	}
 	got, known := w.typeKeys[key]

@@ -15,16 +15,16 @@ import (
 
 // TestStaticPoolsAreFilled launches what a static pool lacks, beside what pods ask for.
 func TestStaticPoolsAreFilled(t *testing.T) {
-	batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "64Mi"))
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "500m", "64Mi"))
 	batch.Snapshot.Settings.Gates.StaticCapacity = true
-	static := planningtest.NodePool()
+	static := planningtest.NewNodePool()
 	static.Name, static.Spec.Replicas = "static", new(int64(3))
 	batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, static)
 	batch.Snapshot.Nodes = []planning.Node{node("there", func(n *planning.Node) { n.NodePool, n.Allocatable = "static", nil })}
-	result := solver.Solve(batch, planningtest.Catalogue())
+	result := solver.Solve(batch, planningtest.NewCatalogue())
 	empty := 0
 	for _, n := range result.Nodes {
-		if n.NodePool == "static" && len(n.Pods) == 0 && len(n.Options) > 0 && n.Options[0].PricePerHour == n.PricePerHour {
+		if n.NodePool == "static" && len(n.Pods) == 0 && len(n.Offerings) > 0 && n.Offerings[0].PricePerHour == n.PricePerHour {
 			empty++
 		}
 	}
@@ -36,10 +36,10 @@ func TestStaticPoolsAreFilled(t *testing.T) {
 // TestBuffersComeLast: room for pods that do not exist is never taken from a pod
 // that does, however large the buffer's are.
 func TestBuffersComeLast(t *testing.T) {
-	buffer := planningtest.Pods("buffer", 3, "3", "64Mi", func(s *planning.PodSpec) { s.Priority = planning.BufferPriority })
-	batch := planningtest.Seed(buffer, planningtest.Pods("web", 4, "900m", "64Mi"))
+	buffer := planningtest.NewPods("buffer", 3, "3", "64Mi", func(s *planning.PodSpec) { s.Priority = planning.BufferPriority })
+	batch := planningtest.NewBatch(buffer, planningtest.NewPods("web", 4, "900m", "64Mi"))
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")}
-	result := solver.Solve(batch, planningtest.Catalogue())
+	result := solver.Solve(batch, planningtest.NewCatalogue())
 	for _, u := range result.Unplaced {
 		if u.Pods[0].Name[:3] == "web" {
 			t.Errorf("%d real pods are left out", len(u.Pods))
@@ -53,12 +53,12 @@ func TestBuffersComeLast(t *testing.T) {
 // TestPriority gives the limits to the more important pods if asked to.
 func TestPriority(t *testing.T) {
 	for _, by := range []bool{false, true} {
-		small := planningtest.Pods("small", 2, "1500m", "64Mi", func(s *planning.PodSpec) { s.Priority = 1000 })
-		batch := planningtest.Seed(planningtest.Pods("large", 2, "1900m", "64Mi"), small)
+		small := planningtest.NewPods("small", 2, "1500m", "64Mi", func(s *planning.PodSpec) { s.Priority = 1000 })
+		batch := planningtest.NewBatch(planningtest.NewPods("large", 2, "1900m", "64Mi"), small)
 		batch.Snapshot.Settings.PlanByPriority = by
 		batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("4")}
 		left := map[string]int{}
-		for _, u := range solver.Solve(batch, planningtest.Catalogue()).Unplaced {
+		for _, u := range solver.Solve(batch, planningtest.NewCatalogue()).Unplaced {
 			left[u.Pods[0].Name[:5]] += len(u.Pods)
 		}
 		if by && left["small"] > 0 {
@@ -83,10 +83,10 @@ func TestAddressesBoundAPlan(t *testing.T) {
 		{"not counted", nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := planningtest.Seed(planningtest.Pods("web", 5, "100m", "64Mi"))
-			stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+			batch := planningtest.NewBatch(planningtest.NewPods("web", 5, "100m", "64Mi"))
+			stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 			stock.FreeIPs = map[string]map[string]int64{"default": tt.free}
-			result := solver.SolveStock(batch, stock)
+			result := solver.SolveWithTypes(batch, stock)
 			taken := 0
 			for _, n := range result.Nodes {
 				taken += 1 + len(n.Pods)

@@ -206,7 +206,7 @@ func (g *collector) latest(ctx context.Context, bucket string, store blob.Store,
 	default:
 		var s planning.Snapshot
 		s, err = blob.Get[planning.Snapshot](ctx, store, ref)
-		at = s.Taken
+		at = s.TakenAt
 	}
 	if err != nil && !fault.Is(err, fault.Missing) {
 		g.recordSkipped("the latest of "+kind+" in the bucket "+bucket, err, "s3:GetObject")

@@ -56,7 +56,7 @@ func (a *changeBuilder) updateDrift(n *planning.Node, before, after *hashes) err
 	case n.Drift != nil:
 		n.Drift = &planning.Drift{Reason: is, Since: n.Drift.Since}
 	case is != was:
-		n.Drift = &planning.Drift{Reason: is, Since: a.was.Taken}
+		n.Drift = &planning.Drift{Reason: is, Since: a.was.TakenAt}
 		a.Drifted[n.Name] = is
 	}
 	return nil
@@ -127,7 +127,7 @@ func (h *hashes) reason(n *planning.Node, made *hashes) (string, error) {
 		return "", err
 	}
 	claim := claimOf(n, claimPool, claimClass)
-	view := drift.View{Claim: claim, Pool: annotatePool(pool, poolHash), Reservations: h.s.Settings.Gates.ReservedCapacity, Now: h.s.Taken}
+	view := drift.View{Claim: claim, Pool: annotatePool(pool, poolHash), Reservations: h.s.Settings.Gates.ReservedCapacity, Now: h.s.TakenAt}
 	if class != nil {
 		view.Class = annotateClass(class, classHash)
 	}

@@ -22,7 +22,7 @@ func (a *changeBuilder) applyPool(next *karpenter.NodePool) error {
 	}
 	at := poolAt(&a.Snapshot, next.Name)
 	if at < 0 {
-		next.Status.Conditions = next.Status.Conditions.With(a.assumedReady(), a.was.Taken)
+		next.Status.Conditions = next.Status.Conditions.With(a.assumedReady(), a.was.TakenAt)
 		a.Snapshot.NodePools = append(a.Snapshot.NodePools, *next)
 		a.recordChange(cluster.NodePools, next.Name, Created)
 		return nil
@@ -92,7 +92,7 @@ func (a *changeBuilder) applyClass(next *karpenter.EC2NodeClass) error {
 // setReady makes a class ready that does not say how it stands.
 func (a *changeBuilder) setReady(class *karpenter.EC2NodeClass) {
 	if _, said := class.Status.Conditions.Get(karpenter.ConditionTypeReady); !said {
-		class.Status.Conditions = class.Status.Conditions.With(a.assumedReady(), a.was.Taken)
+		class.Status.Conditions = class.Status.Conditions.With(a.assumedReady(), a.was.TakenAt)
 	}
 }
 

@@ -115,7 +115,7 @@ func (c Change) removeDeletedPools(f *Fleet) []scenario.Round {
 	if len(nodes) == 0 {
 		return nil
 	}
-	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: solver.NewSimulation(s, stock).Without(nodes...)}})
+	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: solver.NewSimulation(s, stock).SimulateRemoval(nodes...)}})
 	rounds[0].Method, rounds[0].Candidates = "deletion", len(nodes)
 	return rounds
 }

@@ -68,7 +68,7 @@ func readChange(t *testing.T, gone []string, texts ...string) (simulate.Change, 
 func options() simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		Now: time.Now, Progress: func(int, *scenario.Consolidation) {},
-		Decide: func(s planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
+		Decide: func(s planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 			return disruption.Evaluate(s, stock, disruption.Options{})
 		},
 	}
@@ -174,7 +174,7 @@ func TestPlayChange(t *testing.T) {
 func TestChangeKeepsEarlierDrift(t *testing.T) {
 	from := twoNodes(t)
 	from.Snapshot.Nodes = slices.Clone(from.Snapshot.Nodes)
-	since := from.Snapshot.Taken.Add(-time.Hour)
+	since := from.Snapshot.TakenAt.Add(-time.Hour)
 	from.Snapshot.NodeClasses[0].Status.AMIs = []karpenter.AMI{{ID: "ami-new"}}
 	drifts := func(i int, reason, image string) {
 		from.Snapshot.Nodes[i].Drift, from.Snapshot.Nodes[i].Image = &planning.Drift{Reason: reason, Since: since}, image

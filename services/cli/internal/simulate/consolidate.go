@@ -18,7 +18,7 @@ import (
 // ConsolidateOptions are how the passes are made.
 type ConsolidateOptions struct {
 	// Decide is the service's decision.
-	Decide func(planning.Snapshot, instancetypes.Stock) disruption.Findings
+	Decide func(planning.Snapshot, instancetypes.InstanceTypes) disruption.Findings
 	// PassesMax ends the play before it is complete; 0 is passesMax.
 	PassesMax int
 	// Now is read around each pass, to say what it took.
@@ -104,7 +104,7 @@ func replacesDrifted(found disruption.Findings) bool {
 }
 
 // decide is one decision of the service, and what it took.
-func (p *consolidation) decide(snapshot planning.Snapshot, stock instancetypes.Stock) (disruption.Findings, scenario.Effort) {
+func (p *consolidation) decide(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) (disruption.Findings, scenario.Effort) {
 	var found disruption.Findings
 	effort := meter.Solving(p.o.Now, func() { found = p.o.Decide(snapshot, stock) })
 	p.out.WallS, p.out.UserS = p.out.WallS+effort.SolveWallS, p.out.UserS+effort.SolveUserS

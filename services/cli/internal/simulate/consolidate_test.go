@@ -40,20 +40,20 @@ func threeNodes(t *testing.T) scenario.Scenario {
 	return s
 }
 
-func consolidateWith(t *testing.T, decide func(planning.Snapshot, instancetypes.Stock) disruption.Findings) (simulate.ConsolidateResult, error) {
+func consolidateWith(t *testing.T, decide func(planning.Snapshot, instancetypes.InstanceTypes) disruption.Findings) (simulate.ConsolidateResult, error) {
 	t.Helper()
 	s := threeNodes(t)
 	return simulate.Consolidate(simulate.SourceFromScenario(&s).Fleet(), simulate.ConsolidateOptions{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
 }
 
 // removeCommand is a command that removes nodes as a simulation has it.
-func removeCommand(snapshot planning.Snapshot, stock instancetypes.Stock, nodes ...int) disruption.Command {
-	return disruption.Command{Method: disruption.MultiNode, Nodes: nodes, Result: solver.NewSimulation(snapshot, stock).Without(nodes...)}
+func removeCommand(snapshot planning.Snapshot, stock instancetypes.InstanceTypes, nodes ...int) disruption.Command {
+	return disruption.Command{Method: disruption.MultiNode, Nodes: nodes, Result: solver.NewSimulation(snapshot, stock).SimulateRemoval(nodes...)}
 }
 
 func TestConsolidateUntilNothingChanges(t *testing.T) {
 	passes := 0
-	out, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
+	out, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 		passes++
 		switch passes {
 		case 1:
@@ -89,12 +89,12 @@ func TestConsolidateUntilNothingChanges(t *testing.T) {
 
 func TestEndlessConsolidationIsABug(t *testing.T) {
 	// A node of the same price takes the place of each.
-	_, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
+	_, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 		c := removeCommand(snapshot, stock, 0, 1, 2)
 		for i := range c.Result.Nodes {
 			n := &c.Result.Nodes[i]
-			for len(n.Options) > 0 && n.Options[0].InstanceType != "large" {
-				n.Options = n.Options[1:]
+			for len(n.Offerings) > 0 && n.Offerings[0].InstanceType != "large" {
+				n.Offerings = n.Offerings[1:]
 			}
 		}
 		extra := c.Result.Nodes[0]
@@ -110,7 +110,7 @@ func TestEndlessConsolidationIsABug(t *testing.T) {
 }
 
 func TestConsolidateFailsOnProblems(t *testing.T) {
-	_, err := consolidateWith(t, func(planning.Snapshot, instancetypes.Stock) disruption.Findings {
+	_, err := consolidateWith(t, func(planning.Snapshot, instancetypes.InstanceTypes) disruption.Findings {
 		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}
 	})
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "budget 2 of pool") {
@@ -122,7 +122,7 @@ func TestConsolidateStopsAfterPassesMax(t *testing.T) {
 	s := threeNodes(t)
 	out, err := simulate.Consolidate(simulate.SourceFromScenario(&s).Fleet(), simulate.ConsolidateOptions{
 		Now: time.Now, PassesMax: 1, Progress: func(int, *scenario.Consolidation) {},
-		Decide: func(snapshot planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
+		Decide: func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 			return disruption.Findings{Commands: []disruption.Command{removeCommand(snapshot, stock, 0)}}
 		},
 	})

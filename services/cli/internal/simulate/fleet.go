@@ -27,7 +27,7 @@ type Fleet struct {
 	title    string
 	notes    []string
 	snapshot planning.Snapshot
-	stock    instancetypes.Stock
+	stock    instancetypes.InstanceTypes
 	prices   prices
 	// unscheduled are the pods that found no place, as namespace/name, and why.
 	unscheduled map[string]string
@@ -46,17 +46,17 @@ func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	going, waiting := 0, 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		n.Going = n.Going || n.Proposal != nil && !n.Proposal.Confirmed.IsZero()
-		if n.Going {
+		n.MarkedForDeletion = n.MarkedForDeletion || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero()
+		if n.MarkedForDeletion {
 			going++
 		}
-		n.Proposal, n.Nominated = nil, time.Time{}
+		n.Proposal, n.NominatedUntil = nil, time.Time{}
 	}
-	for i := range s.Waiting {
-		waiting += len(s.Waiting[i].Pods)
+	for i := range s.PendingPods {
+		waiting += len(s.PendingPods[i].Pods)
 	}
 	before := len(s.Nodes)
-	s = solver.NewSimulation(s, f.stock).Joined()
+	s = solver.NewSimulation(s, f.stock).ProjectSnapshot()
 	f.skipWaits(s)
 	if going+waiting > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("operations in progress are simulated as done: %d nodes being removed, %d pending pods and %d new nodes for them",
@@ -67,7 +67,7 @@ func (f *Fleet) completeInFlight(s planning.Snapshot) {
 // skipWaits is the snapshot when nobody waits for anything. Pods without a place are set
 // aside: nothing that is played could find them one.
 func (f *Fleet) skipWaits(s planning.Snapshot) {
-	since := s.Taken.Add(-quietPeriod)
+	since := s.TakenAt.Add(-quietPeriod)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		n.LastPodEvent = since
@@ -75,14 +75,14 @@ func (f *Fleet) skipWaits(s planning.Snapshot) {
 			n.InitializedAt, n.ReadySince = since, since
 		}
 	}
-	for i := range s.Waiting {
-		for _, pod := range s.Waiting[i].Pods {
-			if key := s.Waiting[i].Spec.Namespace + "/" + pod.Name; f.unscheduled[key] == "" {
+	for i := range s.PendingPods {
+		for _, pod := range s.PendingPods[i].Pods {
+			if key := s.PendingPods[i].Spec.Namespace + "/" + pod.Name; f.unscheduled[key] == "" {
 				f.unscheduled[key] = "the pod is already pending and remains unschedulable"
 			}
 		}
 	}
-	s.Waiting = nil
+	s.PendingPods = nil
 	f.snapshot = s
 }
 
@@ -96,7 +96,7 @@ func (f *Fleet) Title() string { return f.title }
 func (f *Fleet) Notes() []string { return f.notes }
 
 // Show is the fleet as disruption sees it. What it gives is not to be changed.
-func (f *Fleet) Show() (planning.Snapshot, instancetypes.Stock) { return f.snapshot, f.stock }
+func (f *Fleet) Show() (planning.Snapshot, instancetypes.InstanceTypes) { return f.snapshot, f.stock }
 
 // Size is how many nodes there are.
 func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
@@ -112,8 +112,8 @@ func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
 		step.Result.Nodes = slices.Clone(step.Result.Nodes)
 		for i := range step.Result.Nodes {
 			planned := &step.Result.Nodes[i]
-			planned.Options = f.launchableOptions(planned)
-			cost += planned.Options[0].PricePerHour
+			planned.Offerings = f.launchableOptions(planned)
+			cost += planned.Offerings[0].PricePerHour
 		}
 		for _, i := range step.Nodes {
 			cost -= f.prices.priceOf(&f.snapshot.Nodes[i])
@@ -122,10 +122,10 @@ func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
 		// Taking off what was added up may leave less than nothing.
 		round.CostAfter = max(cost, 0)
 		come += len(round.Replacements)
-		simulation.Take(step.Result, step.Nodes...)
+		simulation.Commit(step.Result, step.Nodes...)
 		out = append(out, round)
 	}
-	joined := simulation.Joined()
+	joined := simulation.ProjectSnapshot()
 	nameReplacements(out, joined.Nodes[len(joined.Nodes)-come:])
 	f.skipWaits(joined)
 	return out
@@ -139,7 +139,7 @@ func (f *Fleet) describeStep(step Step, names scenario.Names) scenario.Round {
 		out.Removed = append(out.Removed, f.snapshot.Nodes[i].Name)
 	}
 	for i := range r.Nodes {
-		out.Replacements = append(out.Replacements, scenario.Describe(&r.Nodes[i], r.Nodes[i].Options, f.snapshot.NodePools, names))
+		out.Replacements = append(out.Replacements, scenario.Describe(&r.Nodes[i], r.Nodes[i].Offerings, f.snapshot.NodePools, names))
 		out.PodsMoved += len(r.Nodes[i].Pods)
 	}
 	for _, n := range r.Nominations {
@@ -166,15 +166,15 @@ func nameReplacements(rounds []scenario.Round, nodes []planning.Node) {
 
 // launchableOptions are the options that the launch of a node would try. Where none is left,
 // because reservations are not looked into here, they are those of the plan.
-func (f *Fleet) launchableOptions(n *planning.PlannedNode) []planning.Option {
+func (f *Fleet) launchableOptions(n *planning.PlannedNode) []planning.PricedOffering {
 	exotic := map[string]bool{}
-	for _, t := range f.stock.TypesOf(n.NodePool, n.NodeClass) {
+	for _, t := range f.stock.TypesForPool(n.NodePool, n.NodeClass) {
 		exotic[t.Name] = t.Exotic
 	}
 	if out := launchspec.Launchable(n, func(name string) bool { return exotic[name] }); len(out) > 0 {
 		return out
 	}
-	return n.Options
+	return n.Offerings
 }
 
 // CostPerHour is what all nodes cost. Those whose price is not known cost nothing.

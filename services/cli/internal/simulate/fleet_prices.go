@@ -22,19 +22,19 @@ type soldOffering struct {
 	reservation, pool string
 }
 
-func (p prices) add(stock instancetypes.Stock) {
-	for _, types := range stock.Types {
+func (p prices) add(stock instancetypes.InstanceTypes) {
+	for _, types := range stock.ByNodeClass {
 		p.addTypes(types, "")
 	}
-	for pool, types := range stock.Pools {
+	for pool, types := range stock.ByNodePool {
 		p.addTypes(types, pool)
 	}
 }
 
 func (p prices) addTypes(types []instancetypes.Type, pool string) {
 	for i := range types {
-		for j := range types[i].Offers {
-			o := &types[i].Offers[j]
+		for j := range types[i].Offerings {
+			o := &types[i].Offerings[j]
 			if price := o.PricePerHour; !math.IsNaN(price) && !math.IsInf(price, 0) && price >= 0 {
 				p[soldOffering{o.Offering, o.Reservation, pool}] = price
 			}

@@ -19,24 +19,24 @@ type Source struct {
 	// nodes may become.
 	Ageless bool
 	// Stock is what EC2 has for the classes of a snapshot.
-	Stock func(planning.Snapshot) instancetypes.Stock
+	Stock func(planning.Snapshot) instancetypes.InstanceTypes
 }
 
 // SourceFromCatalogue is a snapshot of a cluster, and its catalogue.
 func SourceFromCatalogue(s planning.Snapshot, c catalog.Catalogue) Source {
-	return Source{Title: s.Cluster, Snapshot: s, Stock: func(s planning.Snapshot) instancetypes.Stock { return instancetypes.NewStock(s, c) }}
+	return Source{Title: s.Cluster, Snapshot: s, Stock: func(s planning.Snapshot) instancetypes.InstanceTypes { return instancetypes.New(s, c) }}
 }
 
 // SourceFromScenario is a scenario. It sells the same to every class.
 func SourceFromScenario(s *scenario.Scenario) Source {
 	snapshot, stock := s.Fleet()
-	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s planning.Snapshot) instancetypes.Stock {
+	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s planning.Snapshot) instancetypes.InstanceTypes {
 		out := stock
-		out.Types = maps.Clone(stock.Types)
-		for _, types := range stock.Types {
+		out.ByNodeClass = maps.Clone(stock.ByNodeClass)
+		for _, types := range stock.ByNodeClass {
 			for i := range s.NodeClasses {
-				if name := s.NodeClasses[i].Name; out.Types[name] == nil {
-					out.Types[name] = types
+				if name := s.NodeClasses[i].Name; out.ByNodeClass[name] == nil {
+					out.ByNodeClass[name] = types
 				}
 			}
 		}

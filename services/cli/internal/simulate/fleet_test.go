@@ -72,9 +72,9 @@ func podNames(nodes []scenario.FinalNode) []string {
 // Whatever is played, every pod is somewhere, and what rounds say of the cost adds up.
 func TestConsolidateKeepsEveryPod(t *testing.T) {
 	for seed := range uint64(3) {
-		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
+		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
 		s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "20%"}}
-		source := simulate.SourceFromCatalogue(s, planningtest.Catalogue())
+		source := simulate.SourceFromCatalogue(s, planningtest.NewCatalogue())
 		f := source.FleetOf(s)
 		before := podNames(f.FinalNodes())
 		played, err := simulate.Consolidate(f, options())
@@ -106,20 +106,20 @@ func TestConsolidateKeepsEveryPod(t *testing.T) {
 
 // What is under way in a cluster is done before anything is played, and it is said.
 func TestFleetFinishesWhatIsInFlight(t *testing.T) {
-	s := planningtest.Cluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
-	s.Nodes[0].Going = true
-	s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Reason: "Underutilized", Proposed: s.Taken, Confirmed: s.Taken}
-	s.Nodes[2].Proposal = &planning.Proposal{ID: "q", Reason: "Underutilized", Proposed: s.Taken}
-	s.Nodes[3].Nominated, s.Nodes[3].LastPodEvent = s.Taken.Add(time.Hour), s.Taken
-	s.Waiting = []planning.PodClass{planningtest.Pods("new", 2, "1", "1Gi"), planningtest.Pods("huge", 1, "4000", "1Gi")}
-	source := simulate.SourceFromCatalogue(s, planningtest.Catalogue())
+	s := planningtest.GenerateCluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
+	s.Nodes[0].MarkedForDeletion = true
+	s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Reason: "Underutilized", ProposedAt: s.TakenAt, ConfirmedAt: s.TakenAt}
+	s.Nodes[2].Proposal = &planning.Proposal{ID: "q", Reason: "Underutilized", ProposedAt: s.TakenAt}
+	s.Nodes[3].NominatedUntil, s.Nodes[3].LastPodEvent = s.TakenAt.Add(time.Hour), s.TakenAt
+	s.PendingPods = []planning.PodClass{planningtest.NewPods("new", 2, "1", "1Gi"), planningtest.NewPods("huge", 1, "4000", "1Gi")}
+	source := simulate.SourceFromCatalogue(s, planningtest.NewCatalogue())
 	f := source.FleetOf(s)
 	shown, _ := f.Show()
 	for _, n := range shown.Nodes {
 		if n.Name == s.Nodes[0].Name || n.Name == s.Nodes[1].Name {
 			t.Errorf("%s is still there", n.Name)
 		}
-		if n.Proposal != nil || n.Nominated.After(s.Taken) || !n.LastPodEvent.Before(s.Taken.Add(-day)) {
+		if n.Proposal != nil || n.NominatedUntil.After(s.TakenAt) || !n.LastPodEvent.Before(s.TakenAt.Add(-day)) {
 			t.Errorf("%s waits for something: %+v", n.Name, n.Proposal)
 		}
 	}
@@ -138,7 +138,7 @@ func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 	if notes := strings.Join(f.Notes(), "\n"); !strings.Contains(notes, "2 nodes being removed, 3 pending pods") {
 		t.Errorf("it is said: %s", notes)
 	}
-	if !s.Nodes[0].Going || s.Nodes[2].Proposal == nil {
+	if !s.Nodes[0].MarkedForDeletion || s.Nodes[2].Proposal == nil {
 		t.Error("the snapshot itself was changed")
 	}
 }

@@ -37,7 +37,7 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 		c.spaces.AddNamespaces(pod)
 	}
 	s := planning.Snapshot{
-		Taken: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
+		TakenAt: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
 		Settings: planning.Settings{PriceLimit: q.PriceLimit},
 	}
 	for _, pod := range demand.Daemons {
@@ -108,8 +108,8 @@ func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 		Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
 		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity,
 		Launched: true, Registered: true, Initialized: true, Ready: true,
-		Going:        node.DeletionTimestamp != nil || node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, isDisrupted),
-		DoNotDisrupt: node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true",
+		MarkedForDeletion: node.DeletionTimestamp != nil || node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, isDisrupted),
+		DoNotDisrupt:      node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true",
 	}
 	if limits := c.drivers[node.Name]; limits != nil {
 		maps.Copy(limits, out.Allocatable)

@@ -141,7 +141,7 @@ metadata: {name: shop, labels: {team: x, secret: hush}}
 	if len(a.Batch.Snapshot.Nodes) != 1 {
 		t.Fatalf("nodes: %+v", a.Batch.Snapshot.Nodes)
 	}
-	n, limit := a.Batch.Snapshot.Nodes[0], planning.AttachLimit("ebs.csi.aws.com")
+	n, limit := a.Batch.Snapshot.Nodes[0], planning.AttachLimitResource("ebs.csi.aws.com")
 	volumes, used, cpu := n.Allocatable[limit], n.Used[limit], n.Used["cpu"]
 	if volumes.Value() != 25 || used.Value() != 1 || cpu.Value() != 1 || len(n.Pods) != 1 || !n.Initialized {
 		t.Errorf("node: %+v", n)

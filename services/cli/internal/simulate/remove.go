@@ -47,7 +47,7 @@ func RemoveNodes(f *Fleet, names []string) (RemovalResult, error) {
 func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 	snapshot, stock := f.Show()
 	var names []string
-	hit := map[planning.Option]bool{}
+	hit := map[planning.PricedOffering]bool{}
 	spot := 0
 	for _, n := range snapshot.Nodes {
 		if n.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot || n.Claim == "" {
@@ -66,32 +66,32 @@ func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 }
 
 // offeringOf is what was bought as the node, but for its price.
-func offeringOf(n *planning.Node) planning.Option {
-	var o planning.Option
+func offeringOf(n *planning.Node) planning.PricedOffering {
+	var o planning.PricedOffering
 	o.InstanceType, o.Zone, o.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], karpenter.CapacityTypeSpot
 	return o
 }
 
 // withoutOfferings is the stock in which some offerings are not available.
-func withoutOfferings(stock instancetypes.Stock, hit map[planning.Option]bool) instancetypes.Stock {
+func withoutOfferings(stock instancetypes.InstanceTypes, hit map[planning.PricedOffering]bool) instancetypes.InstanceTypes {
 	types := map[string][]instancetypes.Type{}
-	for class, list := range stock.Types {
+	for class, list := range stock.ByNodeClass {
 		types[class] = slices.Clone(list)
 		for i := range types[class] {
 			t := &types[class][i]
-			t.Offers = slices.Clone(t.Offers)
-			for j := range t.Offers {
-				var o planning.Option
-				o.Offering = t.Offers[j].Offering
-				t.Offers[j].Available = t.Offers[j].Available && !hit[o]
+			t.Offerings = slices.Clone(t.Offerings)
+			for j := range t.Offerings {
+				var o planning.PricedOffering
+				o.Offering = t.Offerings[j].Offering
+				t.Offerings[j].Available = t.Offerings[j].Available && !hit[o]
 			}
 		}
 	}
-	stock.Types = types
+	stock.ByNodeClass = types
 	return stock
 }
 
-func removeNodes(f *Fleet, snapshot planning.Snapshot, stock instancetypes.Stock, names []string) (RemovalResult, error) {
+func removeNodes(f *Fleet, snapshot planning.Snapshot, stock instancetypes.InstanceTypes, names []string) (RemovalResult, error) {
 	var nodes []int
 	for _, name := range names {
 		at := slices.IndexFunc(snapshot.Nodes, func(n planning.Node) bool { return n.Name == name })
@@ -101,7 +101,7 @@ func removeNodes(f *Fleet, snapshot planning.Snapshot, stock instancetypes.Stock
 		nodes = append(nodes, at)
 	}
 	out := RemovalResult{Scenario: f.Title(), Nodes: f.Size(), CostBefore: f.CostPerHour(), Unscheduled: map[string]string{}}
-	result := solver.NewSimulation(snapshot, stock).Without(nodes...)
+	result := solver.NewSimulation(snapshot, stock).SimulateRemoval(nodes...)
 	for _, u := range result.Unplaced {
 		for _, pod := range u.Pods {
 			out.Unscheduled[fmt.Sprintf("%s/%s", u.Namespace, pod.Name)] = scenario.Reason(u.Rejections)

@@ -43,7 +43,7 @@ type poolReason struct {
 func New(s *planning.Snapshot) (Remaining, []error) {
 	out := Remaining{
 		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
-		explanations: map[poolReason]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,
+		explanations: map[poolReason]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.TakenAt,
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -51,7 +51,7 @@ func New(s *planning.Snapshot) (Remaining, []error) {
 			continue
 		}
 		out.total[n.NodePool]++
-		if n.Going || !n.Ready || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
+		if n.MarkedForDeletion || !n.Ready || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero() {
 			out.disrupting[n.NodePool]++
 		}
 	}

@@ -16,13 +16,13 @@ import (
 func TestRemaining(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	type node = planning.Node
-	going := func(n *node) { n.Going = true }
+	going := func(n *node) { n.MarkedForDeletion = true }
 	unready := func(n *node) { n.Ready = false }
-	terminating := func(n *node) { n.Going, n.Terminating = true, true }
+	terminating := func(n *node) { n.MarkedForDeletion, n.Terminating = true, true }
 	fresh := func(n *node) { n.Initialized = false }
 	foreign := func(n *node) { n.Claim = "" }
-	confirmed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", Confirmed: fixture.Taken} }
-	proposed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", Proposed: fixture.Taken} }
+	confirmed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", ConfirmedAt: fixture.Taken} }
+	proposed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", ProposedAt: fixture.Taken} }
 	plain := func(*node) {}
 	byReason := func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "3"}, {Nodes: "1", Reasons: []karpenter.DisruptionReason{drifted}}}
@@ -81,7 +81,7 @@ func TestRemaining(t *testing.T) {
 
 func TestExplainNamesBudgets(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
-	going := func(n *planning.Node) { n.Going = true }
+	going := func(n *planning.Node) { n.MarkedForDeletion = true }
 	pool := fixture.Pool(fixture.Budgets("100%", "2"), func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = append(p.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "0", Reasons: []karpenter.DisruptionReason{drifted}})
 	})

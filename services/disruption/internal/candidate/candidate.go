@@ -58,7 +58,7 @@ func (c *Candidate) SavingRatio() float64 { return c.Price / c.Cost }
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
 // FindAll returns all managed nodes of a snapshot, in its order.
-func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
+func FindAll(s *planning.Snapshot, stock instancetypes.InstanceTypes) []Candidate {
 	pools := map[string]*karpenter.NodePool{}
 	for i := range s.NodePools {
 		pools[s.NodePools[i].Name] = &s.NodePools[i]
@@ -70,13 +70,13 @@ func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 		if n.Claim == "" || n.ClaimUID == "" {
 			continue
 		}
-		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: DisruptionCost(n), Pods: countPods(n), lifetime: remainingLifetime(n, s.Taken)}
+		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: DisruptionCost(n), Pods: countPods(n), lifetime: remainingLifetime(n, s.TakenAt)}
 		if c.Pool != nil {
 			c.Price = prices.nodePrice(n, c.Pool)
 		}
-		c.Objection = c.nodeObjection(s.Taken)
+		c.Objection = c.nodeObjection(s.TakenAt)
 		if c.Objection.IsNone() {
-			c.PodObjection = podObjection(n, s.Taken)
+			c.PodObjection = podObjection(n, s.TakenAt)
 		}
 		out = append(out, c)
 	}
@@ -84,4 +84,4 @@ func FindAll(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 }
 
 // IdleSince returns when a pod last came or went, or when the node was initialized if none did.
-func (c *Candidate) IdleSince() time.Time { return c.Node.Idle() }
+func (c *Candidate) IdleSince() time.Time { return c.Node.IdleSince() }

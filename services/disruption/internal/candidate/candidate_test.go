@@ -35,7 +35,7 @@ func TestObjections(t *testing.T) {
 	type pool = karpenter.NodePool
 	protect := func(value string, started time.Time) func(*node, *pool) {
 		return func(n *node, _ *pool) {
-			n.Pods[0].Spec.DoNotDisrupt, n.Pods[0].Pods[0].Started, n.Pods[0].Pods[1].Started = value, started, started
+			n.Pods[0].Spec.DoNotDisrupt, n.Pods[0].Pods[0].StartedAt, n.Pods[0].Pods[1].StartedAt = value, started, started
 		}
 	}
 	ago := func(d time.Duration) time.Time { return fixture.Taken.Add(-d) }
@@ -45,13 +45,15 @@ func TestObjections(t *testing.T) {
 		graceful, used, ofDrifted string
 	}{
 		{"nothing", func(*node, *pool) {}, "", "", ""},
-		{"going", func(n *node, _ *pool) { n.Going = true }, "going", "going", "going"},
-		{"confirmed, whatever else is said", func(n *node, _ *pool) { n.Going, n.Proposal = true, &planning.Proposal{ID: "p", Confirmed: ago(1)} }, "confirmed", "confirmed", "confirmed"},
+		{"going", func(n *node, _ *pool) { n.MarkedForDeletion = true }, "going", "going", "going"},
+		{"confirmed, whatever else is said", func(n *node, _ *pool) {
+			n.MarkedForDeletion, n.Proposal = true, &planning.Proposal{ID: "p", ConfirmedAt: ago(1)}
+		}, "confirmed", "confirmed", "confirmed"},
 		{"not confirmed yet", func(n *node, _ *pool) { n.Proposal = &planning.Proposal{ID: "p"} }, "", "", ""},
 		{"not initialized", func(n *node, _ *pool) { n.Initialized = false }, "not-initialized", "not-initialized", "not-initialized"},
 		{"another pool", func(n *node, _ *pool) { n.NodePool = "gone" }, "no-pool", "no-pool", "no-pool"},
-		{"nominated", func(n *node, _ *pool) { n.Nominated = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
-		{"a nomination that has passed", func(n *node, _ *pool) { n.Nominated = fixture.Taken }, "", "", ""},
+		{"nominated", func(n *node, _ *pool) { n.NominatedUntil = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
+		{"a nomination that has passed", func(n *node, _ *pool) { n.NominatedUntil = fixture.Taken }, "", "", ""},
 		{"the node's do-not-disrupt", func(n *node, _ *pool) { n.DoNotDisrupt = true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
 		{"a pod's do-not-disrupt", protect("true", ago(0)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
 		{"for five minutes", protect("5m", ago(5*time.Minute-1)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
@@ -61,16 +63,16 @@ func TestObjections(t *testing.T) {
 		{"a duration below zero", protect("-5m", ago(0)), "", "", ""},
 		{"a pod that is going is not asked", func(n *node, p *pool) {
 			protect("true", ago(0))(n, p)
-			n.Pods[0].Pods[0].Going, n.Pods[0].Pods[1].Going = true, true
+			n.Pods[0].Pods[0].Terminating, n.Pods[0].Pods[1].Terminating = true, true
 		}, "", "", ""},
-		{"a PodDisruptionBudget", func(n *node, _ *pool) { n.Pods[0].Pods[1].Blocked = "default/web" }, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
+		{"a PodDisruptionBudget", func(n *node, _ *pool) { n.Pods[0].Pods[1].BlockingPDB = "default/web" }, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
 		{"a daemon's do-not-disrupt", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Pods, n.DaemonPods = nil, n.Pods }, "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
 		{"a daemon's PodDisruptionBudget", func(n *node, _ *pool) {
 			n.DaemonPods = []planning.PodClass{web()}
-			n.DaemonPods[0].Pods[0].Blocked = "kube-system/agent"
+			n.DaemonPods[0].Pods[0].BlockingPDB = "kube-system/agent"
 		}, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
-		{"drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
-		{"not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.Bounded = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
+		{"drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.HasTerminationGracePeriod = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
+		{"not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.HasTerminationGracePeriod = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
 		{"a fixed number", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static", "static", ""},
 		{"never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "never", "never", ""},
 		{"a pod left just now", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "not-quiet", "not-quiet", ""},
@@ -131,8 +133,8 @@ func TestEvictionCost(t *testing.T) {
 
 func TestEmpty(t *testing.T) {
 	cheap := func(c *planning.PodClass) { c.Spec.DeletionCost = "-2147483647" }
-	leaving := func(c *planning.PodClass) { c.Pods[0].Going, c.Pods[1].Going = true, true }
-	half := func(c *planning.PodClass) { c.Pods[0].Going = true }
+	leaving := func(c *planning.PodClass) { c.Pods[0].Terminating, c.Pods[1].Terminating = true, true }
+	half := func(c *planning.PodClass) { c.Pods[0].Terminating = true }
 	for _, tt := range []struct {
 		name  string
 		pods  []planning.PodClass
@@ -156,7 +158,7 @@ func TestEmpty(t *testing.T) {
 
 func TestLifetime(t *testing.T) {
 	for left, want := range map[time.Duration]float64{time.Hour: 0.5, 3 * time.Hour: 0.75, -time.Minute: 0} {
-		n := fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Expires = fixture.Taken.Add(left) })
+		n := fixture.Node("a", "t4g.large", func(n *planning.Node) { n.ExpiresAt = fixture.Taken.Add(left) })
 		if c := findAll(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {
 			t.Errorf("with %s left: got %v, want %v", left, c.Lifetime(), want)
 		}
@@ -171,9 +173,9 @@ func TestPriceBadInput(t *testing.T) {
 	for name, price := range map[string]float64{"negative": -1, "zero": 0, "no number": math.NaN(), "endless": math.Inf(1)} {
 		s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(web())))
 		stock := fixture.Stock(s)
-		for _, t := range stock.Types["default"] {
-			for i := range t.Offers {
-				t.Offers[i].PricePerHour = price
+		for _, t := range stock.ByNodeClass["default"] {
+			for i := range t.Offerings {
+				t.Offerings[i].PricePerHour = price
 			}
 		}
 		c := candidate.FindAll(&s, stock)[0]

@@ -20,7 +20,7 @@ func DisruptionCost(n *planning.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
 		if each := EvictionCost(&n.Pods[i].Spec); each > 0 {
-			cost += each * float64(len(n.Pods[i].Rescheduled()))
+			cost += each * float64(len(n.Pods[i].ReschedulablePods()))
 		}
 	}
 	return cost
@@ -30,12 +30,12 @@ func DisruptionCost(n *planning.Node) float64 {
 func countPods(n *planning.Node) int {
 	count := 0
 	for i := range n.Pods {
-		count += len(n.Pods[i].Rescheduled())
+		count += len(n.Pods[i].ReschedulablePods())
 	}
 	return count
 }
 
 // remainingLifetime returns the remaining part of the node's life, from 0 to 1.
 func remainingLifetime(n *planning.Node, now time.Time) float64 {
-	return planning.LifeLeft(n.Created, n.Expires, now)
+	return planning.LifetimeRemaining(n.Created, n.ExpiresAt, now)
 }

@@ -45,15 +45,15 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 	switch {
 	case c.Pool == nil:
 		return Objection{Rule: RuleNoPool, Detail: fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
-	case n.Proposal != nil && !n.Proposal.Confirmed.IsZero():
+	case n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero():
 		return Objection{Rule: RuleConfirmed, Detail: "its removal is confirmed"}
-	case n.Going:
+	case n.MarkedForDeletion:
 		return Objection{Rule: RuleGoing, Detail: "it is being removed"}
 	case !n.Initialized:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not initialized"}
 	case n.DoNotDisrupt:
 		return Objection{Rule: RuleDoNotDisrupt, Detail: "it has the annotation " + karpenter.DoNotDisruptAnnotationKey}
-	case n.Nominated.After(now):
+	case n.NominatedUntil.After(now):
 		return Objection{Rule: RuleNominated, Detail: "pods are expected on it"}
 	}
 	return Objection{}
@@ -70,15 +70,15 @@ func firstProtected(classes []planning.PodClass, now time.Time) Objection {
 		class := &classes[i]
 		for j := range class.Pods {
 			pod := &class.Pods[j]
-			if pod.Going {
+			if pod.Terminating {
 				continue
 			}
 			name := class.Spec.Namespace + "/" + pod.Name
-			if isProtected(class.Spec.DoNotDisrupt, pod.Started, now) {
+			if isProtected(class.Spec.DoNotDisrupt, pod.StartedAt, now) {
 				return Objection{Rule: RulePodDoNotDisrupt, Subject: name, Detail: fmt.Sprintf("pod %s has the annotation %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
 			}
-			if pod.Blocked != "" {
-				return Objection{Rule: RulePodBudget, Subject: pod.Blocked, Detail: fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.Blocked, name)}
+			if pod.BlockingPDB != "" {
+				return Objection{Rule: RulePodBudget, Subject: pod.BlockingPDB, Detail: fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.BlockingPDB, name)}
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Candidate) CheckUnderutilized(now time.Time) Objection {
 // CheckDrifted returns what keeps a drifted node from being replaced. Protected pods count only if
 // no terminationGracePeriod bounds the drain.
 func (c *Candidate) CheckDrifted() Objection {
-	if !c.Objection.IsNone() || c.Node.Bounded {
+	if !c.Objection.IsNone() || c.Node.HasTerminationGracePeriod {
 		return c.Objection
 	}
 	return c.PodObjection

@@ -12,7 +12,7 @@ import (
 
 // priceList finds the prices of nodes.
 type priceList struct {
-	stock instancetypes.Stock
+	stock instancetypes.InstanceTypes
 	// types caches the instance types of each NodePool by name.
 	types map[string]map[string]*instancetypes.Type
 }
@@ -25,8 +25,8 @@ func (p *priceList) nodePrice(n *planning.Node, pool *karpenter.NodePool) float6
 		return 0
 	}
 	reservation := n.Labels[karpenter.LabelCapacityReservationID]
-	for i := range t.Offers {
-		o := &t.Offers[i]
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
 		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] &&
 			(o.Reservation == "" || o.Reservation == reservation) {
 			return validPrice(o.PricePerHour)
@@ -41,7 +41,7 @@ func (p *priceList) typesOf(pool *karpenter.NodePool) map[string]*instancetypes.
 	}
 	out := map[string]*instancetypes.Type{}
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-		types := p.stock.TypesOf(pool.Name, ref.Name)
+		types := p.stock.TypesForPool(pool.Name, ref.Name)
 		for i := range types {
 			out[types[i].Name] = &types[i]
 		}

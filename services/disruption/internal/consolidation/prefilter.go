@@ -35,7 +35,7 @@ type sizedPods struct {
 }
 
 // NewPrefilter reads the free capacity of a snapshot's nodes and the instance types.
-func NewPrefilter(s *planning.Snapshot, stock instancetypes.Stock) *Prefilter {
+func NewPrefilter(s *planning.Snapshot, stock instancetypes.InstanceTypes) *Prefilter {
 	out := &Prefilter{free: make([]resources, len(s.Nodes)), scratch: make([]resources, len(s.Nodes))}
 	for i := range s.NodePools {
 		if pool := &s.NodePools[i]; pool.Spec.Template.Spec.NodeClassRef != nil {
@@ -44,7 +44,7 @@ func NewPrefilter(s *planning.Snapshot, stock instancetypes.Stock) *Prefilter {
 	}
 	slices.SortFunc(out.types, func(a, b pricedType) int { return cmp.Compare(a.price, b.price) })
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; !n.Going && n.Initialized && n.Ready {
+		if n := &s.Nodes[i]; !n.MarkedForDeletion && n.Initialized && n.Ready {
 			has, used := resourcesOf(n.Allocatable), resourcesOf(n.Used)
 			out.free[i] = resources{has.cores - used.cores, has.bytes - used.bytes}
 		}
@@ -80,7 +80,7 @@ func (f *Prefilter) unplacedRequests(c *candidate.Candidate) (unplaced resources
 	var groups []sizedPods
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
-		if count := len(class.Rescheduled()); count > 0 {
+		if count := len(class.ReschedulablePods()); count > 0 {
 			groups = append(groups, sizedPods{resourcesOf(class.Spec.Requests), count})
 		}
 	}

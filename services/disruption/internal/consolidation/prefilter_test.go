@@ -34,7 +34,7 @@ func TestPrefilter(t *testing.T) {
 			n.Used[corev1.ResourceMemory], n.Used[corev1.ResourceCPU] = left, resource.MustParse("0")
 		}, ""},
 		{"no room for the rest", fixture.Node("a", "t4g.large", pods(6, "200m", "1Gi")), full, "no-saving"},
-		{"room on a node that goes", fixture.Node("a", "t4g.medium", pods(3, "500m", "1Gi")), func(n *node) { n.Going = true }, "no-saving"},
+		{"room on a node that goes", fixture.Node("a", "t4g.medium", pods(3, "500m", "1Gi")), func(n *node) { n.MarkedForDeletion = true }, "no-saving"},
 		{"room on a node that is not ready", fixture.Node("a", "t4g.medium", pods(3, "500m", "1Gi")), func(n *node) { n.Ready = false }, "no-saving"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

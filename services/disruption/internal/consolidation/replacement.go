@@ -172,20 +172,20 @@ func nodesOfUnplaced(nodes []*candidate.Candidate, r planning.Result) []*candida
 // narrowOptions keeps the options of a new node that cost less than maxPrice.
 func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, maxPrice float64, spot bool) candidate.Objection {
 	spotOnly := spot && hasCapacityType(n, karpenter.CapacityTypeSpot)
-	keepOptions(n, func(o planning.Option) bool {
+	keepOptions(n, func(o planning.PricedOffering) bool {
 		return o.PricePerHour > 0 && o.PricePerHour < maxPrice && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
 	// EC2 tries spot first. If it has none, on-demand might cost more than the removed nodes.
 	if hasCapacityType(n, karpenter.CapacityTypeSpot) && hasCapacityType(n, karpenter.CapacityTypeOnDemand) {
-		keepOptions(n, func(o planning.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
+		keepOptions(n, func(o planning.PricedOffering) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
 	}
-	if len(n.Options) == 0 {
+	if len(n.Offerings) == 0 {
 		return candidate.Objection{Rule: RuleNoSaving, Detail: "no node that can hold its pods is certain to be cheaper"}
 	}
 	if len(nodes) > 1 {
 		least := cheapestSameType(nodes, n)
-		cheaper := func(o planning.Option) bool { return least == 0 || o.PricePerHour < least }
-		if !slices.ContainsFunc(n.Options, cheaper) {
+		cheaper := func(o planning.PricedOffering) bool { return least == 0 || o.PricePerHour < least }
+		if !slices.ContainsFunc(n.Offerings, cheaper) {
 			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would have the instance type of a removed node, which can stay instead"}
 		}
 		keepOptions(n, cheaper)
@@ -206,7 +206,7 @@ func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Obje
 	for most < len(names) && j.missingMinValue(n, names[:most]) != "" {
 		most++
 	}
-	keepOptions(n, func(o planning.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
+	keepOptions(n, func(o planning.PricedOffering) bool { return slices.Contains(names[:most], o.InstanceType) })
 	return candidate.Objection{}
 }
 
@@ -217,16 +217,16 @@ func (j ReplacementRules) pinRequirements(n *planning.PlannedNode) candidate.Obj
 		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("the cheaper options have too few values of %s for NodePool %s", key, n.NodePool)}
 	}
 	var kinds []string
-	for _, o := range n.Options {
+	for _, o := range n.Offerings {
 		if !slices.Contains(kinds, o.CapacityType) {
 			kinds = append(kinds, o.CapacityType)
 		}
 	}
-	n.Requirements = n.Requirements.With(corev1.LabelInstanceTypeStable, planning.In(names...)).
-		With(karpenter.CapacityTypeLabelKey, planning.In(kinds...))
-	n.PricePerHour = n.Options[0].PricePerHour
+	n.Requirements = n.Requirements.WithRequirement(corev1.LabelInstanceTypeStable, planning.In(names...)).
+		WithRequirement(karpenter.CapacityTypeLabelKey, planning.In(kinds...))
+	n.PricePerHour = n.Offerings[0].PricePerHour
 	if n.MinValuesRelaxed {
-		n.LowerMinValues(func(o planning.Option, key string) (string, bool) { return j.labelValue(n, o, key) })
+		n.LowerMinValues(func(o planning.PricedOffering, key string) (string, bool) { return j.labelValue(n, o, key) })
 	}
 	return candidate.Objection{}
 }
@@ -240,7 +240,7 @@ func (j ReplacementRules) missingMinValue(n *planning.PlannedNode, names []strin
 			continue
 		}
 		seen := map[string]bool{}
-		for _, o := range n.Options {
+		for _, o := range n.Offerings {
 			if value, ok := j.labelValue(n, o, key); ok && slices.Contains(names, o.InstanceType) {
 				seen[value] = true
 			}
@@ -253,7 +253,7 @@ func (j ReplacementRules) missingMinValue(n *planning.PlannedNode, names []strin
 }
 
 // labelValue returns the value of the label on a node launched from the option.
-func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.Option, key string) (string, bool) {
+func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.PricedOffering, key string) (string, bool) {
 	switch key {
 	case corev1.LabelInstanceTypeStable:
 		return o.InstanceType, true
@@ -277,7 +277,7 @@ func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) flo
 			continue
 		}
 		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
-		if slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.InstanceType == name }) {
+		if slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return o.InstanceType == name }) {
 			least = c.Price
 		}
 	}
@@ -293,7 +293,7 @@ func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others 
 			continue
 		}
 		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
-		if c.Price == least && slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.InstanceType == name }) {
+		if c.Price == least && slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return o.InstanceType == name }) {
 			return []*candidate.Candidate{c}
 		}
 	}
@@ -301,24 +301,24 @@ func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others 
 }
 
 // keepOptions removes options from the node without changing the list, which other nodes share.
-func keepOptions(n *planning.PlannedNode, keep func(planning.Option) bool) {
-	if !slices.ContainsFunc(n.Options, func(o planning.Option) bool { return !keep(o) }) {
+func keepOptions(n *planning.PlannedNode, keep func(planning.PricedOffering) bool) {
+	if !slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return !keep(o) }) {
 		return
 	}
-	var out []planning.Option
-	for _, o := range n.Options {
+	var out []planning.PricedOffering
+	for _, o := range n.Offerings {
 		if keep(o) {
 			out = append(out, o)
 		}
 	}
-	n.Options = out
+	n.Offerings = out
 }
 
 // typeNames returns the instance types of the options, the cheapest first.
 func typeNames(n *planning.PlannedNode) []string {
 	var out []string
 	seen := map[string]bool{}
-	for _, o := range n.Options {
+	for _, o := range n.Offerings {
 		if !seen[o.InstanceType] {
 			seen[o.InstanceType] = true
 			out = append(out, o.InstanceType)
@@ -328,7 +328,7 @@ func typeNames(n *planning.PlannedNode) []string {
 }
 
 func hasCapacityType(n *planning.PlannedNode, capacityType string) bool {
-	return slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.CapacityType == capacityType })
+	return slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return o.CapacityType == capacityType })
 }
 
 func areAllSpot(nodes []*candidate.Candidate) bool {

@@ -28,15 +28,15 @@ func goes(instanceType, capacityType string, price float64) *candidate.Candidate
 }
 
 // offer is a way to buy a new node.
-func offer(instanceType, capacityType string, price float64) planning.Option {
-	return planning.Option{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
+func offer(instanceType, capacityType string, price float64) planning.PricedOffering {
+	return planning.PricedOffering{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
 }
 
 // comes is a new node, its options sorted by price.
-func comes(options ...planning.Option) planning.PlannedNode {
+func comes(options ...planning.PricedOffering) planning.PlannedNode {
 	return planning.PlannedNode{
 		NodePool: "default", Requirements: planning.Requirements{karpenter.CapacityTypeLabelKey: planning.In(od, spot, reserved)},
-		Options: options, PricePerHour: options[0].PricePerHour,
+		Offerings: options, PricePerHour: options[0].PricePerHour,
 		Pods: []planning.PlacedPod{{Namespace: "default", Pod: planning.PodRef{Name: "web"}}},
 	}
 }
@@ -45,7 +45,7 @@ func comes(options ...planning.Option) planning.PlannedNode {
 func left(v consolidation.CheckedResult) (out []string) {
 	for _, n := range v.Result.Nodes {
 		var text strings.Builder
-		for _, o := range n.Options {
+		for _, o := range n.Offerings {
 			fmt.Fprintf(&text, "%s/%s ", o.InstanceType, o.CapacityType)
 		}
 		out = append(out, text.String())
@@ -108,15 +108,15 @@ func TestReplacePinsRequirements(t *testing.T) {
 	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{goes("large", od, 4)},
 		planning.Result{Nodes: []planning.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
 	reqs, n := v.Result.Nodes[0].Requirements, v.Result.Nodes[0]
-	types, _ := reqs[corev1.LabelInstanceTypeStable].Finite()
-	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].Finite()
+	types, _ := reqs[corev1.LabelInstanceTypeStable].ListValues()
+	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].ListValues()
 	if !slices.Equal(types, []string{"m", "n"}) || !slices.Equal(kinds, []string{spot}) || n.PricePerHour != 1 || v.Result.PricePerHour != 1 {
 		t.Fatalf("types %v, capacity types %v, price %v", types, kinds, n.PricePerHour)
 	}
 }
 
 // many are so many spot types that cost a cent more each.
-func many(count int) (out []planning.Option) {
+func many(count int) (out []planning.PricedOffering) {
 	for i := range count {
 		out = append(out, offer(fmt.Sprintf("t%02d", i), spot, 1+float64(i)/100))
 	}
@@ -146,8 +146,8 @@ func TestSpotToSpot(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := judge.CheckReplacement(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
-			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Options) != tt.types {
-				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Options))
+			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Offerings) != tt.types {
+				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Offerings))
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestSpotToSpot(t *testing.T) {
 
 // demanding asks for so many values of a label.
 func demanding(n planning.PlannedNode, key string, values int) planning.PlannedNode {
-	n.Requirements = n.Requirements.With(key, planning.Any().WithMinValues(values))
+	n.Requirements = n.Requirements.WithRequirement(key, planning.AnyValue().WithMinValues(values))
 	return n
 }
 
@@ -163,7 +163,7 @@ func TestMinValuesAfterPrices(t *testing.T) {
 	judge := consolidation.ReplacementRules{Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name}
 	}}
-	options := []planning.Option{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
+	options := []planning.PricedOffering{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
 	for values, rule := range map[int]string{2: "", 3: "min-values"} {
 		n := demanding(comes(options...), karpenter.LabelInstanceFamily, values)
 		one := []*candidate.Candidate{goes("large", od, 4)}
@@ -184,7 +184,7 @@ func TestMinValuesAfterPrices(t *testing.T) {
 func TestRetryWithout(t *testing.T) {
 	a, b := goes("small", od, 1), goes("large", od, 4)
 	a.Node.Name, b.Node.Name = "a", "b"
-	lost := planning.Result{Unplaced: []planning.Unplaced{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
+	lost := planning.Result{Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
 		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
 	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b}, lost)
 	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web cannot be scheduled elsewhere: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
@@ -244,12 +244,12 @@ func TestShadowPricesNeverExceedPrices(t *testing.T) {
 		t.Fatalf("worth %+v", w)
 	}
 	tight := false
-	for _, typ := range stock.Types["default"] {
+	for _, typ := range stock.ByNodeClass["default"] {
 		switch typ.Name {
 		case "t4g.medium", "t4g.large", "t4g.xlarge":
 			full := planning.Node{Used: typ.Allocatable}
-			price := typ.Offers[0].PricePerHour
-			for _, o := range typ.Offers {
+			price := typ.Offerings[0].PricePerHour
+			for _, o := range typ.Offerings {
 				if o.CapacityType == od {
 					price = o.PricePerHour
 				}
@@ -267,7 +267,7 @@ func TestShadowPricesNeverExceedPrices(t *testing.T) {
 	if got := consolidation.NewShadowPrices(&empty, stock); got != (consolidation.ShadowPrices{}) {
 		t.Errorf("of no pods: %+v", got)
 	}
-	if got := consolidation.NewShadowPrices(&s, instancetypes.Stock{}); got != (consolidation.ShadowPrices{}) {
+	if got := consolidation.NewShadowPrices(&s, instancetypes.InstanceTypes{}); got != (consolidation.ShadowPrices{}) {
 		t.Errorf("of no market: %+v", got)
 	}
 }

@@ -17,12 +17,12 @@ type ShadowPrices struct{ Core, Byte float64 }
 
 // NewShadowPrices computes the prices at which the pods of all nodes together are worth most: the
 // dual of launching the cheapest capacity for them, if nodes and pods were divisible.
-func NewShadowPrices(s *planning.Snapshot, stock instancetypes.Stock) ShadowPrices {
+func NewShadowPrices(s *planning.Snapshot, stock instancetypes.InstanceTypes) ShadowPrices {
 	var cores, bytes float64
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Claim != "" {
-			cores += amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.Daemons, corev1.ResourceCPU)
-			bytes += amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.Daemons, corev1.ResourceMemory)
+			cores += amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.DaemonRequests, corev1.ResourceCPU)
+			bytes += amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.DaemonRequests, corev1.ResourceMemory)
 		}
 	}
 	var sold []packing.Sold
@@ -35,8 +35,8 @@ func NewShadowPrices(s *planning.Snapshot, stock instancetypes.Stock) ShadowPric
 
 // PodsValue returns the value of a node's pods, in US dollars an hour.
 func (w ShadowPrices) PodsValue(n *planning.Node) float64 {
-	cores := amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.Daemons, corev1.ResourceCPU)
-	bytes := amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.Daemons, corev1.ResourceMemory)
+	cores := amountOf(n.Used, corev1.ResourceCPU) - amountOf(n.DaemonRequests, corev1.ResourceCPU)
+	bytes := amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.DaemonRequests, corev1.ResourceMemory)
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
 }
 
@@ -62,7 +62,7 @@ type pricedType struct {
 // ordinaryTypes lists the ordinary instance types of all NodePools that are not static, with the
 // capacity that DaemonSets leave. Reservations are paid for anyway and do not determine market
 // prices.
-func ordinaryTypes(s *planning.Snapshot, stock instancetypes.Stock) []pricedType {
+func ordinaryTypes(s *planning.Snapshot, stock instancetypes.InstanceTypes) []pricedType {
 	var daemons pricedType
 	for i := range s.DaemonSets {
 		daemons.cores += amountOf(s.DaemonSets[i].Requests, corev1.ResourceCPU)
@@ -85,10 +85,10 @@ func ordinaryTypes(s *planning.Snapshot, stock instancetypes.Stock) []pricedType
 
 // listTypes lists the instance types that a NodePool may launch: each with its lowest price, and
 // again with the lowest price of its reservations.
-func listTypes(pool *karpenter.NodePool, stock instancetypes.Stock) []pricedType {
+func listTypes(pool *karpenter.NodePool, stock instancetypes.InstanceTypes) []pricedType {
 	var out []pricedType
-	wanted := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
-	types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
+	wanted := planning.NewNodeClaimRequirements(pool.Spec.Template.Spec.Requirements)
+	types := stock.TypesForPool(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
 	for k := range types {
 		t := &types[k]
 		if !matchesLabels(t.Labels, wanted) {
@@ -109,8 +109,8 @@ func listTypes(pool *karpenter.NodePool, stock instancetypes.Stock) []pricedType
 // launch, or 0.
 func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved bool) float64 {
 	least := 0.0
-	for i := range t.Offers {
-		o := &t.Offers[i]
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
 		if !o.Available || o.Unpriced || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
@@ -122,7 +122,7 @@ func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved b
 }
 
 // offerLabels returns the labels that an offering gives to a node.
-func offerLabels(o *instancetypes.Offer) map[string]string {
+func offerLabels(o *instancetypes.TypeOffering) map[string]string {
 	return map[string]string{
 		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
 	}

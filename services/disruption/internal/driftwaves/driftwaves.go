@@ -61,7 +61,7 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *W
 	if !wanted.Waves() {
 		return nil
 	}
-	r := &Waves{policy: wanted, now: s.Taken, launching: countLaunching(s, pool.Name)}
+	r := &Waves{policy: wanted, now: s.TakenAt, launching: countLaunching(s, pool.Name)}
 	total := 0
 	var nodes []*planning.Node
 	var members []drift.Member
@@ -75,12 +75,12 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *W
 		}
 		nodes, members = append(nodes, n), append(members, drift.MemberOf(n))
 	}
-	rollout := drift.NewRollout(pool, findNodeClass(s, pool), members, wanted, s.Taken)
+	rollout := drift.NewRollout(pool, findNodeClass(s, pool), members, wanted, s.TakenAt)
 	for _, i := range rollout.Fresh {
 		r.fresh = append(r.fresh, nodes[i])
 	}
 	r.canarySize, r.haltReason = max(1, wanted.Canary.Of(total)), rollout.Halted()
-	if wanted.Resume.After(s.Taken) {
+	if wanted.Resume.After(s.TakenAt) {
 		r.policy.Resume = time.Time{} // The time to resume has not come.
 	}
 	return r
@@ -106,7 +106,7 @@ func countLaunching(s *planning.Snapshot, pool string) int {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.NodePool != pool || n.Proposal == nil || n.Proposal.Confirmed.IsZero() {
+		if n.NodePool != pool || n.Proposal == nil || n.Proposal.ConfirmedAt.IsZero() {
 			continue
 		}
 		for _, name := range n.Proposal.Replacements {

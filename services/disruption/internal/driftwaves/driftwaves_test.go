@@ -42,11 +42,11 @@ func built(n planning.Node, edits []func(*planning.Node)) planning.Node {
 
 func coming(n *planning.Node) { n.Initialized, n.Ready = false, false }
 func sick(n *planning.Node)   { n.Ready = false }
-func going(n *planning.Node)  { n.Going = true }
+func going(n *planning.Node)  { n.MarkedForDeletion = true }
 
 func acting(replacements ...string) func(*planning.Node) {
 	return func(n *planning.Node) {
-		n.Going, n.Proposal = true, &planning.Proposal{ID: "p", Confirmed: ago(time.Minute), Replacements: replacements}
+		n.MarkedForDeletion, n.Proposal = true, &planning.Proposal{ID: "p", ConfirmedAt: ago(time.Minute), Replacements: replacements}
 	}
 }
 
@@ -92,7 +92,7 @@ func TestCanaryObjections(t *testing.T) {
 		{"but is replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := planning.Snapshot{Taken: noon, Nodes: tt.nodes}
+			s := planning.Snapshot{TakenAt: noon, Nodes: tt.nodes}
 			got := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, share(t, "1")).Objection(tt.nodes[0].Drift.Since)
 			if got.Rule != tt.want || !strings.Contains(got.Detail, tt.says) || (got.Detail == "") != got.IsNone() {
 				t.Errorf("got %+v, want %s: %s", got, tt.want, tt.says)
@@ -114,7 +114,7 @@ func TestResumeSkipsFailedNodes(t *testing.T) {
 		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
 		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
 	} {
-		s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old(), tt.node}}
+		s := planning.Snapshot{TakenAt: noon, Nodes: []planning.Node{old(), tt.node}}
 		drift := share(t, "1")
 		drift.Resume = tt.resume
 		if got := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, drift).Objection(ago(time.Hour)); got.Rule != tt.want {
@@ -124,7 +124,7 @@ func TestResumeSkipsFailedNodes(t *testing.T) {
 }
 
 func TestCanarySize(t *testing.T) {
-	s := planning.Snapshot{Taken: noon}
+	s := planning.Snapshot{TakenAt: noon}
 	for range 25 {
 		s.Nodes = append(s.Nodes, old())
 	}
@@ -150,8 +150,8 @@ func TestCanarySize(t *testing.T) {
 }
 
 func TestLaunchFailuresHaltDrift(t *testing.T) {
-	failed := planning.Launch{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
-	good := planning.Launch{At: ago(10 * time.Minute), OK: true}
+	failed := planning.LaunchRecord{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
+	good := planning.LaunchRecord{At: ago(10 * time.Minute), OK: true}
 	nameless, before := failed, failed
 	nameless.Image, before.At = "", ago(2*time.Hour)
 	unhealthy := func(p *karpenter.NodePool) {
@@ -161,36 +161,36 @@ func TestLaunchFailuresHaltDrift(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name     string
-		launches []planning.Launch
+		launches []planning.LaunchRecord
 		edit     func(*karpenter.NodePool)
 		wanted   string
 		resume   time.Time
 		halted   bool
 	}{
 		{name: "none"},
-		{name: "one", launches: []planning.Launch{failed}, halted: true},
-		{name: "and good ones", launches: []planning.Launch{failed, good, good}, halted: true},
-		{name: "with what is still asked for", launches: []planning.Launch{failed}, wanted: "ami-1", halted: true},
-		{name: "with what nobody asks for any more", launches: []planning.Launch{failed}, wanted: "ami-2"},
-		{name: "with nothing", launches: []planning.Launch{nameless}, wanted: "ami-2", halted: true},
-		{name: "before any node drifted", launches: []planning.Launch{before}},
-		{name: "which somebody has seen to", launches: []planning.Launch{failed}, resume: ago(19 * time.Minute)},
-		{name: "after somebody saw to it", launches: []planning.Launch{failed}, resume: ago(21 * time.Minute), halted: true},
-		{name: "which somebody will see to", launches: []planning.Launch{failed}, resume: noon.Add(time.Minute), halted: true},
+		{name: "one", launches: []planning.LaunchRecord{failed}, halted: true},
+		{name: "and good ones", launches: []planning.LaunchRecord{failed, good, good}, halted: true},
+		{name: "with what is still asked for", launches: []planning.LaunchRecord{failed}, wanted: "ami-1", halted: true},
+		{name: "with what nobody asks for any more", launches: []planning.LaunchRecord{failed}, wanted: "ami-2"},
+		{name: "with nothing", launches: []planning.LaunchRecord{nameless}, wanted: "ami-2", halted: true},
+		{name: "before any node drifted", launches: []planning.LaunchRecord{before}},
+		{name: "which somebody has seen to", launches: []planning.LaunchRecord{failed}, resume: ago(19 * time.Minute)},
+		{name: "after somebody saw to it", launches: []planning.LaunchRecord{failed}, resume: ago(21 * time.Minute), halted: true},
+		{name: "which somebody will see to", launches: []planning.LaunchRecord{failed}, resume: noon.Add(time.Minute), halted: true},
 		{name: "the condition alone", edit: unhealthy, halted: true},
 		{name: "the condition, which somebody has seen to", edit: unhealthy, resume: ago(time.Minute)},
-		{name: "the condition, where launches are remembered", launches: []planning.Launch{good}, edit: unhealthy},
+		{name: "the condition, where launches are remembered", launches: []planning.LaunchRecord{good}, edit: unhealthy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 			class := karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 			if tt.launches != nil {
-				text, err := json.Marshal(planning.Launches{Last: tt.launches})
+				text, err := json.Marshal(planning.LaunchHistory{Records: tt.launches})
 				if err != nil {
 					t.Fatal(err)
 				}
-				pool.Annotations = map[string]string{planning.LaunchesAnnotation: string(text)}
+				pool.Annotations = map[string]string{planning.LaunchHistoryAnnotation: string(text)}
 			}
 			if tt.edit != nil {
 				tt.edit(pool)
@@ -198,7 +198,7 @@ func TestLaunchFailuresHaltDrift(t *testing.T) {
 			if tt.wanted != "" {
 				class.Status.AMIs = []karpenter.AMI{{ID: tt.wanted}}
 			}
-			s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
+			s := planning.Snapshot{TakenAt: noon, Nodes: []planning.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
 			drift := share(t, "1")
 			drift.Resume = tt.resume
 			got := driftwaves.New(&s, pool, drift).Objection(ago(time.Hour))
@@ -227,10 +227,10 @@ func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 			}
 			s.Nodes = append(s.Nodes, n)
 		}
-		s.Taken = noon.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "later")) * time.Minute)
+		s.TakenAt = noon.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "later")) * time.Minute)
 		proved, unproved := 0, 0
 		for _, n := range s.Nodes[1:] {
-			if n.Ready && s.Taken.Sub(n.ReadySince) >= bake && s.Taken.Sub(n.Created) >= bake {
+			if n.Ready && s.TakenAt.Sub(n.ReadySince) >= bake && s.TakenAt.Sub(n.Created) >= bake {
 				proved++
 			} else {
 				unproved++

@@ -53,11 +53,11 @@ func countRecentMoves(s *planning.Snapshot) *moveCounts {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for k := range n.Pods {
-			m.addClass(&n.Pods[k], s.Taken, n.Going)
+			m.addClass(&n.Pods[k], s.TakenAt, n.MarkedForDeletion)
 		}
 	}
-	for i := range s.Waiting {
-		m.addPending(&s.Waiting[i], s.Taken)
+	for i := range s.PendingPods {
+		m.addPending(&s.PendingPods[i], s.TakenAt)
 	}
 	return m
 }
@@ -74,10 +74,10 @@ func (m *moveCounts) addClass(class *planning.PodClass, now time.Time, leaves bo
 	for i := range class.Pods {
 		pod := &class.Pods[i]
 		w := workloadOf(&class.Spec, pod)
-		if !pod.Going || class.Spec.OwnerKind == "StatefulSet" {
+		if !pod.Terminating || class.Spec.OwnerKind == "StatefulSet" {
 			m.pods[w]++
 		}
-		if pod.Going && isReplacedLate(class.Spec.OwnerKind) || !pod.Going && (leaves || isYoung(pod, now)) {
+		if pod.Terminating && isReplacedLate(class.Spec.OwnerKind) || !pod.Terminating && (leaves || isYoung(pod, now)) {
 			m.moved[w]++
 		}
 	}
@@ -101,7 +101,7 @@ func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 		for i := range c.Node.Pods {
 			class := &c.Node.Pods[i]
 			for k := range class.Pods {
-				if !class.Pods[k].Going {
+				if !class.Pods[k].Terminating {
 					out[workloadOf(&class.Spec, &class.Pods[k])]++
 				}
 			}
@@ -118,7 +118,7 @@ func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) c
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
-			if pod := &class.Pods[k]; !pod.Going && isYoung(pod, r.now) {
+			if pod := &class.Pods[k]; !pod.Terminating && isYoung(pod, r.now) {
 				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("pod %s/%s was created %s ago; with %s no pod is moved twice in an hour",
 					class.Spec.Namespace, pod.Name, r.ageOf(pod.Created), policy.EvictionsPerHour)}
 			}
@@ -167,7 +167,7 @@ func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate,
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
-			if class.Pods[k].Going {
+			if class.Pods[k].Terminating {
 				continue
 			}
 			w := workloadOf(&class.Spec, &class.Pods[k])

@@ -33,7 +33,7 @@ type hours struct {
 	*rapid.T
 	kind  string
 	limit string
-	stock instancetypes.Stock
+	stock instancetypes.InstanceTypes
 	now   time.Time
 	pods  []lasting
 	// wanted is how many pods there should be.
@@ -139,7 +139,7 @@ func (h *hours) looks() planning.Snapshot {
 		class := pods("web", 0, 0, func(c *planning.PodClass) { c.Spec.OwnerKind = h.kind })
 		for k, p := range h.pods {
 			if p.node == on {
-				class.Pods = append(class.Pods, planning.PodRef{Name: strconv.Itoa(k), UID: strconv.Itoa(k), Workload: "web", Created: p.created, Going: !p.ends.IsZero()})
+				class.Pods = append(class.Pods, planning.PodRef{Name: strconv.Itoa(k), UID: strconv.Itoa(k), Workload: "web", Created: p.created, Terminating: !p.ends.IsZero()})
 			}
 		}
 		return class
@@ -147,20 +147,20 @@ func (h *hours) looks() planning.Snapshot {
 	nodes := make([]planning.Node, len(h.leaving))
 	for i := range nodes {
 		nodes[i] = node(strconv.Itoa(i), class(i))
-		nodes[i].Going = h.leaving[i]
+		nodes[i].MarkedForDeletion = h.leaving[i]
 	}
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
-	s.Taken = h.now
+	s.TakenAt = h.now
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: h.limit}
 	// Those that are still on a node that goes are planned for as well.
-	s.Waiting = []planning.PodClass{class(waits)}
+	s.PendingPods = []planning.PodClass{class(waits)}
 	for i := range nodes {
 		if h.leaving[i] {
 			soon := class(i)
 			for k := range soon.Pods {
 				soon.Pods[k].Node = nodes[i].Name
 			}
-			s.Waiting = append(s.Waiting, soon)
+			s.PendingPods = append(s.PendingPods, soon)
 		}
 	}
 	return s

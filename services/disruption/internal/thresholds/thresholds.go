@@ -49,7 +49,7 @@ type Thresholds struct {
 
 // New reads the thresholds of a snapshot's NodePools.
 func New(s *planning.Snapshot) Thresholds {
-	out := Thresholds{now: s.Taken, policies: map[string]policy.Consolidation{}, invalid: map[string]error{}}
+	out := Thresholds{now: s.TakenAt, policies: map[string]policy.Consolidation{}, invalid: map[string]error{}}
 	limited := false
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
@@ -109,7 +109,7 @@ func (r Thresholds) checkCooldown(c *candidate.Candidate, cooldown time.Duration
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
 		for k := range class.Pods {
-			if pod := &class.Pods[k]; !pod.Going && r.isWithin(pod.Created, cooldown) {
+			if pod := &class.Pods[k]; !pod.Terminating && r.isWithin(pod.Created, cooldown) {
 				return r.cooldownObjection("pod "+class.Spec.Namespace+"/"+pod.Name+" was created", pod.Created, cooldown)
 			}
 		}

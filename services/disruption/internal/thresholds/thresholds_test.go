@@ -30,7 +30,7 @@ func pods(workload string, count int, age time.Duration, edits ...func(*planning
 	return class
 }
 
-func going(class *planning.PodClass) { class.Pods[0].Going = true }
+func going(class *planning.PodClass) { class.Pods[0].Terminating = true }
 
 func stateful(class *planning.PodClass) { class.Spec.OwnerKind = "StatefulSet" }
 
@@ -84,7 +84,7 @@ func TestCheckNode(t *testing.T) {
 		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
 		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
 		{"evictions: its own was moved", two, node("a", pods("web", 1, 59*time.Minute)), nil, "evictions-per-hour", "no pod is moved twice in an hour"},
-		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []planning.Node{{Name: "b", Going: true, Pods: []planning.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
+		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []planning.Node{{Name: "b", MarkedForDeletion: true, Pods: []planning.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
 		{"evictions: one goes, and what replaces it counts", two, node("a", pods("web", 2, day, going)), []planning.Node{node("b", pods("web", 1, 0))}, "", ""},
 		{"evictions: one goes, and nothing can replace it yet", two, node("a", pods("db", 2, day, stateful)), []planning.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
 		{"evictions: a part, rounded up", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 4, day))}, "", ""},
@@ -121,7 +121,7 @@ func TestPendingPodsCount(t *testing.T) {
 		{"on a node that goes", func(c *planning.PodClass) { c.Pods[0].Node = "b" }, ""},
 		{"for nobody", func(c *planning.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
 	} {
-		s.Waiting = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
+		s.PendingPods = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
 		r := thresholds.New(&s)
 		if no := r.CheckNode(findAll(s)[0]); no.Rule != tt.rule {
 			t.Errorf("%s: %+v", tt.name, no)

@@ -168,8 +168,8 @@ func (d Admitter) sumUsage(pools []*karpenter.NodePool, claims []*karpenter.Node
 // countsAgainstLimits reports whether a claim counts against its pool's limits. A claim that is
 // being removed or replaced counts only if the pool's limits are strict, as in the planner.
 func (d Admitter) countsAgainstLimits(pool *karpenter.NodePool, c *karpenter.NodeClaim) bool {
-	leaves := planning.Leaves(c) || slices.Contains(d.Leaving, c.Name)
-	return !leaves || pool != nil && planning.CountsLeaving(pool)
+	leaves := planning.IsClaimBeingRemoved(c) || slices.Contains(d.Leaving, c.Name)
+	return !leaves || pool != nil && planning.CountsNodesBeingRemoved(pool)
 }
 
 // findPool returns the pool of that name, or nil.

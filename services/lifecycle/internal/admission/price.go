@@ -39,8 +39,8 @@ func newLedger(limit *float64, claims []*karpenter.NodeClaim, plan planning.Plan
 // instance, else its launch's ceiling, else, for claims that are not Joist's, the price in the
 // plan.
 func ClaimPrice(c *karpenter.NodeClaim, plan planning.Plan) (micro int64, known bool) {
-	if price, ok := planning.PriceOf(c); ok {
-		return planning.Microdollars(price)
+	if price, ok := planning.ReadPrice(c); ok {
+		return planning.PriceToMicrodollars(price)
 	}
 	ceiling := ceilingOf(c)
 	if price, ok := ceiling[planning.PriceResource]; ok {
@@ -50,7 +50,7 @@ func ClaimPrice(c *karpenter.NodeClaim, plan planning.Plan) (micro int64, known 
 	if !ok {
 		return 0, false
 	}
-	return planning.Microdollars(price)
+	return planning.PriceToMicrodollars(price)
 }
 
 func (l *ledger) addPrice(pool string, price int64) {
@@ -90,9 +90,9 @@ func (l *ledger) refusalReason(intent planning.PlannedIntent, pool *karpenter.No
 		return "a price limit applies, and the plan does not state the price of these nodes"
 	case unknown != "":
 		return fmt.Sprintf("a price limit applies, and the price of NodeClaim %s is unknown: write it as its annotation %s", unknown, planning.PriceAnnotation)
-	case limit != nil && price > 0 && l.pools[pool.Name]+price > planning.PriceLimit(*limit):
+	case limit != nil && price > 0 && l.pools[pool.Name]+price > planning.LimitToMicrodollars(*limit):
 		return describeExcess(policy.PriceLimit, *limit, l.pools[pool.Name]+price)
-	case l.limit != nil && price > 0 && l.all+price > planning.PriceLimit(*l.limit):
+	case l.limit != nil && price > 0 && l.all+price > planning.LimitToMicrodollars(*l.limit):
 		return describeExcess("the cluster's price limit", *l.limit, l.all+price)
 	}
 	return ""

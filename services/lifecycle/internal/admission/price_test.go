@@ -170,10 +170,10 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 	passed, turned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")
-		s := &pricedCluster{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.PriceLimit(limit)}}
+		s := &pricedCluster{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.LimitToMicrodollars(limit)}}
 		for _, name := range []string{"p", "q"} {
 			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
-			s.pools, s.limits[name] = append(s.pools, thrifty(name, planning.FormatPrice(own))), planning.PriceLimit(own)
+			s.pools, s.limits[name] = append(s.pools, thrifty(name, planning.FormatPrice(own))), planning.LimitToMicrodollars(own)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"":      s.check,
@@ -198,11 +198,11 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 
 // Two concurrent batches are each planned within the limit, and only one of them is admitted.
 func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
-	cat := planningtest.Catalogue()
+	cat := planningtest.NewCatalogue()
 	var plans []planning.Plan
 	var np karpenter.NodePool
 	for seq := range uint64(2) {
-		batch := planningtest.Seed(planningtest.Pods(fmt.Sprint("web", seq), 12, "1500m", "1Gi"))
+		batch := planningtest.NewBatch(planningtest.NewPods(fmt.Sprint("web", seq), 12, "1500m", "1Gi"))
 		batch.Seq = seq + 1
 		batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.2"}
 		ref, _, err := blob.Encode(planning.BatchKind, batch)

@@ -43,7 +43,7 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 	if len(fresh) == 0 {
 		return nil
 	}
-	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableName}
+	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableConfigMapName}
 	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
 	missing := fault.Is(err, fault.Missing)
 	if err != nil && !missing {

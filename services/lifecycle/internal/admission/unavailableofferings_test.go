@@ -34,7 +34,7 @@ func until(o event.Offering, minutes int, reason string) planning.Unavailable {
 
 func stored(t *testing.T, server *memcluster.Server) []planning.Unavailable {
 	t.Helper()
-	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableName}
+	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableConfigMapName}
 	object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, key)
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -134,7 +134,7 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
 		t.Error(diff)
 	}
-	if got := planning.Current(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
+	if got := planning.FilterUnavailable(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
 		t.Errorf("after its time there is still %v", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestRecord(t *testing.T) {
 func TestBrokenByHand(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableConfigMapName},
 		Data:       map[string]string{planning.UnavailableKey: "{"},
 	})
 	fresh := []planning.Unavailable{until(small, 3, "x")}
@@ -183,7 +183,7 @@ func TestAddIsBounded(t *testing.T) {
 		if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
 			t.Fatal(err)
 		}
-		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableName})
+		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableConfigMapName})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 // terminationGracePeriod need not wait for pods that block eviction. An expiring node is replaced
 // gracefully, and its wait ends with its expiry.
 func (l LiveProposal) podObjection(c Candidate) string {
-	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != planning.ByExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
+	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != planning.MethodExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
 		return ""
 	}
 	for _, pod := range c.Pods {

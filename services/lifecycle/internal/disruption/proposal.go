@@ -48,7 +48,7 @@ func ReplacementTimeout(acting int) time.Duration {
 // WithinTimeout reports whether a proposal is young enough that its replacements are still
 // nominated for its pods.
 func WithinTimeout(p planning.Proposal, now time.Time) bool {
-	return now.Sub(p.Confirmed) < maxReplacementTimeout
+	return now.Sub(p.ConfirmedAt) < maxReplacementTimeout
 }
 
 // ProposalView is the input of AssessProgress.
@@ -81,7 +81,7 @@ func AssessProgress(v ProposalView) (Progress, string) {
 	switch {
 	case waits == "":
 		return Ready, ""
-	case v.Now.Sub(v.Proposal.Confirmed) > limit:
+	case v.Now.Sub(v.Proposal.ConfirmedAt) > limit:
 		return Failed, fmt.Sprintf("%s after %s", waits, limit)
 	default:
 		return Waiting, waits
@@ -103,7 +103,7 @@ func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	if c.Annotations[planning.ProposalAnnotation] == "" {
 		return nil
 	}
-	if p := planning.ProposalOf(c); p != nil && !p.Confirmed.IsZero() {
+	if p := planning.ReadProposal(c); p != nil && !p.ConfirmedAt.IsZero() {
 		return p
 	}
 	return nil

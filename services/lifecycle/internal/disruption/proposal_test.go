@@ -64,7 +64,7 @@ func TestAssessProgress(t *testing.T) {
 		{name: "never there", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, after: 11 * time.Minute, want: disruption.Failed, why: "replacement NodeClaim a is not initialized after 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := planning.Proposal{ID: "p", Confirmed: noon}
+			p := planning.Proposal{ID: "p", ConfirmedAt: noon}
 			for _, name := range []string{"a", "b"} {
 				if _, ok := c.replacements[name]; ok {
 					p.Replacements = append(p.Replacements, name)

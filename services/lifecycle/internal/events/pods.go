@@ -56,7 +56,7 @@ func (m *Publisher) ReportPods(plan planning.Plan, launched func(claim string) b
 
 // unplacedEvents takes the classes in turns, the oldest pods of each first, so that a large class
 // does not delay a small one.
-func (m *Publisher) unplacedEvents(classes []planning.Unplaced, now time.Time) []effect.Effect {
+func (m *Publisher) unplacedEvents(classes []planning.UnplacedPods, now time.Time) []effect.Effect {
 	var out []effect.Effect
 	rest := make([][]planning.PodRef, len(classes))
 	for i, class := range classes {
@@ -95,7 +95,7 @@ func UnusableNodePools(plan planning.Plan) map[string]string {
 	out := map[string]string{}
 	for _, class := range plan.Unplaced {
 		for _, r := range class.Rejections {
-			if r.Barren {
+			if r.LacksInstanceTypes {
 				out[r.NodePool] = r.Detail
 			}
 		}

@@ -40,7 +40,7 @@ func TestFailedScheduling(t *testing.T) {
 	small := []planning.Rejection{{NodePool: "a", Rule: planning.RuleResources, Detail: "too small"}, {NodePool: "b", Rule: planning.RuleTaints, Detail: "tainted"}}
 	later := []planning.Rejection{{NodePool: "a", Rule: planning.RuleBudget, Detail: "next time"}}
 	var memory events.Publisher
-	plan := planning.Plan{Unplaced: []planning.Unplaced{
+	plan := planning.Plan{Unplaced: []planning.UnplacedPods{
 		{Namespace: "shop", Pods: pods("web", 2), Rejections: small},
 		{Namespace: "shop", Pods: pods("late", 2), Rejections: later},
 		{Namespace: "shop", Pods: pods("bad", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: "its volume is gone"}}},
@@ -67,7 +67,7 @@ func TestFailedScheduling(t *testing.T) {
 // Ten thousand pods have Events, a hundred at a time, small classes first, and none twice.
 func TestManyPodsHaveEvents(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
-	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
+	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
 	var memory events.Publisher
 	told := map[string]int{}
 	for round := range 10 {
@@ -127,7 +127,7 @@ func TestNominated(t *testing.T) {
 
 // A long text is truncated, but not within a character.
 func TestLongReasons(t *testing.T) {
-	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("p", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
+	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("p", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
 	var memory events.Publisher
 	text := memory.ReportPods(plan, everywhere, noon)[0].(effect.Report).Event.Message
 	if len(text) > 1024 || !utf8.ValidString(text) || !strings.HasSuffix(text, "ä…") {

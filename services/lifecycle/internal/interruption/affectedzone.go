@@ -18,7 +18,7 @@ func AffectedZone(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, zoneI
 		return "", false
 	}
 	zone = class.Status.Subnets[i].Zone
-	requirements := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
+	requirements := planning.NewNodeClaimRequirements(pool.Spec.Template.Spec.Requirements)
 	return zone, allowsValue(requirements, corev1.LabelTopologyZone, zone) && allowsValue(requirements, karpenter.LabelTopologyZoneID, zoneID)
 }
 

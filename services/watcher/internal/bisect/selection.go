@@ -62,8 +62,8 @@ func SelectClasses(h outbox.Hunt, pending []planning.PodClass) Selection {
 }
 
 // IgnoredPods returns the pods that are left out of the batch, with the reason.
-func (c Selection) IgnoredPods() []planning.Ignored {
-	var out []planning.Ignored
+func (c Selection) IgnoredPods() []planning.IgnoredPods {
+	var out []planning.IgnoredPods
 	for i, class := range c.Parked {
 		out = appendIgnored(out, class, ParkedReason(c.Until[i]))
 	}
@@ -78,12 +78,12 @@ func ParkedReason(until time.Time) string {
 	return "every batch with this pod fails: it gets no plan, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
 
-func appendIgnored(list []planning.Ignored, class planning.PodClass, reason string) []planning.Ignored {
+func appendIgnored(list []planning.IgnoredPods, class planning.PodClass, reason string) []planning.IgnoredPods {
 	pods := slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool { return p.Buffer != "" })
 	if len(pods) == 0 {
 		return list
 	}
-	return append(list, planning.Ignored{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
+	return append(list, planning.IgnoredPods{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
 }
 
 // ReserveCapacity reserves capacity on nodes that have not joined for the pods that each was
@@ -110,7 +110,7 @@ func (c Selection) ReserveCapacity(nodes []planning.Node) []planning.Node {
 
 func reserveOnNode(node *planning.Node, leftOut map[string]*planning.PodSpec) {
 	var used corev1.ResourceList
-	for _, uid := range node.Expected {
+	for _, uid := range node.ExpectedPods {
 		spec := leftOut[uid]
 		if spec == nil {
 			continue

@@ -53,7 +53,7 @@ func TestSelectClasses(t *testing.T) {
 		t.Error(diff)
 	}
 
-	before := []planning.Node{{Name: "for all", Expected: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
+	before := []planning.Node{{Name: "for all", ExpectedPods: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
 	before[0].Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	after := cut.ReserveCapacity(before)
 	if got := after[0].Used.Cpu().MilliValue(); got != 250+1500+2000 || after[1].Used != nil {

@@ -36,7 +36,7 @@ type Inputs struct {
 type View struct {
 	Snapshot planning.Snapshot
 	Pending  []planning.PodClass
-	Ignored  []planning.Ignored
+	Ignored  []planning.IgnoredPods
 	// Unplanned are the NodeClaims that a person created and that wait to be launched.
 	Unplanned []karpenter.NodeClaim
 	// Expires is when the view becomes outdated although no object changes, because a pod's
@@ -50,7 +50,7 @@ type View struct {
 // eviction counts as new.
 func (v View) PendingKeys() []string {
 	keys := PodKeys(v.Pending)
-	for _, short := range planning.Shortfalls(v.Snapshot) {
+	for _, short := range planning.FindShortfalls(v.Snapshot) {
 		for i := range short.Count {
 			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
 		}
@@ -157,7 +157,7 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 	}
 	c.addGatedKinds(&s)
 	pending, ignored := c.pendingPods()
-	pending = append(pending, planning.BufferPods(s.Buffers)...)
+	pending = append(pending, planning.NewBufferPods(s.Buffers)...)
 	s.Namespaces = c.describeNamespaces(counts, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplannedClaims(), Expires: c.expires}
 }
@@ -183,7 +183,7 @@ func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 
 // stampSnapshot writes the inputs into a snapshot.
 func (g Inputs) stampSnapshot(s *planning.Snapshot) {
-	s.Taken, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
+	s.TakenAt, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
 	s.Settings, s.Unavailable = g.Settings, g.Unavailable
 }
 

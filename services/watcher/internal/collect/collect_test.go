@@ -277,7 +277,7 @@ func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
 		{"its replacements are there, and it goes", node("n", disrupted), claim("c", registered, confirmed, deleteClaim), true, true},
 	} {
 		view := collectAll(test.node, test.claim, pod("p", "n"))
-		if got := view.Snapshot.Nodes[0].Going; got != test.going {
+		if got := view.Snapshot.Nodes[0].MarkedForDeletion; got != test.going {
 			t.Errorf("%s: going %v", test.name, got)
 		}
 		if got := len(view.Pending) > 0; got != test.plans {
@@ -291,8 +291,8 @@ func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
 func TestReplacementsReserveCapacity(t *testing.T) {
 	confirmed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	proposed := withAnnotation(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
-	replacement := claim("r", withAnnotation(planning.ExpectedAnnotation, "p,gone"))
-	other := claim("other", withAnnotation(planning.ExpectedAnnotation, "p"))
+	replacement := claim("r", withAnnotation(planning.ExpectedPodsAnnotation, "p,gone"))
+	other := claim("other", withAnnotation(planning.ExpectedPodsAnnotation, "p"))
 	leaving := func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(noon)), new(int64(60))
 	}
@@ -335,18 +335,18 @@ func TestClaimFields(t *testing.T) {
 	terminating := func(c *karpenter.NodeClaim) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}, since.Time)
 	}
-	if got := collectAll(node("n"), claim("c", registered, deleteClaim)).Snapshot.Nodes[0]; !got.Going || got.Terminating {
-		t.Errorf("a claim is deleted: going %v, terminating %v", got.Going, got.Terminating)
+	if got := collectAll(node("n"), claim("c", registered, deleteClaim)).Snapshot.Nodes[0]; !got.MarkedForDeletion || got.Terminating {
+		t.Errorf("a claim is deleted: going %v, terminating %v", got.MarkedForDeletion, got.Terminating)
 	}
-	if got := collectAll(node("n"), claim("c", registered, deleteClaim, terminating)).Snapshot.Nodes[0]; !got.Going || !got.Terminating {
-		t.Errorf("its instance terminates: going %v, terminating %v", got.Going, got.Terminating)
+	if got := collectAll(node("n"), claim("c", registered, deleteClaim, terminating)).Snapshot.Nodes[0]; !got.MarkedForDeletion || !got.Terminating {
+		t.Errorf("its instance terminates: going %v, terminating %v", got.MarkedForDeletion, got.Terminating)
 	}
 	for name, objects := range map[string][]cluster.Object{
 		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
 	} {
 		got := collectAll(objects...).Snapshot.Nodes[0]
-		if !got.Bounded || !got.Expires.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (planning.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
-			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.Bounded, got.Expires, got.Drift)
+		if !got.HasTerminationGracePeriod || !got.ExpiresAt.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (planning.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
+			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
 		}
 	}
 	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
@@ -407,7 +407,7 @@ func TestNodes(t *testing.T) {
 	if running.Image != "ami-1" || running.PricePerHour != 0.0301 || silent.PricePerHour != 0 {
 		t.Errorf("it booted %q for %v", running.Image, running.PricePerHour)
 	}
-	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.Daemons.Cpu().Value() != 1 || len(running.Pods) != 1 {
+	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.DaemonRequests.Cpu().Value() != 1 || len(running.Pods) != 1 {
 		t.Errorf("running: %+v", running)
 	}
 	foreign := one(node("n", func(n *corev1.Node) { n.Spec.ProviderID = "kind://n" }))

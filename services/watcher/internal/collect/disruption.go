@@ -18,7 +18,7 @@ import (
 // one that the state returned.
 func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	out := view.Snapshot
-	out.Waiting = view.Pending
+	out.PendingPods = view.Pending
 	out.Nodes = slices.Clone(out.Nodes)
 	b := blockers{
 		budgets:   podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
@@ -88,7 +88,7 @@ func withBlockers(classes []planning.PodClass, by map[string]string) []planning.
 		}
 		out[i].Pods = slices.Clone(out[i].Pods)
 		for j := range out[i].Pods {
-			out[i].Pods[j].Blocked = by[out[i].Pods[j].UID]
+			out[i].Pods[j].BlockingPDB = by[out[i].Pods[j].UID]
 		}
 	}
 	return out

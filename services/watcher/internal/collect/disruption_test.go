@@ -36,8 +36,8 @@ func kept(classes []planning.PodClass) map[string]string {
 	out := map[string]string{}
 	for _, class := range classes {
 		for _, pod := range class.Pods {
-			if pod.Blocked != "" {
-				out[pod.Name] = pod.Blocked
+			if pod.BlockingPDB != "" {
+				out[pod.Name] = pod.BlockingPDB
 			}
 		}
 	}
@@ -61,12 +61,12 @@ func TestBudgetsInSnapshots(t *testing.T) {
 	if got := kept(snapshot.Nodes[0].Pods); len(got) > 0 || snapshot.Nodes[0].Name != "foreign" {
 		t.Errorf("an unmanaged node has blocked pods: %v", got)
 	}
-	if diff := cmp.Diff(view.Pending, snapshot.Waiting); diff != "" || len(snapshot.Waiting) != 1 {
+	if diff := cmp.Diff(view.Pending, snapshot.PendingPods); diff != "" || len(snapshot.PendingPods) != 1 {
 		t.Errorf("pending pods (-batch +snapshot):\n%s", diff)
 	}
 	// A batch has neither: pending pods are a field of the batch, and no plan reads blocked pods.
-	if got := kept(view.Snapshot.Nodes[1].Pods); len(got) > 0 || len(view.Snapshot.Waiting) > 0 {
-		t.Errorf("a batch says that %v are kept, and has %d classes that wait", got, len(view.Snapshot.Waiting))
+	if got := kept(view.Snapshot.Nodes[1].Pods); len(got) > 0 || len(view.Snapshot.PendingPods) > 0 {
+		t.Errorf("a batch says that %v are kept, and has %d classes that wait", got, len(view.Snapshot.PendingPods))
 	}
 	open := web.DeepCopy()
 	open.Status.DisruptionsAllowed = 1
@@ -95,7 +95,7 @@ func TestBlockedDaemonPodsAreListed(t *testing.T) {
 	told := map[string]string{}
 	for _, class := range snapshot.Nodes[0].DaemonPods {
 		for _, pod := range class.Pods {
-			told[pod.Name] = strings.TrimSpace(class.Spec.DoNotDisrupt + " " + pod.Blocked)
+			told[pod.Name] = strings.TrimSpace(class.Spec.DoNotDisrupt + " " + pod.BlockingPDB)
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"covered": "default/strict", "must-stay": "true", "mirror": "true"}, told); diff != "" {

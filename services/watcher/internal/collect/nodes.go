@@ -94,8 +94,8 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
 	// The taint alone does not end the node while its claim exists: disruption has launched what
 	// the node's pods need, or rolls back.
-	leaves := out.Going || node.DeletionTimestamp != nil || disrupted && claim == nil
-	out.Going = leaves || disrupted
+	leaves := out.MarkedForDeletion || node.DeletionTimestamp != nil || disrupted && claim == nil
+	out.MarkedForDeletion = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 	if leaves {
 		c.leaving[node.Name] = out.Deadline
@@ -144,7 +144,7 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
 	out.Image = claim.Status.ImageID
-	out.PricePerHour, _ = planning.PriceOf(claim)
+	out.PricePerHour, _ = planning.ReadPrice(claim)
 	if id, err := claim.Instance(); err == nil {
 		out.Instance = id.InstanceID
 	}
@@ -155,24 +155,24 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 		out.InitializedAt = initialized.LastTransitionTime.UTC()
 	}
 	if !out.Initialized {
-		out.Expected = planning.ParseExpected(claim.Annotations[planning.ExpectedAnnotation])
+		out.ExpectedPods = planning.ParseExpectedPods(claim.Annotations[planning.ExpectedPodsAnnotation])
 	}
 	out.Terminating = conditions.True(karpenter.ConditionTypeInstanceTerminating)
-	out.Going = claim.DeletionTimestamp != nil || out.Terminating
+	out.MarkedForDeletion = claim.DeletionTimestamp != nil || out.Terminating
 	out.Deadline = parseTime(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
-	out.Nominated = parseTime(claim.Annotations[nominatedAnnotation])
+	out.NominatedUntil = parseTime(claim.Annotations[nominatedAnnotation])
 	if !claim.Status.LastPodEventTime.IsZero() {
 		out.LastPodEvent = claim.Status.LastPodEventTime.UTC()
 	}
 	out.DoNotDisrupt = claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 	if after := claim.Spec.ExpireAfter; !after.IsNever() {
-		out.Expires = claim.CreationTimestamp.Add(*after.Duration).UTC()
+		out.ExpiresAt = claim.CreationTimestamp.Add(*after.Duration).UTC()
 	}
-	out.Bounded = claim.Spec.TerminationGracePeriod != nil
+	out.HasTerminationGracePeriod = claim.Spec.TerminationGracePeriod != nil
 	if drifted, ok := conditions.Get(karpenter.ConditionTypeDrifted); ok && drifted.Status == metav1.ConditionTrue {
 		out.Drift = &planning.Drift{Reason: drifted.Reason, Since: drifted.LastTransitionTime.UTC()}
 	}
-	out.Proposal = planning.ProposalOf(claim)
+	out.Proposal = planning.ReadProposal(claim)
 }
 
 // readySince reports whether the node is ready, and since when.

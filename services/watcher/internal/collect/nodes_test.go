@@ -52,7 +52,7 @@ func TestLateDevicePlugin(t *testing.T) {
 					t.Errorf("%s: %s GPUs and %s cores", what, q.String(), have.Cpu())
 				}
 			}
-			result := solver.SolveStock(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending}, instancetypes.Stock{})
+			result := solver.SolveWithTypes(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending}, instancetypes.InstanceTypes{})
 			if len(result.Nominations) != tt.nodes {
 				t.Errorf("nominated %+v, unplaced %+v", result.Nominations, result.Unplaced)
 			}

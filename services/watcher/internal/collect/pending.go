@@ -14,9 +14,9 @@ import (
 
 // pendingPods returns the classes of pods that are pending or will soon be because their node is
 // being removed. It also returns the pending pods that Joist does not plan.
-func (c *collector) pendingPods() ([]planning.PodClass, []planning.Ignored) {
+func (c *collector) pendingPods() ([]planning.PodClass, []planning.IgnoredPods) {
 	var classes podspec.Classes
-	var ignored []planning.Ignored
+	var ignored []planning.IgnoredPods
 	for _, pod := range c.pods {
 		result := podspec.Provisionable(pod)
 		switch {
@@ -77,11 +77,13 @@ func (c *collector) loadBudgets() podspec.Budgets {
 }
 
 // appendIgnored adds a pod to the group with the same namespace and reason.
-func appendIgnored(list []planning.Ignored, pod *corev1.Pod, reason string) []planning.Ignored {
-	i := slices.IndexFunc(list, func(group planning.Ignored) bool { return group.Namespace == pod.Namespace && group.Reason == reason })
+func appendIgnored(list []planning.IgnoredPods, pod *corev1.Pod, reason string) []planning.IgnoredPods {
+	i := slices.IndexFunc(list, func(group planning.IgnoredPods) bool {
+		return group.Namespace == pod.Namespace && group.Reason == reason
+	})
 	if i < 0 {
 		i = len(list)
-		list = append(list, planning.Ignored{Namespace: pod.Namespace, Reason: reason})
+		list = append(list, planning.IgnoredPods{Namespace: pod.Namespace, Reason: reason})
 	}
 	list[i].Pods = append(list[i].Pods, podspec.Ref(pod))
 	return list

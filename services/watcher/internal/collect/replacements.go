@@ -47,20 +47,20 @@ func (c *collector) expectedPods(name string) []string {
 	if !known {
 		return nil
 	}
-	return planning.ParseExpected(claim.Annotations[planning.ExpectedAnnotation])
+	return planning.ParseExpectedPods(claim.Annotations[planning.ExpectedPodsAnnotation])
 }
 
 // awaitsReplacement reports whether the node stays until its replacements are ready.
 func (c *collector) awaitsReplacement(node *planning.Node) bool {
 	_, leaves := c.leaving[node.Name]
-	return node.Proposal != nil && !node.Proposal.Confirmed.IsZero() && !leaves
+	return node.Proposal != nil && !node.Proposal.ConfirmedAt.IsZero() && !leaves
 }
 
 // addRequests adds by UID the requests of the pods that will need another node.
 func addRequests(classes []planning.PodClass, out map[string]corev1.ResourceList) {
 	for i := range classes {
 		for j := range classes[i].Pods {
-			if pod := &classes[i].Pods[j]; !pod.Going {
+			if pod := &classes[i].Pods[j]; !pod.Terminating {
 				out[pod.UID] = classes[i].Spec.Requests
 			}
 		}

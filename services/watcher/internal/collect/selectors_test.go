@@ -119,7 +119,7 @@ func TestTerminatingPods(t *testing.T) {
 		at, grace := metav1.NewTime(noon), int64(60)
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
 	}))
-	if len(got.Pods) != 1 || !got.Pods[0].Pods[0].Going || got.Used.Cpu().Value() != 1 {
+	if len(got.Pods) != 1 || !got.Pods[0].Pods[0].Terminating || got.Used.Cpu().Value() != 1 {
 		t.Errorf("%+v", got)
 	}
 }

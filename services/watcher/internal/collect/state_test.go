@@ -107,7 +107,7 @@ func (t randomObjects) claim() *karpenter.NodeClaim {
 		c.Annotations[planning.ProposalAnnotation] = t.pick("proposal", `{"id":"p","confirmed":"2026-01-01T00:00:00Z","replacements":["c0","c1"]}`, `{"id":"p","replacements":["c1"]}`)
 	}
 	if t.maybe("expects") {
-		c.Annotations[planning.ExpectedAnnotation] = "p1,p2"
+		c.Annotations[planning.ExpectedPodsAnnotation] = "p1,p2"
 	}
 	if t.maybe("deadline") {
 		c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = t.time("deadline at").Format(time.RFC3339)
@@ -266,8 +266,8 @@ func TestStateFollowsTime(t *testing.T) {
 	}
 	turn := state.Revision()
 	again := at(6 * time.Minute)
-	if state.Revision() != turn || !again.Snapshot.Taken.Equal(noon.Add(6*time.Minute)) {
-		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.Taken)
+	if state.Revision() != turn || !again.Snapshot.TakenAt.Equal(noon.Add(6*time.Minute)) {
+		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.TakenAt)
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 		}
 	}
 	if len(left) > 0 {
-		out.Used = addResources(out.Used, planning.Attachments(left...))
+		out.Used = addResources(out.Used, planning.CountAttachments(left...))
 	}
 }
 

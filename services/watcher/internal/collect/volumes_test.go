@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-var attachLimit = planning.AttachLimit(catalog.EBSDriver)
+var attachLimit = planning.AttachLimitResource(catalog.EBSDriver)
 
 func storageClass() *storagev1.StorageClass {
 	wait := storagev1.VolumeBindingWaitForFirstConsumer

@@ -132,7 +132,7 @@ func (v View) rankMember(m Member) rankedMember {
 	if after := m.Claim.Spec.ExpireAfter; !after.IsNever() {
 		expires = created.Add(*after.Duration)
 	}
-	r.cost *= planning.LifeLeft(created, expires, v.Now)
+	r.cost *= planning.LifetimeRemaining(created, expires, v.Now)
 	return r
 }
 

@@ -45,7 +45,7 @@ func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpen
 	if template != nil {
 		s.PodTemplateRef, s.PodTemplateGeneration = &karpenter.LocalObjectRef{Name: template.Name}, &template.Generation
 	}
-	s.Replicas = new(int32(spec.Count()))
+	s.Replicas = new(int32(spec.PodCount()))
 	s = setCondition(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionTrue, karpenter.BufferResolved, "Pod template resolved successfully", now)
 	if *s.Replicas == 0 {
 		return setCondition(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferEmpty, "Buffer has zero desired replicas", now)

@@ -109,17 +109,17 @@ func TestPlanned(t *testing.T) {
 	node := planning.Nomination{Namespace: "shop", Pod: pod, Node: "mine"}
 	real := planning.Nomination{Namespace: "shop", Claim: "new"}
 	elsewhere := planning.Nomination{Namespace: "other", Pod: pod, Claim: "new"}
-	unplaced := planning.Unplaced{Namespace: "shop", Pods: []planning.PodRef{pod, {}}}
+	unplaced := planning.UnplacedPods{Namespace: "shop", Pods: []planning.PodRef{pod, {}}}
 	intent := planning.PlannedIntent{Claims: []planning.PlannedClaim{{Object: karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}}}
 	for name, c := range map[string]struct {
 		nominations []planning.Nomination
-		unplaced    []planning.Unplaced
+		unplaced    []planning.UnplacedPods
 		empty       bool
 		want        string
 	}{
 		"all fit":                   {[]planning.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
 		"one is launched for":       {[]planning.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
-		"one has no place":          {[]planning.Nomination{old, node}, []planning.Unplaced{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
+		"one has no place":          {[]planning.Nomination{old, node}, []planning.UnplacedPods{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
 		"some are not spoken of":    {[]planning.Nomination{old, node}, nil, false, ""},
 		"the plan does not know it": {[]planning.Nomination{elsewhere, real}, nil, false, ""},
 		"it wants none by now":      {[]planning.Nomination{old, node, fresh}, nil, true, ""},

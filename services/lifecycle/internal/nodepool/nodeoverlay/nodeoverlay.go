@@ -15,7 +15,7 @@ import (
 
 // ComputeStatus returns the overlay's status after a plan; false if the plan used another
 // generation.
-func ComputeStatus(o *karpenter.NodeOverlay, verdict planning.OverlayVerdict, now time.Time) (karpenter.NodeOverlayStatus, bool) {
+func ComputeStatus(o *karpenter.NodeOverlay, verdict planning.OverlayStatus, now time.Time) (karpenter.NodeOverlayStatus, bool) {
 	if verdict.Generation != o.Generation {
 		return o.Status, false
 	}

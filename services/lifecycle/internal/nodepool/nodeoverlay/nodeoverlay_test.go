@@ -15,16 +15,16 @@ import (
 
 func TestJudged(t *testing.T) {
 	noon := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-	conflict := planning.OverlayVerdict{Name: "o", Generation: 2, Reason: instancetypes.OverlayConflict, Message: "another says otherwise"}
-	fine := planning.OverlayVerdict{Name: "o", Generation: 2}
+	conflict := planning.OverlayStatus{Name: "o", Generation: 2, Reason: instancetypes.OverlayConflict, Message: "another says otherwise"}
+	fine := planning.OverlayStatus{Name: "o", Generation: 2}
 	o := &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 2}}
 	for _, c := range []struct {
 		name    string
-		verdict planning.OverlayVerdict
+		verdict planning.OverlayStatus
 		known   bool
 		want    []string
 	}{
-		{"of an older generation", planning.OverlayVerdict{Name: "o", Generation: 1}, false, nil},
+		{"of an older generation", planning.OverlayStatus{Name: "o", Generation: 1}, false, nil},
 		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another says otherwise", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
 		{"no more", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
 	} {

@@ -28,7 +28,7 @@ import (
 
 const (
 	// HistoryAnnotation contains the history, on the NodePool.
-	HistoryAnnotation = planning.LaunchesAnnotation
+	HistoryAnnotation = planning.LaunchHistoryAnnotation
 	// HistorySize is the number of launches that count.
 	HistorySize = 4
 	// UnhealthyFailures is how many of them must have failed.
@@ -36,23 +36,23 @@ const (
 )
 
 // History is the results of the last launches, oldest first.
-type History planning.Launches
+type History planning.LaunchHistory
 
 // Launch is the result of one launch.
-type Launch = planning.Launch
+type Launch = planning.LaunchRecord
 
 // ReadHistory reads the pool's history. One of another generation, or one that cannot be read,
 // starts again. Without one it is derived from the pool's condition, which Karpenter may have
 // set.
 func ReadHistory(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) History {
-	fresh := History{Pool: pool.Generation, Class: class.Generation, Since: now.UTC()}
+	fresh := History{PoolGeneration: pool.Generation, ClassGeneration: class.Generation, Since: now.UTC()}
 	if _, written := pool.Annotations[HistoryAnnotation]; !written {
-		fresh.Last = inheritedLaunches(pool, class, now)
+		fresh.Records = inheritedLaunches(pool, class, now)
 		return fresh
 	}
-	launches, ok := planning.LaunchesOf(pool)
+	launches, ok := planning.ReadLaunchHistory(pool)
 	ring := History(launches)
-	if !ok || ring.Pool != pool.Generation || ring.Class != class.Generation {
+	if !ok || ring.PoolGeneration != pool.Generation || ring.ClassGeneration != class.Generation {
 		return fresh
 	}
 	return ring
@@ -78,10 +78,10 @@ func inheritedLaunches(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, 
 // successes is not changed by more successes, because it would be written for each new node.
 func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.NodeClaim) History {
 	known := map[types.UID]bool{}
-	for _, try := range r.Last {
+	for _, try := range r.Records {
 		known[try.Claim] = true
 	}
-	last := slices.Clone(r.Last)
+	last := slices.Clone(r.Records)
 	for _, c := range claims {
 		if try, ended := launchOutcome(c); ended && !known[c.UID] && try.At.After(r.Since) && isOwnedBy(c, pool) {
 			last = append(last, try)
@@ -91,8 +91,8 @@ func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.Node
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Claim, b.Claim))
 	})
 	last = last[max(0, len(last)-HistorySize):]
-	if len(r.Last) < HistorySize || countFailures(r.Last)+countFailures(last) > 0 {
-		r.Last = last
+	if len(r.Records) < HistorySize || countFailures(r.Records)+countFailures(last) > 0 {
+		r.Records = last
 	}
 	return r
 }
@@ -150,14 +150,14 @@ func (r History) Encode() string {
 func (r History) Condition(before metav1.Condition) metav1.Condition {
 	const kind = karpenter.ConditionTypeNodeRegistrationHealthy
 	next := metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: karpenter.ReasonAwaitingReconciliation,
-		Message: "object is awaiting reconciliation", ObservedGeneration: r.Pool}
-	switch failed := countFailures(r.Last); {
-	case failed >= UnhealthyFailures && before.Status == metav1.ConditionFalse && before.ObservedGeneration == r.Pool:
+		Message: "object is awaiting reconciliation", ObservedGeneration: r.PoolGeneration}
+	switch failed := countFailures(r.Records); {
+	case failed >= UnhealthyFailures && before.Status == metav1.ConditionFalse && before.ObservedGeneration == r.PoolGeneration:
 		next.Status, next.Reason, next.Message = before.Status, before.Reason, before.Message
 	case failed >= UnhealthyFailures:
-		last := r.Last[lastFailure(r.Last)]
+		last := r.Records[lastFailure(r.Records)]
 		next.Status, next.Reason, next.Message = metav1.ConditionFalse, last.Reason, last.Message
-	case failed < len(r.Last):
+	case failed < len(r.Records):
 		next.Status, next.Reason, next.Message = metav1.ConditionTrue, kind, ""
 	}
 	return next

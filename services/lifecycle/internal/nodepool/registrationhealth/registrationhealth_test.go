@@ -103,8 +103,8 @@ func TestCondition(t *testing.T) {
 			if got := formatCondition(condition); got != want || condition.ObservedGeneration != 3 || condition.Type != kind {
 				t.Errorf("%q of generation %d, want %q", got, condition.ObservedGeneration, want)
 			}
-			if len(ring.Last) > registrationhealth.HistorySize {
-				t.Errorf("it remembers %d launches", len(ring.Last))
+			if len(ring.Records) > registrationhealth.HistorySize {
+				t.Errorf("it remembers %d launches", len(ring.Records))
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func TestOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := launch('T', 1)
 			c.OwnerReferences = owner
-			if ring := registrationhealth.ReadHistory(pool(), class(), noon).WithOutcomes(pool(), []*karpenter.NodeClaim{c}); len(ring.Last) != 0 {
+			if ring := registrationhealth.ReadHistory(pool(), class(), noon).WithOutcomes(pool(), []*karpenter.NodeClaim{c}); len(ring.Records) != 0 {
 				t.Errorf("it counts: %s", ring.Encode())
 			}
 		})
@@ -237,7 +237,7 @@ func TestMoreSuccessesSayNothingNew(t *testing.T) {
 	if written != registrationhealth.HistorySize {
 		t.Errorf("it was written %d times for 100 nodes", written)
 	}
-	if failed := ring.WithOutcomes(p, append(claims, launch('R', 101))); len(failed.Last) != registrationhealth.HistorySize || failed.Last[registrationhealth.HistorySize-1].OK {
+	if failed := ring.WithOutcomes(p, append(claims, launch('R', 101))); len(failed.Records) != registrationhealth.HistorySize || failed.Records[registrationhealth.HistorySize-1].OK {
 		t.Errorf("a failure after them is not seen: %s", failed.Encode())
 	}
 }
