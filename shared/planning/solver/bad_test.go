@@ -41,10 +41,10 @@ func TestBadInput(t *testing.T) {
 		{"more than a number holds", []planning.PodClass{web(requests("1e30"))}, nil, "and the closest type"},
 		{"contradiction", []planning.PodClass{web(selecting("kubernetes.io/arch", "amd64"), func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{term("kubernetes.io/arch", "arm64")}}}}
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{topologyTerm("kubernetes.io/arch", "arm64")}}}}
 		})}, nil, "kubernetes.io/arch"},
 		{"each beside the other", []planning.PodClass{
-			planningtest.NewPods("a", 1, "100m", "1Mi", labelled("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", labelled("app", "b"), to("a"))},
+			planningtest.NewPods("a", 1, "100m", "1Mi", requireLabels("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", requireLabels("app", "b"), to("a"))},
 			nil, "affinity over host names"},
 		{"a selector that cannot be read", []planning.PodClass{web(func(s *planning.PodSpec) {
 			s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: broken}}
@@ -60,7 +60,7 @@ func TestBadInput(t *testing.T) {
 				s.ByNodeClass["default"][i].Allocatable = nil
 			}
 		}, "and the closest type"},
-		{"a skew of nothing", []planning.PodClass{web(labelled("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
+		{"a skew of nothing", []planning.PodClass{web(requireLabels("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch(tt.classes...)
@@ -108,7 +108,7 @@ func TestManyLabels(t *testing.T) {
 	var classes []planning.PodClass
 	for i := range 10_000 {
 		key := fmt.Sprintf("team-%d", i)
-		classes = append(classes, planningtest.NewPods(key, 1, "100m", "1Mi", labelled(key, "x"), selecting(key, "x"), spreads(key, 1)))
+		classes = append(classes, planningtest.NewPods(key, 1, "100m", "1Mi", requireLabels(key, "x"), selecting(key, "x"), spreads(key, 1)))
 	}
 	batch := planningtest.NewBatch(classes...)
 	batch.Snapshot.NodePools[0].Spec.Template.Labels = map[string]string{"team-7": "x"}

@@ -39,7 +39,7 @@ func BenchmarkSolve(b *testing.B) {
 				}
 				b.ReportMetric(result.PricePerHour, "dollars/h")
 				b.ReportMetric(float64(len(result.Nodes)), "nodes")
-				b.ReportMetric(float64(unplaced(result)), "unplaced")
+				b.ReportMetric(float64(countUnplaced(result)), "unplaced")
 			})
 		}
 	}
@@ -59,7 +59,7 @@ func benchBatch(pending []planning.PodClass) planning.Batch {
 	return batch
 }
 
-func unplaced(result planning.Result) (count int) {
+func countUnplaced(result planning.Result) (count int) {
 	for _, u := range result.Unplaced {
 		count += len(u.Pods)
 	}

@@ -12,7 +12,7 @@ import (
 // against it they are planned by everything else.
 func TestResourceClaims(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
-	rules, detail := rule(t, batch)
+	rules, detail := labelRule(t, batch)
 	if len(rules) == 0 || !strings.Contains(detail, "IGNORE_DRA_REQUESTS") {
 		t.Errorf("refused by %v: %s", rules, detail)
 	}

@@ -11,75 +11,75 @@ import (
 
 // daemon is a DaemonSet's pod: what every node that it may run on gives up.
 type daemon struct {
-	spec  *planning.PodSpec
-	need  amounts
-	anyOf []planning.Requirements
-	// columns are those whose nodes it will run on.
-	columns packing.Set
+	spec     *planning.PodSpec
+	requests amounts
+	anyOf    []planning.Requirements
+	// candidates are those whose nodes it will run on.
+	candidates packing.Set
 }
 
 // addDaemons takes what daemons need off the columns' room and off nodes
 // to which they have not come yet. Startup taints do not keep a daemon away, and
 // what it wants of the pods beside it does not change its load.
-func (w *world) addDaemons() {
+func (w *state) addDaemons() {
 	for i := range w.snapshot.DaemonSets {
 		spec := &w.snapshot.DaemonSets[i]
-		anyOf, problem := required(spec, true)
+		anyOf, problem := requiredAlternatives(spec, true)
 		if problem != "" {
 			continue // Nobody can run it: it takes no room.
 		}
-		d := daemon{spec: spec, need: w.axis.of(spec.Requests), anyOf: anyOf, columns: packing.NewSet(len(w.columns))}
+		d := daemon{spec: spec, requests: w.resources.toAmounts(spec.Requests), anyOf: anyOf, candidates: packing.NewSet(len(w.candidates))}
 		for j, want := range anyOf {
-			r := &reach{want: want, tolerate: spec.Tolerations, relaxed: true}
-			if columns := w.columnsOf(r); j == 0 {
-				d.columns = columns
+			r := &feasibleSet{requirements: want, tolerations: spec.Tolerations, relaxed: true}
+			if columns := w.candidatesFor(r); j == 0 {
+				d.candidates = columns
 			} else {
-				d.columns = d.columns.Or(columns)
+				d.candidates = d.candidates.Or(columns)
 			}
 		}
-		d.columns.Each(func(k int) bool {
-			amounts(w.problem.Columns[k].Room).sub(d.need)
+		d.candidates.Each(func(k int) bool {
+			amounts(w.problem.Columns[k].Room).subtract(d.requests)
 			return true
 		})
 		w.daemons = append(w.daemons, d)
 	}
 	for i := range w.problem.Nodes {
-		w.expectDaemons(i)
+		w.reserveForDaemons(i)
 	}
 }
 
-// expectDaemons keeps room on a node for daemons that will come to it.
-func (w *world) expectDaemons(i int) {
-	e, expected := w.nodes[i], make(amounts, len(w.axis.names))
+// reserveForDaemons keeps room on a node for daemons that will come to it.
+func (w *state) reserveForDaemons(i int) {
+	e, expected := w.nodes[i], make(amounts, len(w.resources.names))
 	for _, d := range w.daemons {
-		if _, kept := untolerated(e.taints, d.spec.Tolerations, true); !kept && e.attracts(d) {
-			expected = expected.plus(d.need)
+		if _, kept := findUntolerated(e.taints, d.spec.Tolerations, true); !kept && e.runsDaemon(d) {
+			expected = expected.plus(d.requests)
 		}
 	}
-	coming := expected.minus(w.axis.of(e.node.DaemonRequests)).most(make(amounts, len(w.axis.names)))
-	amounts(w.problem.Nodes[i].Room).sub(coming)
+	coming := expected.minus(w.resources.toAmounts(e.node.DaemonRequests)).maximum(make(amounts, len(w.resources.names)))
+	amounts(w.problem.Nodes[i].Room).subtract(coming)
 }
 
-// attracts reports whether a daemon is going to run on the node. For an open
+// runsDaemon reports whether a daemon is going to run on the node. For an open
 // claim it is enough that it could: that is how the claim was planned.
-func (e *existing) attracts(d daemon) bool {
-	if e.open != nil {
-		return d.suits(e.open)
+func (e *existingNode) runsDaemon(d daemon) bool {
+	if e.openRequirements != nil {
+		return d.canRunOn(e.openRequirements)
 	}
-	return slices.ContainsFunc(d.anyOf, e.satisfies)
+	return slices.ContainsFunc(d.anyOf, e.satisfiesRequirements)
 }
 
-// suits reports whether the daemon could run on a node of these requirements.
-func (d daemon) suits(r planning.Requirements) bool {
+// canRunOn reports whether the daemon could run on a node of these requirements.
+func (d daemon) canRunOn(r planning.Requirements) bool {
 	return slices.ContainsFunc(d.anyOf, r.IsCompatible)
 }
 
-// overhead is what daemons take from a node of a pool with these requirements.
-func (w *world) overhead(taints []corev1.Taint, r planning.Requirements) amounts {
-	total, r := make(amounts, len(w.axis.names)), r.Intersect(planning.RegistrationLabels)
+// daemonOverhead is what daemons take from a node of a pool with these requirements.
+func (w *state) daemonOverhead(taints []corev1.Taint, r planning.Requirements) amounts {
+	total, r := make(amounts, len(w.resources.names)), r.Intersect(planning.RegistrationLabels)
 	for _, d := range w.daemons {
-		if _, kept := untolerated(taints, d.spec.Tolerations, true); !kept && d.suits(r) {
-			total = total.plus(d.need)
+		if _, kept := findUntolerated(taints, d.spec.Tolerations, true); !kept && d.canRunOn(r) {
+			total = total.plus(d.requests)
 		}
 	}
 	return total

@@ -14,15 +14,15 @@ import (
 // FirstSteps is what the first effort at a batch takes, replans of it included, in
 // the packer's steps.
 func FirstSteps(batch planning.Batch, stock instancetypes.InstanceTypes) int {
-	var w *world
-	return plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).steps
+	var w *state
+	return planWithEffort(batchTask{&batch, stock}, effort{}, retryBudget, &w).steps
 }
 
 // FirstEffort is SolveStock without the efforts that it makes when pods are left
 // out.
 func FirstEffort(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
-	var w *world
-	out := addNodes(plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).Result, w.staticNodes(stock, planning.FindShortfalls(batch.Snapshot), nil))
+	var w *state
+	out := addStaticNodes(planWithEffort(batchTask{&batch, stock}, effort{}, retryBudget, &w).Result, w.planStaticNodes(stock, planning.FindShortfalls(batch.Snapshot), nil))
 	out.OverlayStatuses = stock.OverlayStatuses
 	return out
 }
@@ -32,7 +32,7 @@ func FirstEffort(batch planning.Batch, stock instancetypes.InstanceTypes) planni
 // other nodes ask for: it decides which resources are looked at, and which kinds of
 // nodes a pool is split into.
 func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
-	s.Nodes = steady(s.Nodes)
+	s.Nodes = maskUnreadyNodes(s.Nodes)
 	batch := planning.Batch{Snapshot: s}
 	var all podKinds
 	moved := map[*podKind]int{}
@@ -41,7 +41,7 @@ func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
 		going := node.MarkedForDeletion
 		node.MarkedForDeletion = going || slices.Contains(nodes, i)
 		for j := range node.Pods {
-			kind := all.of(&node.Pods[j].Spec)
+			kind := all.findKind(&node.Pods[j].Spec)
 			pods := node.Pods[j].ReschedulablePods()
 			if going || !node.MarkedForDeletion || len(pods) == 0 {
 				continue

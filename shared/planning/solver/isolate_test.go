@@ -18,8 +18,8 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 		placed, lost int
 	}{
 		{"one class", 1, true, 39, 1},
-		{"as many as are worth the trouble", faultsMax, true, 40 - faultsMax, faultsMax},
-		{"too many", faultsMax + 1, true, 0, 40},
+		{"as many as are worth the trouble", maxFailures, true, 40 - maxFailures, maxFailures},
+		{"too many", maxFailures + 1, true, 0, 40},
 		{"nobody to blame", 1, false, 0, 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -28,12 +28,12 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 				ref := planning.PodRef{UID: strconv.Itoa(i)}
 				batch.Pending = append(batch.Pending, planning.PodClass{Spec: planning.PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []planning.PodRef{ref}})
 			}
-			result := isolate(batch, func(b *planning.Batch) (planning.Result, *broken) {
+			result := isolateFailures(batch, func(b *planning.Batch) (planning.Result, *planningFailure) {
 				out := planning.Result{}
 				for i := range b.Pending {
 					class := &b.Pending[i]
 					if int(class.Spec.Priority) < tt.bad {
-						fault := &broken{cause: "index out of range"}
+						fault := &planningFailure{cause: "index out of range"}
 						if tt.blamed {
 							fault.spec = &class.Spec
 						}
@@ -43,8 +43,8 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 				}
 				return out, nil
 			})
-			if len(result.Nominations) != tt.placed || unplaced(result) != tt.lost {
-				t.Errorf("%d placed and %d lost, want %d and %d", len(result.Nominations), unplaced(result), tt.placed, tt.lost)
+			if len(result.Nominations) != tt.placed || countUnplaced(result) != tt.lost {
+				t.Errorf("%d placed and %d lost, want %d and %d", len(result.Nominations), countUnplaced(result), tt.placed, tt.lost)
 			}
 			for _, u := range result.Unplaced {
 				if !strings.Contains(u.Rejections[0].Detail, "index out of range") {

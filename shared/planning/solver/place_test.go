@@ -173,12 +173,12 @@ func TestRunningPodsAreRespected(t *testing.T) {
 
 	guard.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 	batch.Snapshot.Nodes[0].Pods = []planning.PodClass{guard}
-	if rules, detail := rule(t, batch); rules[0] != planning.RuleTopology {
+	if rules, detail := labelRule(t, batch); rules[0] != planning.RuleTopology {
 		t.Errorf("refused by %v: %s; the pod refuses newcomers in its whole zone, and the pool has no other", rules, detail)
 	}
 }
 
-func term(key, value string) corev1.NodeSelectorTerm {
+func topologyTerm(key, value string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
 
@@ -193,7 +193,7 @@ func TestNodeAffinity(t *testing.T) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 		}
 	}
-	size := func(name string) corev1.NodeSelectorTerm { return term(karpenter.LabelInstanceSize, name) }
+	size := func(name string) corev1.NodeSelectorTerm { return topologyTerm(karpenter.LabelInstanceSize, name) }
 	for _, tt := range []struct {
 		name   string
 		edit   func(*planning.PodSpec)
@@ -210,7 +210,7 @@ func TestNodeAffinity(t *testing.T) {
 		{"ignored", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "Ignore", "t4g.medium"},
 		{"a volume's zone", func(s *planning.PodSpec) {
 			s.Volumes = []planning.Volume{{Claim: "d", Alternatives: []corev1.NodeSelectorTerm{
-				term("topology.ebs.csi.aws.com/zone", "ap-northeast-2c"), term("topology.ebs.csi.aws.com/zone", "ap-northeast-2a")}}}
+				topologyTerm("topology.ebs.csi.aws.com/zone", "ap-northeast-2c"), topologyTerm("topology.ebs.csi.aws.com/zone", "ap-northeast-2a")}}}
 		}, "", "t4g.medium"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 import "github.com/joist-autoscaler/joist/shared/planning/packing"
 
-// policy is how the settings trade price for resilience.
-func policy(s planning.Settings) packing.Policy {
+// packerPolicy is how the settings trade price for resilience.
+func packerPolicy(s planning.Settings) packing.Policy {
 	out := packing.DefaultPolicy
 	if s.MaxNodeShare > 0 {
 		out.MaxShare = s.MaxNodeShare
@@ -19,15 +19,15 @@ func policy(s planning.Settings) packing.Policy {
 	return out
 }
 
-// tight is for batches that limits would leave pods out of: it fills few and large
+// tightPolicy is for batches that limits would leave pods out of: it fills few and large
 // nodes.
-var tight = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}
+var tightPolicy = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}
 
-// crowded is for batches that leave pods out even so: it has as many as possible.
-var crowded = packing.Policy{Tight: true, SmallFirst: true, Budget: 200e6}
+// crowdedPolicy is for batches that leave pods out even so: it has as many as possible.
+var crowdedPolicy = packing.Policy{Tight: true, SmallFirst: true, Budget: 200e6}
 
-// singly is for pods that are placed one by one.
-var singly = packing.Policy{Tight: true, Mixed: true, Budget: 20e6}
+// singlyPolicy is for pods that are placed one by one.
+var singlyPolicy = packing.Policy{Tight: true, Mixed: true, Budget: 20e6}
 
-// single is for pods that are placed one by one on one new node.
-var single = packing.Policy{Mixed: true, Nodes: 1, Budget: 20e6}
+// singleNodePolicy is for pods that are placed one by one on one new node.
+var singleNodePolicy = packing.Policy{Mixed: true, Nodes: 1, Budget: 20e6}

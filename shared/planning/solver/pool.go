@@ -24,29 +24,29 @@ type pool struct {
 	// priced is whether what its nodes cost is limited.
 	priced bool
 	taints []corev1.Taint
-	// base is what every node of the pool is like; variants are base with each
+	// requirements is what every node of the pool is like; variants are base with each
 	// label that the pool leaves open and a pod may ask for set to one value.
-	base     planning.Requirements
-	variants []planning.Requirements
+	requirements planning.Requirements
+	variants     []planning.Requirements
 	// plainTenancy is whether neither the pool nor a pod asks for a tenancy.
 	plainTenancy bool
 	// types are those of the stock, suitable or not.
 	types *typeIndex
-	// allowed are the places of those that suit.
-	allowed []int
-	// from and to are where its columns begin and end: they are neighbours.
-	from, to int
-	// soldOut counts types that suit the pool and cannot be bought at the moment.
-	soldOut int
-	// bought remembers which planes the pool allows: 1 for yes, -1 for no.
-	bought [maxPlanes]int8
-	// shelf is all prices; it is made when it is first asked for.
-	shelf []shelved
+	// allowedTypes are the places of those that suit.
+	allowedTypes []int
+	// firstCandidate and to are where its columns begin and end: they are neighbours.
+	firstCandidate, endCandidate int
+	// unavailableTypes counts types that suit the pool and cannot be bought at the moment.
+	unavailableTypes int
+	// allowedOfferings remembers which planes the pool allows: 1 for yes, -1 for no.
+	allowedOfferings [maxZoneCapacityTypes]int8
+	// prices is all prices; it is made when it is first asked for.
+	prices []priceTier
 }
 
-func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.InstanceTypes, named namedLabels) *pool {
-	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, priced: w.money.limits(np)}
-	class, refusal := classOf(np, w.snapshot)
+func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceTypes, named namedLabels) *pool {
+	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, priced: w.priceLimits.limitsPool(np)}
+	class, refusal := findReadyClass(np, w.snapshot)
 	if refusal != "" {
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: refusal}
 		return p
@@ -57,29 +57,29 @@ func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
 		return p
 	}
-	if refusal := w.money.refusal(np); refusal != "" {
+	if refusal := w.priceLimits.refusePool(np); refusal != "" {
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: refusal}
 		return p
 	}
-	p.base = base(np, class, config.AMIFamily, stock.Region)
+	p.requirements = poolRequirements(np, class, config.AMIFamily, stock.Region)
 	p.chooseTenancy(named)
-	p.variants = w.variants(p.base, named)
+	p.variants = w.listVariants(p.requirements, named)
 	return p
 }
 
-// buys reports whether the pool allows offers on a plane.
-func (p *pool) buys(plane int, o planning.PricedOffering) bool {
-	if p.bought[plane] == 0 {
-		p.bought[plane] = -1
-		if p.base.AllowsOffering(o) {
-			p.bought[plane] = 1
+// allowsOffering reports whether the pool allows offers on a plane.
+func (p *pool) allowsOffering(plane int, o planning.PricedOffering) bool {
+	if p.allowedOfferings[plane] == 0 {
+		p.allowedOfferings[plane] = -1
+		if p.requirements.AllowsOffering(o) {
+			p.allowedOfferings[plane] = 1
 		}
 	}
-	return p.bought[plane] > 0
+	return p.allowedOfferings[plane] > 0
 }
 
-// classOf finds the pool's node class and says why the pool launches nothing.
-func classOf(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
+// findReadyClass finds the pool's node class and says why the pool launches nothing.
+func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
 	ref := np.Spec.Template.Spec.NodeClassRef
 	switch why := planning.NotReadyReason(np); {
 	case why != "":
@@ -108,8 +108,8 @@ func classOf(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2
 	return class, ""
 }
 
-// base is what every node of the pool is like, whichever type it gets.
-func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) planning.Requirements {
+// poolRequirements is what every node of the pool is like, whichever type it gets.
+func poolRequirements(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) planning.Requirements {
 	out := planning.NewNodeClaimRequirements(np.Spec.Template.Spec.Requirements).
 		Intersect(planning.NewLabelRequirements(np.Spec.Template.Labels)).
 		Intersect(planning.NewLabelRequirements(catalog.FamilyLabels(family))).

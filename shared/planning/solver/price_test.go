@@ -58,8 +58,8 @@ func cluster(limit float64) func(*planning.Batch) {
 	return func(b *planning.Batch) { b.Snapshot.Settings.PriceLimit = &limit }
 }
 
-// standing adds full nodes of the pool.
-func standing(count int, edit func(*planning.Node)) func(*planning.Batch) {
+// baseline adds full nodes of the pool.
+func baseline(count int, edit func(*planning.Node)) func(*planning.Batch) {
 	return func(b *planning.Batch) {
 		for i := range count {
 			b.Snapshot.Nodes = append(b.Snapshot.Nodes, node(string(rune('a'+i)), func(n *planning.Node) {
@@ -90,19 +90,19 @@ func TestPriceLimits(t *testing.T) {
 		{"a little less", spending(9, "0.1499"), 4, "$0.1200 are taken"},
 		{"nothing", spending(9, "0"), 0, "its joist.sh/price-limit of $0.0000"},
 		{"on demand counts for more", spending(9, "0.35", steadily), 3, "$0.3000 are taken, and the cheapest node, m.two, adds up to $0.1000"},
-		{"what exists counts for what it was bought for", spending(9, "0.15", standing(2, bought(0.05))), 1, "$0.1300 are taken"},
-		{"or for what it costs by now", spending(9, "0.15", standing(2, spot)), 3, "$0.1500 are taken"},
-		{"or for the dearest of its type", spending(9, "0.35", standing(2, func(n *planning.Node) { spot(n); n.Labels[corev1.LabelTopologyZone] = "gone" })), 5, "$0.3500 are taken"},
-		{"or for what its launch may come to", spending(9, "0.15", standing(1, func(n *planning.Node) {
+		{"what exists counts for what it was bought for", spending(9, "0.15", baseline(2, bought(0.05))), 1, "$0.1300 are taken"},
+		{"or for what it costs by now", spending(9, "0.15", baseline(2, spot)), 3, "$0.1500 are taken"},
+		{"or for the dearest of its type", spending(9, "0.35", baseline(2, func(n *planning.Node) { spot(n); n.Labels[corev1.LabelTopologyZone] = "gone" })), 5, "$0.3500 are taken"},
+		{"or for what its launch may come to", spending(9, "0.15", baseline(1, func(n *planning.Node) {
 			n.Capacity = corev1.ResourceList{planning.PriceResource: resource.MustParse("100000")}
 		})), 1, "$0.1300 are taken"},
-		{"beyond it already", spending(9, "0.15", standing(1, bought(3))), 0, "$3.0000 are taken"},
-		{"a price that nobody knows", spending(9, "25", standing(1, bought(0))), 0, "the price of node a is not known: write it on its NodeClaim as joist.sh/price-per-hour"},
-		{"which does not matter without a limit", spending(9, "", standing(1, bought(0))), 9, ""},
+		{"beyond it already", spending(9, "0.15", baseline(1, bought(3))), 0, "$3.0000 are taken"},
+		{"a price that nobody knows", spending(9, "25", baseline(1, bought(0))), 0, "the price of node a is not known: write it on its NodeClaim as joist.sh/price-per-hour"},
+		{"which does not matter without a limit", spending(9, "", baseline(1, bought(0))), 9, ""},
 		{"which cannot be read", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": write US dollars`},
 		{"of the cluster", spending(9, "", cluster(0.1)), 3, "the cluster's price limit of $0.1000 an hour: $0.0900 are taken"},
-		{"of the cluster, with a price that nobody knows", spending(9, "", cluster(9), standing(1, bought(0))), 0, "the price of node a is not known"},
-		{"of the cluster, and nodes of nobody", spending(9, "", cluster(0.1), standing(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
+		{"of the cluster, with a price that nobody knows", spending(9, "", cluster(9), baseline(1, bought(0))), 0, "the price of node a is not known"},
+		{"of the cluster, and nodes of nobody", spending(9, "", cluster(0.1), baseline(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
 		{"both, the pool's first", spending(9, "0.05", cluster(0.1)), 1, "its joist.sh/price-limit"},
 		{"both, the cluster's first", spending(9, "0.1", cluster(0.05)), 1, "the cluster's price limit"},
 		{"other annotations that cannot be read", spending(9, "0.15", func(b *planning.Batch) {
@@ -144,7 +144,7 @@ func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 // Nodes that replace others exist beside them, and must be affordable so.
 func TestPriceLimitsHoldForReplacements(t *testing.T) {
 	for limit, want := range map[string]int{"0.12": 0, "0.13": 1, "": 1} {
-		batch := spending(0, limit, standing(1, bought(0.1)))
+		batch := spending(0, limit, baseline(1, bought(0.1)))
 		batch.Pending = nil
 		batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.NewPods("web", 1, "1500m", "64Mi")}
 		got := solver.NewSimulation(batch.Snapshot, market()).SimulateRemoval(0)
@@ -159,7 +159,7 @@ func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
 	for _, limit := range []func(*planning.Batch){cluster(0.25), func(b *planning.Batch) {
 		b.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.25"}
 	}} {
-		batch := spending(0, "", standing(2, bought(0.1)), limit)
+		batch := spending(0, "", baseline(2, bought(0.1)), limit)
 		batch.Pending = nil
 		for i := range batch.Snapshot.Nodes {
 			batch.Snapshot.Nodes[i].Pods = []planning.PodClass{planningtest.NewPods("web"+batch.Snapshot.Nodes[i].Name, 1, "1500m", "64Mi")}
@@ -189,7 +189,7 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 	}{
 		{"none", spending(0, "", static), 9},
 		{"as many as fit", spending(0, "0.1", static), 3},
-		{"beside what exists", spending(0, "0.1", static, standing(1, bought(0.05))), 1},
+		{"beside what exists", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
 		{"of the cluster", spending(0, "", static, cluster(0.1)), 3},
 		{"none at all", spending(0, "0.02", static), 0},
 	} {

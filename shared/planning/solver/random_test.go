@@ -71,7 +71,7 @@ func genClass(t *rapid.T, name string) planning.PodClass {
 					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.LabelInstanceCPU, Operator: corev1.NodeSelectorOpGt, Values: []string{"4"}}}},
 					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "team", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"shop"}}}},
 				}},
-				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5, Preference: term(corev1.LabelTopologyZone, "ap-northeast-2a")}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5, Preference: topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2a")}},
 			}}
 		},
 	}

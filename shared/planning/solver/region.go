@@ -17,32 +17,32 @@ type region struct {
 	key string
 	// nodes are those that exist, and parts are where others may come.
 	nodes packing.Set
-	parts []*reach
-	// met are the reaches that were asked about, and whether the region meets them.
-	met map[*reach]bool
+	parts []*feasibleSet
+	// overlaps are the reaches that were asked about, and whether the region meets them.
+	overlaps map[*feasibleSet]bool
 }
 
-// region finds where a spread constraint counts pods: on nodes that the pod selects,
+// findRegion finds where a spread constraint counts pods: on nodes that the pod selects,
 // unless nodeAffinityPolicy is Ignore; and of those, if nodeTaintsPolicy is Honor, on
 // the ones whose taints it tolerates. Karpenter:
 // pkg/controllers/provisioning/scheduling/topologynodefilter.go.
-func (w *world) region(s *corev1.TopologySpreadConstraint, c *class) *region {
+func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *region {
 	if s == nil {
 		return nil
 	}
-	anyOf, tolerations, key := []planning.Requirements{{}}, everything, "where"
+	anyOf, tolerations, key := []planning.Requirements{{}}, tolerateAll, "where"
 	if s.NodeAffinityPolicy == nil || *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if got, problem := required(c.spec, true); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
-			anyOf, key = got, key+c.shape
+		if got, problem := requiredAlternatives(c.spec, true); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
+			anyOf, key = got, key+c.constraintKey
 		}
 	}
 	if s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-		tolerations, key = c.spec.Tolerations, key+"\x00tolerated"+c.shape
+		tolerations, key = c.spec.Tolerations, key+"\x00tolerated"+c.constraintKey
 	}
-	if labels := spreadLabels(c.spec); len(labels) > 0 {
+	if labels := listSpreadLabels(c.spec); len(labels) > 0 {
 		key += fmt.Sprint("\x00labelled", labels)
 		for i := range anyOf {
-			anyOf[i] = labelled(anyOf[i], labels)
+			anyOf[i] = requireLabels(anyOf[i], labels)
 		}
 	}
 	if key == "where" {
@@ -50,7 +50,7 @@ func (w *world) region(s *corev1.TopologySpreadConstraint, c *class) *region {
 	}
 	out := &region{key: key, nodes: packing.NewSet(len(w.problem.Nodes))}
 	for i, want := range anyOf {
-		part := w.reach(fmt.Sprint(key, i), want, tolerations, true)
+		part := w.findFeasibleSet(fmt.Sprint(key, i), want, tolerations, true)
 		out.nodes, out.parts = out.nodes.Or(part.nodes), append(out.parts, part)
 	}
 	return out
@@ -58,23 +58,23 @@ func (w *world) region(s *corev1.TopologySpreadConstraint, c *class) *region {
 
 // mayCount reports whether the group may count a pod that goes to a node of a reach.
 // A reach that is only partly in the group's region counts.
-func (w *world) mayCount(g *group, r *reach) bool {
-	if g.where == nil {
+func (w *state) mayCount(g *group, r *feasibleSet) bool {
+	if g.region == nil {
 		return true
 	}
-	met, known := g.where.met[r]
+	met, known := g.region.overlaps[r]
 	if !known {
-		met = r.nodes.Overlaps(g.where.nodes) || slices.ContainsFunc(g.where.parts, func(part *reach) bool { return w.meet(part, r) })
-		if g.where.met == nil {
-			g.where.met = map[*reach]bool{}
+		met = r.nodes.Overlaps(g.region.nodes) || slices.ContainsFunc(g.region.parts, func(part *feasibleSet) bool { return w.setsOverlap(part, r) })
+		if g.region.overlaps == nil {
+			g.region.overlaps = map[*feasibleSet]bool{}
 		}
-		g.where.met[r] = met
+		g.region.overlaps[r] = met
 	}
 	return met
 }
 
-// meet reports whether a node to come could be in both reaches.
-func (w *world) meet(a, b *reach) bool {
-	both := reach{columns: a.columns.And(b.columns), planes: a.planes & b.planes}
-	return w.buyable(&both)
+// setsOverlap reports whether a node to come could be in both reaches.
+func (w *state) setsOverlap(a, b *feasibleSet) bool {
+	both := feasibleSet{candidates: a.candidates.And(b.candidates), zoneCapacityTypes: a.zoneCapacityTypes & b.zoneCapacityTypes}
+	return w.isBuyable(&both)
 }

@@ -55,7 +55,7 @@ func both(team, zone string) func(*planning.PodSpec) {
 // TestSpreadCountsNodesThatItLooksAt plans two sets of pods with one label. The
 // nodes of the one set are none that the constraint of the other counts.
 func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
-	web := labelled("app", "web")
+	web := requireLabels("app", "web")
 	affinity := func(policy corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &policy }
 	}
@@ -97,7 +97,7 @@ func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 // TestSpreadOfTwoPools plans two sets of pods that are spread alike, each over its
 // own nodes.
 func TestSpreadOfTwoPools(t *testing.T) {
-	web := labelled("app", "web")
+	web := requireLabels("app", "web")
 	result := solve(t, teams(false,
 		planningtest.NewPods("b", 4, "600m", "64Mi", web, selecting("team", "b"), spreads(zoneKey, 1)),
 		planningtest.NewPods("a", 4, "500m", "64Mi", web, selecting("team", "a"), spreads(zoneKey, 1))))

@@ -8,118 +8,118 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// roundsMax bounds how often what found no place is tried again. Each round but
+// maxRounds bounds how often what found no place is tried again. Each round but
 // the last relaxes something, closes a domain or places a pod.
-const roundsMax = 1000
+const maxRounds = 1000
 
-// secondThoughts is what may be spent on all rounds but the first, in the packer's
+// minRetrySteps is what may be spent on all rounds but the first, in the packer's
 // steps, if that is more than the first took. Pods that limits leave out could be
 // tried again for as long as some small one still finds a place.
-const secondThoughts = 20e6
+const minRetrySteps = 20e6
 
 // rounds packs the classes, and what found no place again after its wishes were
 // relaxed.
 type rounds struct {
-	w      *world
+	state  *state
 	packer *packing.Packer
-	// shares are the packer's lots, by number.
-	shares []share
-	// short are places that took fewer pods than they were given, and how many.
-	short map[place]int
-	// sales are what was sold already, by what was chosen from; saleKey and chosen are
+	// assignments are the packer's lots, by number.
+	assignments []assignment
+	// tooFull are places that took fewer pods than they were given, and how many.
+	tooFull map[placement]int
+	// offerings are what was sold already, by what was chosen from; saleKey and chosen are
 	// memory for making them.
-	sales   map[string]sale
-	saleKey []byte
-	chosen  []shelved
-	// placed is whether the last round placed any pod.
-	placed bool
+	offerings    map[string]nodeOfferings
+	offeringsKey []byte
+	chosenPrices []priceTier
+	// placedAny is whether the last round placed any pod.
+	placedAny bool
 }
 
-func newRounds(w *world) *rounds {
-	r := &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}}
+func newRounds(w *state) *rounds {
+	r := &rounds{state: w, packer: packing.New(w.problem), tooFull: map[placement]int{}}
 	if w.removal != nil {
-		r.sales = w.removal.sales()
+		r.offerings = w.removal.cachedOfferings()
 	} else {
-		r.sales = map[string]sale{}
+		r.offerings = map[string]nodeOfferings{}
 	}
 	return r
 }
 
-func (r *rounds) run() {
-	r.pin()
-	var waiting []*class
-	for _, c := range r.w.classes {
+func (r *rounds) runRounds() {
+	r.pinExpectedPods()
+	var waiting []*podClass
+	for _, c := range r.state.classes {
 		if c.problem == "" && len(c.pods) > 0 {
 			waiting = append(waiting, c)
 		}
 	}
-	for round, most := 0, 0; len(waiting) > 0 && round < roundsMax && (round == 0 || r.packer.Steps() <= most); round++ {
-		r.round(waiting)
+	for round, most := 0, 0; len(waiting) > 0 && round < maxRounds && (round == 0 || r.packer.Steps() <= most); round++ {
+		r.runRound(waiting)
 		if round == 0 {
-			most = r.packer.Steps() + max(r.packer.Steps(), secondThoughts)
+			most = r.packer.Steps() + max(r.packer.Steps(), minRetrySteps)
 		}
-		waiting = slices.DeleteFunc(waiting, func(c *class) bool { return len(c.pods) == 0 || !r.again(c) })
+		waiting = slices.DeleteFunc(waiting, func(c *podClass) bool { return len(c.pods) == 0 || !r.canRetry(c) })
 	}
 	r.packer.Finish()
 }
 
-// round gives the waiting pods their domains and packs them. Pods that must stand
+// runRound gives the waiting pods their domains and packs them. Pods that must stand
 // beside others get theirs when those are packed.
-func (r *rounds) round(waiting []*class) {
-	r.placed = false
+func (r *rounds) runRound(waiting []*podClass) {
+	r.placedAny = false
 	for _, c := range waiting {
 		c.failed = false
 	}
-	for range roundsMax {
-		r.w.topology.pass++
-		shares := r.assign(waiting)
+	for range maxRounds {
+		r.state.topology.pass++
+		shares := r.assignAll(waiting)
 		if len(shares) == 0 {
 			return
 		}
-		for _, rank := range r.ranked(shares) {
-			r.pack(rank)
+		for _, rank := range r.splitByPriority(shares) {
+			r.packAssignments(rank)
 		}
 	}
 }
 
-// assign goes through the waiting classes until none of them finds a domain. Classes
+// assignAll goes through the waiting classes until none of them finds a domain. Classes
 // that yield to others come when nothing else finds one.
-func (r *rounds) assign(waiting []*class) []share {
-	shares := make([]share, 0, len(waiting))
+func (r *rounds) assignAll(waiting []*podClass) []assignment {
+	shares := make([]assignment, 0, len(waiting))
 	for progress, yielding := true, true; progress; {
 		before, yielded := len(shares), false
 		shares, yielded = r.assignOnce(waiting, yielding, shares)
-		progress = len(shares) > before && len(r.w.topology.groups) > 0
+		progress = len(shares) > before && len(r.state.topology.groups) > 0
 		if !progress && yielded {
 			progress, yielding = true, false
 		}
 	}
-	r.w.at = nil
+	r.state.currentClass = nil
 	return shares
 }
 
 // assignOnce goes through the waiting classes once.
-func (r *rounds) assignOnce(waiting []*class, yielding bool, shares []share) (all []share, yielded bool) {
-	for _, c := range boundFirst(waiting) {
-		r.w.at = c
+func (r *rounds) assignOnce(waiting []*podClass, yielding bool, shares []assignment) (all []assignment, yielded bool) {
+	for _, c := range sortBoundFirst(waiting) {
+		r.state.currentClass = c
 		switch {
-		case len(c.pods) == 0 || c.failed || !r.feasible(c) || r.w.waits(c):
-		case yielding && r.w.yields(c, waiting):
+		case len(c.pods) == 0 || c.failed || !r.relaxUntilFeasible(c) || r.state.mustWait(c):
+		case yielding && r.state.mustYield(c, waiting):
 			yielded = true
 		default:
-			shares = r.w.assign(c, shares)
+			shares = r.state.assignDomains(c, shares)
 		}
 	}
 	return shares, yielded
 }
 
-// ranked splits shares by the priority of their pods, the highest first, if that
+// splitByPriority splits shares by the priority of their pods, the highest first, if that
 // is to count; Karpenter does not look at it. Pods of buffers do not
 // exist, and come after all that do.
-func (r *rounds) ranked(shares []share) [][]share {
-	rank := func(s share) int32 { return r.w.priority(s.class.spec) }
-	var out [][]share
-	slices.SortStableFunc(shares, func(a, b share) int {
+func (r *rounds) splitByPriority(shares []assignment) [][]assignment {
+	rank := func(s assignment) int32 { return r.state.priority(s.class.spec) }
+	var out [][]assignment
+	slices.SortStableFunc(shares, func(a, b assignment) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.class.rank, b.class.rank))
 	})
 	for from, i := 0, 1; i <= len(shares); i++ {
@@ -131,118 +131,118 @@ func (r *rounds) ranked(shares []share) [][]share {
 }
 
 // priority is that of a pod as far as it counts.
-func (w *world) priority(spec *planning.PodSpec) int32 {
+func (w *state) priority(spec *planning.PodSpec) int32 {
 	if w.snapshot.Settings.PlanByPriority || spec.Priority == planning.BufferPriority {
 		return spec.Priority
 	}
 	return 0
 }
 
-// shareSteps is what finding the domains of a share takes, in the packer's steps.
-const shareSteps = 500
+// stepsPerAssignment is what finding the domains of a share takes, in the packer's steps.
+const stepsPerAssignment = 500
 
-// pack hands shares to the packer, and takes back what found no place.
-func (r *rounds) pack(shares []share) {
-	r.packer.Spend(shareSteps * len(shares))
+// packAssignments hands shares to the packer, and takes back what found no place.
+func (r *rounds) packAssignments(shares []assignment) {
+	r.packer.Spend(stepsPerAssignment * len(shares))
 	lots := make([]packing.Lot, len(shares))
 	for i := range shares {
-		lots[i] = r.w.lot(&shares[i])
+		lots[i] = r.state.newLot(&shares[i])
 	}
 	first := r.packer.Pack(lots)
-	r.shares = append(r.shares, shares...)
+	r.assignments = append(r.assignments, shares...)
 	for i := range shares {
-		r.settle(first + i)
+		r.takeBackUnplaced(first + i)
 	}
 }
 
-// feasible relaxes the class until something could hold it, or nothing is left to
+// relaxUntilFeasible relaxes the class until something could hold it, or nothing is left to
 // relax: there is no need to pack in order to see that.
-func (r *rounds) feasible(c *class) bool {
-	for !c.reach.some || !r.w.fits(c, c.reach) {
-		if !c.wish.relax(r.w.soft) {
+func (r *rounds) relaxUntilFeasible(c *podClass) bool {
+	for !c.feasible.nonEmpty || !r.state.fitsAlone(c, c.feasible) {
+		if !c.preferences.relaxNext(r.state.softTaints) {
 			return false
 		}
-		r.w.look(c)
+		r.state.findFeasible(c)
 	}
 	return c.problem == ""
 }
 
-// settle takes back the pods of a lot that found no place.
-func (r *rounds) settle(lot int) {
-	s := &r.shares[lot]
+// takeBackUnplaced takes back the pods of a lot that found no place.
+func (r *rounds) takeBackUnplaced(lot int) {
+	s := &r.assignments[lot]
 	left := r.packer.Left(lot)
 	if left < len(s.pods) {
-		r.placed = true
+		r.placedAny = true
 	}
 	if left == 0 {
 		return
 	}
 	c, kept := s.class, len(s.pods)-left
 	c.failed = true
-	r.w.count(c, s.reach, s.domains, -left)
+	r.state.countPods(c, s.feasible, s.domains, -left)
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
-	if len(r.w.keysOf(c)) > 0 {
-		c.hold(s.reach.key, -left)
-		r.short[place{c.spec, s.reach.key}] = c.held[s.reach.key]
-		if c.closed == nil {
-			c.closed = map[string]bool{}
+	if len(r.state.topologyKeys(c)) > 0 {
+		c.countAssigned(s.feasible.key, -left)
+		r.tooFull[placement{c.spec, s.feasible.key}] = c.assigned[s.feasible.key]
+		if c.fullSets == nil {
+			c.fullSets = map[string]bool{}
 		}
-		c.closed[s.reach.key] = true
-		c.stuck = ""
+		c.fullSets[s.feasible.key] = true
+		c.blockedBy = ""
 	}
 	r.packer.Drop(lot)
 }
 
-// again reports whether another round could place more of the class: in another
+// canRetry reports whether another round could place more of the class: in another
 // domain, after a relaxation, or beside pods that were placed meanwhile.
-func (r *rounds) again(c *class) bool {
-	r.w.at = c
+func (r *rounds) canRetry(c *podClass) bool {
+	r.state.currentClass = c
 	if c.problem != "" {
 		return false
 	}
-	if len(c.closed) > 0 && c.stuck == "" {
-		c.stuck = "closed"
+	if len(c.fullSets) > 0 && c.blockedBy == "" {
+		c.blockedBy = "closed"
 		return true
 	}
-	if c.wish.relax(r.w.soft) {
-		c.closed = nil
-		r.w.look(c)
+	if c.preferences.relaxNext(r.state.softTaints) {
+		c.fullSets = nil
+		r.state.findFeasible(c)
 		return c.problem == ""
 	}
-	return r.placed && len(c.own.groups)+len(c.own.hosts) > 0
+	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
 }
 
-// pin puts pods on the claims that were made for them. To find such a place again
+// pinExpectedPods puts pods on the claims that were made for them. To find such a place again
 // by trying would be luck: a claim is planned to be full.
-func (r *rounds) pin() {
-	if r.w.removal != nil {
+func (r *rounds) pinExpectedPods() {
+	if r.state.removal != nil {
 		return // What claims are for has been put there before.
 	}
 	expected := map[string]int{}
-	for i := range r.w.problem.Nodes {
-		for _, uid := range r.w.nodes[i].node.ExpectedPods {
+	for i := range r.state.problem.Nodes {
+		for _, uid := range r.state.nodes[i].node.ExpectedPods {
 			expected[uid] = i
 		}
 	}
 	if len(expected) == 0 {
 		return
 	}
-	var shares []share
-	for _, c := range r.w.classes {
-		if r.w.at = c; c.problem == "" {
-			shares = append(shares, r.pinned(c, expected)...)
+	var shares []assignment
+	for _, c := range r.state.classes {
+		if r.state.currentClass = c; c.problem == "" {
+			shares = append(shares, r.takeExpectedPods(c, expected)...)
 		}
 	}
-	r.w.at = nil
-	r.pack(shares)
-	for _, c := range r.w.classes {
-		c.closed, c.stuck = nil, ""
+	r.state.currentClass = nil
+	r.packAssignments(shares)
+	for _, c := range r.state.classes {
+		c.fullSets, c.blockedBy = nil, ""
 	}
 }
 
-// pinned takes the expected pods out of a class.
-func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
+// takeExpectedPods takes the expected pods out of a class.
+func (r *rounds) takeExpectedPods(c *podClass, expected map[string]int) (out []assignment) {
 	byNode := map[int]int{}
 	var rest []planning.PodRef
 	for _, pod := range c.pods {
@@ -253,7 +253,7 @@ func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
 		}
 		at, known := byNode[node]
 		if !known {
-			one, ok := r.w.only(c, node)
+			one, ok := r.state.assignToNode(c, node)
 			if !ok {
 				rest = append(rest, pod)
 				continue
@@ -262,7 +262,7 @@ func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
 			out = append(out, one)
 		}
 		out[at].pods = append(out[at].pods, pod)
-		r.w.count(c, out[at].reach, out[at].domains, 1)
+		r.state.countPods(c, out[at].feasible, out[at].domains, 1)
 	}
 	if len(out) > 0 {
 		c.pods = rest
@@ -270,34 +270,34 @@ func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
 	return out
 }
 
-// only is the share of a class that goes to one node; false when that node is not
+// assignToNode is the share of a class that goes to one node; false when that node is not
 // for the class any more.
-func (w *world) only(c *class, node int) (share, bool) {
-	suits := slices.ContainsFunc(c.wish.anyOf, w.nodes[node].satisfies)
-	if _, kept := untolerated(w.nodes[node].taints, c.spec.Tolerations, true); kept || !suits {
-		return share{}, false
+func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
+	suits := slices.ContainsFunc(c.preferences.anyOf, w.nodes[node].satisfiesRequirements)
+	if _, kept := findUntolerated(w.nodes[node].taints, c.spec.Tolerations, true); kept || !suits {
+		return assignment{}, false
 	}
-	one := &reach{want: planning.Requirements{}, nodes: packing.NewSet(len(w.problem.Nodes)), some: true}
+	one := &feasibleSet{requirements: planning.Requirements{}, nodes: packing.NewSet(len(w.problem.Nodes)), nonEmpty: true}
 	one.nodes.Add(node)
-	out := share{class: c, reach: one}
-	for _, key := range w.keysOf(c) {
-		if value, ok := w.nodes[node].domain(key); ok {
+	out := assignment{class: c, feasible: one}
+	for _, key := range w.topologyKeys(c) {
+		if value, ok := w.nodes[node].domainValue(key); ok {
 			out.domains = append(out.domains, domain{key, value})
 		}
 	}
 	return out, true
 }
 
-// askew reports whether a spread constraint does not hold for pods that were
+// breaksSpread reports whether a spread constraint does not hold for pods that were
 // placed: others, which would have evened it out, found no room.
-func (r *rounds) askew() bool {
-	for _, c := range r.w.classes {
-		for i, g := range c.own.groups {
+func (r *rounds) breaksSpread() bool {
+	for _, c := range r.state.classes {
+		for i, g := range c.rules.groups {
 			if g.kind != spreadKind || !g.hard {
 				continue
 			}
-			least := r.w.minima(c, g.key)[i]
-			for _, n := range c.placedIn(g) {
+			least := r.state.minDomainCounts(c, g.key)[i]
+			for _, n := range c.countsWherePlaced(g) {
 				if n-least > g.skew {
 					return true
 				}
@@ -307,10 +307,10 @@ func (r *rounds) askew() bool {
 	return false
 }
 
-// placedIn are the counts of the group's domains in which the class has pods.
-func (c *class) placedIn(g *group) []int {
+// countsWherePlaced are the counts of the group's domains in which the class has pods.
+func (c *podClass) countsWherePlaced(g *group) []int {
 	var out []int
-	for value, n := range c.placed {
+	for value, n := range c.domainPods {
 		if n > 0 {
 			out = append(out, g.counts[value])
 		}

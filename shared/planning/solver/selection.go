@@ -35,14 +35,14 @@ type boundPods struct{ node, count int }
 type labelSets struct {
 	all   []*labelSet
 	byKey map[string]*labelSet
-	// having are the sets with a label of one value, by "key=value": most selectors
+	// byLabel are the sets with a label of one value, by "key=value": most selectors
 	// name one, and need not look at the others.
-	having map[string][]*labelSet
-	// beside are others that are not listed here, and whose namespaces count as well.
-	beside *labelSets
+	byLabel map[string][]*labelSet
+	// baseline are others that are not listed here, and whose namespaces count as well.
+	baseline *labelSets
 }
 
-func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
+func (l *labelSets) findSet(namespace string, of map[string]string) *labelSet {
 	key := namespace
 	if len(of) > 0 {
 		key = labelKey(namespace, of)
@@ -52,12 +52,12 @@ func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
 	}
 	set := &labelSet{namespace: namespace, labels: of, id: len(l.all)}
 	if l.byKey == nil {
-		l.byKey, l.having = map[string]*labelSet{}, map[string][]*labelSet{}
+		l.byKey, l.byLabel = map[string]*labelSet{}, map[string][]*labelSet{}
 	}
 	l.byKey[key] = set
 	l.all = append(l.all, set)
 	for name, value := range of {
-		l.having[name+"="+value] = append(l.having[name+"="+value], set)
+		l.byLabel[name+"="+value] = append(l.byLabel[name+"="+value], set)
 	}
 	return set
 }
@@ -84,12 +84,12 @@ type selection struct {
 	// namespaces is nil for all of them.
 	namespaces []string
 	selector   labels.Selector
-	// needs is a label that every selected pod has, as "key=value"; empty if none is
+	// requiredLabel is a label that every selected pod has, as "key=value"; empty if none is
 	// known.
-	needs string
+	requiredLabel string
 }
 
-func (s selection) picks(set *labelSet) bool {
+func (s selection) matchesSet(set *labelSet) bool {
 	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels)
 }
 
@@ -107,14 +107,14 @@ func (s selection) key() string {
 }
 
 // select lists the sets that a selection picks.
-func (l *labelSets) selected(s selection) []*labelSet {
+func (l *labelSets) selectSets(s selection) []*labelSet {
 	among := l.all
-	if s.needs != "" {
-		among = l.having[s.needs]
+	if s.requiredLabel != "" {
+		among = l.byLabel[s.requiredLabel]
 	}
 	var out []*labelSet
 	for _, set := range among {
-		if s.picks(set) {
+		if s.matchesSet(set) {
 			out = append(out, set)
 		}
 	}
@@ -128,17 +128,17 @@ func spreadSelection(c *corev1.TopologySpreadConstraint, spec *planning.PodSpec)
 }
 
 // termSelection is what a term of pod affinity selects.
-func (w *world) termSelection(t *corev1.PodAffinityTerm, spec *planning.PodSpec) (selection, error) {
-	namespaces, err := w.namespaces(t, spec)
+func (w *state) termSelection(t *corev1.PodAffinityTerm, spec *planning.PodSpec) (selection, error) {
+	namespaces, err := w.selectNamespaces(t, spec)
 	if err != nil {
 		return selection{}, err
 	}
 	return newSelection(namespaces, t.LabelSelector, spec, t.MatchLabelKeys, t.MismatchLabelKeys)
 }
 
-// namespaces are those that a term names or selects; its own when it says neither,
+// selectNamespaces are those that a term names or selects; its own when it says neither,
 // and all (nil) when its selector is there and empty.
-func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *planning.PodSpec) ([]string, error) {
+func (w *state) selectNamespaces(t *corev1.PodAffinityTerm, spec *planning.PodSpec) ([]string, error) {
 	if t.NamespaceSelector == nil {
 		if len(t.Namespaces) == 0 {
 			return []string{spec.Namespace}, nil
@@ -153,7 +153,7 @@ func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *planning.PodSpec) ([
 		return nil, nil
 	}
 	out := slices.Clone(t.Namespaces)
-	for sets := &w.topology.sets; sets != nil; sets = sets.beside {
+	for sets := &w.topology.sets; sets != nil; sets = sets.baseline {
 		for _, set := range sets.all {
 			if selector.Matches(w.namespaceLabels(set.namespace)) {
 				out = append(out, set.namespace)
@@ -167,7 +167,7 @@ func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *planning.PodSpec) ([
 }
 
 // namespaceLabels are a namespace's, and the one that Kubernetes gives to each.
-func (w *world) namespaceLabels(name string) labels.Set {
+func (w *state) namespaceLabels(name string) labels.Set {
 	out := labels.Set{corev1.LabelMetadataName: name}
 	maps.Copy(out, w.snapshot.Namespaces[name])
 	return out
@@ -183,24 +183,24 @@ func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *pla
 		return out, fmt.Errorf("its labelSelector cannot be read: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
-		out.needs = key + "=" + selector.MatchLabels[key]
+		out.requiredLabel = key + "=" + selector.MatchLabels[key]
 		break
 	}
 	for _, key := range match {
 		if value, ok := spec.Labels[key]; ok {
-			parsed = parsed.Add(requirement(key, sel.In, value)...)
+			parsed = parsed.Add(newSelectorRequirement(key, sel.In, value)...)
 		}
 	}
 	for _, key := range mismatch {
 		if value, ok := spec.Labels[key]; ok {
-			parsed = parsed.Add(requirement(key, sel.NotIn, value)...)
+			parsed = parsed.Add(newSelectorRequirement(key, sel.NotIn, value)...)
 		}
 	}
 	out.selector = parsed
 	return out, nil
 }
 
-func requirement(key string, operator sel.Operator, value string) labels.Requirements {
+func newSelectorRequirement(key string, operator sel.Operator, value string) labels.Requirements {
 	r, err := labels.NewRequirement(key, operator, []string{value})
 	if err != nil {
 		return nil // The label is on a pod, so Kubernetes has accepted both.

@@ -19,24 +19,24 @@ import (
 // It is not safe for concurrent use. The snapshot and the stock must not change.
 type Simulation struct {
 	snapshot planning.Snapshot
-	standing *standing
+	baseline *baseline
 }
 
 // NewSimulation prepares a snapshot. It first places the pending pods, those of
 // CapacityBuffers and those on leaving nodes; removals may use the remaining capacity. The
 // new nodes of this step count against limits and offer no capacity.
 func NewSimulation(s planning.Snapshot, stock instancetypes.InstanceTypes) *Simulation {
-	waiting := unsettled(&s)
-	out := &Simulation{snapshot: s, standing: newStanding(s, stock, waiting)}
+	waiting := listPendingPods(&s)
+	out := &Simulation{snapshot: s, baseline: newBaseline(s, stock, waiting)}
 	if len(waiting) > 0 || len(planning.FindShortfalls(s)) > 0 {
 		result := SolveWithTypes(planning.Batch{Snapshot: s, Pending: waiting}, stock)
-		out.standing.take(&result, nil, waiting)
+		out.baseline.commitResult(&result, nil, waiting)
 	}
 	return out
 }
 
-// unsettled are the pods that have, or will have, no place, each once.
-func unsettled(s *planning.Snapshot) []planning.PodClass {
+// listPendingPods are the pods that have, or will have, no place, each once.
+func listPendingPods(s *planning.Snapshot) []planning.PodClass {
 	var out []planning.PodClass
 	seen := map[string]bool{}
 	add := func(classes []planning.PodClass, node string) {
@@ -80,7 +80,7 @@ func (s *Simulation) SimulateRemoval(nodes ...int) planning.Result {
 // wait and those of nodes that go may be on the others
 // (Karpenter: pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
 func (s *Simulation) SimulateConsolidation(nodes ...int) planning.Result {
-	return s.simulate(effort{}, s.standing.closed(), nodes)
+	return s.simulate(effort{}, s.baseline.nodesUnderConsolidateAfter(), nodes)
 }
 
 // SimulateRemovalWithOneNode is Without with at most one new node, where Without may choose several
@@ -88,28 +88,28 @@ func (s *Simulation) SimulateConsolidation(nodes ...int) planning.Result {
 // long as one of its types holds them all. Pods may stay unplaced that have a place in
 // another plan.
 func (s *Simulation) SimulateRemovalWithOneNode(nodes ...int) planning.Result {
-	return s.simulate(forOne, s.standing.closed(), nodes)
+	return s.simulate(oneNodeEffort, s.baseline.nodesUnderConsolidateAfter(), nodes)
 }
 
 // simulate plans the pods of nodes, and places none on the closed nodes.
 func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) planning.Result {
-	r := s.standing.remove(nodes)
-	r.closed = closed
+	r := s.baseline.newRemoval(nodes)
+	r.closedNodes = closed
 	var aside []planning.UnplacedPods
 	for {
-		result, fault := r.attempt(e)
+		result, fault := r.planOnce(e)
 		if fault == nil {
-			result.Unplaced, result.OverlayStatuses = append(aside, result.Unplaced...), s.standing.stock.OverlayStatuses
+			result.Unplaced, result.OverlayStatuses = append(aside, result.Unplaced...), s.baseline.types.OverlayStatuses
 			return result
 		}
-		i := slices.IndexFunc(r.moved, func(m run) bool { return m.kind.spec == fault.spec })
-		if i < 0 || len(aside) == faultsMax {
+		i := slices.IndexFunc(r.moved, func(m kindPods) bool { return m.kind.spec == fault.spec })
+		if i < 0 || len(aside) == maxFailures {
 			for _, one := range r.moved {
-				aside = append(aside, fault.unplaced(&planning.PodClass{Spec: *one.kind.spec, Pods: one.pods}))
+				aside = append(aside, fault.unplacedPods(&planning.PodClass{Spec: *one.kind.spec, Pods: one.pods}))
 			}
 			return planning.Result{Unplaced: aside}
 		}
-		aside = append(aside, fault.unplaced(&planning.PodClass{Spec: *r.moved[i].kind.spec, Pods: r.moved[i].pods}))
+		aside = append(aside, fault.unplacedPods(&planning.PodClass{Spec: *r.moved[i].kind.spec, Pods: r.moved[i].pods}))
 		r.moved = slices.Delete(r.moved, i, i+1)
 	}
 }
@@ -118,12 +118,14 @@ func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) plannin
 // their pods are where the result has them, and planned nodes exist without having
 // room, for they are not initialized.
 func (s *Simulation) Commit(result planning.Result, nodes ...int) {
-	s.standing.rehearsing().take(&result, nodes)
-	s.standing.take(&result, nodes, nil)
+	s.baseline.ensureScheduler().recordRemoval(&result, nodes)
+	s.baseline.commitResult(&result, nodes, nil)
 }
 
 // ProjectSnapshot is the snapshot after everything that was taken has happened: what was
 // going is gone, pods are bound to their new nodes, and each planned node has joined,
 // bought as the cheapest of its options, initialized at the time of the snapshot.
 // Nodes that got pods had their last pod event then. Pods that found no place wait.
-func (s *Simulation) ProjectSnapshot() planning.Snapshot { return s.standing.joined(s.snapshot) }
+func (s *Simulation) ProjectSnapshot() planning.Snapshot {
+	return s.baseline.projectSnapshot(s.snapshot)
+}

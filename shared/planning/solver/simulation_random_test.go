@@ -48,7 +48,7 @@ func genRunning(t *rapid.T, name string) planning.PodClass {
 			{Weight: 1, PodAffinityTerm: terms(key, other)[0]},
 		}}}
 	case 6:
-		spec.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com", Alternatives: []corev1.NodeSelectorTerm{term(corev1.LabelTopologyZone, "ap-northeast-2a")}}}
+		spec.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com", Alternatives: []corev1.NodeSelectorTerm{topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2a")}}}
 	}
 	return class
 }
@@ -137,7 +137,7 @@ func TestWithoutIsWhole(t *testing.T) {
 			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, boundless(solver.SolveWithTypes(batch, stock))) {
 				t.Fatal("nothing is left out, and yet SolveStock has another plan")
 			}
-			onto, fresh, left = onto+len(got.Nominations), fresh+len(got.Nodes), left+unplaced(got)
+			onto, fresh, left = onto+len(got.Nominations), fresh+len(got.Nodes), left+countUnplaced(got)
 			for _, class := range batch.Pending {
 				moved += len(class.Pods)
 			}

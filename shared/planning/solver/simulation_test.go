@@ -47,7 +47,7 @@ func closed(s *planning.Snapshot) {
 	s.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
 }
 
-func one(name string, edit func(*planning.PodSpec)) planning.PodClass {
+func queuedPod(name string, edit func(*planning.PodSpec)) planning.PodClass {
 	return planningtest.NewPods(name, 1, "500m", "500Mi", edit)
 }
 
@@ -62,26 +62,26 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 		onto  map[string]int
 	}{
 		{"its zone is free again", []planning.Node{
-			node("old", running(one("a", apartOver(zone, "a")))), node("other"),
+			node("old", running(queuedPod("a", apartOver(zone, "a")))), node("other"),
 		}, map[string]int{"other": 1}},
 		{"another's zone is not", []planning.Node{
-			node("old", inZone("b"), running(one("a", apartOver(zone, "a")))), node("other", running(one("b", apartOver(zone, "a")))),
+			node("old", inZone("b"), running(queuedPod("a", apartOver(zone, "a")))), node("other", running(queuedPod("b", apartOver(zone, "a")))),
 		}, map[string]int{}},
 		{"who belongs together begins anew", []planning.Node{
 			node("old", running(planningtest.NewPods("a", 2, "500m", "500Mi", besideOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 2}},
 		{"who belongs to others goes there", []planning.Node{
-			node("old", running(one("a", besideOver(host, "a")))), node("other"), node("theirs", running(one("b", besideOver(host, "a")))),
+			node("old", running(queuedPod("a", besideOver(host, "a")))), node("other"), node("theirs", running(queuedPod("b", besideOver(host, "a")))),
 		}, map[string]int{"theirs": 1}},
 		{"spread counts who stays", []planning.Node{
-			node("old", running(one("a", spreadIn(zone, "a")))), node("other"),
-			node("theirs", inZone("b"), running(one("b", spreadIn(zone, "a")))),
+			node("old", running(queuedPod("a", spreadIn(zone, "a")))), node("other"),
+			node("theirs", inZone("b"), running(queuedPod("b", spreadIn(zone, "a")))),
 		}, map[string]int{"other": 1}},
 		{"spread counts who stays, over nodes", []planning.Node{
-			node("old", running(one("a", apartOver(host, "a")))), node("a-taken", running(one("b", apartOver(host, "a")))), node("other"),
+			node("old", running(queuedPod("a", apartOver(host, "a")))), node("a-taken", running(queuedPod("b", apartOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 1}},
 		{"ports are free but where they are not", []planning.Node{
-			node("old", porting, running(one("a", ported))), node("a-taken", porting), node("other"),
+			node("old", porting, running(queuedPod("a", ported))), node("a-taken", porting), node("other"),
 		}, map[string]int{"other": 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
 			snapshot.Nodes = []planning.Node{
-				node("first", inZone(tt.zones[0]), running(one("a", tt.edit))), node("second", inZone(tt.zones[1]), running(one("b", tt.edit))),
+				node("first", inZone(tt.zones[0]), running(queuedPod("a", tt.edit))), node("second", inZone(tt.zones[1]), running(queuedPod("b", tt.edit))),
 				node("third", inZone(tt.zones[2])), node("zfourth", inZone(tt.zones[3])),
 			}
 			snapshot.Nodes[0].HostPorts, snapshot.Nodes[1].HostPorts = tt.ports, tt.ports
@@ -286,7 +286,7 @@ func TestZoneOfRemovedNodeIsGone(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.NodePools = nil
 	snapshot.Nodes = []planning.Node{
-		node("old", inZone("b"), running(one("a", spreading))), node("theirs", running(one("b", spreading))), node("other", inZone("a")),
+		node("old", inZone("b"), running(queuedPod("a", spreading))), node("theirs", running(queuedPod("b", spreading))), node("other", inZone("a")),
 	}
 	result := solver.NewSimulation(snapshot, instancetypes.InstanceTypes{}).SimulateRemoval(0)
 	if len(result.Nominations) != 1 {
@@ -313,7 +313,7 @@ func TestOneForOne(t *testing.T) {
 			snapshot.Nodes = []planning.Node{node("old", running(
 				planningtest.NewPods("a", 1, tt.cpus[0], "1Gi", tt.edit), planningtest.NewPods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
 			got := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemovalWithOneNode(0)
-			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || unplaced(got) != 2-tt.placed {
+			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || countUnplaced(got) != 2-tt.placed {
 				t.Errorf("%s", tell(got))
 			}
 		})
@@ -349,7 +349,7 @@ func TestConsolidateClosesNodes(t *testing.T) {
 			snapshot := inZones().Snapshot
 			closed(&snapshot)
 			snapshot.NodePools[0].Spec.Disruption.ConsolidateAfter = tt.after
-			snapshot.Nodes = []planning.Node{node("old", running(one("a", plain))), node("other", tt.edit)}
+			snapshot.Nodes = []planning.Node{node("old", running(queuedPod("a", plain))), node("other", tt.edit)}
 			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			for name, got := range map[string]planning.Result{"Consolidate": simulation.SimulateConsolidation(0), "WithoutForOne": simulation.SimulateRemovalWithOneNode(0)} {
 				if len(got.Nominations) > 0 != tt.open {
@@ -359,7 +359,7 @@ func TestConsolidateClosesNodes(t *testing.T) {
 			if got := simulation.SimulateRemoval(0); len(got.Nominations) != 1 {
 				t.Errorf("drift: %+v", got)
 			}
-			snapshot.PendingPods, snapshot.Nodes[0].Pods = []planning.PodClass{one("w", plain)}, nil
+			snapshot.PendingPods, snapshot.Nodes[0].Pods = []planning.PodClass{queuedPod("w", plain)}, nil
 			waits := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			if got := waits.ProjectSnapshot(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
 				t.Errorf("a pod that waits has no place: %+v", got.Nodes)

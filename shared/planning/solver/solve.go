@@ -17,17 +17,17 @@ func Solve(batch planning.Batch, cat catalog.Catalogue) planning.Result {
 
 // SolveWithTypes is Solve with the instance types worked out already.
 func SolveWithTypes(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
-	result := isolate(batch, func(b *planning.Batch) (planning.Result, *broken) { return attempt(b, stock) })
+	result := isolateFailures(batch, func(b *planning.Batch) (planning.Result, *planningFailure) { return planBatch(b, stock) })
 	result.OverlayStatuses = stock.OverlayStatuses
 	return result
 }
 
-// faultsMax is how many classes are set aside one by one for a fault of ours,
+// maxFailures is how many classes are set aside one by one for a fault of ours,
 // before everything is.
-const faultsMax = 16
+const maxFailures = 16
 
-// isolate plans without the classes that cannot be planned for a fault of ours.
-func isolate(batch planning.Batch, attempt func(*planning.Batch) (planning.Result, *broken)) planning.Result {
+// isolateFailures plans without the classes that cannot be planned for a fault of ours.
+func isolateFailures(batch planning.Batch, attempt func(*planning.Batch) (planning.Result, *planningFailure)) planning.Result {
 	var aside []planning.UnplacedPods
 	for {
 		result, fault := attempt(&batch)
@@ -35,16 +35,16 @@ func isolate(batch planning.Batch, attempt func(*planning.Batch) (planning.Resul
 			result.Unplaced = append(aside, result.Unplaced...)
 			return result
 		}
-		if fault.spec == nil || len(aside) == faultsMax {
+		if fault.spec == nil || len(aside) == maxFailures {
 			for i := range batch.Pending {
-				aside = append(aside, fault.unplaced(&batch.Pending[i]))
+				aside = append(aside, fault.unplacedPods(&batch.Pending[i]))
 			}
 			return planning.Result{Unplaced: aside}
 		}
 		rest := make([]planning.PodClass, 0, len(batch.Pending))
 		for i := range batch.Pending {
 			if class := &batch.Pending[i]; &class.Spec == fault.spec {
-				aside = append(aside, fault.unplaced(class))
+				aside = append(aside, fault.unplacedPods(class))
 			} else {
 				rest = append(rest, *class)
 			}
@@ -53,51 +53,51 @@ func isolate(batch planning.Batch, attempt func(*planning.Batch) (planning.Resul
 	}
 }
 
-// broken is a panic while planning, and the class that it was about, if any.
-type broken struct {
+// planningFailure is a panic while planning, and the class that it was about, if any.
+type planningFailure struct {
 	spec  *planning.PodSpec
 	cause any
 }
 
-// blame finds the class that was being looked at.
-func blame(w *world, cause any) *broken {
-	out := &broken{cause: cause}
-	if w != nil && w.at != nil {
-		out.spec = w.at.spec
+// newFailure finds the class that was being looked at.
+func newFailure(w *state, cause any) *planningFailure {
+	out := &planningFailure{cause: cause}
+	if w != nil && w.currentClass != nil {
+		out.spec = w.currentClass.spec
 	}
 	return out
 }
 
-func (b *broken) unplaced(class *planning.PodClass) planning.UnplacedPods {
+func (b *planningFailure) unplacedPods(class *planning.PodClass) planning.UnplacedPods {
 	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// attempt plans everything, and again with more effort if pods were left out. A
+// planBatch plans everything, and again with more effort if pods were left out. A
 // panic is a fault of ours and must not cost the other pods their nodes.
-func attempt(batch *planning.Batch, stock instancetypes.InstanceTypes) (result planning.Result, fault *broken) {
-	var w *world
+func planBatch(batch *planning.Batch, stock instancetypes.InstanceTypes) (result planning.Result, fault *planningFailure) {
+	var w *state
 	defer func() {
 		if cause := recover(); cause != nil {
-			fault = blame(w, cause)
+			fault = newFailure(w, cause)
 		}
 	}()
 	q := batchTask{batch, stock}
-	best := plan(q, effort{}, afterthoughts, &w)
-	first, left := w, int(afterthoughts)
-	for i := 0; i < len(efforts) && best.wanting && left > 0; i++ {
-		if !efforts[i].due(w, best.Result) {
+	best := planWithEffort(q, effort{}, retryBudget, &w)
+	first, left := w, int(retryBudget)
+	for i := 0; i < len(efforts) && best.leavesPlaceable && left > 0; i++ {
+		if !efforts[i].isWorthTrying(w, best.Result) {
 			continue
 		}
-		other := plan(q, efforts[i], left, &w)
-		if left -= other.steps; unplaced(other.Result) < unplaced(best.Result) && (!other.askew || best.askew) {
+		other := planWithEffort(q, efforts[i], left, &w)
+		if left -= other.steps; countUnplaced(other.Result) < countUnplaced(best.Result) && (!other.breaksSpread || best.breaksSpread) {
 			best = other
 		}
 	}
-	return addNodes(best.Result, first.staticNodes(stock, planning.FindShortfalls(batch.Snapshot), best.Nodes)), nil
+	return addStaticNodes(best.Result, first.planStaticNodes(stock, planning.FindShortfalls(batch.Snapshot), best.Nodes)), nil
 }
 
-// addNodes adds nodes that no pod asked for.
-func addNodes(r planning.Result, nodes []planning.PlannedNode) planning.Result {
+// addStaticNodes adds nodes that no pod asked for.
+func addStaticNodes(r planning.Result, nodes []planning.PlannedNode) planning.Result {
 	for i := range nodes {
 		r.PricePerHour += nodes[i].PricePerHour
 		r.BoundPerHour += nodes[i].PricePerHour
@@ -106,19 +106,19 @@ func addNodes(r planning.Result, nodes []planning.PlannedNode) planning.Result {
 	return r
 }
 
-func (w *world) solve(q task, order func(a, b *one) int) *rounds {
-	q.read(w)
+func (w *state) solveTask(q task, order func(a, b *queuedPod) int) *rounds {
+	q.readClasses(w)
 	w.addTopology()
 	r := newRounds(w)
 	if order != nil {
-		r.single(order)
+		r.placeSingly(order)
 	} else {
-		r.run()
+		r.runRounds()
 	}
 	return r
 }
 
-func unplaced(r planning.Result) int {
+func countUnplaced(r planning.Result) int {
 	n := 0
 	for _, u := range r.Unplaced {
 		n += len(u.Pods)

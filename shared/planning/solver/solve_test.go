@@ -62,8 +62,8 @@ func TestRightSizes(t *testing.T) {
 	}
 }
 
-// rule gives the rules by which a batch of one class was refused.
-func rule(t *testing.T, batch planning.Batch) (rules []string, detail string) {
+// labelRule gives the rules by which a batch of one class was refused.
+func labelRule(t *testing.T, batch planning.Batch) (rules []string, detail string) {
 	t.Helper()
 	result := solve(t, batch)
 	if len(result.Unplaced) != 1 {
@@ -145,7 +145,7 @@ func TestRejections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch(planningtest.NewPods("web", 2, "500m", "512Mi"))
 			tt.edit(&batch)
-			rules, detail := rule(t, batch)
+			rules, detail := labelRule(t, batch)
 			if !slices.Contains(rules, tt.rule) || !strings.Contains(detail, tt.detail) {
 				t.Errorf("refused by %v: %s\nwant %s: %s", rules, detail, tt.rule, tt.detail)
 			}

@@ -11,10 +11,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// staticNodes are the nodes that static NodePools lack. They hold no pods and have the
+// planStaticNodes are the nodes that static NodePools lack. They hold no pods and have the
 // cheapest types that the NodePool allows. Where a price limit is short, nodes for pods come
 // first.
-func (w *world) staticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
+func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
 	var out []planning.PlannedNode
 	for _, short := range shortfalls {
 		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
@@ -22,13 +22,13 @@ func (w *world) staticNodes(stock instancetypes.InstanceTypes, shortfalls []plan
 		if p.refusal.Rule != "" {
 			continue // It is not ready; its own conditions say why.
 		}
-		node, ok := w.staticNode(p, stock.TypesForPool(p.name, p.class))
+		node, ok := w.newStaticNode(p, stock.TypesForPool(p.name, p.class))
 		if !ok {
 			continue
 		}
 		count := short.Count
 		if p.priced {
-			if node.Offerings, count = affordable(node.Offerings, count, w.moneyLeft(p, beside, out)); count == 0 {
+			if node.Offerings, count = filterAffordable(node.Offerings, count, w.priceBudget(p, beside, out)); count == 0 {
 				continue
 			}
 		}
@@ -39,12 +39,12 @@ func (w *world) staticNodes(stock instancetypes.InstanceTypes, shortfalls []plan
 	return out
 }
 
-// staticNode is what one more node of a static pool is launched as; false when
+// newStaticNode is what one more node of a static pool is launched as; false when
 // nothing suits or can be bought.
-func (w *world) staticNode(p *pool, types []instancetypes.Type) (planning.PlannedNode, bool) {
-	options := buyable(types, p.base, false)
+func (w *state) newStaticNode(p *pool, types []instancetypes.Type) (planning.PlannedNode, bool) {
+	options := listBuyable(types, p.requirements, false)
 	if len(options) == 0 {
-		options = buyable(types, p.base, true) // The pool allows nothing ordinary.
+		options = listBuyable(types, p.requirements, true) // The pool allows nothing ordinary.
 	}
 	if len(options) == 0 {
 		return planning.PlannedNode{}, false
@@ -53,37 +53,37 @@ func (w *world) staticNode(p *pool, types []instancetypes.Type) (planning.Planne
 	var names []string
 	options = slices.DeleteFunc(options, func(o planning.PricedOffering) bool {
 		if !slices.Contains(names, o.InstanceType) {
-			if len(names) == launchTypes {
+			if len(names) == maxLaunchTypes {
 				return true
 			}
 			names = append(names, o.InstanceType)
 		}
 		return false
 	})
-	reqs := p.base.WithRequirement(corev1.LabelInstanceTypeStable, planning.In(names...))
+	reqs := p.requirements.WithRequirement(corev1.LabelInstanceTypeStable, planning.In(names...))
 	reqs.FixCustomLabels()
-	p.unstateTenancy(reqs)
+	p.dropTenancy(reqs)
 	out := planning.PlannedNode{
 		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Offerings: options,
-		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
+		Requests: w.resources.toResourceList(w.daemonOverhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
 	}
 	if w.snapshot.Settings.MinValuesPolicy == "BestEffort" {
 		out.LowerMinValues(func(o planning.PricedOffering, key string) (string, bool) {
-			return typeLabel(types, o.InstanceType, key)
+			return findTypeLabel(types, o.InstanceType, key)
 		})
 	}
 	return out, true
 }
 
-// typeLabel is a label of an instance type.
-func typeLabel(types []instancetypes.Type, name, key string) (string, bool) {
+// findTypeLabel is a label of an instance type.
+func findTypeLabel(types []instancetypes.Type, name, key string) (string, bool) {
 	i := slices.IndexFunc(types, func(t instancetypes.Type) bool { return t.Name == name })
 	value, ok := types[i].Labels[key]
 	return value, ok
 }
 
-// buyable are the offers of all types, exotic or not, that suit a pool.
-func buyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.PricedOffering {
+// listBuyable are the offers of all types, exotic or not, that suit a pool.
+func listBuyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.PricedOffering {
 	var out []planning.PricedOffering
 	for i := range types {
 		t := &types[i]

@@ -8,31 +8,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// lasting leaves out the taints that a node which is not yet initialized will
+// lastingTaints leaves out the taints that a node which is not yet initialized will
 // lose: the ephemeral ones and its startup taints.
-func lasting(taints, startup []corev1.Taint) []corev1.Taint {
+func lastingTaints(taints, startup []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
 		return karpenter.EphemeralTaint(t) || karpenter.HoldsTaint(startup, t)
 	})
 }
 
-// untolerated finds the first taint that keeps the pod away. PreferNoSchedule
+// findUntolerated finds the first taint that keeps the pod away. PreferNoSchedule
 // counts like the others until the pod has been relaxed.
-func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, relaxed bool) (corev1.Taint, bool) {
+func findUntolerated(taints []corev1.Taint, tolerations []corev1.Toleration, relaxed bool) (corev1.Taint, bool) {
 	for _, taint := range taints {
 		if relaxed && taint.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue
 		}
-		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return toleratesTaint(t, taint) }) {
 			return taint, true
 		}
 	}
 	return corev1.Taint{}, false
 }
 
-// tolerates is Kubernetes' rule: an empty effect or key matches all of them, and
+// toleratesTaint is Kubernetes' rule: an empty effect or key matches all of them, and
 // an empty operator means Equal.
-func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+func toleratesTaint(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
 	}
@@ -49,5 +49,5 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	}
 }
 
-// everything tolerates every taint.
-var everything = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+// tolerateAll tolerates every taint.
+var tolerateAll = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -27,7 +27,7 @@ func TestTolerations(t *testing.T) {
 		{"unknown operator", corev1.Toleration{Key: "k", Operator: "Like", Value: "v"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tolerates(tt.toleration, taint); got != tt.want {
+			if got := toleratesTaint(tt.toleration, taint); got != tt.want {
 				t.Errorf("tolerates = %v, want %v", got, tt.want)
 			}
 		})
@@ -44,7 +44,7 @@ func TestLastingTaints(t *testing.T) {
 		stays, startup, valued, {Key: "readiness.k8s.io/net", Effect: corev1.TaintEffectNoSchedule}, cloudy, karpenter.UnregisteredTaint(),
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
 	}
-	if diff := cmp.Diff([]corev1.Taint{stays}, lasting(all, []corev1.Taint{startup})); diff != "" {
+	if diff := cmp.Diff([]corev1.Taint{stays}, lastingTaints(all, []corev1.Taint{startup})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -15,35 +15,35 @@ func (p *pool) chooseTenancy(named namedLabels) {
 		return r.Key == karpenter.LabelInstanceTenancy
 	})
 	if p.plainTenancy {
-		p.base.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
+		p.requirements.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
 	}
 }
 
-// unstateTenancy leaves out of a node's requirements the tenancy that neither a pod
+// dropTenancy leaves out of a node's requirements the tenancy that neither a pod
 // nor the pool asks for.
-func (p *pool) unstateTenancy(reqs planning.Requirements) {
+func (p *pool) dropTenancy(reqs planning.Requirements) {
 	if p.plainTenancy {
 		delete(reqs, karpenter.LabelInstanceTenancy)
 	}
 }
 
-// tenancyOpen reports whether nodes of the column are dedicated only because some
+// leavesTenancyOpen reports whether nodes of the column are dedicated only because some
 // pod asks for that: the pool also allows the default.
-func (c *column) tenancyOpen() bool {
-	return planning.InstanceTenancy(c.pool.variants[c.variant]) != planning.InstanceTenancy(c.pool.base)
+func (c *candidate) leavesTenancyOpen() bool {
+	return planning.InstanceTenancy(c.pool.variants[c.variant]) != planning.InstanceTenancy(c.pool.requirements)
 }
 
-// settleTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
+// chooseNodeTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
 // default, unless a pod on the node requires dedicated tenancy, or the default tenancy would
 // bring other daemons than those that the pods were placed with.
-func (w *world) settleTenancy(c *column, reqs planning.Requirements) {
-	if !c.tenancyOpen() {
+func (w *state) chooseNodeTenancy(c *candidate, reqs planning.Requirements) {
+	if !c.leavesTenancyOpen() {
 		return
 	}
 	shared := reqs.WithRequirement(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
 	reqs.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDedicated))
 	taints := c.pool.taints
-	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.overhead(taints, shared), w.overhead(taints, reqs)) {
+	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.daemonOverhead(taints, shared), w.daemonOverhead(taints, reqs)) {
 		reqs[karpenter.LabelInstanceTenancy] = shared[karpenter.LabelInstanceTenancy]
 	}
 }

@@ -23,29 +23,29 @@ type topology struct {
 	pass int
 }
 
-// kind is what a group asks for.
-type kind int
+// ruleKind is what a group asks for.
+type ruleKind int
 
 const (
-	spreadKind kind = iota
-	besideKind
-	apartKind
+	spreadKind ruleKind = iota
+	affinityKind
+	antiAffinityKind
 )
 
 // group is one rule over the values of a label.
 type group struct {
 	id        int
-	kind      kind
+	kind      ruleKind
 	key       string
 	members   map[*labelSet]bool
 	skew, min int
-	// where is what its owners ask of nodes: only such domains and nodes count for
+	// region is what its owners ask of nodes: only such domains and nodes count for
 	// spread, by the node policies. nil for everywhere.
-	where *region
-	// everywhere says that domains count which the owners could not go to.
-	everywhere bool
-	// tolerated says that nodes do not count whose taints the owners do not tolerate.
-	tolerated bool
+	region *region
+	// ignoresNodeAffinity says that domains count which the owners could not go to.
+	ignoresNodeAffinity bool
+	// honorsTaints says that nodes do not count whose taints the owners do not tolerate.
+	honorsTaints bool
 	// labels are those that nodes must have to count for spread.
 	labels []string
 	// pass is the last in which pods were assigned that it counts and that are not
@@ -53,19 +53,19 @@ type group struct {
 	pass int
 	// counts are the members by domain, and owners those that obey the rule there.
 	counts, owners map[string]int
-	// sought are the domains to which others would follow its members.
-	sought map[string]bool
+	// soughtDomains are the domains to which others would follow its members.
+	soughtDomains map[string]bool
 	// hard is whether some owner requires it.
 	hard bool
-	// opened is the domain that a pod with this affinity opened, while no pod without it
+	// openedDomain is the domain that a pod with this affinity opened, while no pod without it
 	// is there.
-	opened *string
+	openedDomain *string
 }
 
 // hostRule is one rule over host names.
 type hostRule struct {
 	id   int32
-	kind kind
+	kind ruleKind
 	skew int
 	// soft rules bind only those who own them.
 	soft bool
@@ -80,35 +80,35 @@ type ownTerms struct {
 }
 
 // addTopology reads the rules of all pods.
-func (w *world) addTopology() {
+func (w *state) addTopology() {
 	t := &w.topology
 	t.groups, t.hosts, t.load = map[string]*group{}, map[string]*hostRule{}, map[string]map[string]int64{}
 	for _, c := range w.classes {
-		c.set = t.sets.of(c.spec.Namespace, c.spec.Labels)
+		c.set = t.sets.findSet(c.spec.Namespace, c.spec.Labels)
 		c.set.pending = c.set.pending || len(c.pods) > 0
 	}
 	if w.removal != nil {
-		t.sets.beside = &w.removal.from.topology.sets
+		t.sets.baseline = &w.removal.state.topology.sets
 	} else {
-		w.eachBound(func(node, count int, bound *planning.PodSpec) {
-			set := t.sets.of(bound.Namespace, bound.Labels)
+		w.visitBoundPods(func(node, count int, bound *planning.PodSpec) {
+			set := t.sets.findSet(bound.Namespace, bound.Labels)
 			set.bound = append(set.bound, boundPods{node, count})
 		})
 	}
 	for _, c := range w.classes {
-		if w.at = c; c.problem == "" {
-			w.look(c)
+		if w.currentClass = c; c.problem == "" {
+			w.findFeasible(c)
 		}
 	}
-	w.at = nil
+	w.currentClass = nil
 	if w.removal != nil {
-		w.removal.addOwners(w)
+		w.removal.addAntiAffinity(w)
 	} else {
-		w.addBoundOwners()
+		w.addBoundAntiAffinity()
 	}
-	w.addPorts()
+	w.addHostPorts()
 	w.problem.Rules = make([]packing.Rule, 0, len(t.order))
 	for _, h := range t.order {
-		w.problem.Rules = append(w.problem.Rules, h.rule())
+		w.problem.Rules = append(w.problem.Rules, h.packerRule())
 	}
 }

@@ -31,7 +31,7 @@ func TestRulesThatCountNoPod(t *testing.T) {
 		{"anti-affinity whose selector selects no pod", averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: nobody})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result := solve(t, inZones(planningtest.NewPods("w", 2, "10m", "64Mi", labelled("app", "web"), tt.rule)))
+			result := solve(t, inZones(planningtest.NewPods("w", 2, "10m", "64Mi", requireLabels("app", "web"), tt.rule)))
 			if len(result.Nodes) != 1 || count(result.Unplaced) != 0 {
 				t.Errorf("%d nodes and %d pods without one, want 1 and 0", len(result.Nodes), count(result.Unplaced))
 			}
@@ -43,7 +43,7 @@ func TestRulesThatCountNoPod(t *testing.T) {
 // kube-scheduler puts its pods on no node without the label.
 func TestSpreadNeedsItsLabel(t *testing.T) {
 	noSelector := func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil }
-	pods := planningtest.NewPods("w", 2, "10m", "64Mi", labelled("app", "web"), spreads("rack", 1, noSelector))
+	pods := planningtest.NewPods("w", 2, "10m", "64Mi", requireLabels("app", "web"), spreads("rack", 1, noSelector))
 	if result := solve(t, inZones(pods)); count(result.Unplaced) != 2 {
 		t.Errorf("%d pods without a place, want both: no node has the label", count(result.Unplaced))
 	}

@@ -45,7 +45,7 @@ func perZone(result planning.Result) map[string]int {
 	return out
 }
 
-func labelled(pairs ...string) func(*planning.PodSpec) {
+func requireLabels(pairs ...string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Labels = map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -89,7 +89,7 @@ func anyway(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.S
 const zoneKey = corev1.LabelTopologyZone
 
 func TestZones(t *testing.T) {
-	web := labelled("app", "web")
+	web := requireLabels("app", "web")
 	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
 	for _, tt := range []struct {
 		name    string
@@ -128,12 +128,12 @@ func TestZones(t *testing.T) {
 		{"ScheduleAnyway gives way", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
 			func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }), selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
 		{"in pairs: matchLabelKeys", []planning.PodClass{
-			planningtest.NewPods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
-			planningtest.NewPods("v2", 2, "500m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
+			planningtest.NewPods("v1", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
+			planningtest.NewPods("v2", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
 			map[string]int{"a": 2, "b": 1, "c": 1}, 0},
 		{"other revisions only: mismatchLabelKeys", []planning.PodClass{
-			planningtest.NewPods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
-			planningtest.NewPods("v2", 1, "400m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
+			planningtest.NewPods("v1", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
+			planningtest.NewPods("v2", 1, "400m", "64Mi", requireLabels("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestOtherNamespaces(t *testing.T) {
 			batch.Snapshot.Namespaces = map[string]map[string]string{"shop": {"team": "shop"}}
 			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
 				n.Labels[zoneKey] = "ap-northeast-2c"
-				n.Pods = []planning.PodClass{planningtest.NewPods("db", 1, "1", "64Mi", labelled("app", "db"), in("shop"))}
+				n.Pods = []planning.PodClass{planningtest.NewPods("db", 1, "1", "64Mi", requireLabels("app", "db"), in("shop"))}
 				n.Used = planningtest.NewRequests("1", "64Mi")
 			})}
 			result := solve(t, batch)
@@ -205,7 +205,7 @@ func TestOtherNamespaces(t *testing.T) {
 
 // TestOtherLabels spreads over labels that are no places.
 func TestOtherLabels(t *testing.T) {
-	web := labelled("app", "web")
+	web := requireLabels("app", "web")
 	t.Run("capacity type", func(t *testing.T) {
 		batch := inZones(planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(karpenter.CapacityTypeLabelKey, 1)))
 		batch.Snapshot.Unavailable = nil
@@ -239,7 +239,7 @@ func TestOtherLabels(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	web, host := labelled("app", "web"), corev1.LabelHostname
+	web, host := requireLabels("app", "web"), corev1.LabelHostname
 	toWeb := corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selector("app", "web")}
 	preferApart := func(s *planning.PodSpec) {
 		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: toWeb}}}}
@@ -312,7 +312,7 @@ func TestAttachLimits(t *testing.T) {
 // pod that has the label and not the affinity. kube-scheduler may bind that one first,
 // so that all others must go where it is.
 func TestSelfAffinityFollows(t *testing.T) {
-	web := labelled("app", "web")
+	web := requireLabels("app", "web")
 	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
 	follower := func(edits ...func(*planning.PodSpec)) planning.PodClass {
 		return planningtest.NewPods("follower", 2, "300m", "64Mi", append(edits, web, affine(toWeb))...)

@@ -14,8 +14,8 @@ type typeIndex struct {
 	types  []instancetypes.Type
 	labels map[string]*labelIndex
 	// capacity and room are those of each type, made when they are first asked for.
-	capacity, room []amounts
-	arena          []int64
+	capacity, allocatable []amounts
+	arena                 []int64
 }
 
 // labelIndex is one label: the values that were seen, and which of them each type
@@ -30,12 +30,12 @@ type labelIndex struct {
 }
 
 const (
-	unread int32 = -1
-	absent int32 = -2
+	unreadValue int32 = -1
+	absentValue int32 = -2
 )
 
-// index finds the index of a list. The lists of a stock do not change.
-func (w *world) index(types []instancetypes.Type) *typeIndex {
+// findTypeIndex finds the index of a list. The lists of a stock do not change.
+func (w *state) findTypeIndex(types []instancetypes.Type) *typeIndex {
 	if len(types) == 0 {
 		return &typeIndex{labels: map[string]*labelIndex{}}
 	}
@@ -43,8 +43,8 @@ func (w *world) index(types []instancetypes.Type) *typeIndex {
 		return got
 	}
 	out := &typeIndex{
-		types: types, labels: map[string]*labelIndex{}, capacity: make([]amounts, len(types)), room: make([]amounts, len(types)),
-		arena: make([]int64, 0, 2*len(types)*len(w.axis.names)),
+		types: types, labels: map[string]*labelIndex{}, capacity: make([]amounts, len(types)), allocatable: make([]amounts, len(types)),
+		arena: make([]int64, 0, 2*len(types)*len(w.resources.names)),
 	}
 	if w.indexes == nil {
 		w.indexes = map[*instancetypes.Type]*typeIndex{}
@@ -53,27 +53,27 @@ func (w *world) index(types []instancetypes.Type) *typeIndex {
 	return out
 }
 
-func (x *typeIndex) label(key string) *labelIndex {
+func (x *typeIndex) findLabel(key string) *labelIndex {
 	if got, ok := x.labels[key]; ok {
 		return got
 	}
 	out := &labelIndex{key: key, known: map[string]int32{}, of: make([]int32, len(x.types))}
 	for i := range out.of {
-		out.of[i] = unread
+		out.of[i] = unreadValue
 	}
 	x.labels[key] = out
 	return out
 }
 
-// read is the place of the value that the i-th type has.
-func (l *labelIndex) read(t *instancetypes.Type, i int) int32 {
-	if l.of[i] != unread {
+// readType is the place of the value that the i-th type has.
+func (l *labelIndex) readType(t *instancetypes.Type, i int) int32 {
+	if l.of[i] != unreadValue {
 		return l.of[i]
 	}
 	value, ok := t.Labels[l.key]
 	if !ok {
-		l.of[i] = absent
-		return absent
+		l.of[i] = absentValue
+		return absentValue
 	}
 	// Neighbours are of one family, and mostly have the same value.
 	if len(l.values) == 0 || l.values[l.last] != value {
@@ -88,77 +88,77 @@ func (l *labelIndex) read(t *instancetypes.Type, i int) int32 {
 	return l.last
 }
 
-// allowed are the types of which a node could satisfy the rules, as rules.allow
+// filterTypes are the types of which a node could satisfy the rules, as rules.allow
 // finds them for a pool's own. It asks all of one type before it goes on to the next,
 // while the type's labels are at hand.
-func (x *typeIndex) allowed(rules rules) []int {
-	questions := make([]question, 0, len(rules))
+func (x *typeIndex) filterTypes(rules labelRules) []int {
+	questions := make([]typeFilter, 0, len(rules))
 	for _, by := range rules {
 		switch {
 		case !slices.Contains(planning.LabelsNotFromType, by.key): // Those no type has.
-			questions = append(questions, x.ask(by, by.values.AllowsAbsent() || !by.decided))
+			questions = append(questions, x.newFilter(by, by.values.AllowsAbsent() || !by.decided))
 		case by.values.IsEmpty():
 			return nil
 		}
 	}
 	out := make([]int, 0, len(x.types))
 	for i := range x.types {
-		if allow(questions, i) {
+		if allAllow(questions, i) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// allow reports whether all answers for the i-th type are yes.
-func allow(questions []question, i int) bool {
+// allAllow reports whether all answers for the i-th type are yes.
+func allAllow(questions []typeFilter, i int) bool {
 	for q := range questions {
-		if !questions[q].allows(i) {
+		if !questions[q].allowsType(i) {
 			return false
 		}
 	}
 	return true
 }
 
-// question is a rule that is asked of many types: each value is looked at once.
-type question struct {
+// typeFilter is a rule that is asked of many types: each value is looked at once.
+type typeFilter struct {
 	types []instancetypes.Type
 	label *labelIndex
-	by    rule
-	// without is the answer for types without the label.
-	without  bool
-	verdicts []bool
+	rule  labelRule
+	// allowsAbsent is the answer for types without the label.
+	allowsAbsent bool
+	decisions    []bool
 }
 
-func (x *typeIndex) ask(by rule, without bool) question {
-	return question{types: x.types, label: x.label(by.key), by: by, without: without}
+func (x *typeIndex) newFilter(by labelRule, without bool) typeFilter {
+	return typeFilter{types: x.types, label: x.findLabel(by.key), rule: by, allowsAbsent: without}
 }
 
-// allows is the answer for the i-th type.
-func (q *question) allows(i int) bool {
-	value := q.label.read(&q.types[i], i)
-	if value == absent {
-		return q.without
+// allowsType is the answer for the i-th type.
+func (q *typeFilter) allowsType(i int) bool {
+	value := q.label.readType(&q.types[i], i)
+	if value == absentValue {
+		return q.allowsAbsent
 	}
-	for len(q.verdicts) <= int(value) {
-		q.verdicts = append(q.verdicts, q.by.values.Has(q.label.values[len(q.verdicts)]))
+	for len(q.decisions) <= int(value) {
+		q.decisions = append(q.decisions, q.rule.values.Has(q.label.values[len(q.decisions)]))
 	}
-	return q.verdicts[value]
+	return q.decisions[value]
 }
 
 // capacityOf is what a node of the i-th type counts for in limits, and roomOf what
 // pods may take of it. They are shared: who changes one clones it.
-func (x *typeIndex) capacityOf(a axis, i int) amounts {
+func (x *typeIndex) capacityOf(a resourceIndex, i int) amounts {
 	if x.capacity[i] == nil {
-		x.capacity[i] = a.into(&x.arena, x.types[i].Capacity)
+		x.capacity[i] = a.toAmountsIn(&x.arena, x.types[i].Capacity)
 	}
 	return x.capacity[i]
 }
 
-func (x *typeIndex) roomOf(a axis, i int) amounts {
-	if x.room[i] == nil {
+func (x *typeIndex) allocatableOf(a resourceIndex, i int) amounts {
+	if x.allocatable[i] == nil {
 		t := &x.types[i]
-		x.room[i] = a.open(a.into(&x.arena, t.Allocatable), t.Allocatable)
+		x.allocatable[i] = a.setUnreportedLimits(a.toAmountsIn(&x.arena, t.Allocatable), t.Allocatable)
 	}
-	return x.room[i]
+	return x.allocatable[i]
 }

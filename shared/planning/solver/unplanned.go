@@ -44,7 +44,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	refuse := func(format string, args ...any) (planning.PlannedNode, error) {
 		return planning.PlannedNode{}, fault.F("choosing an instance type", fault.Invalid, format, args...)
 	}
-	class, refusal := classOf(np, &s)
+	class, refusal := findReadyClass(np, &s)
 	if refusal != "" {
 		return refuse("%s", refusal)
 	}
@@ -54,7 +54,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	}
 	s.NodePools = []karpenter.NodePool{*np}
 	stock := instancetypes.New(s, cat)
-	reqs := base(np, class, config.AMIFamily, stock.Region)
+	reqs := poolRequirements(np, class, config.AMIFamily, stock.Region)
 	if np.Name == "" {
 		delete(reqs, karpenter.NodePoolLabelKey)
 	}
@@ -67,7 +67,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	if len(types) == 0 {
 		return refuse("no instance type has all of the required labels")
 	}
-	if types = slices.DeleteFunc(types, func(t instancetypes.Type) bool { return !holds(t.Allocatable, requests) }); len(types) == 0 {
+	if types = slices.DeleteFunc(types, func(t instancetypes.Type) bool { return !holdsRequests(t.Allocatable, requests) }); len(types) == 0 {
 		return refuse("no instance type with the required labels is large enough")
 	}
 	var options []planning.PricedOffering
@@ -91,9 +91,9 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	}, nil
 }
 
-// holds reports whether a node with these allocatable resources is large enough for the
+// holdsRequests reports whether a node with these allocatable resources is large enough for the
 // requests.
-func holds(allocatable, requests corev1.ResourceList) bool {
+func holdsRequests(allocatable, requests corev1.ResourceList) bool {
 	for name, wanted := range requests {
 		if have := allocatable[name]; wanted.Cmp(have) > 0 {
 			return false

@@ -11,53 +11,53 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// variantsMax bounds how many kinds of nodes one pool is split into.
-const variantsMax = 64
+// maxVariants bounds how many kinds of nodes one pool is split into.
+const maxVariants = 64
 
 // namedLabels are the values of custom labels that pods ask for, by key, and the
 // keys that they are spread over.
 type namedLabels map[string][]string
 
-// named collects them from the pods' selectors, affinity and topology.
-func named(batch *planning.Batch) namedLabels {
+// collectNamedLabels collects them from the pods' selectors, affinity and topology.
+func collectNamedLabels(batch *planning.Batch) namedLabels {
 	out := namedLabels{}
 	for i := range batch.Pending {
 		spec := &batch.Pending[i].Spec
 		for key, value := range spec.NodeSelector {
-			out.add(key, value)
+			out.addLabel(key, value)
 		}
 		for _, constraint := range spec.Spread {
-			out.add(constraint.TopologyKey)
+			out.addLabel(constraint.TopologyKey)
 		}
 		if spec.Affinity != nil {
-			out.affinity(spec.Affinity)
+			out.addAffinity(spec.Affinity)
 		}
 	}
 	return out
 }
 
-func (n namedLabels) affinity(a *corev1.Affinity) {
+func (n namedLabels) addAffinity(a *corev1.Affinity) {
 	if a.NodeAffinity != nil {
 		for _, term := range requiredTerms(a) {
-			n.term(term)
+			n.addTerm(term)
 		}
 		for _, one := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-			n.term(one.Preference)
+			n.addTerm(one.Preference)
 		}
 	}
-	for _, term := range podTerms(a) {
-		n.add(term.TopologyKey)
+	for _, term := range listPodTerms(a) {
+		n.addLabel(term.TopologyKey)
 	}
 }
 
-func (n namedLabels) term(term corev1.NodeSelectorTerm) {
+func (n namedLabels) addTerm(term corev1.NodeSelectorTerm) {
 	for _, one := range term.MatchExpressions {
-		n.add(one.Key, one.Values...)
+		n.addLabel(one.Key, one.Values...)
 	}
 }
 
-func (n namedLabels) add(key string, values ...string) {
-	if !choosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
+func (n namedLabels) addLabel(key string, values ...string) {
+	if !isChoosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
 		return
 	}
 	for _, value := range values {
@@ -70,26 +70,26 @@ func (n namedLabels) add(key string, values ...string) {
 	}
 }
 
-// choosable reports whether the label is one that neither the instance type nor the
+// isChoosable reports whether the label is one that neither the instance type nor the
 // offering decides: custom labels, and the tenancy.
-func choosable(key string) bool {
+func isChoosable(key string) bool {
 	return !karpenter.WellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
 }
 
-// variants splits what every node of a pool is like by the values of the custom
+// listVariants splits what every node of a pool is like by the values of the custom
 // labels that the pool leaves open and somebody asks for: a node gets one of them,
 // and pods that want another one cannot share it.
-func (w *world) variants(base planning.Requirements, named namedLabels) []planning.Requirements {
+func (w *state) listVariants(base planning.Requirements, named namedLabels) []planning.Requirements {
 	out := []planning.Requirements{base}
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		values, ok := base[key]
-		if !ok || !choosable(key) {
+		if !ok || !isChoosable(key) {
 			continue
 		}
 		if _, single := values.SingleValue(); single {
 			continue
 		}
-		out = split(out, key, w.window(choices(values, named[key]), variantsMax/len(out)))
+		out = splitByLabel(out, key, w.selectWindow(listVariantValues(values, named[key]), maxVariants/len(out)))
 	}
 	return out
 }
@@ -97,11 +97,11 @@ func (w *world) variants(base planning.Requirements, named namedLabels) []planni
 // windowTime is how long one window of values is planned for before the next one.
 const windowTime = 30 * time.Second
 
-// window is at most the given number of the choices. Pods that ask for one of the
+// selectWindow is at most the given number of the choices. Pods that ask for one of the
 // others wait for a later batch: were the label left open for them, pods that ask for
 // different values would share a node. The window moves with the snapshot's time, so
 // that pods which never find a place keep no other pods from theirs.
-func (w *world) window(choices []planning.Values, most int) []planning.Values {
+func (w *state) selectWindow(choices []planning.Values, most int) []planning.Values {
 	if len(choices) <= most {
 		return choices
 	}
@@ -110,9 +110,9 @@ func (w *world) window(choices []planning.Values, most int) []planning.Values {
 	return slices.Concat(choices, choices)[start : start+most]
 }
 
-// choices are the values that are worth telling apart: those that somebody names,
+// listVariantValues are the values that are worth telling apart: those that somebody names,
 // those that the pool lists, and one that stands for all others.
-func choices(values planning.Values, named []string) []planning.Values {
+func listVariantValues(values planning.Values, named []string) []planning.Values {
 	listed, finite := values.ListValues()
 	var out []planning.Values
 	for _, value := range planning.SortUnique(append(slices.Clone(listed), named...)) {
@@ -126,7 +126,7 @@ func choices(values planning.Values, named []string) []planning.Values {
 	return out
 }
 
-func split(sets []planning.Requirements, key string, choices []planning.Values) []planning.Requirements {
+func splitByLabel(sets []planning.Requirements, key string, choices []planning.Values) []planning.Requirements {
 	if len(choices) == 0 {
 		return sets
 	}

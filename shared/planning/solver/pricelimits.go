@@ -25,66 +25,66 @@ func HasPriceLimits(s *planning.Snapshot) bool {
 	})
 }
 
-// bills are what the nodes of a snapshot cost.
-type bills struct {
-	stock instancetypes.InstanceTypes
+// nodePrices are what the nodes of a snapshot cost.
+type nodePrices struct {
+	types instancetypes.InstanceTypes
 	// known are the types of pools and classes, by name.
 	known map[[2]string]map[string]*instancetypes.Type
 }
 
-// money is what nodes may cost. There is none where nobody limits that.
-type money struct {
-	bills
-	// at is the place of the price in the axis.
-	at int
-	// common is what all managed nodes may cost together; nil without such a limit.
-	common *packing.Pool
-	// unknown names a node of each pool whose price nobody knows, and stranger one of
+// priceLimits is what nodes may cost. There is none where nobody limits that.
+type priceLimits struct {
+	nodePrices
+	// priceIndex is the place of the price in the axis.
+	priceIndex int
+	// clusterLimit is what all managed nodes may cost together; nil without such a limit.
+	clusterLimit *packing.Pool
+	// unpricedNodes names a node of each pool whose price nobody knows, and stranger one of
 	// any pool: who cannot count must not spend.
-	unknown  map[string]string
-	stranger string
+	unpricedNodes map[string]string
+	unpricedNode  string
 }
 
-func newMoney(s *planning.Snapshot, stock instancetypes.InstanceTypes, a axis) *money {
+func newPriceLimits(s *planning.Snapshot, stock instancetypes.InstanceTypes, a resourceIndex) *priceLimits {
 	at, limited := a.index[planning.PriceResource]
 	if !limited {
 		return nil
 	}
-	m := &money{at: at, bills: bills{stock, map[[2]string]map[string]*instancetypes.Type{}}, unknown: map[string]string{}}
+	m := &priceLimits{priceIndex: at, nodePrices: nodePrices{stock, map[[2]string]map[string]*instancetypes.Type{}}, unpricedNodes: map[string]string{}}
 	if limit := s.Settings.PriceLimit; limit != nil {
-		m.common = &packing.Pool{Left: make([]int64, len(a.names)), Nodes: packing.Unlimited}
-		for i := range m.common.Left {
-			m.common.Left[i] = packing.Unlimited
+		m.clusterLimit = &packing.Pool{Left: make([]int64, len(a.names)), Nodes: packing.Unlimited}
+		for i := range m.clusterLimit.Left {
+			m.clusterLimit.Left[i] = packing.Unlimited
 		}
-		m.common.Left[at] = planning.LimitToMicrodollars(*limit)
+		m.clusterLimit.Left[at] = planning.LimitToMicrodollars(*limit)
 	}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		price, known := m.billed(node)
+		price, known := m.priceForLimits(node)
 		if !known {
-			m.unknown[node.NodePool] = earlier(m.unknown[node.NodePool], node.Name)
+			m.unpricedNodes[node.NodePool] = firstName(m.unpricedNodes[node.NodePool], node.Name)
 		}
-		if node.Claim == "" || m.common == nil {
+		if node.Claim == "" || m.clusterLimit == nil {
 			continue
 		}
-		if m.common.Left[at] -= price; !known {
-			m.stranger = earlier(m.stranger, node.Name)
+		if m.clusterLimit.Left[at] -= price; !known {
+			m.unpricedNode = firstName(m.unpricedNode, node.Name)
 		}
 	}
 	return m
 }
 
-// earlier is the name that comes first: whom a refusal names must not depend on the
+// firstName is the name that comes first: whom a refusal names must not depend on the
 // order of the nodes.
-func earlier(was, name string) string {
+func firstName(was, name string) string {
 	if was == "" {
 		return name
 	}
 	return min(was, name)
 }
 
-// refusal is why a pool launches nothing while money is limited; "" where it may.
-func (m *money) refusal(np *karpenter.NodePool) string {
+// refusePool is why a pool launches nothing while money is limited; "" where it may.
+func (m *priceLimits) refusePool(np *karpenter.NodePool) string {
 	if m == nil {
 		return ""
 	}
@@ -92,8 +92,8 @@ func (m *money) refusal(np *karpenter.NodePool) string {
 	if err != nil {
 		return err.Error()
 	}
-	stranger := m.stranger
-	if name, odd := m.unknown[np.Name]; odd && limit != nil {
+	stranger := m.unpricedNode
+	if name, odd := m.unpricedNodes[np.Name]; odd && limit != nil {
 		stranger = name
 	}
 	if stranger == "" {
@@ -102,32 +102,32 @@ func (m *money) refusal(np *karpenter.NodePool) string {
 	return fmt.Sprintf("what nodes cost is limited, and the price of node %s is not known: write it on its NodeClaim as %s", stranger, planning.PriceAnnotation)
 }
 
-// limit is what the nodes of a pool may cost together; Unlimited where it says
+// poolLimit is what the nodes of a pool may cost together; Unlimited where it says
 // nothing, or nothing that can be read.
-func (m *money) limit(np *karpenter.NodePool) int64 {
+func (m *priceLimits) poolLimit(np *karpenter.NodePool) int64 {
 	if limit, err := poolpolicy.ReadPriceLimit(np.Annotations); err == nil && limit != nil {
 		return planning.LimitToMicrodollars(*limit)
 	}
 	return packing.Unlimited
 }
 
-// limits reports whether what the nodes of a pool cost is limited.
-func (m *money) limits(np *karpenter.NodePool) bool {
-	return m != nil && (m.common != nil || m.limit(np) != packing.Unlimited)
+// limitsPool reports whether what the nodes of a pool cost is limited.
+func (m *priceLimits) limitsPool(np *karpenter.NodePool) bool {
+	return m != nil && (m.clusterLimit != nil || m.poolLimit(np) != packing.Unlimited)
 }
 
-// priced is a capacity with the dearest of the offers.
-func (m *money) priced(capacity []int64, offers []packing.Offer) []int64 {
+// addHighestPrice is a capacity with the dearest of the offers.
+func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.Offer) []int64 {
 	out := slices.Clone(capacity)
 	for _, o := range offers {
 		price, _ := planning.PriceToMicrodollars(o.Price)
-		out[m.at] = max(out[m.at], price)
+		out[m.priceIndex] = max(out[m.priceIndex], price)
 	}
 	return out
 }
 
-// planned is what planned nodes may come to.
-func planned(nodes []planning.PlannedNode) (sum int64) {
+// sumPlannedPrices is what planned nodes may come to.
+func sumPlannedPrices(nodes []planning.PlannedNode) (sum int64) {
 	for i := range nodes {
 		price, _ := planning.PriceToMicrodollars(planning.HighestPrice(nodes[i].Offerings))
 		sum += price
@@ -135,9 +135,9 @@ func planned(nodes []planning.PlannedNode) (sum int64) {
 	return sum
 }
 
-// affordable narrows the options of a node, of which so many are wanted, to what is
+// filterAffordable narrows the options of a node, of which so many are wanted, to what is
 // left for them, and says how many that is.
-func affordable(options []planning.PricedOffering, count int, left int64) ([]planning.PricedOffering, int) {
+func filterAffordable(options []planning.PricedOffering, count int, left int64) ([]planning.PricedOffering, int) {
 	cheapest, ok := planning.PriceToMicrodollars(options[0].PricePerHour)
 	if !ok || left < cheapest {
 		return nil, 0
@@ -152,43 +152,43 @@ func affordable(options []planning.PricedOffering, count int, left int64) ([]pla
 	}), count
 }
 
-// moneyLeft is what the nodes of a static pool may cost beside what is planned.
-func (w *world) moneyLeft(p *pool, beside, more []planning.PlannedNode) int64 {
-	left := w.quota(p.object).Left[w.money.at]
-	if w.money.common != nil {
-		left = min(left, w.money.common.Left[w.money.at]-planned(beside)-planned(more))
+// priceBudget is what the nodes of a static pool may cost beside what is planned.
+func (w *state) priceBudget(p *pool, beside, more []planning.PlannedNode) int64 {
+	left := w.remainingLimits(p.object).Left[w.priceLimits.priceIndex]
+	if w.priceLimits.clusterLimit != nil {
+		left = min(left, w.priceLimits.clusterLimit.Left[w.priceLimits.priceIndex]-sumPlannedPrices(beside)-sumPlannedPrices(more))
 	}
 	return left
 }
 
-// addPlain adds the columns of a type that is not reserved: one, or where money is
+// addPlainCandidates adds the columns of a type that is not reserved: one, or where money is
 // limited one for each way to pay, so that spot does not count for what it would cost
 // on demand.
-func (w *world) addPlain(p *pool, c column, of packing.Column) {
+func (w *state) addPlainCandidates(p *pool, c candidate, of packing.Column) {
 	if !p.priced {
-		w.addVariants(p, c, of)
+		w.addVariantCandidates(p, c, of)
 		return
 	}
 	for _, capacityType := range []string{karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
 		one := of
-		one.Offers = slices.DeleteFunc(slices.Clone(of.Offers), func(o packing.Offer) bool { return w.planes[o.Plane].CapacityType != capacityType })
+		one.Offers = slices.DeleteFunc(slices.Clone(of.Offers), func(o packing.Offer) bool { return w.zoneCapacityTypes[o.Plane].CapacityType != capacityType })
 		if len(one.Offers) == 0 {
 			continue
 		}
-		one.Flexible = flexibility(capacityType)
+		one.Flexible = wantedTypeCount(capacityType)
 		one.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
-		one.Capacity = w.money.priced(of.Capacity, one.Offers)
-		w.addVariants(p, c, one)
+		one.Capacity = w.priceLimits.addHighestPrice(of.Capacity, one.Offers)
+		w.addVariantCandidates(p, c, one)
 	}
 }
 
-// overPrice says that money keeps the cheapest of the columns from being bought; ""
+// explainPriceLimit says that money keeps the cheapest of the columns from being bought; ""
 // where something else does.
-func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string {
+func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool) string {
 	if !p.priced {
 		return ""
 	}
-	at, cheapest := w.money.at, -1
+	at, cheapest := w.priceLimits.priceIndex, -1
 	large.Each(func(k int) bool {
 		if cheapest < 0 || w.problem.Columns[k].Capacity[at] < w.problem.Columns[cheapest].Capacity[at] {
 			cheapest = k
@@ -198,21 +198,21 @@ func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string 
 	price := w.problem.Columns[cheapest].Capacity[at]
 	say := func(name string, limit, left int64) string {
 		return fmt.Sprintf("%s of %s an hour: %s are taken, and the cheapest node, %s, adds up to %s",
-			name, dollars(limit), dollars(limit-left), w.columns[cheapest].typ.Name, dollars(price))
+			name, formatDollars(limit), formatDollars(limit-left), w.candidates[cheapest].instanceType.Name, formatDollars(price))
 	}
 	switch {
 	case left.Left[at] != packing.Unlimited && price > left.Left[at]:
-		return say("its "+poolpolicy.PriceLimit, w.money.limit(p.object), left.Left[at])
+		return say("its "+poolpolicy.PriceLimit, w.priceLimits.poolLimit(p.object), left.Left[at])
 	case left.Within != nil && price > left.Within.Left[at]:
 		return say("the cluster's price limit", planning.LimitToMicrodollars(*w.snapshot.Settings.PriceLimit), left.Within.Left[at])
 	}
 	return ""
 }
 
-func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+func formatDollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
-// sortedClasses are the names of the classes that a stock has types for.
-func sortedClasses(stock instancetypes.InstanceTypes) []string {
+// sortedClassNames are the names of the classes that a stock has types for.
+func sortedClassNames(stock instancetypes.InstanceTypes) []string {
 	return slices.Sorted(maps.Keys(stock.ByNodeClass))
 }
 
@@ -236,10 +236,10 @@ func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]fl
 		return nil
 	}
 	cat.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !wanted[t.Name] })
-	b, out := bills{instancetypes.New(s, cat), map[[2]string]map[string]*instancetypes.Type{}}, map[string]float64{}
+	b, out := nodePrices{instancetypes.New(s, cat), map[[2]string]map[string]*instancetypes.Type{}}, map[string]float64{}
 	for i := range s.Nodes {
 		if node := &s.Nodes[i]; silent(node) {
-			if price, known := b.listed(node); known {
+			if price, known := b.catalogPrice(node); known {
 				out[node.Claim] = price
 			}
 		}
@@ -247,27 +247,27 @@ func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]fl
 	return out
 }
 
-// billed is the price that a node counts for in price limits; false if it is unknown. It is
+// priceForLimits is the price that a node counts for in price limits; false if it is unknown. It is
 // the price of the launched offering, and before the launch the highest price that the
 // launch allows. A node with neither, such as one of Karpenter's, counts with the current
 // price of its offering, or with the highest price of its type if the offering is gone.
-func (b *bills) billed(n *planning.Node) (int64, bool) {
+func (b *nodePrices) priceForLimits(n *planning.Node) (int64, bool) {
 	if n.PricePerHour > 0 {
 		return planning.PriceToMicrodollars(n.PricePerHour)
 	}
 	if price, ok := n.Capacity[planning.PriceResource]; ok {
-		return integer(planning.PriceResource, price), true
+		return toInteger(planning.PriceResource, price), true
 	}
-	price, known := b.listed(n)
+	price, known := b.catalogPrice(n)
 	if !known {
 		return 0, false
 	}
 	return planning.PriceToMicrodollars(price)
 }
 
-// listed is what the stock asks for a node like this, in US dollars an hour.
-func (b *bills) listed(n *planning.Node) (price float64, known bool) {
-	t := b.typeOf(n)
+// catalogPrice is what the stock asks for a node like this, in US dollars an hour.
+func (b *nodePrices) catalogPrice(n *planning.Node) (price float64, known bool) {
+	t := b.findType(n)
 	if t == nil {
 		return 0, false
 	}
@@ -286,27 +286,27 @@ func (b *bills) listed(n *planning.Node) (price float64, known bool) {
 	return price, known
 }
 
-// typeOf finds a node's type, as its own pool and class have it if they do.
-func (b *bills) typeOf(n *planning.Node) *instancetypes.Type {
+// findType finds a node's type, as its own pool and class have it if they do.
+func (b *nodePrices) findType(n *planning.Node) *instancetypes.Type {
 	name, class := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.LabelEC2NodeClass]
-	if t := b.types(n.NodePool, class)[name]; t != nil {
+	if t := b.typesByName(n.NodePool, class)[name]; t != nil {
 		return t
 	}
-	for _, class := range sortedClasses(b.stock) {
-		if t := b.types("", class)[name]; t != nil {
+	for _, class := range sortedClassNames(b.types) {
+		if t := b.typesByName("", class)[name]; t != nil {
 			return t
 		}
 	}
 	return nil
 }
 
-// types are those of a pool and class, by name.
-func (b *bills) types(pool, class string) map[string]*instancetypes.Type {
+// typesByName are those of a pool and class, by name.
+func (b *nodePrices) typesByName(pool, class string) map[string]*instancetypes.Type {
 	at := [2]string{pool, class}
 	if got, ok := b.known[at]; ok {
 		return got
 	}
-	types, out := b.stock.TypesForPool(pool, class), map[string]*instancetypes.Type{}
+	types, out := b.types.TypesForPool(pool, class), map[string]*instancetypes.Type{}
 	for i := range types {
 		out[types[i].Name] = &types[i]
 	}

@@ -26,7 +26,7 @@ func watching(skew int32, app string) func(*planning.PodSpec) {
 // nor the last.
 func TestFlock(t *testing.T) {
 	batch := inZones(
-		planningtest.NewPods("flock", 3, "1", "64Mi", labelled("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
+		planningtest.NewPods("flock", 3, "1", "64Mi", requireLabels("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
 		planningtest.NewPods("watch", 2, "100m", "64Mi", watching(5, "flock")))
 	for _, zone := range []string{"ap-northeast-2a", "ap-northeast-2c"} {
 		batch.Snapshot.Unavailable = append(batch.Snapshot.Unavailable, planning.Unavailable{
@@ -44,7 +44,7 @@ func TestFlock(t *testing.T) {
 func TestWatchersFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})
 	result := solve(t, inZones(
-		planningtest.NewPods("big", 20, "900m", "64Mi", labelled("app", "web"), together),
+		planningtest.NewPods("big", 20, "900m", "64Mi", requireLabels("app", "web"), together),
 		planningtest.NewPods("watch", 1, "100m", "64Mi", watching(1, "web"))))
 	if len(result.Unplaced) > 0 {
 		t.Errorf("unplaced: %+v", result.Unplaced)
@@ -55,11 +55,11 @@ func TestWatchersFirst(t *testing.T) {
 // they found no room anywhere, they are not tried again and again.
 func TestLimitsOnCountedPodsAreCheap(t *testing.T) {
 	batch := inZones(
-		planningtest.NewPods("big", 20, "1", "64Mi", labelled("app", "web")),
+		planningtest.NewPods("big", 20, "1", "64Mi", requireLabels("app", "web")),
 		planningtest.NewPods("watch", 1, "100m", "64Mi", watching(5, "web")))
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2")}
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
-	if left := unplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
+	if left := countUnplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
 		t.Fatal("every pod has found a place, and so this tries nothing")
 	}
 	if steps := solver.FirstSteps(batch, stock); steps > 50e3 {

@@ -9,97 +9,97 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// alternativesMax bounds how many ways to satisfy one pod are tried: node
+// maxAlternatives bounds how many ways to satisfy one pod are tried: node
 // affinity terms times the alternatives of its volumes.
-const alternativesMax = 64
+const maxAlternatives = 64
 
-// wish is what a pod still asks for. What it prefers is required at first,
+// preferences is what a pod still asks for. What it prefers is required at first,
 // and let go step by step when nothing satisfies it.
-type wish struct {
+type preferences struct {
 	// anyOf are the ways to satisfy what the pod requires of a node's labels, in
 	// the order of its terms; the first counts.
 	anyOf []planning.Requirements
-	// beside and apart are preferred terms of pod affinity and anti-affinity,
+	// affinity and apart are preferred terms of pod affinity and anti-affinity,
 	// preferred are preferred node labels, all of them the heaviest first.
-	beside, apart []corev1.PodAffinityTerm
-	preferred     []planning.Requirements
-	// anyway are spread constraints with ScheduleAnyway.
-	anyway []corev1.TopologySpreadConstraint
-	// relaxed lets PreferNoSchedule taints pass.
-	relaxed bool
-	// all are the terms of anyOf as they were: one that was dropped for the sake of a
+	affinity, antiAffinity []corev1.PodAffinityTerm
+	nodePreferences        []planning.Requirements
+	// softSpread are spread constraints with ScheduleAnyway.
+	softSpread []corev1.TopologySpreadConstraint
+	// toleratesSoftTaints lets PreferNoSchedule taints pass.
+	toleratesSoftTaints bool
+	// alternatives are the terms of anyOf as they were: one that was dropped for the sake of a
 	// preference is tried again without any. Karpenter does not do that.
-	all []planning.Requirements
+	alternatives []planning.Requirements
 }
 
-// newWish reads a pod; problem says why no node can ever hold it. With the
+// newPreferences reads a pod; problem says why no node can ever hold it. With the
 // policy Ignore nothing is asked for that is not required.
-func newWish(spec *planning.PodSpec, ignore bool) (w wish, problem string) {
-	if w.anyOf, problem = required(spec, false); problem != "" {
+func newPreferences(spec *planning.PodSpec, ignore bool) (w preferences, problem string) {
+	if w.anyOf, problem = requiredAlternatives(spec, false); problem != "" {
 		return w, problem
 	}
-	w.all = w.anyOf
+	w.alternatives = w.anyOf
 	if ignore {
 		return w, ""
 	}
 	for _, constraint := range spec.Spread {
 		if constraint.WhenUnsatisfiable == corev1.ScheduleAnyway {
-			w.anyway = append(w.anyway, constraint)
+			w.softSpread = append(w.softSpread, constraint)
 		}
 	}
 	if a := spec.Affinity; a != nil {
 		if a.PodAffinity != nil {
-			w.beside = heaviest(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+			w.affinity = sortByWeight(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 		if a.PodAntiAffinity != nil {
-			w.apart = heaviest(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+			w.antiAffinity = sortByWeight(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 		if a.NodeAffinity != nil {
-			w.preferred = preferredNodes(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+			w.nodePreferences = sortPreferredNodes(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 	}
 	return w, ""
 }
 
-// relax drops one thing; false when nothing is left that could be dropped.
-func (w *wish) relax(soft bool) bool {
+// relaxNext drops one thing; false when nothing is left that could be dropped.
+func (w *preferences) relaxNext(soft bool) bool {
 	switch {
 	case len(w.anyOf) > 1:
 		w.anyOf = w.anyOf[1:]
-	case len(w.beside) > 0:
-		w.beside = w.beside[1:]
-	case len(w.apart) > 0:
-		w.apart = w.apart[1:]
-	case len(w.preferred) > 0:
-		w.preferred = w.preferred[1:]
-	case len(w.anyway) > 0:
-		w.anyway = w.anyway[1:]
-	case soft && !w.relaxed:
-		w.relaxed = true
-	case len(w.all) > 1:
-		w.anyOf, w.all = w.all, nil
+	case len(w.affinity) > 0:
+		w.affinity = w.affinity[1:]
+	case len(w.antiAffinity) > 0:
+		w.antiAffinity = w.antiAffinity[1:]
+	case len(w.nodePreferences) > 0:
+		w.nodePreferences = w.nodePreferences[1:]
+	case len(w.softSpread) > 0:
+		w.softSpread = w.softSpread[1:]
+	case soft && !w.toleratesSoftTaints:
+		w.toleratesSoftTaints = true
+	case len(w.alternatives) > 1:
+		w.anyOf, w.alternatives = w.alternatives, nil
 	default:
 		return false
 	}
 	return true
 }
 
-// node is what the pod asks of a node's labels now: of its preferences only the
+// nodeRequirements is what the pod asks of a node's labels now: of its preferences only the
 // heaviest counts at a time.
-func (w *wish) node() planning.Requirements {
-	if len(w.preferred) > 0 {
-		return w.anyOf[0].Intersect(w.preferred[0])
+func (w *preferences) nodeRequirements() planning.Requirements {
+	if len(w.nodePreferences) > 0 {
+		return w.anyOf[0].Intersect(w.nodePreferences[0])
 	}
 	return w.anyOf[0]
 }
 
-// required lists the ways to satisfy everything that the pod requires of a
+// requiredAlternatives lists the ways to satisfy everything that the pod requires of a
 // node's labels: its selector, one of its affinity terms, and one
 // alternative of each volume. Daemons have no volumes to mind.
-func required(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
+func requiredAlternatives(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
 	anyOf = []planning.Requirements{planning.NewLabelRequirements(spec.NodeSelector)}
 	if terms := requiredTerms(spec.Affinity); terms != nil {
-		anyOf = product(anyOf, terms)
+		anyOf = combineTerms(anyOf, terms)
 	}
 	for i := range spec.Volumes {
 		volume := &spec.Volumes[i]
@@ -108,7 +108,7 @@ func required(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirement
 		case volume.Problem != "":
 			return nil, "volume claim " + volume.Claim + ": " + volume.Problem
 		case len(volume.Alternatives) > 0:
-			anyOf = product(anyOf, volume.Alternatives)
+			anyOf = combineTerms(anyOf, volume.Alternatives)
 		}
 	}
 	if len(anyOf) == 0 {
@@ -132,11 +132,11 @@ func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
 	})
 }
 
-func product(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []planning.Requirements {
+func combineTerms(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []planning.Requirements {
 	var out []planning.Requirements
 	for _, set := range sets {
 		for _, term := range terms {
-			if len(out) < alternativesMax {
+			if len(out) < maxAlternatives {
 				out = append(out, set.Intersect(planning.NewNodeSelectorTermRequirements(term)))
 			}
 		}
@@ -144,7 +144,7 @@ func product(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []pl
 	return out
 }
 
-func preferredNodes(terms []corev1.PreferredSchedulingTerm) []planning.Requirements {
+func sortPreferredNodes(terms []corev1.PreferredSchedulingTerm) []planning.Requirements {
 	sorted := slices.Clone(terms)
 	slices.SortStableFunc(sorted, func(a, b corev1.PreferredSchedulingTerm) int { return cmp.Compare(b.Weight, a.Weight) })
 	var out []planning.Requirements
@@ -154,7 +154,7 @@ func preferredNodes(terms []corev1.PreferredSchedulingTerm) []planning.Requireme
 	return out
 }
 
-func heaviest(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm {
+func sortByWeight(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm {
 	sorted := slices.Clone(terms)
 	slices.SortStableFunc(sorted, func(a, b corev1.WeightedPodAffinityTerm) int { return cmp.Compare(b.Weight, a.Weight) })
 	var out []corev1.PodAffinityTerm
@@ -164,16 +164,16 @@ func heaviest(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm {
 	return out
 }
 
-// podTerms are all terms that speak of other pods.
-func podTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
+// listPodTerms are all terms that speak of other pods.
+func listPodTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	var out []corev1.PodAffinityTerm
 	if a.PodAffinity != nil {
 		out = append(out, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
-		out = append(out, heaviest(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
+		out = append(out, sortByWeight(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	if a.PodAntiAffinity != nil {
 		out = append(out, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
-		out = append(out, heaviest(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
+		out = append(out, sortByWeight(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	return out
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// joined is the snapshot after everything that was taken has happened.
-func (st *standing) joined(was planning.Snapshot) planning.Snapshot {
+// projectSnapshot is the snapshot after everything that was taken has happened.
+func (st *baseline) projectSnapshot(was planning.Snapshot) planning.Snapshot {
 	out := was
-	out.Nodes, out.PendingPods = nil, slices.Clone(st.arrived.left)
+	out.Nodes, out.PendingPods = nil, slices.Clone(st.committed.left)
 	for j := range was.Nodes {
-		i := st.at[j]
-		if i < 0 || st.gone.Has(i) {
+		i := st.nodeIndexes[j]
+		if i < 0 || st.removedNodes.Has(i) {
 			continue
 		}
 		node := was.Nodes[j]
-		if runs := st.arrived.onto[i]; len(runs) > 0 {
+		if runs := st.committed.onto[i]; len(runs) > 0 {
 			bindPods(&node, runs)
 			node.LastPodEvent = was.TakenAt
 		}
 		out.Nodes = append(out.Nodes, node)
 	}
-	for k := range st.arrived.nodes {
-		out.Nodes = append(out.Nodes, st.bought(&st.arrived.nodes[k], &was))
+	for k := range st.committed.nodes {
+		out.Nodes = append(out.Nodes, st.newJoinedNode(&st.committed.nodes[k], &was))
 	}
 	return out
 }
 
 // bindPods adds the pods to the node. The node may be changed; its lists are shared.
-func bindPods(n *planning.Node, runs []run) {
+func bindPods(n *planning.Node, runs []kindPods) {
 	n.Used, n.Pods, n.HostPorts = maps.Clone(n.Used), slices.Clip(n.Pods), slices.Clip(n.HostPorts)
 	if n.Used == nil {
 		n.Used = corev1.ResourceList{}
@@ -50,8 +50,8 @@ func bindPods(n *planning.Node, runs []run) {
 			continue // Nobody is there for whom room is kept.
 		}
 		n.Pods = append(n.Pods, planning.PodClass{Spec: *one.kind.spec, Pods: pods})
-		for name, quantity := range (run{one.kind, pods}).takes() {
-			n.Used[name] = plus(n.Used[name], quantity)
+		for name, quantity := range (kindPods{one.kind, pods}).sumRequests() {
+			n.Used[name] = addQuantity(n.Used[name], quantity)
 		}
 		for range pods {
 			n.HostPorts = append(n.HostPorts, one.kind.spec.HostPorts...)
@@ -59,12 +59,12 @@ func bindPods(n *planning.Node, runs []run) {
 	}
 }
 
-// takes is what the pods take of a node, attached volumes included.
-func (r run) takes() corev1.ResourceList {
+// sumRequests is what the pods take of a node, attached volumes included.
+func (r kindPods) sumRequests() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, quantity := range r.kind.spec.Requests {
 		for range r.pods {
-			out[name] = plus(out[name], quantity)
+			out[name] = addQuantity(out[name], quantity)
 		}
 	}
 	var volumes []planning.Volume
@@ -78,14 +78,14 @@ func (r run) takes() corev1.ResourceList {
 	return out
 }
 
-func plus(a, b resource.Quantity) resource.Quantity {
+func addQuantity(a, b resource.Quantity) resource.Quantity {
 	sum := a.DeepCopy()
 	sum.Add(b)
 	return sum
 }
 
-// bought is a planned node as the cheapest of its options, initialized.
-func (st *standing) bought(a *arrival, was *planning.Snapshot) planning.Node {
+// newJoinedNode is a planned node as the cheapest of its options, initialized.
+func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) planning.Node {
 	planned, name := &a.planned, a.name
 	option := planned.Offerings[0]
 	out := planning.Node{
@@ -93,7 +93,7 @@ func (st *standing) bought(a *arrival, was *planning.Snapshot) planning.Node {
 		Launched: true, Registered: true, Initialized: true, Ready: true,
 		InitializedAt: was.TakenAt, LastPodEvent: was.TakenAt, Created: was.TakenAt, PricePerHour: option.PricePerHour,
 	}
-	if t := st.typesOf(planned)[option.InstanceType]; t != nil {
+	if t := st.plannedTypes(planned)[option.InstanceType]; t != nil {
 		maps.Copy(out.Labels, t.Labels)
 		out.Allocatable, out.Capacity = t.Allocatable, t.Capacity
 		id, _ := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue()
@@ -113,16 +113,16 @@ func (st *standing) bought(a *arrival, was *planning.Snapshot) planning.Node {
 	if !template.ExpireAfter.IsNever() {
 		out.ExpiresAt = was.TakenAt.Add(*template.ExpireAfter.Duration)
 	}
-	out.DaemonRequests, out.HostPorts = st.daemonsOf(&existing{node: &out, labels: out.Labels, taints: out.Taints})
+	out.DaemonRequests, out.HostPorts = st.daemonRequests(&existingNode{node: &out, labels: out.Labels, taints: out.Taints})
 	out.Used = out.DaemonRequests
 	bindPods(&out, a.runs)
 	return out
 }
 
-// nameOf is a name that no other node ever has: nodes that are gone do not come
+// newNodeName is a name that no other node ever has: nodes that are gone do not come
 // again, and neither does a pod that was put elsewhere.
-func (st *standing) nameOf(planned *planning.PlannedNode, removed []string) string {
-	parts := append(slices.Clone(removed), strconv.Itoa(len(st.arrived.nodes)))
+func (st *baseline) newNodeName(planned *planning.PlannedNode, removed []string) string {
+	parts := append(slices.Clone(removed), strconv.Itoa(len(st.committed.nodes)))
 	for _, placed := range planned.Pods {
 		parts = append(parts, placed.Pod.UID)
 	}

@@ -1,0 +1,120 @@
+package solver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// allowsDomain asks every rule over a label whether the class may go to a value of it.
+func (w *state) allowsDomain(c *podClass, key, value string, least []int) bool {
+	for i, g := range c.rules.groups {
+		if g.key == key && !g.allowsOwner(c.set, value, least[i]) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
+}
+
+// allowsOwner reports whether one of the group's owners may go to a domain; least is
+// the global minimum for spread.
+func (g *group) allowsOwner(set *labelSet, value string, least int) bool {
+	self := g.members[set]
+	switch g.kind {
+	case affinityKind:
+		// One that selects itself may be the first anywhere.
+		return g.counts[value] > 0 || self && g.countMembers() == 0
+	case antiAffinityKind:
+		return g.counts[value] == 0
+	default:
+		count := g.counts[value]
+		if self {
+			count++
+		}
+		return count-least <= g.skew
+	}
+}
+
+func (g *group) countMembers() int {
+	sum := 0
+	for _, n := range g.counts {
+		sum += n
+	}
+	return sum
+}
+
+// minDomainCounts are the global minima of the class's spread constraints over a label: the
+// fewest pods in any domain that counts, or 0 while there are fewer domains than
+// minDomains asks for.
+func (w *state) minDomainCounts(c *podClass, key string) []int {
+	out := make([]int, len(c.rules.groups))
+	for i, g := range c.rules.groups {
+		if g.kind != spreadKind || g.key != key {
+			continue
+		}
+		domains, least := 0, 0
+		for _, value := range w.topology.domainValues(w, key) {
+			if !w.isEligibleDomain(c, g, value) {
+				continue
+			}
+			if n := g.counts[value]; domains == 0 || n < least {
+				least = n
+			}
+			domains++
+		}
+		if domains < g.min {
+			least = 0
+		}
+		out[i] = least
+	}
+	return out
+}
+
+// isEligibleDomain reports whether a domain counts for a spread constraint: there are
+// nodes in it that the constraint looks at, or there could be.
+func (w *state) isEligibleDomain(c *podClass, g *group, value string) bool {
+	if slices.ContainsFunc(w.requiredFeasibleSets(c, g), func(r *feasibleSet) bool { return w.narrowToValue(r, g.key, value).nonEmpty }) {
+		return true
+	}
+	for i := range w.problem.Nodes {
+		if at, ok := w.nodes[i].domainValue(g.key); ok && at == value && !w.isRemoved(i) && (g.region == nil || g.region.nodes.Has(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// requiredSetKey is equal for constraints that count the same nodes to come.
+type requiredSetKey struct {
+	constraintKey, labels             string
+	ignoresNodeAffinity, honorsTaints bool
+}
+
+// requiredFeasibleSets is where nodes that count for the class's spread could be: what it
+// requires, by any of its alternatives, its preferences left out, unless the
+// constraint ignores that, and whatever their taints are unless it honours those.
+func (w *state) requiredFeasibleSets(c *podClass, g *group) []*feasibleSet {
+	at := requiredSetKey{c.constraintKey, strings.Join(g.labels, ","), g.ignoresNodeAffinity, g.honorsTaints}
+	if got, known := w.requiredSets[at]; known {
+		return got
+	}
+	tolerations := tolerateAll
+	if g.honorsTaints {
+		tolerations = c.spec.Tolerations
+	}
+	anyOf := []planning.Requirements{{}}
+	if !g.ignoresNodeAffinity {
+		anyOf, _ = requiredAlternatives(c.spec, false)
+	}
+	out := make([]*feasibleSet, 0, len(anyOf))
+	for i, want := range anyOf {
+		out = append(out, w.findFeasibleSet(fmt.Sprint("strict", i, at), requireLabels(want, g.labels), tolerations, true))
+	}
+	if w.requiredSets == nil {
+		w.requiredSets = map[requiredSetKey][]*feasibleSet{}
+	}
+	w.requiredSets[at] = out
+	return out
+}

@@ -1,0 +1,175 @@
+package solver
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// assignment is a number of a class's pods that were given the same domains.
+type assignment struct {
+	class    *podClass
+	feasible *feasibleSet
+	pods     []planning.PodRef
+	// domains are what was counted for each of them.
+	domains []domain
+}
+
+type domain struct{ key, value string }
+
+// assignDomains gives the pods of a class their domains, one by one, until one finds
+// none. It counts them as if they were placed.
+func (w *state) assignDomains(c *podClass, shares []assignment) []assignment {
+	c.blockedBy = ""
+	keys := w.topologyKeys(c)
+	if len(keys) == 0 {
+		shares = append(shares, assignment{class: c, feasible: c.feasible, pods: c.pods})
+		c.pods = nil
+		return shares
+	}
+	at := map[string]int{}
+	for len(c.pods) > 0 {
+		r, domains, ok := w.chooseDomains(c, keys)
+		if !ok {
+			break
+		}
+		i, known := at[r.key]
+		if !known {
+			i, at[r.key] = len(shares), len(shares)
+			shares = append(shares, assignment{class: c, feasible: r, domains: domains})
+		}
+		shares[i].pods = append(shares[i].pods, c.pods[0])
+		c.countAssigned(r.key, 1)
+		c.pods = c.pods[1:]
+		w.countPods(c, r, domains, 1)
+	}
+	return shares
+}
+
+// mustWait reports whether a class must stand beside pods that have been assigned and
+// not packed yet: where those end up is not certain. One that selects itself is its
+// own company.
+func (w *state) mustWait(c *podClass) bool {
+	return slices.ContainsFunc(c.rules.groups, func(g *group) bool {
+		return g.kind == affinityKind && g.pass == w.topology.pass && !g.members[c.set]
+	})
+}
+
+// topologyKeys are the labels of which the class must be given a value: those that its
+// own rules speak of, and those over which others count it.
+func (w *state) topologyKeys(c *podClass) []string {
+	var out []string
+	for _, g := range c.rules.groups {
+		out = append(out, g.key)
+	}
+	for _, g := range c.set.counted {
+		if g.hard && w.mayCount(g, c.feasible) {
+			out = append(out, g.key)
+		}
+	}
+	if len(out) < 2 {
+		return out
+	}
+	return planning.SortUnique(out)
+}
+
+// countPods adds n pods of the class, which go to nodes of a reach, to its domains; n may
+// be negative.
+func (w *state) countPods(c *podClass, r *feasibleSet, domains []domain, n int) {
+	for _, d := range domains {
+		for _, g := range c.set.counted {
+			if g.key == d.key && w.mayCount(g, r) {
+				g.noteOpened(c, d.value, n)
+				g.counts[d.value] += n
+				g.pass = w.topology.pass
+			}
+		}
+		for _, g := range c.rules.groups {
+			if g.key == d.key && g.kind != affinityKind && g.hard {
+				g.owners[d.value] += n
+			}
+		}
+		if c.domainPods == nil {
+			c.domainPods = map[string]int{}
+		}
+		c.domainPods[d.value] += n
+		if w.topology.load[d.key] == nil {
+			w.topology.load[d.key] = map[string]int64{}
+		}
+		w.topology.load[d.key][d.value] += int64(n) * c.loadWeight()
+	}
+}
+
+// countAssigned counts pods of the class in a place.
+func (c *podClass) countAssigned(reach string, n int) {
+	if c.assigned == nil {
+		c.assigned = map[string]int{}
+	}
+	c.assigned[reach] += n
+}
+
+// loadWeight is roughly what a pod takes: thousandths of a core, and 4 GiB for one.
+func (c *podClass) loadWeight() int64 { return c.requests[0] + c.requests[1]>>22 + 1 }
+
+// domainValues are all that a label may be, on a node that exists or could be bought.
+func (t *topology) domainValues(w *state, key string) []string {
+	if got, ok := t.domains[key]; ok {
+		return got
+	}
+	var out []string
+	if w.removal != nil {
+		out = w.removal.domainValues(key)
+	} else {
+		out = planning.SortUnique(append(w.offeringValues(key), w.nodeValues(key)...))
+	}
+	if t.domains == nil {
+		t.domains = map[string][]string{}
+	}
+	t.domains[key] = out
+	return out
+}
+
+// offeringValues are all that a label may be on a node that could be bought, some of
+// them often.
+func (w *state) offeringValues(key string) (out []string) {
+	for _, plane := range w.zoneCapacityTypes {
+		if value := plane.Label(key); value != "" {
+			out = append(out, value)
+		}
+	}
+	for k := range w.candidates {
+		c := &w.candidates[k]
+		if value, ok := c.labels[key]; ok {
+			out = append(out, value)
+		} else if k == 0 || w.candidates[k-1].pool != c.pool || w.candidates[k-1].variant != c.variant {
+			if finite, ok := c.pool.variants[c.variant][key].ListValues(); ok {
+				out = append(out, finite...)
+			}
+		}
+	}
+	return out
+}
+
+// nodeValues are what a label is on the nodes that exist.
+func (w *state) nodeValues(key string) (out []string) {
+	for i := range w.problem.Nodes {
+		if value, ok := w.nodes[i].domainValue(key); ok {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// newLot is the share in the packer's words.
+func (w *state) newLot(s *assignment) packing.Lot {
+	marks, beside := w.listMarks(s.class)
+	nodes := w.openNodes(s.feasible.nodes)
+	if w.removal != nil {
+		nodes = w.removal.filterNodesWithRoom(s.class, nodes)
+	}
+	return packing.Lot{
+		Need: s.class.requests, Columns: s.feasible.candidates, Nodes: nodes, Planes: s.feasible.zoneCapacityTypes,
+		Marks: marks, Beside: beside, Count: len(s.pods),
+	}
+}

@@ -1,0 +1,138 @@
+package solver
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// Kinds of columns inside of a tier of pools, in the order of trying: reserved
+// capacity is paid for already, and exotic types are dear for what
+// ordinary pods use of them.
+const (
+	reservedStage = iota
+	plainStage
+	exoticStage
+	stageCount
+)
+
+// candidateBuilder are what the columns of one pool are made with.
+type candidateBuilder struct {
+	pool *pool
+	tier int
+	// reservations number the reservations, of all pools together.
+	reservations map[string]int
+	arena        []int64
+	offerings    []packing.Offer
+}
+
+// allocateCandidates finds the types that suit each pool, and makes room for all their columns.
+func (w *state) allocateCandidates(stock instancetypes.InstanceTypes) {
+	count := 0
+	for _, p := range w.pools {
+		if p.refusal.Rule == "" {
+			p.types = w.findTypeIndex(stock.TypesForPool(p.name, p.class))
+			p.allowedTypes = p.types.filterTypes(sortRules(p.requirements))
+			count += len(p.allowedTypes) * len(p.variants)
+		}
+	}
+	w.candidates, w.problem.Columns = make([]candidate, 0, count), make([]packing.Column, 0, count)
+}
+
+// addCandidates lists the instance types that suit the pool.
+func (w *state) addCandidates(p *pool, tier int, supplies map[string]int) {
+	count := len(p.allowedTypes)
+	s := &candidateBuilder{
+		pool: p, tier: tier, reservations: supplies,
+		arena: make([]int64, 0, count*len(w.resources.names)), offerings: make([]packing.Offer, 0, 6*count),
+	}
+	p.firstCandidate = len(w.candidates)
+	for _, i := range p.allowedTypes {
+		w.addType(s, i)
+	}
+	p.endCandidate = len(w.candidates)
+}
+
+// addType adds the columns of one type: an ordinary one, and one for each
+// reservation.
+func (w *state) addType(s *candidateBuilder, i int) {
+	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
+	s.arena = append(s.arena, p.types.allocatableOf(w.resources, i)...) // Daemons are taken off each pool's on its own.
+	plain := packing.Column{Pool: p.index, Stage: s.tier*stageCount + plainStage, Room: s.arena[at:len(s.arena):len(s.arena)]}
+	if len(p.object.Spec.Limits) > 0 || p.priced {
+		plain.Capacity = p.types.capacityOf(w.resources, i)
+	}
+	if t.Exotic && !p.requirements.HasMinValues() { // Variety counts exotic types as well.
+		plain.Stage = s.tier*stageCount + exoticStage
+	}
+	plain.Mixed = s.tier*stageCount + plainStage
+	known, from, overlaid := false, len(s.offerings), uint64(0)
+	for j := range t.Offerings {
+		o := &t.Offerings[j]
+		n, ok := w.indexZoneCapacityType(&o.PricedOffering)
+		if !ok || !p.allowsOffering(n, o.PricedOffering) {
+			continue
+		}
+		known = known || !o.Unpriced
+		switch {
+		case !o.IsBuyable():
+		case o.Reservation != "":
+			w.addReservedCandidates(s, candidate{pool: p, instanceType: t, typeIndex: i}, o, n, plain)
+		default:
+			s.offerings = append(s.offerings, packing.Offer{Plane: n, Price: o.PricePerHour})
+			if o.PricedByOverlay {
+				overlaid |= 1 << n
+			}
+			plain.Flexible = max(plain.Flexible, wantedTypeCount(o.CapacityType))
+		}
+	}
+	if plain.Offers = s.offerings[from:len(s.offerings):len(s.offerings)]; len(plain.Offers) > 0 {
+		w.addPlainCandidates(p, candidate{pool: p, instanceType: t, typeIndex: i, labels: t.Labels, overlaidOfferings: overlaid}, plain)
+	} else if known {
+		p.unavailableTypes++
+	}
+}
+
+// wantedTypeCount is how many types a launch should have to choose from: 15 where spot
+// capacity comes and goes, and five elsewhere.
+func wantedTypeCount(capacityType string) int {
+	if capacityType == karpenter.CapacityTypeSpot {
+		return 15
+	}
+	return 5
+}
+
+func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.TypeOffering, plane int, plain packing.Column) {
+	if o.ReservationCapacity <= 0 {
+		return
+	}
+	plain.Flexible = 0
+	if s.reservations[o.Reservation] == 0 {
+		w.problem.Supplies = append(w.problem.Supplies, o.ReservationCapacity)
+		s.reservations[o.Reservation] = len(w.problem.Supplies)
+	}
+	plain.Stage, plain.Supply = s.tier*stageCount+reservedStage, s.reservations[o.Reservation]
+	plain.Mixed = plain.Stage
+	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
+	if o.PricedByOverlay {
+		c.overlaidOfferings = 1 << plane
+	}
+	if s.pool.priced {
+		plain.Capacity = w.priceLimits.addHighestPrice(plain.Capacity, plain.Offers)
+	}
+	c.labels, c.reservation = mergeLabels(c.instanceType.Labels, o.Labels), o.Reservation
+	w.addVariantCandidates(s.pool, c, plain)
+}
+
+func (w *state) addVariantCandidates(p *pool, c candidate, of packing.Column) {
+	for v := range p.variants {
+		c.variant = v
+		w.candidates = append(w.candidates, c)
+		if v > 0 || c.reservation != "" {
+			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+		}
+		w.problem.Columns = append(w.problem.Columns, of)
+	}
+}

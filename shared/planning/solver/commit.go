@@ -1,0 +1,253 @@
+package solver
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// committedPods are pods that were put on nodes since the snapshot was taken.
+type committedPods struct {
+	// onto are those on nodes of the world, by node.
+	onto  map[int][]kindPods
+	nodes []committedNode
+	// left are pods that found no place.
+	left []planning.PodClass
+}
+
+// committedNode is a planned node, with its pods.
+type committedNode struct {
+	name    string
+	planned planning.PlannedNode
+	runs    []kindPods
+}
+
+// commitResult commits the answer to a removal. The pods are told by their UIDs.
+func (st *baseline) commitResult(result *planning.Result, nodes []int, waiting []planning.PodClass) {
+	moving, removed := map[string]*podKind{}, make([]string, 0, len(nodes))
+	for i := range waiting {
+		for _, pod := range waiting[i].Pods {
+			moving[pod.UID] = st.kinds.findKind(&waiting[i].Spec)
+		}
+	}
+	for _, j := range nodes {
+		removed = append(removed, st.state.snapshot.Nodes[j].Name)
+		st.state.snapshot.Nodes[j].MarkedForDeletion = true
+		if i := st.nodeIndexes[j]; i >= 0 && !st.removedNodes.Has(i) {
+			for _, one := range st.movable[i] {
+				for _, pod := range one.pods {
+					moving[pod.UID] = one.kind
+				}
+			}
+			st.removeNode(i)
+		}
+	}
+	for _, one := range st.groupNominations(result.Nominations, moving) {
+		st.placePods(one.node, one.kindPods)
+	}
+	for i := range result.Nodes {
+		st.addPlannedNode(&result.Nodes[i], removed, moving)
+	}
+	st.keepUnplaced(result.Unplaced, moving)
+	st.cache, st.owners.bySet = ruleCache{}, map[*labelSet][]*antiAffinityRule{}
+	st.owners.indexRules()
+}
+
+// removeNode counts nobody on a node any more.
+func (st *baseline) removeNode(i int) {
+	st.removedNodes.Add(i)
+	st.state.problem.Pools = st.state.releaseLimits([]int{i})
+	for _, one := range st.residents[i] {
+		set := one.kind.set
+		set.bound = slices.DeleteFunc(set.bound, func(b boundPods) bool { return b.node == i })
+	}
+	st.residents[i], st.movable[i] = nil, nil
+	delete(st.committed.onto, i)
+}
+
+// podPlacement is a run of pods on its way to a node.
+type podPlacement struct {
+	node int
+	kindPods
+}
+
+// groupNominations are nominations by node and kind.
+func (st *baseline) groupNominations(nominations []planning.Nomination, moving map[string]*podKind) (out []podPlacement) {
+	type place struct {
+		node int
+		kind *podKind
+	}
+	byName, known := st.indexNames(), map[place]int{}
+	for _, n := range nominations {
+		i, ok := byName[n.Node]
+		if !ok {
+			i, ok = byName[n.Claim]
+		}
+		kind := moving[n.Pod.UID]
+		if !ok || kind == nil {
+			continue // It is no answer of this simulation's.
+		}
+		to := place{i, kind}
+		at, started := known[to]
+		if !started {
+			at, known[to] = len(out), len(out)
+			out = append(out, podPlacement{i, kindPods{kind: kind}})
+		}
+		n.Pod.Node, n.Pod.Terminating = "", false // What comes is new.
+		out[at].pods = append(out[at].pods, n.Pod)
+	}
+	return out
+}
+
+// indexNames are the places of the nodes by their names and those of their claims.
+func (st *baseline) indexNames() map[string]int {
+	if st.byName == nil {
+		st.byName = make(map[string]int, 2*len(st.residents))
+		for i := range st.residents {
+			node := st.state.nodes[i].node
+			if node.Claim != "" {
+				st.byName[node.Claim] = i
+			}
+			st.byName[node.Name] = i
+		}
+	}
+	return st.byName
+}
+
+// placePods puts pods on a node that is there, or is coming.
+func (st *baseline) placePods(i int, one kindPods) {
+	w, node := st.state, st.state.nodes[i].node
+	amounts(w.problem.Nodes[i].Room).subtract(w.resources.toAmounts(one.sumRequests()))
+	st.countResidents(i, one.kind, len(one.pods))
+	st.countAntiAffinity(i, one.kind, len(one.pods))
+	node.HostPorts = append(slices.Clip(node.HostPorts), one.kind.spec.HostPorts...)
+	st.addHostPorts(i, one.kind.spec.HostPorts)
+	st.movable[i] = append(slices.Clip(st.movable[i]), one)
+	if st.committed.onto == nil {
+		st.committed.onto = map[int][]kindPods{}
+	}
+	st.committed.onto[i] = append(st.committed.onto[i], one)
+}
+
+// addPlannedNode counts a planned node: its pods in the rules, and the largest that it may
+// become in the limits. It has no room, for it is not initialized.
+func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []string, moving map[string]*podKind) {
+	w, made := st.state, committedNode{planned: *planned}
+	at := map[*podKind]int{}
+	for _, placed := range planned.Pods {
+		kind := moving[placed.Pod.UID]
+		if kind == nil {
+			continue
+		}
+		i, ok := at[kind]
+		if !ok {
+			i, at[kind] = len(made.runs), len(made.runs)
+			made.runs = append(made.runs, kindPods{kind: kind})
+		}
+		placed.Pod.Node, placed.Pod.Terminating = "", false
+		made.runs[i].pods = append(made.runs[i].pods, placed.Pod)
+	}
+	made.name = st.newNodeName(planned, removed)
+	st.committed.nodes = append(st.committed.nodes, made)
+	node := &planning.Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(), PricePerHour: planning.HighestPrice(planned.Offerings)}
+	w.snapshot.Nodes = append(slices.Clip(w.snapshot.Nodes), *node)
+	i, room := len(w.problem.Nodes), make([]int64, len(w.resources.names))
+	for r := range room {
+		room[r] = -1
+	}
+	open := planned.Requirements.Intersect(planning.RegistrationLabels)
+	w.nodes = slices.Insert(w.nodes, i, &existingNode{node: node, labels: open.Labels(), openRequirements: open})
+	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
+	st.removedNodes = append(st.removedNodes, packing.NewSet(i + 1)[len(st.removedNodes):]...)
+	st.movable, st.residents = append(st.movable, nil), append(st.residents, nil)
+	for _, one := range made.runs {
+		st.countResidents(i, one.kind, len(one.pods))
+		st.countAntiAffinity(i, one.kind, len(one.pods))
+	}
+	st.countPlannedNode(planned)
+	// Which nodes count where has been worked out without this one.
+	w.feasibleSets, w.feasibleByKey, w.requiredSets, st.byName = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, nil, nil
+}
+
+// countPlannedNode takes a planned node off what limits, zones and reservations have left.
+func (st *baseline) countPlannedNode(planned *planning.PlannedNode) {
+	w, largest := st.state, make(amounts, len(st.state.resources.names))
+	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == planned.NodePool })
+	if w.priceLimits != nil {
+		largest[w.priceLimits.priceIndex], _ = planning.PriceToMicrodollars(planning.HighestPrice(planned.Offerings))
+	}
+	if at < 0 { // A static pool counts its nodes by itself.
+		if w.priceLimits != nil && w.priceLimits.clusterLimit != nil {
+			w.priceLimits.clusterLimit.Count(largest)
+		}
+		return
+	}
+	pool := &w.problem.Pools[w.pools[at].index]
+	types := st.plannedTypes(planned)
+	rations := map[int]bool{}
+	for _, o := range planned.Offerings {
+		if t := types[o.InstanceType]; t != nil {
+			largest = largest.maximum(w.resources.toAmounts(t.Capacity))
+		}
+		if n, ok := w.indexZoneCapacityType(&o); ok && n < len(pool.Rations) {
+			rations[pool.Rations[n]] = true
+		}
+	}
+	pool.Count(largest)
+	for n := range rations {
+		if n > 0 {
+			w.problem.Rations[n-1].Spend(len(planned.Pods))
+		}
+	}
+	if id, reserved := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue(); reserved {
+		at := slices.IndexFunc(w.candidates, func(c candidate) bool { return c.reservation == id })
+		if at >= 0 {
+			w.problem.Supplies[w.problem.Columns[at].Supply-1]--
+		}
+	}
+}
+
+// plannedTypes are the types that a planned node could be, by name.
+func (st *baseline) plannedTypes(planned *planning.PlannedNode) map[string]*instancetypes.Type {
+	types, out := st.types.TypesForPool(planned.NodePool, planned.NodeClass), map[string]*instancetypes.Type{}
+	for i := range types {
+		out[types[i].Name] = &types[i]
+	}
+	return out
+}
+
+// keepUnplaced remembers pods that found no place.
+func (st *baseline) keepUnplaced(unplaced []planning.UnplacedPods, moving map[string]*podKind) {
+	for _, u := range unplaced {
+		byKind := map[*podKind]int{}
+		for _, pod := range u.Pods {
+			kind := moving[pod.UID]
+			if kind == nil || pod.Buffer != "" {
+				continue
+			}
+			at, ok := byKind[kind]
+			if !ok {
+				at, byKind[kind] = len(st.committed.left), len(st.committed.left)
+				st.committed.left = append(st.committed.left, planning.PodClass{Spec: *kind.spec})
+			}
+			pod.Node, pod.Terminating = "", false
+			st.committed.left[at].Pods = append(st.committed.left[at].Pods, pod)
+		}
+	}
+}
+
+// daemonRequests is what daemons take of a node.
+func (st *baseline) daemonRequests(e *existingNode) (total corev1.ResourceList, ports []planning.HostPort) {
+	sum := make(amounts, len(st.state.resources.names))
+	for _, d := range st.state.daemons {
+		if _, kept := findUntolerated(e.taints, d.spec.Tolerations, true); !kept && e.runsDaemon(d) {
+			sum, ports = sum.plus(d.requests), append(ports, d.spec.HostPorts...)
+		}
+	}
+	return st.state.resources.toResourceList(sum), ports
+}

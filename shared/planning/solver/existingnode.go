@@ -1,0 +1,133 @@
+package solver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// existingNode is a node that is there, or a claim that will become one.
+type existingNode struct {
+	node   *planning.Node
+	labels map[string]string
+	// openRequirements are a claim's requirements while nothing of it is launched.
+	openRequirements planning.Requirements
+	taints           []corev1.Taint
+	// markedForDeletion nodes take no pods, and the pods on them are planned anew.
+	markedForDeletion bool
+}
+
+// addNodes lists the nodes, initialized ones first. Those that are going
+// come last, so that the packer's nodes are a prefix of the list.
+func (w *state) addNodes(stock instancetypes.InstanceTypes) {
+	for i := range w.snapshot.Nodes {
+		w.nodes = append(w.nodes, newExistingNode(&w.snapshot.Nodes[i], w.snapshot))
+	}
+	rank := func(e *existingNode) int {
+		switch {
+		case e.markedForDeletion:
+			return 2
+		case !e.node.Initialized:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(w.nodes, func(x, y *existingNode) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.node.Name, y.node.Name))
+	})
+	for _, e := range w.nodes {
+		if !e.markedForDeletion {
+			has := stock.ExpectedAllocatable(e.node)
+			room := w.resources.setUnreportedLimits(w.resources.toAmounts(has), has).minus(w.resources.toAmounts(e.node.Used))
+			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
+		}
+	}
+}
+
+func newExistingNode(node *planning.Node, s *planning.Snapshot) *existingNode {
+	e := &existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion, labels: make(map[string]string, len(node.Labels))}
+	for key, value := range node.Labels {
+		e.labels[karpenter.NormalizeLabel(key)] = value
+	}
+	if node.Claim != "" {
+		maps.Copy(e.labels, planning.RegistrationLabels.Labels())
+	}
+	if node.Claim != "" && !node.Initialized {
+		e.taints = lastingTaints(node.Taints, findStartupTaints(node.NodePool, s))
+	}
+	if node.Claim != "" && !node.Launched {
+		e.openRequirements = planning.NewNodeClaimRequirements(node.Requirements).Intersect(planning.NewLabelRequirements(e.labels))
+	}
+	return e
+}
+
+func findStartupTaints(pool string, s *planning.Snapshot) []corev1.Taint {
+	for i := range s.NodePools {
+		if s.NodePools[i].Name == pool {
+			return s.NodePools[i].Spec.Template.Spec.StartupTaints
+		}
+	}
+	return nil
+}
+
+// nodesFor are the nodes on which the requirements hold.
+func (w *state) nodesFor(r *feasibleSet) packing.Set {
+	if len(w.problem.Nodes) == 0 {
+		return nil
+	}
+	out := packing.NewSet(len(w.problem.Nodes))
+	for i := range w.problem.Nodes {
+		if w.isRemoved(i) {
+			continue
+		}
+		if _, kept := findUntolerated(w.nodes[i].taints, r.tolerations, r.relaxed); !kept && w.nodes[i].satisfiesRequirements(r.requirements) {
+			out.Add(i)
+		}
+	}
+	return out
+}
+
+// satisfiesRequirements reports whether the node is what want asks for. Labels of a node are
+// facts: one that is missing is absent, well known or not. What is open in a
+// claim must be good whichever way it falls.
+func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
+	if e.openRequirements != nil {
+		return e.openRequirements.Guarantees(want)
+	}
+	for key, values := range want {
+		value, ok := e.labels[key]
+		if ok && !values.Has(value) || !ok && !values.AllowsAbsent() {
+			return false
+		}
+	}
+	return true
+}
+
+// domainValue is the node's value of a topology key, if it is known.
+func (e *existingNode) domainValue(key string) (string, bool) {
+	key = karpenter.NormalizeLabel(key)
+	if key == corev1.LabelHostname {
+		return e.node.Name, true
+	}
+	if e.openRequirements != nil {
+		return e.openRequirements[key].SingleValue()
+	}
+	value, ok := e.labels[key]
+	return value, ok
+}
+
+// newNomination expects the pod on the node.
+func (e *existingNode) newNomination(namespace string, pod planning.PodRef) planning.Nomination {
+	n := planning.Nomination{Namespace: namespace, Pod: pod, Claim: e.node.Claim}
+	if e.node.Claim == "" || e.node.Registered {
+		n.Node = e.node.Name
+	}
+	return n
+}

@@ -1,0 +1,85 @@
+package solver
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// remainingLimits is what is left of a pool's limits. A node that is to come counts
+// as the largest type that it may still become. A node that leaves counts only
+// for its price, unless the pool counts nodes until they are gone.
+func (w *state) remainingLimits(np *karpenter.NodePool) packing.Pool {
+	a, s := w.resources, w.snapshot
+	out := packing.Pool{Left: make([]int64, len(a.names)), Nodes: limitOf(np, karpenter.ResourceNodes)}
+	for i, name := range a.names {
+		out.Left[i] = limitOf(np, name)
+	}
+	if w.priceLimits != nil {
+		out.Left[w.priceLimits.priceIndex] = w.priceLimits.poolLimit(np)
+	}
+	for i := range s.Nodes {
+		if node := &s.Nodes[i]; node.NodePool == np.Name {
+			out.Count(w.limitUsage(node))
+			if node.IsBeingRemoved() && !planning.CountsNodesBeingRemoved(np) {
+				out.Release(w.releasedUsage(node))
+			}
+		}
+	}
+	if w.priceLimits != nil {
+		out.Within = w.priceLimits.clusterLimit // It has counted all nodes already.
+	}
+	return out
+}
+
+// limitUsage is what the node takes from its pool's limits.
+func (w *state) limitUsage(n *planning.Node) amounts {
+	out := w.resources.toAmounts(n.CapacityInLimits())
+	if w.priceLimits != nil {
+		out[w.priceLimits.priceIndex], _ = w.priceLimits.priceForLimits(n)
+	}
+	return out
+}
+
+// releasedUsage is what a node gives back to its pool's limits when it leaves: everything
+// but its price, which counts until the node is gone.
+func (w *state) releasedUsage(n *planning.Node) amounts {
+	out := w.limitUsage(n)
+	if w.priceLimits != nil {
+		out[w.priceLimits.priceIndex] = 0
+	}
+	return out
+}
+
+// releaseLimits are the quotas of the pools once the nodes, by their places in the world,
+// leave as well.
+func (w *state) releaseLimits(nodes []int) []packing.Pool {
+	pools, cloned := w.problem.Pools, map[int]bool{}
+	for _, i := range nodes {
+		node := w.nodes[i].node
+		at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == node.NodePool })
+		if at < 0 || len(w.pools[at].object.Spec.Limits) == 0 || planning.CountsNodesBeingRemoved(w.pools[at].object) {
+			continue
+		}
+		if len(cloned) == 0 {
+			pools = slices.Clone(pools)
+		}
+		k := w.pools[at].index
+		if !cloned[k] {
+			pools[k].Left, cloned[k] = slices.Clone(pools[k].Left), true
+		}
+		pools[k].Release(w.releasedUsage(node))
+	}
+	return pools
+}
+
+func limitOf(np *karpenter.NodePool, name corev1.ResourceName) int64 {
+	if bound, ok := np.Spec.Limits[name]; ok {
+		return toInteger(name, bound)
+	}
+	return packing.Unlimited
+}

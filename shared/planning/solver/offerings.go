@@ -1,0 +1,108 @@
+package solver
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// nodeOfferings is how nodes of one choice can be bought. Many nodes of a plan have the same
+// choice, so they share one sale, and nobody changes it.
+type nodeOfferings struct {
+	// offerings are the ways to buy, cheapest first.
+	offerings []planning.PricedOffering
+	// types are all instance types of the choice.
+	types planning.Values
+	// minValueCounts is nil if the options cover every minValues of the pool. Otherwise it is
+	// how many values they have of each label that has minValues.
+	minValueCounts map[string]int
+}
+
+// findOfferings finds the sale of a choice of columns on some planes.
+func (r *rounds) findOfferings(p *pool, choice packing.Set, planes uint64) nodeOfferings {
+	r.offeringsKey = binary.AppendUvarint(binary.AppendUvarint(r.offeringsKey[:0], uint64(p.index)), planes)
+	r.offeringsKey = choice.AppendKey(r.offeringsKey)
+	if got, ok := r.offerings[string(r.offeringsKey)]; ok {
+		return got
+	}
+	made := nodeOfferings{
+		offerings: r.listOfferings(p, choice, planes), types: planning.In(r.listTypeNames(p, choice, planes)...),
+	}
+	if p.requirements.HasMinValues() && !r.state.coversMinValues(p, choice, planes) {
+		made.minValueCounts = r.state.countMinValues(p, choice, planes)
+	}
+	r.offerings[string(r.offeringsKey)] = made
+	return made
+}
+
+// listOfferings lists the ways to buy a choice, cheapest first. A launch names sixty types
+// at most, so the offers of the others are left out unless some minValues
+// may need them.
+func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []planning.PricedOffering {
+	most := maxLaunchTypes
+	if p.requirements.HasMinValues() {
+		most = maxClaimTypes
+	}
+	r.chosenPrices = r.chosenPrices[:0]
+	// missing counts the offers, of types that were seen, that are still to come.
+	seen, types, missing, count := packing.NewSet(len(r.state.candidates)), 0, 0, 0
+	for _, s := range r.state.priceTiers(p) {
+		k := int(s.candidate)
+		if s.zoneCapacityTypes &= planes; s.zoneCapacityTypes == 0 || !choice.Has(k) {
+			continue
+		}
+		if !seen.Has(k) {
+			if types == most {
+				continue
+			}
+			seen.Add(k)
+			types++
+			missing += r.state.problem.Columns[k].Sold(planes)
+		}
+		r.chosenPrices = append(r.chosenPrices, s)
+		sold := bits.OnesCount64(s.zoneCapacityTypes)
+		count += sold
+		if missing -= sold; missing == 0 && types == most {
+			break
+		}
+	}
+	return r.state.newOfferings(r.chosenPrices, count)
+}
+
+// newOfferings writes down prices as offers, of which there are so many.
+func (w *state) newOfferings(prices []priceTier, count int) []planning.PricedOffering {
+	out := make([]planning.PricedOffering, 0, count)
+	for _, s := range prices {
+		column := &w.candidates[s.candidate]
+		for left := s.zoneCapacityTypes; left != 0; left &= left - 1 {
+			plane := bits.TrailingZeros64(left)
+			one := w.zoneCapacityTypes[plane]
+			one.InstanceType, one.PricePerHour = column.instanceType.Name, s.price
+			one.PricedByOverlay = column.overlaidOfferings&(1<<plane) != 0
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// listTypeNames are the types of a choice by name; if there are too many, the cheapest.
+func (r *rounds) listTypeNames(p *pool, choice packing.Set, planes uint64) []string {
+	out := make([]string, 0, min(choice.Len(), maxClaimTypes))
+	if choice.Len() <= maxClaimTypes {
+		choice.Each(func(k int) bool {
+			out = append(out, r.state.candidates[k].instanceType.Name)
+			return true
+		})
+		return out
+	}
+	seen := packing.NewSet(len(r.state.candidates))
+	for _, s := range r.state.priceTiers(p) {
+		if k := int(s.candidate); s.zoneCapacityTypes&planes != 0 && choice.Has(k) && !seen.Has(k) && len(out) < maxClaimTypes {
+			seen.Add(k)
+			out = append(out, r.state.candidates[k].instanceType.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package solver
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// queuedPod is a pod that waits for its turn to be placed singly: where the rules and the
+// room allow it at that moment, beside others if it can be. That is slow and dear,
+// and it places what sets and prices leave out: a pod's domain is chosen by where
+// there is room for it, and what one gives up of its wishes the next one need not.
+type queuedPod struct {
+	class *podClass
+	pod   planning.PodRef
+}
+
+// placeSingly places the pods one by one, and again as long as some find a place.
+func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
+	r.pinExpectedPods()
+	var queue []queuedPod
+	late := map[*podClass]int{}
+	for _, c := range r.state.classes {
+		if r.state.mustYield(c, r.state.classes) {
+			late[c] = 1
+		}
+	}
+	for _, c := range r.state.classes {
+		if c.problem == "" {
+			for _, pod := range c.pods {
+				queue = append(queue, queuedPod{c, pod})
+			}
+			c.pods, c.initialPreferences = nil, c.preferences
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b queuedPod) int {
+		return cmp.Or(cmp.Compare(r.state.priority(b.class.spec), r.state.priority(a.class.spec)), cmp.Compare(late[a.class], late[b.class]), order(&a, &b))
+	})
+	for placed := -1; placed != len(r.assignments); {
+		placed = len(r.assignments)
+		queue = r.placeQueue(queue)
+	}
+	r.state.currentClass = nil
+	for _, left := range queue {
+		left.class.pods = append(left.class.pods, left.pod)
+	}
+	r.packer.Finish()
+}
+
+// placeQueue tries each pod once and returns those that found no place. One of a class
+// that just failed is not tried before something else was placed.
+func (r *rounds) placeQueue(queue []queuedPod) (rest []queuedPod) {
+	failed := map[*podClass]int{}
+	for _, next := range queue {
+		if at, known := failed[next.class]; known && at == len(r.assignments) || r.packer.Spent() || !r.placePod(next) {
+			failed[next.class] = len(r.assignments)
+			rest = append(rest, next)
+		}
+	}
+	return rest
+}
+
+// placePod places one pod, letting go of its wishes one by one.
+func (r *rounds) placePod(next queuedPod) bool {
+	c := next.class
+	r.state.currentClass = c
+	c.preferences = c.initialPreferences
+	for r.state.findFeasible(c); r.relaxUntilFeasible(c); r.state.findFeasible(c) {
+		choices := r.state.listChoices(c)
+		for _, try := range []func(packing.Lot) (int, bool){r.packer.Join, r.packer.Open} {
+			for i := range choices {
+				if _, ok := try(r.state.newLot(&choices[i])); ok {
+					choices[i].pods = []planning.PodRef{next.pod}
+					r.assignments = append(r.assignments, choices[i])
+					r.state.countPods(c, choices[i].feasible, choices[i].domains, 1)
+					return true
+				}
+			}
+		}
+		if !c.preferences.relaxNext(r.state.softTaints) {
+			return false
+		}
+	}
+	return false
+}
+
+// listChoices are the places that the rules allow for one more pod of the class, by
+// rank.
+func (w *state) listChoices(c *podClass) (all []assignment) {
+	keys := w.topologyKeys(c)
+	w.visitChoices(c, c.feasible, keys, nil, func(r *feasibleSet, domains []domain) bool {
+		all = append(all, assignment{class: c, feasible: r, domains: domains})
+		return len(all) == maxChoices
+	})
+	return all
+}
+
+// compareRequests is the order in which Karpenter places pods: the largest first, and the
+// oldest of those that are alike.
+func compareRequests(a, b *queuedPod) int {
+	return cmp.Or(cmp.Compare(b.class.requests[0], a.class.requests[0]), cmp.Compare(b.class.requests[1], a.class.requests[1]),
+		a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.UID, b.pod.UID))
+}
+
+// compareSmallestFirst places the smallest pods first: most of them fit into what is scarce.
+func compareSmallestFirst(a, b *queuedPod) int { return compareRequests(b, a) }
+
+// compareFreedom places pods first that can go to the fewest places: those with rules over
+// others, then those of the smallest reach.
+func compareFreedom(a, b *queuedPod) int {
+	rules := func(o *queuedPod) int {
+		own := o.class.rules
+		return min(1, len(own.groups)+len(own.hosts))
+	}
+	reach := func(o *queuedPod) int { return o.class.feasible.candidates.Len() + o.class.feasible.nodes.Len() }
+	return cmp.Or(cmp.Compare(rules(b), rules(a)), cmp.Compare(reach(a), reach(b)), compareRequests(a, b))
+}

@@ -1,0 +1,201 @@
+package solver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// podClass is a group of equal pods that are to be placed.
+type podClass struct {
+	spec     *planning.PodSpec
+	requests amounts
+	// pods wait for a place; they are taken from the front, the oldest first. count is
+	// how many there were.
+	pods        []planning.PodRef
+	count       int
+	preferences preferences
+	// initialPreferences is the wish before anything was let go, for pods that are placed singly.
+	initialPreferences preferences
+	// feasible is where the wish holds now.
+	feasible *feasibleSet
+	// set is the class's labels, and own what its wish says of other pods.
+	set   *labelSet
+	rules ownTerms
+	// fullSets are the places in which no more pods of the class fit, by the key of
+	// the reach.
+	fullSets map[string]bool
+	// canHold remembers which places could hold one of its pods.
+	canHold map[*feasibleSet]bool
+	// maxPerNode remembers how many of its pods one node could hold there.
+	maxPerNode map[*feasibleSet]int
+	// assigned counts its pods by the key of the reach that they were given.
+	assigned map[string]int
+	// failed is whether pods of it found no place in this round.
+	failed bool
+	// domainPods counts its pods by domain.
+	domainPods map[string]int
+	// problem is why no node can ever hold it; stuck, what kept the last one out.
+	problem   string
+	blockedBy string
+	// rank is its place in the order.
+	rank          int
+	constraintKey string
+	// kind is what is known of its pods, if they run.
+	kind *podKind
+}
+
+// readClasses prepares the pending classes in the order in which they are placed:
+// by cpu and memory, the largest first, then by age and UID.
+func (w *state) readClasses(batch *planning.Batch) {
+	w.classes = make([]*podClass, len(batch.Pending))
+	all := make([]podClass, len(batch.Pending))
+	arena := make([]int64, 0, len(all)*len(w.resources.names))
+	for i := range batch.Pending {
+		c := &all[i]
+		w.currentClass, w.classes[i] = c, c
+		c.spec, c.pods = &batch.Pending[i].Spec, batch.Pending[i].Pods
+		c.count = len(c.pods)
+		w.pods += c.count
+		c.requests = w.resources.toAmountsIn(&arena, c.spec.Requests)
+		w.countVolumes(c)
+		c.constraintKey = w.keys.constraintKey(c.spec)
+		if c.problem = findInvalidRequest(c.spec); c.problem == "" {
+			c.preferences, c.problem = w.readPreferences(c)
+		}
+	}
+	w.rankClasses()
+}
+
+// rankClasses puts the classes into the order in which they are placed.
+func (w *state) rankClasses() {
+	w.currentClass = nil
+	slices.SortStableFunc(w.classes, func(x, y *podClass) int {
+		for r := range 2 {
+			if x.requests[r] != y.requests[r] {
+				return cmp.Compare(y.requests[r], x.requests[r])
+			}
+		}
+		return comparePods(x.pods, y.pods)
+	})
+	for i, c := range w.classes {
+		c.rank = i
+	}
+}
+
+func comparePods(x, y []planning.PodRef) int {
+	if len(x) == 0 || len(y) == 0 {
+		return cmp.Compare(len(x), len(y))
+	}
+	return cmp.Or(x[0].Created.Compare(y[0].Created), strings.Compare(x[0].UID, y[0].UID))
+}
+
+// readPreferences is newWish, made once for classes of one shape that say nothing of other
+// pods.
+func (w *state) readPreferences(c *podClass) (preferences, string) {
+	if c.spec.ResourceClaims > 0 && !w.snapshot.Settings.PlanDRARequests {
+		return preferences{}, "it has dynamic resource claims, which are not planned for: remove spec.resourceClaims, run it on nodes that exist, " +
+			"or set IGNORE_DRA_REQUESTS=false to plan it by everything else that it asks for"
+	}
+	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
+	if got, ok := w.preferences[c.constraintKey]; ok && alone {
+		return got, ""
+	}
+	made, problem := newPreferences(c.spec, w.ignoresPreferences || w.snapshot.Settings.PreferencePolicy == "Ignore")
+	if w.prefersLast {
+		slices.Reverse(made.anyOf)
+	}
+	if alone && problem == "" {
+		w.preferences[c.constraintKey] = made
+	}
+	return made, problem
+}
+
+// findInvalidRequest finds amounts that no planner can mean.
+func findInvalidRequest(spec *planning.PodSpec) string {
+	var worst corev1.ResourceName
+	for name, quantity := range spec.Requests {
+		if quantity.Sign() < 0 && (worst == "" || name < worst) {
+			worst = name
+		}
+	}
+	if worst == "" {
+		return ""
+	}
+	quantity := spec.Requests[worst]
+	return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), worst)
+}
+
+// countVolumes counts the pod's claims against the attach limits of their drivers. A
+// claim that many pods of the class share is attached once, and is not counted
+// at all.
+func (w *state) countVolumes(c *podClass) {
+	for i := range c.spec.Volumes {
+		if c.spec.Volumes[i].Claim != "" && len(c.pods) > 1 {
+			continue
+		}
+		if at, ok := w.resources.index[planning.AttachLimitResource(c.spec.Volumes[i].Driver)]; ok {
+			c.requests[at]++
+		}
+	}
+}
+
+// feasibleKey is equal for wishes that ask the same of nodes.
+type feasibleKey struct {
+	constraintKey    string
+	anyOf, preferred int
+	relaxed          bool
+}
+
+// findFeasible finds where the class may go as its wish stands, and what its wish says of
+// other pods.
+func (w *state) findFeasible(c *podClass) {
+	at := feasibleKey{c.constraintKey, len(c.preferences.anyOf), len(c.preferences.nodePreferences), c.preferences.toleratesSoftTaints}
+	if c.feasible = w.feasibleByKey[at]; c.feasible == nil {
+		c.feasible = w.findFeasibleSet(fmt.Sprint(at), c.preferences.nodeRequirements(), c.spec.Tolerations, c.preferences.toleratesSoftTaints)
+		w.feasibleByKey[at] = c.feasible
+	}
+	if len(c.spec.HostPorts) > 0 {
+		c.feasible = w.excludeDaemonPorts(c)
+	}
+	w.bindRules(c)
+}
+
+// excludeDaemonPorts leaves out columns on which a daemon has the class's host port.
+func (w *state) excludeDaemonPorts(c *podClass) *feasibleSet {
+	key := c.feasible.key + "\x00ports"
+	if r, ok := w.feasibleSets[key]; ok {
+		return r
+	}
+	out := *c.feasible
+	out.key, out.narrowedSets, out.lastHolder, out.whole = key, nil, nil, nil
+	for _, d := range w.daemons {
+		if planning.PortsConflict(d.spec.HostPorts, c.spec.HostPorts) {
+			out.candidates = w.internSet(out.candidates.Without(d.candidates))
+		}
+	}
+	out.nonEmpty = w.isBuyable(&out) || out.nodes.Len() > 0
+	w.feasibleSets[key] = &out
+	return &out
+}
+
+// fitsAlone reports whether a node that could be bought, or one that exists, could hold
+// a pod of the class alone.
+func (w *state) fitsAlone(c *podClass, r *feasibleSet) bool {
+	if r.nodes.Len() > 0 || r.lastHolder != nil && c.requests.fitsIn(r.lastHolder.Room) {
+		return true
+	}
+	return w.anyCandidate(r, func(column *packing.Column) bool {
+		if !c.requests.fitsIn(column.Room) {
+			return false
+		}
+		r.lastHolder = column
+		return true
+	})
+}

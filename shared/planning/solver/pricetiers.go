@@ -1,0 +1,144 @@
+package solver
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// priceTier is a price of a column, and the planes that have it: what is bought on
+// demand mostly costs the same in every zone.
+type priceTier struct {
+	price             float64
+	zoneCapacityTypes uint64
+	candidate         int32
+}
+
+// priceTiers lists the prices of a pool's columns, the lowest first.
+func (w *state) priceTiers(p *pool) []priceTier {
+	if p.prices != nil {
+		return p.prices
+	}
+	out := make([]priceTier, 0, 4*len(p.allowedTypes))
+	for k := p.firstCandidate; k < p.endCandidate; k++ {
+		out = addPriceTiers(out, int32(k), w.problem.Columns[k].Offers)
+	}
+	slices.SortFunc(out, func(x, y priceTier) int {
+		switch { // Prices are numbers (sane), and most differ.
+		case x.price < y.price:
+			return -1
+		case x.price > y.price:
+			return 1
+		}
+		return cmp.Compare(x.candidate, y.candidate)
+	})
+	p.prices = out
+	return out
+}
+
+// addPriceTiers adds a column's prices.
+func addPriceTiers(to []priceTier, column int32, offers []packing.Offer) []priceTier {
+	from := len(to)
+	for _, o := range offers {
+		at := slices.IndexFunc(to[from:], func(s priceTier) bool { return s.price == o.Price })
+		if at < 0 {
+			at = len(to) - from
+			to = append(to, priceTier{price: o.Price, candidate: column})
+		}
+		to[from+at].zoneCapacityTypes |= 1 << o.Plane
+	}
+	return to
+}
+
+// coversMinValues reports whether a launch of some columns covers every minValues of a pool,
+// with spot or without.
+func (w *state) coversMinValues(p *pool, columns packing.Set, planes uint64) bool {
+	return w.launchCovers(p, columns, planes) || w.hadUnplaced && w.launchCovers(p, columns, w.withoutSpot(planes))
+}
+
+// launchOfferings are the planes on which a node is bought: spot is left out if only what
+// remains covers every minValues of the pool.
+func (w *state) launchOfferings(p *pool, columns packing.Set, planes uint64) uint64 {
+	if rest := w.withoutSpot(planes); w.hadUnplaced && rest != planes && p.requirements.HasMinValues() && !w.launchCovers(p, columns, planes) && w.launchCovers(p, columns, rest) {
+		return rest
+	}
+	return planes
+}
+
+// withoutSpot are the planes that are not spot.
+func (w *state) withoutSpot(planes uint64) uint64 {
+	for i := range w.zoneCapacityTypes {
+		if w.zoneCapacityTypes[i].CapacityType == karpenter.CapacityTypeSpot {
+			planes &^= 1 << i
+		}
+	}
+	return planes
+}
+
+// launchCovers reports whether what one launch would try of some columns covers every
+// minValues of a pool: the cheapest types, and spot alone where there is spot.
+func (w *state) launchCovers(p *pool, columns packing.Set, planes uint64) bool {
+	counts := w.countMinValues(p, columns, planes)
+	for key, count := range counts {
+		if count < p.requirements[key].MinValues() {
+			return false
+		}
+	}
+	return true
+}
+
+// countMinValues counts, for each label of which a pool demands minValues, the different
+// values that one launch of some columns would try.
+func (w *state) countMinValues(p *pool, columns packing.Set, planes uint64) map[string]int {
+	tried, out := w.launchTiers(p, columns, planes), map[string]int{}
+	for key, values := range p.requirements {
+		if values.MinValues() == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, s := range tried {
+			if value, ok := w.candidates[s.candidate].labels[key]; ok {
+				if value != "" {
+					seen[value] = true
+				}
+				continue
+			}
+			for left := s.zoneCapacityTypes; left != 0; left &= left - 1 {
+				if value := w.zoneCapacityTypes[bits.TrailingZeros64(left)].Label(key); value != "" {
+					seen[value] = true
+				}
+			}
+		}
+		out[key] = len(seen)
+	}
+	return out
+}
+
+// launchTiers are the prices, on some planes, of the types that one launch names.
+func (w *state) launchTiers(p *pool, columns packing.Set, planes uint64) []priceTier {
+	var all []priceTier
+	spot, sold := planes&^w.withoutSpot(planes), uint64(0)
+	for _, s := range w.priceTiers(p) {
+		if s.zoneCapacityTypes &= planes; s.zoneCapacityTypes != 0 && columns.Has(int(s.candidate)) {
+			all = append(all, s)
+			sold |= s.zoneCapacityTypes
+		}
+	}
+	if sold&spot != 0 {
+		all = slices.DeleteFunc(all, func(s priceTier) bool { return s.zoneCapacityTypes&spot == 0 })
+		for i := range all {
+			all[i].zoneCapacityTypes &= spot
+		}
+	}
+	types := map[int32]bool{}
+	return slices.DeleteFunc(all, func(s priceTier) bool {
+		if !types[s.candidate] && len(types) == maxLaunchTypes {
+			return true
+		}
+		types[s.candidate] = true
+		return false
+	})
+}

@@ -1,0 +1,205 @@
+package solver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// listRejections say why a class found no place: one for each pool, or one for all
+// when the reason lies in the pod.
+func (r *rounds) listRejections(c *podClass) []planning.Rejection {
+	if c.problem != "" {
+		return []planning.Rejection{{Rule: planning.RulePod, Detail: c.problem}}
+	}
+	if len(r.state.pools) == 0 {
+		return []planning.Rejection{{Rule: planning.RuleNotReady, Detail: "the cluster has no NodePool that launches nodes for pods"}}
+	}
+	var out []planning.Rejection
+	for _, p := range r.state.pools {
+		out = append(out, r.rejectPool(p, c))
+	}
+	return out
+}
+
+// rejectPool finds the rule that stopped the class in a pool, by the alternative that
+// was tried last.
+func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
+	w := r.state
+	if p.refusal.Rule != "" {
+		return p.refusal
+	}
+	if taint, kept := findUntolerated(p.taints, c.spec.Tolerations, c.preferences.toleratesSoftTaints); kept {
+		return p.newRejection(planning.RuleTaints, "the pod does not tolerate %s", taint.ToString())
+	}
+	own := packing.NewSet(len(w.candidates))
+	for k := p.firstCandidate; k < p.endCandidate; k++ {
+		own.Add(k)
+	}
+	if own.Len() == 0 {
+		return p.rejectWithoutTypes()
+	}
+	want := c.preferences.anyOf[0]
+	if key, found := p.requirements.FindConflict(want); found {
+		return p.newRejection(planning.RuleRequirements, "%s: the pod needs %s, the pool allows %s", key, want[key], p.requirements.AllowedValues(key))
+	}
+	sold := w.filterBuyable(own, c.feasible)
+	if sold.Len() == 0 {
+		return w.explainNoOffering(p, own, want)
+	}
+	return r.rejectNode(p, c, sold)
+}
+
+// rejectNode finds what keeps a node of the types from being launched for the class.
+func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rejection {
+	w := r.state
+	large := packing.NewSet(len(w.candidates))
+	sold.Each(func(k int) bool {
+		if c.requests.fitsIn(w.problem.Columns[k].Room) {
+			large.Add(k)
+		}
+		return true
+	})
+	switch {
+	case large.Len() == 0:
+		return w.explainTooSmall(p, c, sold)
+	case r.packer.Spent():
+		return p.newRejection(planning.RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
+	case !r.anyCandidate(large, r.packer.Buyable):
+		return w.explainLimits(p, large, r.packer.Quota(p.index))
+	case !r.anyCandidate(large, func(k int) bool { return r.packer.Addressable(k, c.feasible.zoneCapacityTypes) }):
+		return p.newRejection(planning.RuleAddresses, "no zone of the pool has an address left in its subnets, or a place in its placement group")
+	case c.blockedBy != "" || len(c.fullSets) > 0 || len(c.rules.hosts) > 0:
+		return p.newRejection(planning.RuleTopology, "%s", w.explainTopology(c))
+	default:
+		return p.newRejection(planning.RulePod, "a new node would hold it, but not beside the pool's daemons (host ports), or not with minValues")
+	}
+}
+
+// anyCandidate reports whether something holds for a column of the set.
+func (r *rounds) anyCandidate(columns packing.Set, holds func(k int) bool) bool {
+	found := false
+	columns.Each(func(k int) bool {
+		found = holds(k)
+		return !found
+	})
+	return found
+}
+
+func (p *pool) newRejection(rule, format string, args ...any) planning.Rejection {
+	return planning.Rejection{NodePool: p.name, Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (p *pool) rejectWithoutTypes() planning.Rejection {
+	out := p.newRejection(planning.RuleNoOffering, "no instance type suits the pool's own requirements, zones and images")
+	if p.unavailableTypes > 0 {
+		out = p.newRejection(planning.RuleNoOffering, "none of the pool's %d instance types can be bought at the moment", p.unavailableTypes)
+	}
+	out.LacksInstanceTypes = true
+	return out
+}
+
+// filterBuyable are the columns of a set that the reach allows and that can be bought there.
+func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
+	out := packing.NewSet(len(w.candidates))
+	own.And(r.candidates).Each(func(k int) bool {
+		for _, o := range w.problem.Columns[k].Offers {
+			if r.zoneCapacityTypes&(1<<o.Plane) != 0 {
+				out.Add(k)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// explainNoOffering looks for the one requirement without which a type would suit.
+func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requirements) planning.Rejection {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		rest := maps.Clone(want)
+		delete(rest, key)
+		one := &feasibleSet{requirements: rest, zoneCapacityTypes: w.zoneCapacityTypesFor(rest), tolerations: tolerateAll}
+		one.candidates = w.candidatesFor(one)
+		if w.filterBuyable(own, one).Len() > 0 {
+			return p.newRejection(planning.RuleNoOffering, "no offering of the pool has %s %s beside the pod's other requirements", key, want[key])
+		}
+	}
+	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies the pod's requirements together")
+}
+
+// explainTooSmall names the type that comes closest, and what it lacks.
+func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning.Rejection {
+	closest, index, least := -1, -1, 2.0
+	sold.Each(func(k int) bool {
+		if i, share := c.requests.largestShortage(w.problem.Columns[k].Room); i >= 0 && share < least {
+			closest, index, least = k, i, share
+		}
+		return true
+	})
+	if index < 0 {
+		return p.newRejection(planning.RuleResources, "the daemons leave no room on any instance type")
+	}
+	name := w.resources.names[index]
+	needs, has := toQuantity(name, c.requests[index]), toQuantity(name, max(0, w.problem.Columns[closest].Room[index]))
+	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s beside the daemons",
+		name, needs.String(), w.candidates[closest].instanceType.Name, has.String())
+}
+
+// explainLimits names the limit that the smallest type which holds the pod exceeds.
+func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) planning.Rejection {
+	if left.Nodes <= 0 {
+		return p.newRejection(planning.RuleLimits, "limits.nodes is reached")
+	}
+	if detail := w.explainPriceLimit(p, large, left); detail != "" {
+		return p.newRejection(planning.RuleLimits, "%s", detail)
+	}
+	smallest := -1
+	large.Each(func(k int) bool {
+		if smallest < 0 || slices.Compare(w.problem.Columns[k].Capacity, w.problem.Columns[smallest].Capacity) < 0 {
+			smallest = k
+		}
+		return true
+	})
+	capacity := w.problem.Columns[smallest].Capacity
+	for i, name := range w.resources.names {
+		if left.Left[i] != packing.Unlimited && capacity[i] > left.Left[i] {
+			rest, has := toQuantity(name, max(0, left.Left[i])), toQuantity(name, capacity[i])
+			return p.newRejection(planning.RuleLimits, "limits.%s leaves %s, and %s has %s", name, rest.String(), w.candidates[smallest].instanceType.Name, has.String())
+		}
+	}
+	return p.newRejection(planning.RuleLimits, "another node would exceed the pool's limits")
+}
+
+// explainTopology names the rules over other pods that were in the way.
+func (w *state) explainTopology(c *podClass) string {
+	var parts []string
+	for _, g := range c.rules.groups {
+		switch g.kind {
+		case spreadKind:
+			parts = append(parts, fmt.Sprintf("its spread over %s allows a skew of %d, and the other domains have no room", g.key, g.skew))
+		case affinityKind:
+			parts = append(parts, "no pod that its affinity over "+g.key+" selects is where a node could be")
+		case antiAffinityKind:
+			parts = append(parts, "every "+g.key+" has a pod that its anti-affinity selects")
+		}
+	}
+	for _, h := range c.rules.hosts {
+		if h.kind == affinityKind {
+			parts = append(parts, "no node with a pod that its affinity over host names selects has room")
+		}
+	}
+	for _, g := range c.set.counted {
+		if g.kind == antiAffinityKind {
+			parts = append(parts, "pods with anti-affinity to it over "+g.key+" keep it out")
+		}
+	}
+	if len(parts) == 0 {
+		return "no domain has room"
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), "; ")
+}

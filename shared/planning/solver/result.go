@@ -1,0 +1,150 @@
+package solver
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// maxClaimTypes is how many instance types a claim names, the cheapest ones.
+const maxClaimTypes = 600
+
+// maxLaunchTypes is how many instance types one launch chooses from.
+const maxLaunchTypes = 60
+
+func (r *rounds) newResult() planning.Result {
+	out := planning.Result{Partial: r.packer.Spent()}
+	if r.state.removal == nil {
+		// Of nodes that go, many sets are tried, and nobody asks what each could cost at least.
+		out.BoundPerHour = floorMicrodollars(r.packer.Bound())
+	}
+	for i := range r.state.problem.Nodes {
+		for _, part := range r.packer.Onto(i) {
+			s := &r.assignments[part.Lot]
+			for range part.Count {
+				out.Nominations = append(out.Nominations, r.state.nodes[i].newNomination(s.class.spec.Namespace, s.pods[0]))
+				s.pods = s.pods[1:]
+			}
+		}
+	}
+	for b := range r.packer.Bins() {
+		node := r.newPlannedNode(b)
+		out.PricePerHour += node.PricePerHour
+		out.Nodes = append(out.Nodes, node)
+	}
+	for _, c := range r.state.classes {
+		if len(c.pods) > 0 {
+			out.Unplaced = append(out.Unplaced, planning.UnplacedPods{Namespace: c.spec.Namespace, Pods: c.pods, Rejections: r.listRejections(c)})
+		}
+	}
+	return out
+}
+
+// floorMicrodollars rounds a bound down to millionths of a dollar: what it has beyond that may
+// differ between processors.
+func floorMicrodollars(dollars float64) float64 { return math.Floor(dollars*1e6) / 1e6 }
+
+// newPlannedNode turns a bin into what is to be launched. The types are written into the
+// requirements before the daemons are summed up, so that a later batch,
+// which has nothing but the claim, arrives at the same sum.
+func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
+	w, bin := r.state, &r.packer.Bins()[b]
+	column := &w.candidates[bin.Column]
+	reqs, pods, taken := r.collectPods(column, bin)
+	w.chooseNodeTenancy(column, reqs)
+	choice := w.filterVariant(column, r.packer.Choice(b))
+	planes := w.launchOfferings(column.pool, choice, bin.Planes)
+	if planes != bin.Planes {
+		reqs.Add(karpenter.CapacityTypeLabelKey, planning.In(karpenter.CapacityTypeOnDemand))
+	}
+	sold := r.findOfferings(column.pool, choice, planes)
+	reqs.Add(corev1.LabelInstanceTypeStable, sold.types)
+	pinReservation(reqs, column)
+	reqs.FixCustomLabels()
+	reqs.LowerMinValues(sold.minValueCounts)
+	column.pool.dropTenancy(reqs)
+	return planning.PlannedNode{
+		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Offerings: sold.offerings, Pods: pods,
+		Requests:         r.launchRequests(taken.plus(w.daemonOverhead(column.pool.taints, reqs))),
+		PricePerHour:     sold.offerings[0].PricePerHour,
+		MinValuesRelaxed: sold.minValueCounts != nil,
+	}
+}
+
+// filterVariant leaves the columns in a choice that give a node the labels of the column.
+// Pods that ask for none of these labels fit on every variant of an instance type, but one
+// launch may not name a type twice in a zone.
+func (w *state) filterVariant(c *candidate, choice packing.Set) packing.Set {
+	if len(c.pool.variants) == 1 {
+		return choice
+	}
+	out := packing.NewSet(len(w.candidates))
+	choice.Each(func(k int) bool {
+		if w.candidates[k].variant == c.variant {
+			out.Add(k)
+		}
+		return true
+	})
+	return out
+}
+
+// collectPods are the pods of a bin, what they take, and what they ask of it together.
+// A custom label that the pool does not define is absent from its nodes, and no
+// requirement: the API server refuses a NodeClaim with more than 100 of them, and
+// one that names a label of a restricted domain.
+func (r *rounds) collectPods(column *candidate, bin *packing.Bin) (planning.Requirements, []planning.PlacedPod, amounts) {
+	base := column.pool.variants[column.variant]
+	reqs, taken := base.Clone(), make(amounts, len(r.state.resources.names))
+	if column.leavesTenancyOpen() {
+		reqs[karpenter.LabelInstanceTenancy] = column.pool.requirements[karpenter.LabelInstanceTenancy]
+	}
+	count := 0
+	for _, part := range bin.Parts {
+		count += part.Count
+	}
+	pods := make([]planning.PlacedPod, 0, count)
+	var last *feasibleSet
+	for _, part := range bin.Parts {
+		s := &r.assignments[part.Lot]
+		if s.feasible != last {
+			for key, values := range s.feasible.requirements {
+				if _, defined := base[key]; key != corev1.LabelHostname && (defined || karpenter.WellKnownLabel(key)) {
+					reqs.Add(key, values)
+				}
+			}
+			last = s.feasible
+		}
+		for i, need := range s.class.requests {
+			taken[i] += need * int64(part.Count)
+		}
+		for _, pod := range s.pods[:part.Count] {
+			pods = append(pods, planning.PlacedPod{Namespace: s.class.spec.Namespace, Pod: pod})
+		}
+		s.pods = s.pods[part.Count:]
+	}
+	return reqs, pods, taken
+}
+
+// launchRequests leaves out what only planning counts.
+func (r *rounds) launchRequests(taken amounts) corev1.ResourceList {
+	out := r.state.resources.toResourceList(taken)
+	for name := range out {
+		if planning.IsAttachLimit(name) {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// pinReservation writes down which reservation was decided on.
+func pinReservation(reqs planning.Requirements, column *candidate) {
+	if column.reservation == "" {
+		return
+	}
+	reqs.Add(karpenter.CapacityTypeLabelKey, planning.In(karpenter.CapacityTypeReserved))
+	reqs.Add(karpenter.LabelCapacityReservationID, planning.In(column.reservation))
+}

@@ -1,0 +1,81 @@
+package solver
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// mustShareNode reports whether all pods of the class must share one node: by an affinity
+// over host names that selects themselves, so that the first decides for the others.
+func (c *podClass) mustShareNode() bool {
+	return slices.ContainsFunc(c.rules.hosts, func(h *hostRule) bool { return h.kind == affinityKind && slices.Contains(c.set.hosts, h) })
+}
+
+// splitPenalty is what speaks against a domain for pods that must share one node: where
+// some of them are, the others belong, and where none are yet, each that a node
+// could not hold beside the others is left out for good.
+func (w *state) splitPenalty(c *podClass, r *feasibleSet, value string) int64 {
+	switch {
+	case !c.mustShareNode():
+		return 0
+	case c.domainPods[value] > 0:
+		return -breaksSpreadPenalty
+	}
+	return int64(c.count-w.maxPodsPerNode(c, r)) * breaksSpreadPenalty
+}
+
+// maxPodsPerNode is how many pods of the class one node could hold at most.
+func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
+	if got, known := c.maxPerNode[r]; known {
+		return got
+	}
+	most := 0
+	r.nodes.Each(func(i int) bool {
+		most = max(most, c.requests.fitCount(w.problem.Nodes[i].Room, c.count))
+		return most < c.count
+	})
+	if most < c.count {
+		most = max(most, w.maxPodsPerNewNode(c, r))
+	}
+	if c.maxPerNode == nil {
+		c.maxPerNode = map[*feasibleSet]int{}
+	}
+	c.maxPerNode[r] = most
+	return most
+}
+
+// maxPodsPerNewNode is together for nodes that are bought: in a pool that demands
+// variety, so many that enough types are left for it.
+func (w *state) maxPodsPerNewNode(c *podClass, r *feasibleSet) int {
+	most, best := make([]int, len(w.problem.Pools)), 0
+	w.anyCandidate(r, func(column *packing.Column) bool {
+		n := c.requests.fitCount(column.Room, c.count)
+		most[column.Pool] = max(most[column.Pool], n)
+		return n == c.count && w.problem.Pools[column.Pool].Enough == nil
+	})
+	for pool, n := range most {
+		if n > best {
+			best = max(best, sort.Search(n, func(less int) bool { return !w.leavesEnoughTypes(c, r, pool, less+1) }))
+		}
+	}
+	return best
+}
+
+// leavesEnoughTypes reports whether a pool's node for n pods of the class has enough
+// types to choose from.
+func (w *state) leavesEnoughTypes(c *podClass, r *feasibleSet, pool, n int) bool {
+	enough := w.problem.Pools[pool].Enough
+	if enough == nil {
+		return true
+	}
+	hold := packing.NewSet(len(w.candidates))
+	r.candidates.Each(func(k int) bool {
+		if column := &w.problem.Columns[k]; column.Pool == pool && c.requests.fitCount(column.Room, n) == n {
+			hold.Add(k)
+		}
+		return true
+	})
+	return enough(hold, r.zoneCapacityTypes)
+}
