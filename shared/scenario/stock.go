@@ -72,7 +72,7 @@ func (s *Scenario) typeOf(t *instanceType) instancetypes.Type {
 			s.note("reserved offerings are left out: they are launched by the id of a reservation, which the format does not have")
 			continue
 		}
-		out.Offerings = append(out.Offerings, instancetypes.TypeOffering{
+		out.Offerings = append(out.Offerings, instancetypes.InstanceOffering{
 			PricedOffering: planning.PricedOffering{
 				Offering: event.Offering{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType},
 				ZoneID:   o.ZoneID, PricePerHour: *o.Price,

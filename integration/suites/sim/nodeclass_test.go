@@ -142,7 +142,7 @@ func TestReservationsReachThePlanner(t *testing.T) {
 		TakenAt: w.Now(), NodeClasses: []karpenter.EC2NodeClass{*class},
 		Settings: planning.Settings{Gates: planning.Gates{ReservedCapacity: true}},
 	}, doc)
-	var reserved []instancetypes.TypeOffering
+	var reserved []instancetypes.InstanceOffering
 	for _, typ := range stock.ByNodeClass["default"] {
 		for _, o := range typ.Offerings {
 			if o.CapacityType == karpenter.CapacityTypeReserved {

@@ -42,13 +42,13 @@ type Type struct {
 	// Capacity counts against limits. Allocatable is what pods may take, daemons
 	// included.
 	Capacity, Allocatable corev1.ResourceList
-	Offerings             []TypeOffering
+	Offerings             []InstanceOffering
 	// Exotic types are dear for what ordinary pods use of them.
 	Exotic bool
 }
 
-// TypeOffering is one way to buy a type.
-type TypeOffering struct {
+// InstanceOffering is one way to buy a type.
+type InstanceOffering struct {
 	planning.PricedOffering
 	// Available is false for what EC2 refuses at the moment.
 	Available bool
@@ -113,8 +113,8 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 }
 
 // listOfferings are the ways to buy the type where the class has subnets.
-func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot) []TypeOffering {
-	var out []TypeOffering
+func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot) []InstanceOffering {
+	var out []InstanceOffering
 	for _, o := range t.Offerings {
 		// Which reservations a class may use is for its status to say.
 		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone })
@@ -123,7 +123,7 @@ func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s plan
 		}
 		// A catalogue whose zones could not be read has no ids; the subnets have.
 		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
-		offer := TypeOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
+		offer := InstanceOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
 		offer.Available = offer.Available && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
 		out = append(out, offer)
@@ -162,7 +162,7 @@ func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.
 }
 
 // IsBuyable reports whether an offer can be bought, at a price that is one.
-func (o *TypeOffering) IsBuyable() bool {
+func (o *InstanceOffering) IsBuyable() bool {
 	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
 }
 

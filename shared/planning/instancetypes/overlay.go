@@ -171,7 +171,7 @@ func (v *poolTypes) applyChanges() []Type {
 }
 
 // supplyPrice gives offers without a price that one.
-func supplyPrice(offers []TypeOffering, price float64) {
+func supplyPrice(offers []InstanceOffering, price float64) {
 	for i := range offers {
 		if offers[i].Unpriced {
 			offers[i].PricePerHour, offers[i].Unpriced = price, false

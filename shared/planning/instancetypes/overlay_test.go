@@ -19,8 +19,8 @@ import (
 
 // shelf has two types in two zones, on-demand for a dollar and spot for half.
 func shelf() instancetypes.InstanceTypes {
-	offer := func(name, zone, kind string, price float64) instancetypes.TypeOffering {
-		return instancetypes.TypeOffering{Available: true, PricedOffering: planning.PricedOffering{
+	offer := func(name, zone, kind string, price float64) instancetypes.InstanceOffering {
+		return instancetypes.InstanceOffering{Available: true, PricedOffering: planning.PricedOffering{
 			Offering: event.Offering{InstanceType: name, Zone: zone, CapacityType: kind}, ZoneID: "id-" + zone, PricePerHour: price,
 		}}
 	}
@@ -29,7 +29,7 @@ func shelf() instancetypes.InstanceTypes {
 		return instancetypes.Type{
 			Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: name, corev1.LabelArchStable: arch},
 			Capacity: list, Allocatable: list.DeepCopy(),
-			Offerings: []instancetypes.TypeOffering{offer(name, "a", "on-demand", 1), offer(name, "a", "spot", 0.5), offer(name, "b", "on-demand", 1)},
+			Offerings: []instancetypes.InstanceOffering{offer(name, "a", "on-demand", 1), offer(name, "a", "spot", 0.5), offer(name, "b", "on-demand", 1)},
 		}
 	}
 	return instancetypes.InstanceTypes{Region: "r", ByNodeClass: map[string][]instancetypes.Type{"default": {of("big", "amd64"), of("small", "arm64")}}}

@@ -41,7 +41,7 @@ func listReportedMemory(nodes []planning.Node) map[typeAndImage]resource.Quantit
 
 // disableShiftedZones makes unavailable what lies in zones that the cluster is to be kept away
 // from, reservations included.
-func disableShiftedZones(offers []TypeOffering, zoneIDs []string) []TypeOffering {
+func disableShiftedZones(offers []InstanceOffering, zoneIDs []string) []InstanceOffering {
 	for i := range offers {
 		offers[i].Available = offers[i].Available && !slices.Contains(zoneIDs, offers[i].ZoneID)
 	}

@@ -26,17 +26,17 @@ const (
 // listReservedOfferings are the ways to buy the type out of the class's capacity
 // reservations. One whose count is not known has none left: a plan
 // must not promise what EC2 then refuses.
-func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot, left map[string]int) []TypeOffering {
+func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot, left map[string]int) []InstanceOffering {
 	if !s.Settings.Gates.ReservedCapacity {
 		return nil
 	}
-	var out []TypeOffering
+	var out []InstanceOffering
 	for _, r := range class.Status.CapacityReservations {
 		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == r.AvailabilityZone })
 		if r.InstanceType != t.Name || i < 0 {
 			continue
 		}
-		offer := TypeOffering{
+		offer := InstanceOffering{
 			PricedOffering: planning.PricedOffering{
 				Offering:     event.Offering{InstanceType: t.Name, Zone: r.AvailabilityZone, CapacityType: catalog.Reserved},
 				ZoneID:       findZoneID(t, class.Status.Subnets[i]),

@@ -36,8 +36,8 @@ func reserving(edits ...func(*planning.Snapshot, *catalog.Catalogue, *karpenter.
 	return instancetypes.New(s, cat)
 }
 
-func reserved(stock instancetypes.InstanceTypes) []instancetypes.TypeOffering {
-	var out []instancetypes.TypeOffering
+func reserved(stock instancetypes.InstanceTypes) []instancetypes.InstanceOffering {
+	var out []instancetypes.InstanceOffering
 	for _, t := range stock.ByNodeClass[planningtest.NewNodeClass().Name] {
 		for _, o := range t.Offerings {
 			if o.CapacityType == karpenter.CapacityTypeReserved {
@@ -58,7 +58,7 @@ func TestReservedOffer(t *testing.T) {
 			}
 		}
 	}))
-	want := []instancetypes.TypeOffering{{
+	want := []instancetypes.InstanceOffering{{
 		PricedOffering: planning.PricedOffering{
 			Offering: event.Offering{InstanceType: reservedType, Zone: reservedZone, CapacityType: karpenter.CapacityTypeReserved},
 			ZoneID:   "apne2-az1", PricePerHour: price / 1e7,

@@ -39,11 +39,11 @@ func oneOffer(cores, gib int, zone, arch, kind string) instancetypes.Type {
 		corev1.ResourceCPU: resource.MustParse(fmt.Sprintf("%dm", cores*1000-100)), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dMi", gib*1024-10)),
 		corev1.ResourcePods: resource.MustParse("50"),
 	}
-	offer := instancetypes.TypeOffering{Available: true}
+	offer := instancetypes.InstanceOffering{Available: true}
 	offer.InstanceType, offer.Zone, offer.CapacityType = name, zone, kind
 	offer.PricePerHour = 0.1*float64(cores) + 0.1*float64(gib)*1.073741824
 	return instancetypes.Type{
-		Name: name, Allocatable: allocatable, Capacity: allocatable, Offerings: []instancetypes.TypeOffering{offer},
+		Name: name, Allocatable: allocatable, Capacity: allocatable, Offerings: []instancetypes.InstanceOffering{offer},
 		Labels: map[string]string{corev1.LabelArchStable: arch, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: name},
 	}
 }

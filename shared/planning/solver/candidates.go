@@ -104,7 +104,7 @@ func wantedTypeCount(capacityType string) int {
 	return 5
 }
 
-func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.TypeOffering, plane int, plain packing.Column) {
+func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.InstanceOffering, plane int, plain packing.Column) {
 	if o.ReservationCapacity <= 0 {
 		return
 	}

@@ -55,7 +55,7 @@ func bestOfOneType(batch planning.Batch, types []instancetypes.Type, allowed fun
 	return best, name
 }
 
-func capacityTypeAllowed(batch planning.Batch, o instancetypes.TypeOffering) bool {
+func capacityTypeAllowed(batch planning.Batch, o instancetypes.InstanceOffering) bool {
 	i := slices.IndexFunc(batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool {
 		return r.Key == karpenter.CapacityTypeLabelKey
 	})

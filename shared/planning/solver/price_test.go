@@ -28,7 +28,7 @@ func market() instancetypes.InstanceTypes {
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")},
 	}
 	for capacityType, price := range map[string]float64{karpenter.CapacityTypeOnDemand: 0.1, karpenter.CapacityTypeSpot: 0.03} {
-		o := instancetypes.TypeOffering{PricedOffering: planning.PricedOffering{PricePerHour: price}, Available: true}
+		o := instancetypes.InstanceOffering{PricedOffering: planning.PricedOffering{PricePerHour: price}, Available: true}
 		o.Offering = event.Offering{InstanceType: one.Name, Zone: zone, CapacityType: capacityType}
 		one.Offerings = append(one.Offerings, o)
 	}

@@ -97,7 +97,7 @@ func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) plan
 		maps.Copy(out.Labels, t.Labels)
 		out.Allocatable, out.Capacity = t.Allocatable, t.Capacity
 		id, _ := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue()
-		if i := slices.IndexFunc(t.Offerings, func(o instancetypes.TypeOffering) bool { return id != "" && o.Reservation == id }); i >= 0 {
+		if i := slices.IndexFunc(t.Offerings, func(o instancetypes.InstanceOffering) bool { return id != "" && o.Reservation == id }); i >= 0 {
 			maps.Copy(out.Labels, t.Offerings[i].Labels)
 		}
 	}

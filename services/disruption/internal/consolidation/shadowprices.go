@@ -122,7 +122,7 @@ func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved b
 }
 
 // offerLabels returns the labels that an offering gives to a node.
-func offerLabels(o *instancetypes.TypeOffering) map[string]string {
+func offerLabels(o *instancetypes.InstanceOffering) map[string]string {
 	return map[string]string{
 		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
 	}
