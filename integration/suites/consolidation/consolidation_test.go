@@ -140,7 +140,7 @@ func (s *scene) widen() {
 // fresh is what a plan for the pods that are left would cost, in US dollars an hour.
 func (s *scene) fresh() float64 {
 	s.Helper()
-	batch := planning.Batch{Snapshot: planning.Snapshot{Taken: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
+	batch := planning.Batch{Snapshot: planning.Snapshot{TakenAt: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
 	s.WaitUntil(time.Minute, "the NodePool to be widened", func() bool {
 		pools := cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools)
 		return len(pools) == 1 && !pools[0].Spec.Disruption.ConsolidateAfter.IsNever()
