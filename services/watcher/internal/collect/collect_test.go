@@ -349,8 +349,8 @@ func TestClaimFields(t *testing.T) {
 			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
 		}
 	}
-	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
-		t.Errorf("a claim without these fields: bounded %v, expires %v, drift %+v", got.Bounded, got.Expires, got.Drift)
+	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.HasTerminationGracePeriod || !got.ExpiresAt.IsZero() || got.Drift != nil {
+		t.Errorf("a claim without these fields: bounded %v, expires %v, drift %+v", got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
 	}
 }
 
