@@ -18,20 +18,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// clusterFlags say of which cluster a verb speaks.
+// clusterFlags are the flags that select a cluster.
 type clusterFlags struct {
 	name, prefix, interruption string
 }
 
-func (c *clusterFlags) add(cmd *cobra.Command) {
+func (c *clusterFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.name, "cluster", "", "name of the EKS cluster (default: $"+settings.ClusterName+" or $CLUSTER_NAME)")
 	f.StringVar(&c.prefix, "name-prefix", "", "prefix of the queue names, if it is not the cluster name")
 	f.StringVar(&c.interruption, "interruption-queue", "", "name of the interruption queue, if it is not the cluster name (default: $"+settings.Interruptions+")")
 }
 
-// plan names what carries the cluster's events.
-func (c *clusterFlags) plan(cmd *cobra.Command, env Env) (topology.Plan, error) {
+// topologyPlan returns the names of the cluster's queues, rules and bus.
+func (c *clusterFlags) topologyPlan(cmd *cobra.Command, env Env) (topology.Plan, error) {
 	of := topology.Cluster{
 		Name: firstNonEmpty(c.name, env.lookupEnv(settings.ClusterName), env.lookupEnv("CLUSTER_NAME")), Prefix: c.prefix,
 		InterruptionQueue: firstNonEmpty(c.interruption, env.lookupEnv(settings.Interruptions)),
@@ -42,7 +42,8 @@ func (c *clusterFlags) plan(cmd *cobra.Command, env Env) (topology.Plan, error) 
 	return topology.Of(of)
 }
 
-// selectQueues narrows what has dead letters to those that are named: services, or the audit log.
+// selectQueues returns the queues with the given service names that have a dead-letter queue,
+// or all of them if names is empty.
 func selectQueues(plan topology.Plan, names []string) ([]topology.Queue, error) {
 	all := plan.DeadLetters()
 	if len(names) == 0 {
@@ -63,7 +64,7 @@ func selectQueues(plan topology.Plan, names []string) ([]topology.Queue, error) 
 	return out, nil
 }
 
-// firstNonEmpty is the first text that says something.
+// firstNonEmpty returns the first text that is not empty.
 func firstNonEmpty(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
@@ -73,7 +74,7 @@ func firstNonEmpty(texts ...string) string {
 	return ""
 }
 
-// lookupEnv reads a variable of the environment.
+// lookupEnv returns an environment variable, or "" if it is not set.
 func (e Env) lookupEnv(name string) string {
 	for _, pair := range e.Environ {
 		if key, value, _ := strings.Cut(pair, "="); key == name {
@@ -83,7 +84,7 @@ func (e Env) lookupEnv(name string) string {
 	return ""
 }
 
-// openAccount opens AWS as whoever runs the command.
+// openAccount loads the AWS configuration of the caller.
 func (e Env) openAccount(ctx context.Context) (aws.Config, error) {
 	if e.AWS == nil {
 		return aws.Config{}, fault.F("opening AWS", fault.Invalid, "this build has no AWS client")
@@ -95,17 +96,18 @@ func (e Env) openAccount(ctx context.Context) (aws.Config, error) {
 	return awshttp.Steady(config), nil
 }
 
-// openQueues opens the queues of an account.
-func (e Env) openQueues(ctx context.Context) (queues.Places, aws.Config, error) {
+// openQueues returns a finder for the queues of the caller's account, and the AWS
+// configuration.
+func (e Env) openQueues(ctx context.Context) (queues.Finder, aws.Config, error) {
 	config, err := e.openAccount(ctx)
 	if err != nil {
-		return queues.Places{}, aws.Config{}, err
+		return queues.Finder{}, aws.Config{}, err
 	}
-	return queues.Places{Config: config, SQS: sqs.NewFromConfig(config)}, config, nil
+	return queues.Finder{Config: config, SQS: sqs.NewFromConfig(config)}, config, nil
 }
 
-// apiVersion is that of the JSON which verbs print.
+// apiVersion is the version of the commands' JSON output.
 const apiVersion = "cli.joist.sh/v1"
 
-// oneLine is a text without line breaks.
+// oneLine replaces each run of white space by one blank.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

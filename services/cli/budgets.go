@@ -14,11 +14,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// daysMax bounds the preview: schedules repeat, and a year shows every change of
-// clocks.
+// daysMax limits the preview to a year, which shows both clock changes.
 const daysMax = 366
 
-// budgetsFlags are those of `joist budgets`.
+// budgetsFlags are the flags of `joist budgets`.
 type budgetsFlags struct {
 	files    []string
 	scenario string
@@ -85,7 +84,7 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 	return report.PrintBudgets(cmd.OutOrStdout(), out)
 }
 
-// readPools reads the NodePools, and from a scenario how many nodes each has.
+// readPools reads the NodePools, and from a scenario also the number of nodes of each.
 func readPools(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, map[string]int, error) {
 	var pools []*karpenter.NodePool
 	counts := map[string]int{}
@@ -105,7 +104,7 @@ func readPools(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, m
 			counts[s.Nodes[i].NodePool]++
 		}
 	case len(flags.files) > 0:
-		documents, err := readAll(cmd.InOrStdin(), flags.files, nil)
+		documents, err := readManifests(cmd.InOrStdin(), flags.files, nil)
 		if err != nil {
 			return nil, nil, err
 		}

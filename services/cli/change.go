@@ -9,20 +9,20 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
-// changesPools reports whether NodePools or node classes are to be others.
-func (f *simulateFlags) changesPools() bool { return len(f.change)+len(f.gone) > 0 }
+// changesPools reports whether the flags change or delete NodePools or EC2NodeClasses.
+func (f *simulateFlags) changesPools() bool { return len(f.change)+len(f.deleted) > 0 }
 
-// simulateChange says what would become of nodes if their NodePools were others.
+// simulateChange simulates disruption with changed NodePools.
 func simulateChange(cmd *cobra.Command, env Env, asked simulate.Source, flags simulateFlags) error {
-	documents, err := readAll(cmd.InOrStdin(), flags.change, nil)
+	documents, err := readManifests(cmd.InOrStdin(), flags.change, nil)
 	if err != nil {
 		return err
 	}
-	what, err := simulate.ReadChange(documents, flags.gone)
+	what, err := simulate.ReadChange(documents, flags.deleted)
 	if err != nil {
 		return err
 	}
-	answer, err := what.Play(asked, consolidateOptions(cmd, env, 0, false))
+	answer, err := what.Simulate(asked, consolidateOptions(cmd, env, 0, false))
 	if err != nil {
 		return fmt.Errorf("simulating the change of %s: %w", asked.Title, err)
 	}

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// joist runs a command as a terminal would and returns its output.
-func joist(t *testing.T, stdin string, environ []string, args ...string) (stdout, stderr string, code int) {
+// runJoist runs a command as a terminal would and returns its output.
+func runJoist(t *testing.T, stdin string, environ []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Run(context.Background(), cli.Env{
@@ -31,8 +31,8 @@ func joist(t *testing.T, stdin string, environ []string, args ...string) (stdout
 	return out.String(), errs.String(), code
 }
 
-// TestGolden holds what each command prints. The JSON of plan and version is a
-// contract: a change of those files may break users' programs.
+// TestGolden compares the output of each command with a golden file. The JSON of plan and
+// version is a contract: a change of these files may break users' programs.
 func TestGolden(t *testing.T) {
 	seed := []string{"plan", "-f", "testdata/nodepool.yaml", "-f", "testdata/nodeclass.yaml", "-f", "testdata/inflate.yaml", "--region", "ap-northeast-2"}
 	with := func(args []string, more ...string) []string { return append(append([]string{}, args...), more...) }
@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 		{"simulate-no-percent", []string{"simulate", "--scenario", tiny, "--spot-storm", "many"}, cli.ExitError},
 		{"simulate-no-node", []string{"simulate", "--scenario", tiny, "--remove", "web"}, cli.ExitError},
 		{"help-why", []string{"why", "--help"}, cli.ExitNothing},
-		{"why-nobody", []string{"why", "node/node-9", "--scenario", tiny}, cli.ExitError},
+		{"why-missing-node", []string{"why", "node/node-9", "--scenario", tiny}, cli.ExitError},
 		{"why-nothing", []string{"why", "pod/web"}, cli.ExitError},
 		{"plan", seed, cli.ExitChanges},
 		{"plan-json", with(seed, "-o", "json", "--var", "EKS_CLUSTER_NAME=prod", "--var", "KARPENTER_NODE_ROLE=nodes"), cli.ExitChanges},
@@ -100,7 +100,7 @@ func TestGolden(t *testing.T) {
 		{"bad-var", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "us-east-1", "--var", "A"}, cli.ExitError},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stdout, stderr, code := joist(t, "", nil, tt.args...)
+			stdout, stderr, code := runJoist(t, "", nil, tt.args...)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
@@ -133,11 +133,11 @@ func TestPlanReadsStdinAndTheEnvironment(t *testing.T) {
 	}
 	manifests := joined.String()
 	environ := []string{"AWS_DEFAULT_REGION=ap-northeast-2", "EKS_CLUSTER_NAME=prod", "KARPENTER_NODE_ROLE=nodes"}
-	stdout, stderr, code := joist(t, manifests, environ, "plan", "-f", "-", "--expand")
+	stdout, stderr, code := runJoist(t, manifests, environ, "plan", "-f", "-", "--expand")
 	if code != cli.ExitChanges || stderr != "" || !strings.Contains(stdout, "to launch for 5 pods") {
 		t.Errorf("code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
 	}
-	if _, stderr, _ := joist(t, manifests, environ, "plan", "-f", "-"); !strings.Contains(stderr, "the placeholder ${KARPENTER_NODE_ROLE} is not filled in") {
+	if _, stderr, _ := runJoist(t, manifests, environ, "plan", "-f", "-"); !strings.Contains(stderr, "${KARPENTER_NODE_ROLE} is not filled in") {
 		t.Errorf("without --expand, stderr is %q", stderr)
 	}
 }
@@ -153,19 +153,20 @@ func TestPlanReadsADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stdout, _, code := joist(t, "", nil, "plan", "-f", dir, "--region", "ap-northeast-2")
+	stdout, _, code := runJoist(t, "", nil, "plan", "-f", dir, "--region", "ap-northeast-2")
 	if code != cli.ExitChanges || !strings.Contains(stdout, "to launch for 5 pods") {
 		t.Errorf("code %d:\n%s", code, stdout)
 	}
-	if _, stderr, code := joist(t, "", nil, "plan", "-f", t.TempDir(), "--region", "us-east-1"); code != cli.ExitError || !strings.Contains(stderr, "has no .yaml") {
+	if _, stderr, code := runJoist(t, "", nil, "plan", "-f", t.TempDir(), "--region", "us-east-1"); code != cli.ExitError || !strings.Contains(stderr, "has no .yaml") {
 		t.Errorf("an empty directory: code %d, %s", code, stderr)
 	}
 }
 
-// TestPlanSaysWhatItLeavesOut: of kinds that it can read, as of others.
-func TestPlanSaysWhatItLeavesOut(t *testing.T) {
+// TestPlanWarnsOfIgnoredKinds: plan warns of kinds that it ignores, whether or not it can
+// parse them.
+func TestPlanWarnsOfIgnoredKinds(t *testing.T) {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"
-	_, stderr, _ := joist(t, text, nil, "plan", "-f", "-", "--region", "us-east-1")
+	_, stderr, _ := runJoist(t, text, nil, "plan", "-f", "-", "--region", "us-east-1")
 	want := "warning: -:1:1: ConfigMap of v1 is ignored: planning does not use it\n" +
 		"warning: -:5:1: Service of v1 is ignored: planning does not use it\n"
 	if diff := cmp.Diff(want, stderr); diff != "" {
@@ -173,8 +174,8 @@ func TestPlanSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPlanWarnsOfLaunches: of what will work, and hardly.
-func TestPlanWarnsOfLaunches(t *testing.T) {
+// TestPlanWarnsOfLargeUserData: plan warns of user data near EC2's limit.
+func TestPlanWarnsOfLargeUserData(t *testing.T) {
 	var all strings.Builder
 	for _, name := range []string{"nodepool", "inflate", "nodeclass"} {
 		text, err := os.ReadFile("testdata/" + name + ".yaml")
@@ -184,19 +185,19 @@ func TestPlanWarnsOfLaunches(t *testing.T) {
 		all.WriteString("---\n" + string(text))
 	}
 	all.WriteString("  userData: \"#!/bin/sh #" + strings.Repeat("x", 14400) + "\"\n")
-	_, stderr, code := joist(t, all.String(), nil, "plan", "-f", "-", "--region", "ap-northeast-2")
+	_, stderr, code := runJoist(t, all.String(), nil, "plan", "-f", "-", "--region", "ap-northeast-2")
 	if code != cli.ExitChanges || !strings.Contains(stderr, "warning: NodePool default, EC2NodeClass default: the user data has") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }
 
-// TestCardListsTheVerbs compares the card with the commands that there are.
-func TestCardListsTheVerbs(t *testing.T) {
+// TestCardListsTheCommands compares README.md with the help.
+func TestCardListsTheCommands(t *testing.T) {
 	card, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	help, _, _ := joist(t, "", nil, "--help")
+	help, _, _ := runJoist(t, "", nil, "--help")
 	_, listed, _ := strings.Cut(help, "Available Commands:\n")
 	listed, _, _ = strings.Cut(listed, "\n\n")
 	there := regexp.MustCompile(`(?m)^  (\w+)`).FindAllStringSubmatch(listed, -1)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// consolidateFlags are those of `joist consolidate`.
+// consolidateFlags are the flags of `joist consolidate`.
 type consolidateFlags struct {
 	nodes      nodesFlags
 	spotToSpot bool
@@ -37,7 +37,7 @@ func consolidateCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConsolidate(cmd, env, flags) },
 	}
-	flags.nodes.add(cmd)
+	flags.nodes.addFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.spotToSpot, "spot-to-spot", false, "allow replacing spot nodes with cheaper spot nodes")
 	f.IntVar(&flags.passes, "passes", 0, "stop after this many passes (default: when nothing changes)")
@@ -46,7 +46,7 @@ func consolidateCommand(env Env) *cobra.Command {
 }
 
 func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
-	asked, err := flags.nodes.read(cmd, env, "joist consolidate --scenario FILE, or "+orCluster)
+	asked, err := flags.nodes.readNodes(cmd, env, "joist consolidate --scenario FILE, or "+clusterSourceFlags)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,8 @@ func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
 	return report.PrintConsolidation(cmd.OutOrStdout(), &out)
 }
 
-// consolidateOptions is disruption as the service decides, which tells of its progress.
+// consolidateOptions returns options with disruption's own decision, which print each pass to
+// stderr.
 func consolidateOptions(cmd *cobra.Command, env Env, passes int, spotToSpot bool) simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		PassesMax: passes, Now: env.Now,

@@ -20,46 +20,46 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// limitDefault and limitMax are how many letters of a queue are read: each may have a
-// mebibyte, and no more than so many may be in flight at once on a standard queue.
+// limitDefault and limitMax bound the messages that are read from a queue: each may have one
+// mebibyte, and SQS limits the messages in flight.
 const (
 	limitDefault = 1000
 	limitMax     = 100_000
 )
 
-// deadFlags are those of the verbs of `joist dead`.
+// deadFlags are the flags of the commands of `joist dead`.
 type deadFlags struct {
-	cluster clusterFlags
-	fence   fenceFlags
-	queues  []string
-	limit   int
-	format  string
+	cluster      clusterFlags
+	clusterState clusterStateFlags
+	queues       []string
+	limit        int
+	format       string
 }
 
-func (d *deadFlags) add(cmd *cobra.Command) {
-	d.cluster.add(cmd)
-	d.fence.add(cmd)
+func (d *deadFlags) addFlags(cmd *cobra.Command) {
+	d.cluster.addFlags(cmd)
+	d.clusterState.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead-letter queue is read, such as planner, or audit for the audit log; may be repeated (default: all)")
 	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "maximum number of messages to read from each queue")
 }
 
-// deadList is what `joist dead list -o json` prints.
+// deadList is the output of `joist dead list -o json`.
 type deadList struct {
-	APIVersion string                  `json:"apiVersion"`
-	Kind       string                  `json:"kind"`
-	Cluster    string                  `json:"cluster"`
-	At         time.Time               `json:"at"`
-	Letters    []deadletter.DeadLetter `json:"letters"`
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Cluster    string               `json:"cluster"`
+	At         time.Time            `json:"at"`
+	Messages   []deadletter.Message `json:"letters"`
 	// Partial names the services whose queues hold more than the limit.
 	Partial []string `json:"partial"`
 }
 
-// looked is what every verb says that receives dead letters.
-const looked = "Messages are received and made visible again at once: nothing is deleted, and their receive count grows by one.\n" +
+// peekText is the part of the help about reading dead-letter messages.
+const peekText = "Messages are received and made visible again at once: nothing is deleted, and their receive count grows by one.\n" +
 	"Messages that another consumer has in flight are not read.\n\n"
 
-// deadRights is what every verb needs that reads dead letters.
-var deadRights = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
+// deadPermissionsText is the part of the help about permissions to read dead-letter messages.
+var deadPermissionsText = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
 	"dead-letter queues. Unexpired plans and launch requests (they expire after " + formatLifetime(event.PlanMadeType) + " and " + formatLifetime(event.LaunchRequestedType) + "\n" +
 	"respectively) are checked against Kubernetes, if you may get the namespace kube-system and the ConfigMap joist-outbox,\n" +
 	"and list NodeClaims.\n\n"
@@ -84,7 +84,7 @@ func deadCommand(env Env) *cobra.Command {
 			"  stale   the launch would be terminated again: its NodeClaim is gone\n" +
 			"  poison  the service would return it to the dead-letter queue at once\n" +
 			"  forged  the sender may not send this type; it is never sent again\n" +
-			"  cut     the message is truncated and cannot be sent again\n\n" + looked + deadRights +
+			"  cut     the message is truncated and cannot be sent again\n\n" + peekText + deadPermissionsText +
 			"Exit codes of list: 0 no dead-letter messages, 2 dead-letter messages, 1 an error. Of show: 0 the message was\n" +
 			"printed, 1 an error.",
 		Args: cobra.NoArgs,
@@ -102,8 +102,8 @@ func deadListCommand(env Env) *cobra.Command {
 		Example: "  joist dead list --cluster prod\n  joist dead list --cluster prod --queue planner -o json",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return listDead(cmd, env, flags) }
-	flags.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return listDeadMessages(cmd, env, flags) }
+	flags.addFlags(cmd)
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
@@ -116,19 +116,19 @@ func deadShowCommand(env Env) *cobra.Command {
 		Example: "  joist dead show 5fea7756-0ea4-451a-a703-a558b933e274 --cluster prod --queue planner",
 		Args:    cobra.ArbitraryArgs,
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return showDead(cmd, env, flags, args) }
-	flags.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return showDeadMessage(cmd, env, flags, args) }
+	flags.addFlags(cmd)
 	formatFlag(cmd, &flags.format, "text", "json")
 	return cmd
 }
 
-// readDead reads the dead letters that the flags mean.
-func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
-	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Letters: []deadletter.DeadLetter{}, Partial: []string{}}
+// readDeadMessages reads the dead-letter messages of the selected queues.
+func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
+	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Messages: []deadletter.Message{}, Partial: []string{}}
 	if flags.limit < 1 || flags.limit > limitMax {
 		return list, usageError(fmt.Errorf("invalid --limit %d", flags.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
 	}
-	plan, err := flags.cluster.plan(cmd, env)
+	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return list, err
 	}
@@ -141,18 +141,18 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 		return list, err
 	}
 	list.Cluster = plan.Cluster
-	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, World: env.clusterStateReader(cmd.Context(), flags.fence)}
+	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, ReadCluster: env.clusterStateReader(cmd.Context(), flags.clusterState)}
 	type answer struct {
-		letters []deadletter.DeadLetter
-		all     bool
-		err     error
+		deadMessages []deadletter.Message
+		all          bool
+		err          error
 	}
 	answers := make([]answer, len(chosen))
 	var reading sync.WaitGroup
 	for i, q := range chosen {
 		reading.Go(func() {
 			a := &answers[i]
-			a.letters, a.all, a.err = readQueue(cmd, env, places, reader, q, flags.limit)
+			a.deadMessages, a.all, a.err = readQueue(cmd, env, places, reader, q, flags.limit)
 		})
 	}
 	reading.Wait()
@@ -160,7 +160,7 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 		if a.err != nil {
 			return list, a.err
 		}
-		list.Letters = append(list.Letters, a.letters...)
+		list.Messages = append(list.Messages, a.deadMessages...)
 		if !a.all {
 			list.Partial = append(list.Partial, chosen[i].Service)
 		}
@@ -168,27 +168,28 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 	return list, nil
 }
 
-// readQueue reads the letters of one dead-letter queue, oldest first.
-func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.DeadLetter, bool, error) {
+// readQueue reads the messages of one dead-letter queue, oldest first. It reports whether
+// these are all messages of the queue.
+func readQueue(cmd *cobra.Command, env Env, places queues.Finder, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.Message, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
 	if err != nil {
 		return nil, false, err
 	}
-	messages, all, err := deadletter.Peek(cmd.Context(), dead.Queue, limit, reportReading(cmd, env, q.Service))
+	messages, all, err := deadletter.PeekMessages(cmd.Context(), dead.Client, limit, reportReading(cmd, env, q.Service))
 	if err != nil {
 		return nil, false, fmt.Errorf("reading dead-letter messages: %w", err)
 	}
 	reader.Service = q.Service
-	letters := make([]deadletter.DeadLetter, 0, len(messages))
+	deadMessages := make([]deadletter.Message, 0, len(messages))
 	for _, m := range messages {
-		letters = append(letters, reader.Read(m, env.Now()))
+		deadMessages = append(deadMessages, reader.Read(m, env.Now()))
 	}
-	slices.SortFunc(letters, deadletter.CompareAge)
-	return letters, all, nil
+	slices.SortFunc(deadMessages, deadletter.CompareAge)
+	return deadMessages, all, nil
 }
 
-// reportReading prints to stderr how many messages of a dead-letter queue are read, at most once
-// a second, so that a short list prints nothing.
+// reportReading returns a function that prints to stderr how many messages of a dead-letter
+// queue have been read, at most once a second.
 func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
 	last := env.Now()
 	return func(read int) {
@@ -199,39 +200,39 @@ func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
 	}
 }
 
-func listDead(cmd *cobra.Command, env Env, flags deadFlags) error {
-	list, err := readDead(cmd, env, flags)
+func listDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) error {
+	list, err := readDeadMessages(cmd, env, flags)
 	if err != nil {
 		return err
 	}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), list)
 	} else {
-		err = printDead(cmd, list, env.Now())
+		err = printDeadMessages(cmd, list, env.Now())
 	}
-	if err == nil && len(list.Letters) > 0 {
+	if err == nil && len(list.Messages) > 0 {
 		err = errChanges
 	}
 	return err
 }
 
-func printDead(cmd *cobra.Command, list deadList, now time.Time) error {
+func printDeadMessages(cmd *cobra.Command, list deadList, now time.Time) error {
 	for _, service := range list.Partial {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has more dead-letter messages than --limit\n", service)
 	}
-	if len(list.Letters) == 0 {
+	if len(list.Messages) == 0 {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no dead-letter messages in cluster %s\n", list.Cluster)
 		return err
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), formatMessageTable(list.Letters, now))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), formatMessageTable(list.Messages, now))
 	return err
 }
 
-// formatMessageTable is how letters are listed.
-func formatMessageTable(letters []deadletter.DeadLetter, now time.Time) string {
+// formatMessageTable formats messages as a table.
+func formatMessageTable(deadMessages []deadletter.Message, now time.Time) string {
 	var rows [][]string
-	for i := range letters {
-		l := &letters[i]
+	for i := range deadMessages {
+		l := &deadMessages[i]
 		expires := "-"
 		switch {
 		case l.Expires == nil:
@@ -241,39 +242,39 @@ func formatMessageTable(letters []deadletter.DeadLetter, now time.Time) string {
 			expires = formatAge(now.Sub(*l.Expires)) + " ago"
 		}
 		rows = append(rows, []string{
-			l.ID, l.Service, firstNonEmpty(l.Type, "?"), formatAge(now.Sub(l.Dead)), expires, firstNonEmpty(l.Kind, string(l.Origin)), string(l.Predicted.Verdict), firstLine(l.Reason, reasonWidth),
+			l.ID, l.Service, firstNonEmpty(l.Type, "?"), formatAge(now.Sub(l.DeadSince)), expires, firstNonEmpty(l.Kind, string(l.Origin)), string(l.Predicted.Disposition), firstLine(l.Reason, reasonWidth),
 		})
 	}
 	return report.FormatColumns([]string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}, rows)
 }
 
-// messageOutput is what `joist dead show -o json` prints: the letter, with its body as
-// JSON where it is any, and else as text.
+// messageOutput is the output of `joist dead show -o json`. Body is the message's JSON, or a
+// string if it is not valid JSON.
 type messageOutput struct {
-	APIVersion string                `json:"apiVersion"`
-	Kind       string                `json:"kind"`
-	Letter     deadletter.DeadLetter `json:"letter"`
-	Body       json.RawMessage       `json:"body"`
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Message    deadletter.Message `json:"letter"`
+	Body       json.RawMessage    `json:"body"`
 }
 
-func showDead(cmd *cobra.Command, env Env, flags deadFlags, args []string) error {
+func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string) error {
 	if len(args) != 1 {
 		return usageError(errors.New("exactly one message ID is required"), "joist dead show ID, with an ID from joist dead list")
 	}
-	list, err := readDead(cmd, env, flags)
+	list, err := readDeadMessages(cmd, env, flags)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list.Letters, func(l deadletter.DeadLetter) bool { return l.ID == args[0] || l.EventID == args[0] })
+	at := slices.IndexFunc(list.Messages, func(l deadletter.Message) bool { return l.ID == args[0] || l.EventID == args[0] })
 	if at < 0 {
-		return fault.F("finding dead-letter message "+args[0], fault.Missing, "none of %d messages has this ID", len(list.Letters)).
+		return fault.F("finding dead-letter message "+args[0], fault.Missing, "none of %d messages has this ID", len(list.Messages)).
 			WithHint("check joist dead list; another consumer may have the message in flight, or raise --limit")
 	}
-	l := list.Letters[at]
+	l := list.Messages[at]
 	if flags.format == "json" {
 		body := json.RawMessage(l.Body())
 		if !json.Valid(body) {
-			body, _ = json.Marshal(string(l.Body())) // Texts always can be.
+			body, _ = json.Marshal(string(l.Body())) // A string can always be encoded.
 		}
 		return printJSON(cmd.OutOrStdout(), messageOutput{apiVersion, "DeadLetter", l, body})
 	}
@@ -281,10 +282,10 @@ func showDead(cmd *cobra.Command, env Env, flags deadFlags, args []string) error
 	return err
 }
 
-// formatMessage is a letter as a page.
-func formatMessage(l deadletter.DeadLetter, now time.Time) string {
+// formatMessage formats one message for people.
+func formatMessage(l deadletter.Message, now time.Time) string {
 	var b strings.Builder
-	// No text of a message may add a line.
+	// A line break in a message must not start a new field.
 	line := func(name, value string) {
 		if value = oneLine(value); value != "" {
 			fmt.Fprintf(&b, "%-11s %s\n", name+":", value)
@@ -305,12 +306,12 @@ func formatMessage(l deadletter.DeadLetter, now time.Time) string {
 	line("Event", l.EventID)
 	line("Subject", l.Subject)
 	line("From", l.From)
-	line("Sent", at(l.Said))
+	line("Sent", at(l.SentAt))
 	line("Expires", at(l.Expires))
-	line("Dead since", fmt.Sprintf("%s (%s)", l.Dead.UTC().Format(time.RFC3339), formatAge(now.Sub(l.Dead))))
+	line("Dead since", fmt.Sprintf("%s (%s)", l.DeadSince.UTC().Format(time.RFC3339), formatAge(now.Sub(l.DeadSince))))
 	line("Receives", strconv.Itoa(l.Receives))
 	line("Bytes", strconv.Itoa(l.Bytes))
-	line("Replay", strings.TrimSuffix(string(l.Predicted.Verdict)+": "+l.Predicted.Why, ": "))
+	line("Replay", strings.TrimSuffix(string(l.Predicted.Disposition)+": "+l.Predicted.Reason, ": "))
 	b.WriteString("\n" + strings.TrimRight(string(l.Body()), "\n") + "\n")
 	return b.String()
 }

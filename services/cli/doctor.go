@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// doctorFlags are those of `joist doctor`.
+// doctorFlags are the flags of `joist doctor`.
 type doctorFlags struct {
 	cluster         clusterFlags
 	nodeRole, store string
@@ -31,7 +31,7 @@ func doctorCommand(env Env) *cobra.Command {
 		Use:   "doctor --cluster NAME",
 		Short: "Find problems of a cluster's installation, with a fix for each",
 		Long: "Doctor checks the queues, rules, functions, roles, subnets and documents of a cluster in AWS, its Deployments, Lease,\n" +
-			"CRDs and aws-auth in Kubernetes, and this machine, in at most " + facts.Limit.String() + ". It prints each problem with its fix, and changes\n" +
+			"CRDs and aws-auth in Kubernetes, and this machine, in at most " + facts.Timeout.String() + ". It prints each problem with its fix, and changes\n" +
 			"nothing. It lists the checks that it was not allowed to run, with the permission to grant.\n\n" +
 			"Exit codes: 0 no problems found, 2 findings, 1 an error, or no findings while AWS or Kubernetes could not be checked\n" +
 			"at all (--no-kubernetes skips Kubernetes).",
@@ -40,23 +40,23 @@ func doctorCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, env, flags) }
-	flags.cluster.add(cmd)
+	flags.cluster.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&flags.nodeRole, "node-role", "", "name of the node role (default: KarpenterNodeRole-NAME)")
 	f.StringVar(&flags.store, "store", "", "s3://BUCKET/PREFIX in which the services keep documents (default: $"+settings.Bucket+" and $"+settings.Prefix+", or the bucket of the stack)")
-	flags.kube.add(cmd)
+	flags.kube.addFlags(cmd)
 	f.StringArrayVar(&flags.variables, "variable", nil, "variable that must be set in this shell, such as KARPENTER_VERSION in the commands of a guide; may be repeated")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
-// examination is what `joist doctor -o json` prints.
+// examination is the output of `joist doctor -o json`.
 type examination struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
 	Cluster    string           `json:"cluster"`
 	Findings   []doctor.Finding `json:"findings"`
-	Unseen     []doctor.Skipped `json:"unseen"`
+	Skipped    []doctor.Skipped `json:"unseen"`
 }
 
 func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
@@ -91,10 +91,11 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	return incomplete
 }
 
-// uncheckedPlatforms are the entries of AWS and of Kubernetes where nothing of them could be checked.
+// uncheckedPlatforms returns the skipped entries that stand for all of AWS or all of
+// Kubernetes.
 func (e examination) uncheckedPlatforms() []doctor.Skipped {
 	var out []doctor.Skipped
-	for _, u := range e.Unseen {
+	for _, u := range e.Skipped {
 		if u.What == facts.WholeAWS || u.What == facts.WholeCluster {
 			out = append(out, u)
 		}
@@ -102,7 +103,8 @@ func (e examination) uncheckedPlatforms() []doctor.Skipped {
 	return out
 }
 
-// incompleteError is the error of an examination that could check nothing of AWS or of Kubernetes, or nil.
+// incompleteError returns an error if nothing of AWS, or nothing of Kubernetes, could be
+// checked.
 func (e examination) incompleteError() error {
 	var why, fixes []string
 	for _, u := range e.uncheckedPlatforms() {
@@ -116,7 +118,7 @@ func (e examination) incompleteError() error {
 
 // factSources returns what to check, from the flags and the environment.
 func (d *doctorFlags) factSources(cmd *cobra.Command, env Env) (facts.Sources, error) {
-	plan, err := d.cluster.plan(cmd, env)
+	plan, err := d.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return facts.Sources{}, err
 	}
@@ -139,7 +141,7 @@ func (d *doctorFlags) factSources(cmd *cobra.Command, env Env) (facts.Sources, e
 	return s, nil
 }
 
-// lookupEnvs are those of variables, of those that are not set, too.
+// lookupEnvs returns the values of environment variables, with "" for those that are not set.
 func (e Env) lookupEnvs(names []string) map[string]string {
 	out := map[string]string{}
 	for _, name := range names {
@@ -148,7 +150,7 @@ func (e Env) lookupEnvs(names []string) map[string]string {
 	return out
 }
 
-// formatText is the examination for people.
+// formatText formats the examination for people.
 func (e examination) formatText() string {
 	var b strings.Builder
 	problems := 0
@@ -158,9 +160,9 @@ func (e examination) formatText() string {
 		}
 		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.What, f.Fix)
 	}
-	if len(e.Unseen) > 0 {
+	if len(e.Skipped) > 0 {
 		b.WriteString("Not checked:\n")
-		for _, u := range e.Unseen {
+		for _, u := range e.Skipped {
 			fmt.Fprintf(&b, "  - %s: %s\n", u.What, u.Why)
 			if u.Fix != "" {
 				fmt.Fprintf(&b, "    Fix: %s\n", u.Fix)
@@ -169,15 +171,15 @@ func (e examination) formatText() string {
 	}
 	switch {
 	case len(e.Findings) > 0:
-		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s%s.\n", problems, len(e.Findings)-problems, e.Cluster, skipped(len(e.Unseen)))
+		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s%s.\n", problems, len(e.Findings)-problems, e.Cluster, formatSkipped(len(e.Skipped)))
 	default:
-		fmt.Fprintf(&b, "No problems found in cluster %s%s.\n", e.Cluster, skipped(len(e.Unseen)))
+		fmt.Fprintf(&b, "No problems found in cluster %s%s.\n", e.Cluster, formatSkipped(len(e.Skipped)))
 	}
 	return b.String()
 }
 
-// skipped formats the number of checks that could not run.
-func skipped(n int) string {
+// formatSkipped formats the number of checks that could not run.
+func formatSkipped(n int) string {
 	switch n {
 	case 0:
 		return ""

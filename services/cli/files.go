@@ -13,15 +13,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// stdinMax bounds what is read from a pipe.
+// stdinMax bounds what is read from stdin, in bytes.
 const stdinMax = 64 << 20
 
-// readAll reads the manifests of all files. The problems of all of them are told
-// together.
-func readAll(stdin io.Reader, names []string, vars map[string]string) ([]manifest.Document, error) {
+// readManifests reads the manifests of all files. Its error lists the problems of all files.
+func readManifests(stdin io.Reader, names []string, vars map[string]string) ([]manifest.Document, error) {
 	var files []string
 	for _, name := range names {
-		more, err := filesOf(name)
+		more, err := listFiles(name)
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +49,8 @@ func readAll(stdin io.Reader, names []string, vars map[string]string) ([]manifes
 	return documents, nil
 }
 
-// filesOf is a file itself, or the manifests of a directory.
-func filesOf(name string) ([]string, error) {
+// listFiles returns a file itself, or the manifests in a directory.
+func listFiles(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
 	}

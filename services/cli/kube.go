@@ -13,23 +13,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// kubeTime is how long Kubernetes may take to tell what letters meet.
-const kubeTime = 10 * time.Second
+// kubeTimeout bounds how long Kubernetes is read to predict the result of a replay.
+const kubeTimeout = 10 * time.Second
 
-// kubeFlags say which cluster of Kubernetes is asked.
+// kubeFlags are the flags that select a Kubernetes cluster.
 type kubeFlags struct {
 	kubeconfig, context string
 	offline             bool
 }
 
-func (k *kubeFlags) add(cmd *cobra.Command) {
+func (k *kubeFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
 	f.StringVar(&k.context, "context", "", "kubeconfig context (default: the current context)")
 	f.BoolVar(&k.offline, "no-kubernetes", false, "do not read Kubernetes")
 }
 
-// openCluster opens the cluster.
+// openCluster opens the Kubernetes cluster.
 func (e Env) openCluster(flags kubeFlags) (kube.Reader, error) {
 	if e.Kube == nil {
 		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build has no Kubernetes client")
@@ -37,19 +37,21 @@ func (e Env) openCluster(flags kubeFlags) (kube.Reader, error) {
 	return e.Kube(firstNonEmpty(flags.kubeconfig, e.lookupEnv(settings.Kubeconfig)), flags.context)
 }
 
-// fenceFlags say where the fence is that letters meet.
-type fenceFlags struct {
+// clusterStateFlags are the flags that select the cluster state which predictions are checked
+// against.
+type clusterStateFlags struct {
 	kube      kubeFlags
 	namespace string
 }
 
-func (f *fenceFlags) add(cmd *cobra.Command) {
-	f.kube.add(cmd)
+func (f *clusterStateFlags) addFlags(cmd *cobra.Command) {
+	f.kube.addFlags(cmd)
 	cmd.Flags().StringVar(&f.namespace, "namespace", "", "namespace in which Joist runs; its ConfigMap joist-outbox is read (default: $"+settings.Namespace+", or joist)")
 }
 
-// clusterStateReader reads what letters meet, when the first one asks.
-func (e Env) clusterStateReader(ctx context.Context, flags fenceFlags) func() (deadletter.ClusterState, error) {
+// clusterStateReader returns a function that reads the cluster state at its first call, or nil
+// without Kubernetes.
+func (e Env) clusterStateReader(ctx context.Context, flags clusterStateFlags) func() (deadletter.ClusterState, error) {
 	if flags.kube.offline || e.Kube == nil {
 		return nil
 	}
@@ -58,7 +60,7 @@ func (e Env) clusterStateReader(ctx context.Context, flags fenceFlags) func() (d
 		if err != nil {
 			return deadletter.ClusterState{}, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, kubeTime)
+		ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
 		defer cancel()
 		return deadletter.ReadClusterState(ctx, read, firstNonEmpty(flags.namespace, e.lookupEnv(settings.Namespace), "joist"))
 	})

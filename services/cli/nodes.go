@@ -18,13 +18,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// nodesFlags say about whose nodes a command is asked.
+// nodesFlags are the flags that select the nodes to simulate.
 type nodesFlags struct{ scenario, snapshot, catalogue, store string }
 
-// orCluster names the flags that read a cluster.
-const orCluster = "--snapshot FILE, or --store s3://BUCKET/PREFIX"
+// clusterSourceFlags names the flags that read a cluster.
+const clusterSourceFlags = "--snapshot FILE, or --store s3://BUCKET/PREFIX"
 
-func (n *nodesFlags) add(cmd *cobra.Command) {
+func (n *nodesFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&n.scenario, "scenario", "", "scenario file (JSON; gzip if the name ends in .gz), or - for stdin")
 	f.StringVar(&n.snapshot, "snapshot", "", "cluster snapshot file, as stored or decompressed")
@@ -32,9 +32,9 @@ func (n *nodesFlags) add(cmd *cobra.Command) {
 	f.StringVar(&n.store, "store", "", "s3://BUCKET/PREFIX in which a cluster's services keep their documents; its latest snapshot is read")
 }
 
-// read reads what the flags name, and tells on stderr what was taken to be so. Try is
-// the command as it should be.
-func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
+// readNodes reads the selected source and prints its notes to stderr. usage is a correct form
+// of the command, for the error.
+func (n nodesFlags) readNodes(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
 	var out simulate.Source
 	var err error
 	switch {
@@ -63,8 +63,8 @@ func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (simulate.Sour
 	return out, nil
 }
 
-// openFleet is what can be played on, which is used up by that. It tells on stderr what was
-// taken to be done.
+// openFleet returns the fleet of a source and prints its notes to stderr. A simulation
+// consumes the fleet.
 func openFleet(cmd *cobra.Command, from simulate.Source) *simulate.Fleet {
 	f := from.Fleet()
 	for _, note := range f.Notes() {
@@ -73,7 +73,7 @@ func openFleet(cmd *cobra.Command, from simulate.Source) *simulate.Fleet {
 	return f
 }
 
-// countSources is how many sources are named.
+// countSources returns how many sources the flags name.
 func (n nodesFlags) countSources() (count int) {
 	for _, one := range []string{n.scenario, n.snapshot, n.store} {
 		if one != "" {
@@ -107,7 +107,7 @@ func (n nodesFlags) readFiles() (simulate.Source, error) {
 	return simulate.SourceFromCatalogue(s, c), nil
 }
 
-// withEmbeddedPrices is a snapshot with the catalogue that comes with the command.
+// withEmbeddedPrices combines a snapshot with the catalogue that is embedded in the command.
 func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
 	at := slices.IndexFunc(s.Nodes, func(n planning.Node) bool { return n.Labels[corev1.LabelTopologyRegion] != "" })
 	if at < 0 {
@@ -125,10 +125,10 @@ func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
 	return out, nil
 }
 
-// documentHint says where documents of a kind are.
+// documentHint is the hint of an error about a document of a kind.
 const documentHint = "give an object below %s/ in the bucket, as stored or decompressed"
 
-// openDocument reads a file that was taken out of the store.
+// openDocument reads a document that was copied from the bucket.
 func openDocument(what, kind, name string, doc any) error {
 	info, err := os.Stat(name)
 	if err == nil && info.Size() > blob.MaxDocument {

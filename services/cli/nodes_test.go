@@ -23,17 +23,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// stored writes a document as the store has it, and gives its file.
-func stored(t *testing.T, kind string, doc any) string {
+// writeDocument writes a document in the format of the bucket and returns the file's name.
+func writeDocument(t *testing.T, kind string, doc any) string {
 	t.Helper()
 	_, data, err := blob.Encode(kind, doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return written(t, kind+".json.zst", data)
+	return writeFile(t, kind+".json.zst", data)
 }
 
-func written(t *testing.T, name string, data []byte) string {
+func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(file, data, 0o600); err != nil {
@@ -42,15 +42,16 @@ func written(t *testing.T, name string, data []byte) string {
 	return file
 }
 
-// cluster is a snapshot of a cluster with much to give, and its catalogue, as files.
-func cluster(t *testing.T) (s planning.Snapshot, snapshot, catalogue string) {
+// testCluster returns a snapshot of a cluster that can be consolidated, and the files of the
+// snapshot and its catalogue.
+func testCluster(t *testing.T) (s planning.Snapshot, snapshot, catalogue string) {
 	t.Helper()
 	s = planningtest.GenerateCluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
-	return s, stored(t, planning.SnapshotKind, s), stored(t, catalog.Kind, planningtest.NewCatalogue())
+	return s, writeDocument(t, planning.SnapshotKind, s), writeDocument(t, catalog.Kind, planningtest.NewCatalogue())
 }
 
-func parsed[T any](t *testing.T, text string) T {
+func parseJSON[T any](t *testing.T, text string) T {
 	t.Helper()
 	var out T
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -59,7 +60,7 @@ func parsed[T any](t *testing.T, text string) T {
 	return out
 }
 
-func podsOf(s planning.Snapshot) (n int) {
+func countPods(s planning.Snapshot) (n int) {
 	for i := range s.Nodes {
 		for _, class := range s.Nodes[i].Pods {
 			n += len(class.Pods)
@@ -68,39 +69,39 @@ func podsOf(s planning.Snapshot) (n int) {
 	return n
 }
 
-// A snapshot of a cluster is played with the catalogue that it names, or with the one
-// that comes with the command.
+// TestConsolidateASnapshot uses the catalogue that the snapshot refers to, or the embedded
+// one.
 func TestConsolidateASnapshot(t *testing.T) {
-	s, snapshot, catalogue := cluster(t)
+	s, snapshot, catalogue := testCluster(t)
 	for _, more := range [][]string{{"--catalogue", catalogue}, nil} {
-		stdout, stderr, code := joist(t, "", nil, append([]string{"consolidate", "--snapshot", snapshot, "-o", "json"}, more...)...)
+		stdout, stderr, code := runJoist(t, "", nil, append([]string{"consolidate", "--snapshot", snapshot, "-o", "json"}, more...)...)
 		if code != cli.ExitNothing {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
-		got := parsed[scenario.Consolidation](t, stdout)
-		if got.Scenario != "demo" || got.Nodes != len(s.Nodes) || !got.Complete || got.CostAfter >= got.CostBefore || got.Pods != podsOf(s) {
+		got := parseJSON[scenario.Consolidation](t, stdout)
+		if got.Scenario != "demo" || got.Nodes != len(s.Nodes) || !got.Complete || got.CostAfter >= got.CostBefore || got.Pods != countPods(s) {
 			t.Errorf("%s: %d nodes of %d, %d pods, %.4f became %.4f", got.Scenario, got.Nodes, len(s.Nodes), got.Pods, got.CostBefore, got.CostAfter)
 		}
-		if told := strings.Contains(stderr, "note: instance types and prices are the embedded ones of ap-northeast-2"); told != (more == nil) {
+		if noted := strings.Contains(stderr, "note: instance types and prices are the embedded ones of ap-northeast-2"); noted != (more == nil) {
 			t.Errorf("with %v: %s", more, stderr)
 		}
 	}
 }
 
 func TestWhyOfASnapshot(t *testing.T) {
-	s, _, catalogue := cluster(t)
+	s, _, catalogue := testCluster(t)
 	s.Nodes[0].DoNotDisrupt = true
-	stdout, stderr, code := joist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", stored(t, planning.SnapshotKind, s), "--catalogue", catalogue)
+	stdout, stderr, code := runJoist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", writeDocument(t, planning.SnapshotKind, s), "--catalogue", catalogue)
 	if code != cli.ExitNothing || !strings.Contains(stdout, "is kept (do-not-disrupt)") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }
 
 func TestSimulateASnapshot(t *testing.T) {
-	s, snapshot, catalogue := cluster(t)
+	s, snapshot, catalogue := testCluster(t)
 	from := []string{"simulate", "--snapshot", snapshot, "--catalogue", catalogue, "-o", "json"}
-	stdout, stderr, code := joist(t, "", nil, append(from, "--remove", "node/"+s.Nodes[3].Name)...)
-	if got := parsed[simulate.RemovalResult](t, stdout); code != cli.ExitNothing || got.Nodes != len(s.Nodes) || got.NodesAfter != len(s.Nodes)-1+len(got.Replacements) || len(got.Removed) != 1 {
+	stdout, stderr, code := runJoist(t, "", nil, append(from, "--remove", "node/"+s.Nodes[3].Name)...)
+	if got := parseJSON[simulate.RemovalResult](t, stdout); code != cli.ExitNothing || got.Nodes != len(s.Nodes) || got.NodesAfter != len(s.Nodes)-1+len(got.Replacements) || len(got.Removed) != 1 {
 		t.Errorf("exit code %d: %+v %s", code, got, stderr)
 	}
 	pool := s.NodePools[0].DeepCopy()
@@ -110,24 +111,24 @@ func TestSimulateASnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr, code = joist(t, "", nil, append(from, "--pool-change", written(t, "pool.json", text))...)
-	got := parsed[simulate.ChangeResult](t, stdout)
+	stdout, stderr, code = runJoist(t, "", nil, append(from, "--pool-change", writeFile(t, "pool.json", text))...)
+	got := parseJSON[simulate.ChangeResult](t, stdout)
 	if code != cli.ExitNothing || len(got.Drifted) != len(s.Nodes) || len(got.Staying) > 0 || !got.Complete || got.CostAfter >= got.CostBefore || got.Without.CostAfter >= got.CostBefore {
 		t.Errorf("exit code %d: %d drift of %d, %d stay, %.4f became %.4f, without the change %.4f: %s", code, len(got.Drifted), len(s.Nodes), len(got.Staying), got.CostBefore, got.CostAfter, got.Without.CostAfter, stderr)
 	}
-	stdout, stderr, code = joist(t, "", nil, append(from[:len(from)-2], "--pool-delete", pool.Name)...)
-	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(podsOf(s), " pods would be unschedulable"), "assumed:"} {
+	stdout, stderr, code = runJoist(t, "", nil, append(from[:len(from)-2], "--pool-delete", pool.Name)...)
+	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(countPods(s), " pods would be unschedulable"), "assumed:"} {
 		if code != cli.ExitChanges || !strings.Contains(stdout, want) {
-			t.Errorf("exit code %d, and it lacks %q: %s%s", code, want, stdout, stderr)
+			t.Errorf("exit code %d, want %q in the output: %s%s", code, want, stdout, stderr)
 		}
 	}
 }
 
-func TestNodesComplaints(t *testing.T) {
-	s, snapshot, catalogue := cluster(t)
+func TestNodesErrors(t *testing.T) {
+	s, snapshot, catalogue := testCluster(t)
 	s.Nodes = nil
-	nowhere := stored(t, planning.SnapshotKind, s)
-	pool := written(t, "pool.yaml", []byte("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: web\nspec:\n  limit: 3\n"))
+	nowhere := writeDocument(t, planning.SnapshotKind, s)
+	pool := writeFile(t, "pool.yaml", []byte("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: web\nspec:\n  limit: 3\n"))
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -137,7 +138,7 @@ func TestNodesComplaints(t *testing.T) {
 		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"--catalogue requires --snapshot"}},
 		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: check the path"}},
 		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},
-		{"something else", []string{"consolidate", "--snapshot", written(t, "x.json", []byte("{}"))}, []string{"is not a snapshot: it has no cluster name", "Try: give an object below snapshots/"}},
+		{"something else", []string{"consolidate", "--snapshot", writeFile(t, "x.json", []byte("{}"))}, []string{"is not a snapshot: it has no cluster name", "Try: give an object below snapshots/"}},
 		{"a snapshot as a catalogue", []string{"consolidate", "--snapshot", snapshot, "--catalogue", snapshot}, []string{"reading the catalogue", "Try: give an object below catalogues/"}},
 		{"no document", []string{"consolidate", "--snapshot", pool}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},
 		{"a cluster without nodes", []string{"consolidate", "--snapshot", nowhere}, []string{"no node of the snapshot has a region label", "Try: --catalogue FILE"}},
@@ -145,18 +146,18 @@ func TestNodesComplaints(t *testing.T) {
 		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"exactly one simulation is required", "Try: --remove, --spot-storm, or --pool-change"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stdout, stderr, code := joist(t, "", nil, tt.args...)
+			stdout, stderr, code := runJoist(t, "", nil, tt.args...)
 			for _, want := range tt.want {
 				if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, want) {
-					t.Errorf("exit code %d, and it lacks %q: %s%s", code, want, stdout, stderr)
+					t.Errorf("exit code %d, want %q in the output: %s%s", code, want, stdout, stderr)
 				}
 			}
 		})
 	}
 }
 
-// latest is a store with a snapshot in it, as the watcher and the catalog leave one.
-func latest(t *testing.T, s planning.Snapshot) *memblob.Store {
+// storeWithSnapshot returns a store with a snapshot and its catalogue.
+func storeWithSnapshot(t *testing.T, s planning.Snapshot) *memblob.Store {
 	t.Helper()
 	store := memblob.New(memblob.Options{Now: func() time.Time { return s.TakenAt }})
 	var err error
@@ -173,8 +174,8 @@ func latest(t *testing.T, s planning.Snapshot) *memblob.Store {
 	return store
 }
 
-// ask runs a command that may open the store as joist-shop/shop.
-func ask(t *testing.T, store *memblob.Store, now time.Time, args ...string) (stdout, stderr string, code int) {
+// joistWithStore runs a command whose store is joist-shop/shop.
+func joistWithStore(t *testing.T, store *memblob.Store, now time.Time, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Run(t.Context(), cli.Env{
@@ -189,15 +190,15 @@ func ask(t *testing.T, store *memblob.Store, now time.Time, args ...string) (std
 	return out.String(), errs.String(), code
 }
 
-// The latest snapshot is the cluster's as of today, with the prices of today; how old
-// it is, is said.
-func TestTheLatestSnapshotOfAStore(t *testing.T) {
-	s, snapshot, catalogue := cluster(t)
-	store := latest(t, s)
+// TestLatestSnapshotOfAStore: the note has the age of the snapshot, and a second note warns of
+// an old one.
+func TestLatestSnapshotOfAStore(t *testing.T) {
+	s, snapshot, catalogue := testCluster(t)
+	store := storeWithSnapshot(t, s)
 	args := []string{"simulate", "--remove", "node/" + s.Nodes[2].Name, "-o", "json"}
-	want, _, _ := joist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
+	want, _, _ := runJoist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
 	for age, stale := range map[time.Duration]bool{time.Minute: false, 3 * time.Hour: true} {
-		stdout, stderr, code := ask(t, store, s.TakenAt.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
+		stdout, stderr, code := joistWithStore(t, store, s.TakenAt.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
 		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo is "+age.String()+" old") {
 			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
@@ -207,8 +208,8 @@ func TestTheLatestSnapshotOfAStore(t *testing.T) {
 	}
 }
 
-func TestStoreComplaints(t *testing.T) {
-	s, _, _ := cluster(t)
+func TestStoreErrors(t *testing.T) {
+	s, _, _ := testCluster(t)
 	empty := memblob.New(memblob.Options{Now: func() time.Time { return s.TakenAt }})
 	for _, tt := range []struct{ name, store, want, hint string }{
 		{"no place", "joist-shop", `invalid --store "joist-shop"`, "Try: --store s3://BUCKET/PREFIX"},
@@ -216,13 +217,13 @@ func TestStoreComplaints(t *testing.T) {
 		{"no snapshot", "s3://joist-shop/eu/shop", "finding the latest snapshot in s3://joist-shop/eu/shop", "Try: check that the prefix"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stdout, stderr, code := ask(t, empty, s.TakenAt, "consolidate", "--store", tt.store)
+			stdout, stderr, code := joistWithStore(t, empty, s.TakenAt, "consolidate", "--store", tt.store)
 			if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, tt.hint) {
 				t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 			}
 		})
 	}
-	if _, stderr, code := joist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
+	if _, stderr, code := runJoist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

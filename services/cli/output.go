@@ -13,13 +13,13 @@ import (
 )
 
 // output writes text to a terminal, a file or a pipe. It replaces every character that a
-// terminal acts on or hides (control characters but line feed and tab, C1 controls such as
-// U+009B, and format characters such as U+202E) by its JSON escape, because names and reasons
-// come from messages that anybody may have sent. JSON keeps its meaning: such characters stand
-// only inside of its strings. Bytes that are no UTF-8 become U+FFFD. Each Write takes whole
-// characters.
+// terminal interprets or hides by its JSON escape: control characters except line feed and
+// tab, C1 controls such as U+009B, and format characters such as U+202E. Names and reasons
+// come from messages that any sender may have written. JSON keeps its meaning, because such
+// characters occur only in strings. Invalid UTF-8 becomes U+FFFD. Each Write must contain
+// whole characters.
 //
-// It remembers the first error, for callers that ignore errors of single writes.
+// It keeps the first error, for callers that ignore the errors of single writes.
 type output struct {
 	w io.Writer
 
@@ -27,7 +27,7 @@ type output struct {
 	err error
 }
 
-// Write writes text escaped; it returns the length of text, or the writer's error.
+// Write writes text with escapes. It returns the length of text, or the writer's error.
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,7 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// writeError is the first error of writing, or nil.
+// writeError returns the first error of a write, or nil.
 func (o *output) writeError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,7 +50,7 @@ func (o *output) writeError() error {
 	return fault.E("writing the output", fault.Invalid, o.err)
 }
 
-// escapeControls replaces what a terminal acts on or hides.
+// escapeControls escapes the characters that a terminal interprets or hides.
 func escapeControls(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, isControl) < 0 {
 		return text
@@ -69,7 +69,7 @@ func escapeControls(text string) string {
 	return b.String()
 }
 
-// isControl reports whether a terminal acts on a character, or hides it.
+// isControl reports whether a terminal interprets or hides a character.
 func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

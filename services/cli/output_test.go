@@ -16,7 +16,7 @@ func TestOutputEscapesControls(t *testing.T) {
 		{"a CSI byte that is no UTF-8", "a\x9b2Jb", "a\uFFFD2Jb"},
 		{"the clipboard by OSC 52", "\x1b]52;c;cm0gLXJm\a", `\u001b]52;c;cm0gLXJm\u0007`},
 		{"a carriage return", "fine\rbad", `fine\u000dbad`},
-		{"text that turns direction", "a\u202eb", `a\u202eb`},
+		{"a right-to-left override", "a\u202eb", `a\u202eb`},
 		{"a tag beyond the first plane", "a\U000E0001b", `a\udb40\udc01b`},
 		{"a line separator", "a\u2028b", `a\u2028b`},
 	} {
@@ -30,7 +30,7 @@ func TestOutputEscapesControls(t *testing.T) {
 	}
 }
 
-// TestOutputKeepsJSON: what the escapes stand for is what a reader of JSON gets.
+// TestOutputKeepsJSON: a JSON parser reads the original text.
 func TestOutputKeepsJSON(t *testing.T) {
 	const text = "a\u009b2J\u202e\U000E0001\x1b\r\n"
 	var to bytes.Buffer
@@ -42,26 +42,25 @@ func TestOutputKeepsJSON(t *testing.T) {
 		t.Errorf("%s is read as %q, %v", to.String(), got, err)
 	}
 	if strings.ContainsFunc(strings.TrimSuffix(to.String(), "\n"), isControl) {
-		t.Errorf("a terminal would act on %q", to.String())
+		t.Errorf("%q has control characters", to.String())
 	}
 }
 
-type fullDisk struct{ room int }
+type fullDisk struct{ free int }
 
 func (f *fullDisk) Write(p []byte) (int, error) {
-	if f.room -= len(p); f.room < 0 {
+	if f.free -= len(p); f.free < 0 {
 		return 0, errors.New("no space left on device")
 	}
 	return len(p), nil
 }
 
-// TestFullDisk: every command fails when its output is lost, whatever it does with the
-// errors of its own writes.
+// TestFullDisk: every command fails if its output cannot be written.
 func TestFullDisk(t *testing.T) {
 	for _, args := range [][]string{{"demo"}, {"version"}, {"version", "-o", "json"}, {"plan", "--help"}, {"completion", "bash"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			var complaint strings.Builder
-			code := Run(t.Context(), Env{Args: args, Stdout: &fullDisk{room: 20}, Stderr: &complaint})
+			code := Run(t.Context(), Env{Args: args, Stdout: &fullDisk{free: 20}, Stderr: &complaint})
 			if code != ExitError || complaint.String() != "joist: writing the output: no space left on device\n" {
 				t.Errorf("exit code %d: %s", code, complaint.String())
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// planFlags are those of `joist plan`.
+// planFlags are the flags of `joist plan`.
 type planFlags struct {
 	files    []string
 	scenario string
@@ -75,33 +75,33 @@ func runPlan(cmd *cobra.Command, env Env, flags planFlags) error {
 	case flags.scenario != "":
 		return planScenario(cmd, env, flags.scenario, flags.format)
 	case len(flags.files) == 0:
-		return nothingToRead()
+		return noFileError()
 	}
 	return planManifests(cmd, env, flags)
 }
 
-// planManifests plans for what is written in files, at the offline catalogue's prices.
+// planManifests plans the nodes for the manifests of files, with the embedded prices.
 func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
-	region, err := regionOf(env, flags.region)
+	region, err := chooseRegion(env, flags.region)
 	if err != nil {
 		return err
 	}
-	limit, err := dollarsOf("--price-limit", flags.priceLimit)
+	limit, err := parseDollars("--price-limit", flags.priceLimit)
 	if err != nil {
 		return err
 	}
-	vars, err := varsOf(env, flags)
+	vars, err := collectVars(env, flags)
 	if err != nil {
 		return err
 	}
-	documents, err := readAll(cmd.InOrStdin(), flags.files, vars)
+	documents, err := readManifests(cmd.InOrStdin(), flags.files, vars)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(documents, isPlanned) {
 		return usageError(fmt.Errorf("no NodePool, workload, Pod or Node in %s", strings.Join(flags.files, ", ")), "joist plan -f nodepool.yaml -f deployment.yaml")
 	}
-	warnings := warningsOf(documents)
+	warnings := collectWarnings(documents)
 	for _, warning := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
 	}
@@ -120,15 +120,14 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	} else {
 		err = report.PrintPlan(cmd.OutOrStdout(), shown)
 	}
-	if err == nil && shown.Changes() {
+	if err == nil && shown.HasChanges() {
 		return errChanges
 	}
 	return err
 }
 
-// regionOf takes the region from the flag or, as the AWS tools do, from the
-// environment.
-func regionOf(env Env, flag string) (string, error) {
+// chooseRegion returns the region of the flag or, like the AWS tools, of the environment.
+func chooseRegion(env Env, flag string) (string, error) {
 	region := flag
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 		if region == "" {
@@ -154,8 +153,8 @@ func (env Env) variables() map[string]string {
 	return out
 }
 
-// varsOf collects what placeholders stand for; --var goes before the environment.
-func varsOf(env Env, flags planFlags) (map[string]string, error) {
+// collectVars returns the values of placeholders. --var takes precedence over the environment.
+func collectVars(env Env, flags planFlags) (map[string]string, error) {
 	out := map[string]string{}
 	if flags.expand {
 		out = env.variables()
@@ -170,8 +169,9 @@ func varsOf(env Env, flags planFlags) (map[string]string, error) {
 	return out, nil
 }
 
-// dollarsOf reads what a flag says in US dollars an hour; nil where it says nothing.
-func dollarsOf(flag, text string) (*float64, error) {
+// parseDollars parses the value of a flag in US dollars per hour, or returns nil if it is
+// empty.
+func parseDollars(flag, text string) (*float64, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -182,8 +182,8 @@ func dollarsOf(flag, text string) (*float64, error) {
 	return &v, nil
 }
 
-// warningsOf collects what the reader warns of, and what planning leaves out.
-func warningsOf(documents []manifest.Document) []string {
+// collectWarnings returns the warnings about manifests, including those that planning ignores.
+func collectWarnings(documents []manifest.Document) []string {
 	var out []string
 	for _, d := range documents {
 		if !isPlanned(d) {
@@ -196,17 +196,19 @@ func warningsOf(documents []manifest.Document) []string {
 	return out
 }
 
-// isPlanned reports whether a document has a part in planning.
-func isPlanned(d manifest.Document) bool { return d.Object != nil && slices.Contains(planned, d.Kind) }
+// isPlanned reports whether planning uses a document.
+func isPlanned(d manifest.Document) bool {
+	return d.Object != nil && slices.Contains(plannedKinds, d.Kind)
+}
 
-// planned are the kinds that a plan of manifests depends on.
-var planned = []cluster.Kind{
+// plannedKinds are the kinds that planning uses.
+var plannedKinds = []cluster.Kind{
 	cluster.NodePools, cluster.NodeClasses, cluster.Nodes, cluster.CSINodes, cluster.Namespaces, cluster.PriorityClasses,
 	cluster.Pods, cluster.Deployments, cluster.ReplicaSets, cluster.StatefulSets, manifest.Jobs, manifest.CronJobs, cluster.DaemonSets,
 	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses,
 }
 
-// nothingToRead is the error of a plan without manifests.
-func nothingToRead() error {
+// noFileError returns the error of a plan without manifests.
+func noFileError() error {
 	return usageError(errors.New("no file given"), "joist plan -f nodepool.yaml -f deployment.yaml")
 }

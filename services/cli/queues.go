@@ -14,14 +14,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// watchEvery is how often --watch looks: SQS's counts settle within a minute, and
-// ages change each minute.
-const watchEvery = 5 * time.Second
+// watchInterval is the time between two refreshes of --watch. SQS's counts are consistent
+// after a minute, and ages change each minute.
+const watchInterval = 5 * time.Second
 
-// reasonWidth is how much of a reason stands in a table.
+// reasonWidth is the maximum width of a reason in a table.
 const reasonWidth = 70
 
-// queueList is what `joist queues -o json` prints.
+// queueList is the output of `joist queues -o json`.
 type queueList struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -31,7 +31,7 @@ type queueList struct {
 	Notes      []string     `json:"notes"`
 }
 
-// queuesFlags are those of `joist queues`.
+// queuesFlags are the flags of `joist queues`.
 type queuesFlags struct {
 	cluster clusterFlags
 	watch   bool
@@ -55,14 +55,14 @@ func queuesCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return showQueues(cmd, env, flags) }
-	flags.cluster.add(cmd)
-	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "refresh every "+watchEvery.String())
+	flags.cluster.addFlags(cmd)
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "refresh every "+watchInterval.String())
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
 func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
-	plan, err := flags.cluster.plan(cmd, env)
+	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 		return err
 	}
 	metrics := cloudwatch.NewFromConfig(config)
-	looker := queues.Inspector{Places: places, Now: env.Now, Ages: func(ctx context.Context, names []string) (map[string]time.Duration, error) {
+	looker := queues.Inspector{Finder: places, Now: env.Now, Ages: func(ctx context.Context, names []string) (map[string]time.Duration, error) {
 		return queues.ReadAges(ctx, metrics, env.Now(), names)
 	}}
 	for {
@@ -85,7 +85,7 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 		select {
 		case <-cmd.Context().Done():
 			return nil
-		case <-time.After(watchEvery):
+		case <-time.After(watchInterval):
 		}
 	}
 }
@@ -94,12 +94,12 @@ func listQueues(ctx context.Context, env Env, looker queues.Inspector, plan topo
 	rows, err := looker.Inspect(ctx, plan.Cluster, plan.DeadLetters())
 	list := queueList{APIVersion: apiVersion, Kind: "QueueList", Cluster: plan.Cluster, At: env.Now().UTC(), Queues: rows, Notes: []string{}}
 	if err != nil {
-		list.Notes = append(list.Notes, "ages are unknown: "+queues.ErrorText(err))
+		list.Notes = append(list.Notes, "ages are unknown: "+queues.FormatError(err))
 	}
 	return list
 }
 
-// needsAttention says whether somebody should look.
+// needsAttention returns errChanges if a queue has dead-letter messages or could not be read.
 func (l queueList) needsAttention() error {
 	for _, row := range l.Queues {
 		if row.Dead > 0 || row.Problem != "" {
@@ -136,7 +136,7 @@ func printQueues(cmd *cobra.Command, list queueList, format string) error {
 	return err
 }
 
-// formatAge tells a duration as kubectl does: its two largest units, or one.
+// formatAge formats a duration in its largest suitable unit, as kubectl does.
 func formatAge(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -151,7 +151,7 @@ func formatAge(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// firstLine is the beginning of a text, on one line.
+// firstLine shortens a text to length characters on one line.
 func firstLine(text string, length int) string {
 	line := []rune(oneLine(text))
 	if len(line) <= length {

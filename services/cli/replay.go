@@ -11,20 +11,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// replayFlags are those of `joist replay`.
+// replayFlags are the flags of `joist replay`.
 type replayFlags struct {
-	cluster    clusterFlags
-	fence      fenceFlags
-	queue      string
-	match      []string
-	rate       int
-	canary     int
-	canaryWait time.Duration
-	limit      int
-	yes        bool
-	dryRun     bool
-	archive    archiveFlags
-	format     string
+	cluster      clusterFlags
+	clusterState clusterStateFlags
+	queue        string
+	match        []string
+	rate         int
+	canary       int
+	canaryWait   time.Duration
+	limit        int
+	yes          bool
+	dryRun       bool
+	archive      archiveFlags
+	format       string
 }
 
 func replayCommand(env Env) *cobra.Command {
@@ -58,19 +58,19 @@ func replayCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if flags.archive.on {
+		if flags.archive.isOn {
 			return replayArchive(cmd, env, flags)
 		}
 		return replayQueue(cmd, env, flags)
 	}
-	flags.add(cmd)
+	flags.addFlags(cmd)
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
-func (r *replayFlags) add(cmd *cobra.Command) {
-	r.cluster.add(cmd)
-	r.fence.add(cmd)
+func (r *replayFlags) addFlags(cmd *cobra.Command) {
+	r.cluster.addFlags(cmd)
+	r.clusterState.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.queue, "queue", "", "service whose dead-letter messages are replayed, such as planner, or audit for the audit log")
 	f.StringArrayVar(&r.match, "match", nil, "replay only messages with this type=, kind=, origin=, verdict=, id= or reason=; a type may have wildcards, a reason matches as a substring; may be repeated")
@@ -81,11 +81,11 @@ func (r *replayFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&r.yes, "yes", false, "send the messages")
 	f.BoolVar(&r.dryRun, "dry-run", true, "show which messages would be sent (the default); the opposite of --yes")
 	cmd.MarkFlagsMutuallyExclusive("yes", "dry-run")
-	r.archive.add(cmd)
+	r.archive.addFlags(cmd)
 }
 
-// check refuses what makes no sense before anything is asked.
-func (r *replayFlags) check(cmd *cobra.Command) error {
+// validate checks the flags before any call to AWS.
+func (r *replayFlags) validate(cmd *cobra.Command) error {
 	switch {
 	case r.queue == "":
 		return usageError(errors.New("no queue given"), cmd.CommandPath()+" --queue SERVICE, with a service that joist queues lists")

@@ -15,15 +15,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// archiveFlags are those of `joist replay --archive`.
+// archiveFlags are the flags of `joist replay --archive`.
 type archiveFlags struct {
-	on             bool
+	isOn           bool
 	from, to, rule string
 }
 
-func (a *archiveFlags) add(cmd *cobra.Command) {
+func (a *archiveFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&a.on, "archive", false, "replay the archive of the cluster's bus instead of dead-letter messages")
+	f.BoolVar(&a.isOn, "archive", false, "replay the archive of the cluster's bus instead of dead-letter messages")
 	f.StringVar(&a.from, "from", "", "with --archive: start of the time range, as 2006-01-02T15:04:05Z")
 	f.StringVar(&a.to, "to", "", "with --archive: end of the time range (exclusive)")
 	f.StringVar(&a.rule, "rule", "", "with --archive: rule of the bus that receives the events, inbox or audit")
@@ -32,24 +32,24 @@ func (a *archiveFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// archiveReport is what `joist replay --archive -o json` prints.
+// archiveReport is the output of `joist replay --archive -o json`.
 type archiveReport struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Cluster    string `json:"cluster"`
 	DryRun     bool   `json:"dryRun"`
 	replay.ArchivePart
-	// Noop says that all of it has expired.
+	// Noop says that all events have expired.
 	Noop   bool                   `json:"noop"`
 	Replay *replay.ArchiveOutcome `json:"replay,omitempty"`
 }
 
 func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
-	plan, err := flags.cluster.plan(cmd, env)
+	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return err
 	}
-	rule, from, to, err := flags.archive.read(plan, env.Now())
+	rule, from, to, err := flags.archive.parse(plan, env.Now())
 	if err != nil {
 		return err
 	}
@@ -62,27 +62,27 @@ func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	past, err := archive.Select(cmd.Context(), client, rule, from, to, env.Now())
+	past, err := archive.SelectPart(cmd.Context(), client, rule, from, to, env.Now())
 	if err != nil {
 		return err
 	}
-	out := archiveReport{APIVersion: apiVersion, Kind: "ArchiveReplay", Cluster: plan.Cluster, DryRun: !flags.yes, ArchivePart: past, Noop: past.Expired()}
+	out := archiveReport{APIVersion: apiVersion, Kind: "ArchiveReplay", Cluster: plan.Cluster, DryRun: !flags.yes, ArchivePart: past, Noop: past.HasExpired()}
 	if flags.yes {
-		did, err := env.newPlayer(cmd, client, plan).Play(cmd.Context(), past)
+		did, err := env.newPlayer(cmd, client, plan).Replay(cmd.Context(), past)
 		if err != nil {
 			return err
 		}
 		out.Replay = &did
 	}
-	return out.finish(cmd, flags.format)
+	return out.printReport(cmd, flags.format)
 }
 
-// read finds the rule and the times that are meant.
-func (a *archiveFlags) read(plan topology.Plan, now time.Time) (rule topology.Rule, from, to time.Time, err error) {
+// parse returns the rule and the time range of the flags.
+func (a *archiveFlags) parse(plan topology.Plan, now time.Time) (rule topology.Rule, from, to time.Time, err error) {
 	var known []string
 	at := slices.IndexFunc(plan.Rules, func(r topology.Rule) bool {
 		if r.Bus != plan.Bus {
-			return false // Its events are AWS's, which no archive of ours has.
+			return false // A rule of AWS's default bus: Joist archives only its own bus.
 		}
 		short := strings.TrimPrefix(r.Name, plan.Prefix+"-joist-")
 		known = append(known, short)
@@ -104,20 +104,20 @@ func (a *archiveFlags) read(plan topology.Plan, now time.Time) (rule topology.Ru
 	return plan.Rules[at], from, to, nil
 }
 
-func (o archiveReport) finish(cmd *cobra.Command, format string) error {
+func (o archiveReport) printReport(cmd *cobra.Command, format string) error {
 	var err error
 	if format == "json" {
 		err = printJSON(cmd.OutOrStdout(), o)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), o.formatText())
 	}
-	if err == nil && (o.DryRun || o.Replay.Interrupted()) {
+	if err == nil && (o.DryRun || o.Replay.WasInterrupted()) {
 		err = errChanges
 	}
 	return err
 }
 
-// formatText is the report for people.
+// formatText formats the report for people.
 func (o archiveReport) formatText() string {
 	var b strings.Builder
 	would := "would be"
@@ -134,14 +134,14 @@ func (o archiveReport) formatText() string {
 	case o.Noop:
 		b.WriteString("All events have expired: the service drops them and counts them as stale.\n")
 	default:
-		fmt.Fprintf(&b, "Events since %s may not have expired: the service may execute them again. It drops older ones.\n", o.Obeyed.Format(time.RFC3339))
+		fmt.Fprintf(&b, "Events since %s may not have expired: the service may execute them again. It drops older ones.\n", o.ValidSince.Format(time.RFC3339))
 	}
 	switch {
 	case o.DryRun:
 		b.WriteString("Nothing was replayed: add --yes to replay.\n")
-	case o.Replay.Interrupted() && o.Replay.Until != nil:
+	case o.Replay.WasInterrupted() && o.Replay.Until != nil:
 		fmt.Fprintf(&b, "Stopped: replay %s was cancelled. To resume, run the command again with --from %s.\n", o.Replay.Name, o.Replay.Until.Format(time.RFC3339))
-	case o.Replay.Interrupted():
+	case o.Replay.WasInterrupted():
 		fmt.Fprintf(&b, "Stopped: replay %s was cancelled before it began. Run the command again to resume.\n", o.Replay.Name)
 	default:
 		fmt.Fprintf(&b, "Replay %s is complete.\n", o.Replay.Name)

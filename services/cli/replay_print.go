@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
 )
 
-// replayReport is what `joist replay -o json` prints of a queue.
+// replayReport is the output of `joist replay -o json` for a queue.
 type replayReport struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -21,28 +21,28 @@ type replayReport struct {
 	From       string `json:"from"`
 	To         string `json:"to"`
 	DryRun     bool   `json:"dryRun"`
-	// Method is how the letters are replayed: move, resend or archive.
+	// Method is how the messages are replayed: move, resend or archive.
 	Method replay.Method `json:"method"`
-	// All says that the queue holds no more than these letters.
+	// All says that the queue has no other messages.
 	All bool `json:"all"`
-	// Chosen are replayed, and Kept stay.
-	Chosen []deadletter.DeadLetter `json:"chosen"`
-	Kept   []deadletter.DeadLetter `json:"kept"`
-	// Predicted counts the chosen letters by verdict.
+	// Chosen are the messages to replay; Kept stay in the queue.
+	Chosen []deadletter.Message `json:"chosen"`
+	Kept   []deadletter.Message `json:"kept"`
+	// Predicted counts the chosen messages by disposition.
 	Predicted map[deadletter.Disposition]int `json:"predicted"`
 	Replayed  int                            `json:"replayed"`
-	// Unseen are ids of chosen letters that were not met again, Returned canaries that
-	// died again, Doubtful ids of letters that may be both here and there.
-	Unseen   []string                `json:"unseen"`
-	Returned []deadletter.DeadLetter `json:"returned"`
-	Doubtful []string                `json:"doubtful"`
-	// Stopped says why not all is replayed.
+	// Unseen are the IDs of chosen messages that were not received again, Returned the
+	// canaries that returned to the dead-letter queue, and Doubtful the IDs of messages that
+	// may be in both queues.
+	Unseen   []string             `json:"unseen"`
+	Returned []deadletter.Message `json:"returned"`
+	Doubtful []string             `json:"doubtful"`
+	// Stopped is the reason why not all messages were replayed.
 	Stopped string `json:"stopped,omitempty"`
-	// Archive is the part of the bus's archive that has the chosen letters of the audit
-	// log.
+	// Archive is the part of the bus archive with the chosen messages of the audit log.
 	Archive *replay.ArchivePart `json:"archive,omitempty"`
 
-	// since is from when on that archive has events.
+	// since is the time of the first event of that archive.
 	since time.Time
 }
 
@@ -50,15 +50,15 @@ func (r *queueReplay) newReport(all bool) *replayReport {
 	out := &replayReport{
 		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: firstNonEmpty(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
 		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Disposition]int{},
-		Unseen: []string{}, Returned: []deadletter.DeadLetter{}, Doubtful: []string{},
+		Unseen: []string{}, Returned: []deadletter.Message{}, Doubtful: []string{},
 	}
 	for i := range out.Chosen {
-		out.Predicted[out.Chosen[i].Predicted.Verdict]++
+		out.Predicted[out.Chosen[i].Predicted.Disposition]++
 	}
 	return out
 }
 
-// orEmpty is a list that JSON shows as [].
+// orEmpty returns a list that is [] in JSON, never null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -66,7 +66,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// recordOutcome puts down what a replay did.
+// recordOutcome copies the outcome of a replay to the report.
 func (o *replayReport) recordOutcome(did replay.Outcome) {
 	o.Replayed, o.Unseen, o.Returned, o.Doubtful = did.Replayed, orEmpty(did.Unseen), orEmpty(did.Returned), orEmpty(did.Doubtful)
 	switch {
@@ -79,8 +79,8 @@ func (o *replayReport) recordOutcome(did replay.Outcome) {
 	}
 }
 
-// finish prints the report, and the error that ended the replay if there is one.
-func (o *replayReport) finish(cmd *cobra.Command, env Env, format string, failed error) error {
+// printReport prints the report. It returns the error of the replay, or errChanges.
+func (o *replayReport) printReport(cmd *cobra.Command, env Env, format string, failed error) error {
 	if failed != nil {
 		o.Stopped = oneLine(failed.Error())
 	}
@@ -88,7 +88,7 @@ func (o *replayReport) finish(cmd *cobra.Command, env Env, format string, failed
 	if format == "json" {
 		err = printJSON(cmd.OutOrStdout(), o)
 	} else {
-		err = o.print(cmd, env.Now())
+		err = o.printText(cmd, env.Now())
 	}
 	switch {
 	case failed != nil:
@@ -101,10 +101,10 @@ func (o *replayReport) finish(cmd *cobra.Command, env Env, format string, failed
 	return nil
 }
 
-func (o *replayReport) print(cmd *cobra.Command, now time.Time) error {
+func (o *replayReport) printText(cmd *cobra.Command, now time.Time) error {
 	var b strings.Builder
 	if o.DryRun {
-		o.plan(&b, now)
+		o.formatDryRun(&b, now)
 	} else {
 		fmt.Fprintf(&b, "%d of %d dead-letter messages of %s were %s again and deleted from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From)
 	}
@@ -118,8 +118,8 @@ func (o *replayReport) print(cmd *cobra.Command, now time.Time) error {
 	return err
 }
 
-// plan formats the result of a dry run.
-func (o *replayReport) plan(b *strings.Builder, now time.Time) {
+// formatDryRun formats the result of a dry run.
+func (o *replayReport) formatDryRun(b *strings.Builder, now time.Time) {
 	if len(o.Chosen)+len(o.Kept) == 0 {
 		fmt.Fprintf(b, "%s has no dead-letter messages of %s.\n", o.From, o.Service)
 		return
@@ -152,7 +152,7 @@ func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 	}
 }
 
-// describeOutcome is what becomes of letters that are replayed.
+// describeOutcome returns the participle for replayed messages.
 func (o *replayReport) describeOutcome() string {
 	if o.Method == replay.Archived {
 		return "written"
@@ -160,7 +160,7 @@ func (o *replayReport) describeOutcome() string {
 	return "sent"
 }
 
-// describeHandling is what whoever gets a letter does with it.
+// describeHandling returns what the receiver does with a message.
 func (o *replayReport) describeHandling() string {
 	if o.Method == replay.Archived {
 		return "the log would receive"
@@ -182,7 +182,7 @@ func (o *replayReport) describeMethod() string {
 	return "one by one, because not every message of the queue is selected or can be moved unchanged"
 }
 
-// describeSkipped are letters that no match chooses.
+// describeSkipped returns why messages cannot be chosen.
 func (o *replayReport) describeSkipped() string {
 	if o.Method == replay.Archived {
 		return "possibly missing in the archive, which has events from " + o.since.UTC().Format(time.RFC3339) + " to " + replay.ArchiveDelay.String() + " ago"
@@ -190,12 +190,13 @@ func (o *replayReport) describeSkipped() string {
 	return "truncated or forged"
 }
 
-// reportProgress tells to stderr how far a replay is, at most once a second.
+// reportProgress returns a function that prints the progress of a replay to stderr, at most
+// once a second.
 func reportProgress(cmd *cobra.Command, env Env, of int) func(done int) {
-	var told time.Time
+	var last time.Time
 	return func(done int) {
-		if now := env.Now(); done == of || now.Sub(told) >= time.Second {
-			told = now
+		if now := env.Now(); done == of || now.Sub(last) >= time.Second {
+			last = now
 			fmt.Fprintf(cmd.ErrOrStderr(), "replayed %d of %d\n", done, of)
 		}
 	}

@@ -21,15 +21,15 @@ type queueReplay struct {
 	flags    replayFlags
 	plan     topology.Plan
 	queue    topology.Queue
-	places   queues.Places
-	dead, to queues.Place
+	finder   queues.Finder
+	dead, to queues.FoundQueue
 	reader   deadletter.Reader
 	choice   replay.Choice
-	tell     func(done int)
+	report   func(done int)
 }
 
 func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
-	if err := flags.check(cmd); err != nil {
+	if err := flags.validate(cmd); err != nil {
 		return err
 	}
 	match, err := replay.ParseMatch(flags.match)
@@ -40,41 +40,42 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	letters, all, err := readQueue(cmd, env, r.places, r.reader, r.queue, flags.limit)
+	deadMessages, all, err := readQueue(cmd, env, r.finder, r.reader, r.queue, flags.limit)
 	if err != nil {
 		return err
 	}
-	run, out, err := r.chooseMessages(cmd.Context(), letters, all, match)
+	run, out, err := r.chooseMessages(cmd.Context(), deadMessages, all, match)
 	if err != nil {
 		return err
 	}
 	if !flags.yes || len(r.choice.Chosen) == 0 {
-		return out.finish(cmd, env, flags.format, nil)
+		return out.printReport(cmd, env, flags.format, nil)
 	}
-	r.tell = reportProgress(cmd, env, len(r.choice.Chosen))
-	did, err := run(cmd, letters)
+	r.report = reportProgress(cmd, env, len(r.choice.Chosen))
+	did, err := run(cmd, deadMessages)
 	out.recordOutcome(did)
-	return out.finish(cmd, env, flags.format, err)
+	return out.printReport(cmd, env, flags.format, err)
 }
 
-// chooseMessages chooses among the letters, and gives what replays those that are chosen.
-func (r *queueReplay) chooseMessages(ctx context.Context, letters []deadletter.DeadLetter, all bool, match replay.Match) (run func(*cobra.Command, []deadletter.DeadLetter) (replay.Outcome, error), out *replayReport, err error) {
+// chooseMessages chooses the messages to replay. It returns the function that replays them,
+// and the report.
+func (r *queueReplay) chooseMessages(ctx context.Context, deadMessages []deadletter.Message, all bool, match replay.Match) (run func(*cobra.Command, []deadletter.Message) (replay.Outcome, error), out *replayReport, err error) {
 	if r.queue.Service != topology.Audit {
-		r.choice = replay.Choose(letters, all, match)
+		r.choice = replay.ChooseMessages(deadMessages, all, match)
 		return r.replayChosen, r.newReport(all), nil
 	}
-	l, err := r.planLogging(ctx, letters, match)
+	l, err := r.chooseArchived(ctx, deadMessages, match)
 	if err != nil {
 		return nil, nil, err
 	}
 	out = r.newReport(all)
-	out.Archive, out.since = l.past, l.archive.Since
-	return l.replayLogged, out, nil
+	out.Archive, out.since = l.part, l.archive.Since
+	return l.replayArchived, out, nil
 }
 
-// openReplay finds the queue and its dead letters.
+// openReplay finds the queue and its dead-letter queue.
 func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*queueReplay, error) {
-	plan, err := flags.cluster.plan(cmd, env)
+	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return nil, err
 	}
@@ -83,52 +84,52 @@ func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*queueReplay, e
 		return nil, err
 	}
 	r := &queueReplay{env: env, flags: flags, plan: plan, queue: chosen[0], reader: deadletter.Reader{
-		Service: chosen[0].Service, Cluster: event.Cluster{Name: plan.Cluster}, World: env.clusterStateReader(cmd.Context(), flags.fence),
+		Service: chosen[0].Service, Cluster: event.Cluster{Name: plan.Cluster}, ReadCluster: env.clusterStateReader(cmd.Context(), flags.clusterState),
 	}}
-	if r.places, _, err = env.openQueues(cmd.Context()); err != nil {
+	if r.finder, _, err = env.openQueues(cmd.Context()); err != nil {
 		return nil, err
 	}
-	if r.dead, err = r.places.Find(cmd.Context(), r.queue.Dead); err != nil {
+	if r.dead, err = r.finder.Find(cmd.Context(), r.queue.Dead); err != nil {
 		return nil, err
 	}
 	if r.queue.Name != "" {
-		r.to, err = r.places.Find(cmd.Context(), r.queue.Name)
+		r.to, err = r.finder.Find(cmd.Context(), r.queue.Name)
 	}
 	return r, err
 }
 
-// newRunner replays letters one by one to where they go.
-func (r *queueReplay) newRunner(to queue.Sender) replay.Runner {
-	return replay.Runner{
-		Dead: r.dead.Queue, To: to, Reader: r.reader,
+// newRunner returns a sender that sends each chosen message to a queue and then deletes it.
+func (r *queueReplay) newRunner(to queue.Sender) replay.Resender {
+	return replay.Resender{
+		DeadQueue: r.dead.Client, To: to, Reader: r.reader,
 		Rate: r.flags.rate, Canary: r.flags.canary, CanaryWait: r.flags.canaryWait, Limit: r.flags.limit,
-		Now: r.env.Now, Pause: sleepOrDone, Tell: r.tell,
+		Now: r.env.Now, Pause: sleepOrDone, Report: r.report,
 	}
 }
 
-// replayChosen replays what was chosen.
-func (r *queueReplay) replayChosen(cmd *cobra.Command, letters []deadletter.DeadLetter) (replay.Outcome, error) {
-	ctx, runner, canaries := cmd.Context(), r.newRunner(r.to.Queue), r.flags.canary
+// replayChosen replays the chosen messages.
+func (r *queueReplay) replayChosen(cmd *cobra.Command, deadMessages []deadletter.Message) (replay.Outcome, error) {
+	ctx, runner, canaries := cmd.Context(), r.newRunner(r.to.Client), r.flags.canary
 	if r.choice.Method == replay.Resend || canaries >= len(r.choice.Chosen) {
-		return runner.Resend(ctx, r.choice.Chosen, letters, 0)
+		return runner.Resend(ctx, r.choice.Chosen, deadMessages, 0)
 	}
 	var before replay.Outcome
 	if canaries > 0 {
 		var err error
-		if before, err = runner.Resend(ctx, r.choice.Chosen, letters, canaries); err != nil || !before.Complete(canaries) {
+		if before, err = runner.Resend(ctx, r.choice.Chosen, deadMessages, canaries); err != nil || !before.IsComplete(canaries) {
 			return before, err
 		}
 	}
 	mover := replay.Mover{
-		Tasks: r.places.SQS, From: r.dead.ARN(), To: r.to.ARN(), Rate: r.flags.rate, Pause: sleepOrDone,
-		Tell: func(moved int) { r.tell(before.Replayed + moved) },
+		Tasks: r.finder.SQS, From: r.dead.ARN(), To: r.to.ARN(), Rate: r.flags.rate, Pause: sleepOrDone,
+		Report: func(moved int) { r.report(before.Replayed + moved) },
 	}
-	out, err := mover.Move(ctx)
+	out, err := mover.MoveAll(ctx)
 	out.Replayed += before.Replayed
 	return out, err
 }
 
-// sleepOrDone waits unless ctx ends.
+// sleepOrDone waits for d. It returns an error if ctx ends first.
 func sleepOrDone(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

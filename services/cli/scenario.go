@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joist-autoscaler/joist/services/cli/internal/meter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// planScenario plans a scenario and says what planning took. It is no question
-// about a cluster, so that every plan is a success.
+// planScenario plans a scenario and measures the effort. It succeeds with every plan, because
+// a scenario is no cluster to change.
 func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	progress := cmd.ErrOrStderr()
 	started := env.Now()
@@ -32,7 +32,7 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	}
 	fmt.Fprintf(progress, "planning %d pods with %d instance types (read in %.1f s)\n", len(pods), s.Types(), setup.Seconds())
 	var result planning.Result
-	effort := meter.Solving(env.Now, func() {
+	effort := simulate.MeasureEffort(env.Now, func() {
 		batch, stock := s.Problem(pods)
 		result = solver.SolveWithTypes(batch, stock)
 	})
@@ -46,8 +46,8 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	return report.PrintScenario(cmd.OutOrStdout(), outcome)
 }
 
-// readScenario reads a scenario from a file, or from stdin, beside which the
-// current directory is.
+// readScenario reads a scenario from a file, or from stdin with paths relative to the current
+// directory.
 func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	if name != "-" {
 		return scenario.Read(folder(filepath.Dir(name)), filepath.Base(name))
@@ -59,7 +59,7 @@ func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	return scenario.Parse(folder("."), "stdin", data)
 }
 
-// folder opens files inside a folder, and others by their absolute paths.
+// folder opens paths relative to a folder, and absolute paths.
 type folder string
 
 func (f folder) Open(name string) (fs.File, error) {

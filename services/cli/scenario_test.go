@@ -15,12 +15,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// tiny has one plan only, so that what is said of it does not change with the
-// planner's skill.
+// tiny has only one possible plan, so that the expected outputs do not depend on the planner.
 const tiny = "testdata/scenario/tiny.json"
 
 func TestScenarioAsJSON(t *testing.T) {
-	stdout, stderr, code := joist(t, "", nil, "plan", "--scenario", tiny, "-o", "json")
+	stdout, stderr, code := runJoist(t, "", nil, "plan", "--scenario", tiny, "-o", "json")
 	if code != cli.ExitNothing || !strings.Contains(stderr, "planning 4 pods with 1 instance types") {
 		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 	}
@@ -33,7 +32,7 @@ func TestScenarioAsJSON(t *testing.T) {
 		t.Errorf("effort: %+v", effort)
 	}
 	if why := got.Unscheduled["huge"]; !strings.Contains(why, "NodePool default: resources") {
-		t.Errorf("huge has no place because %q", why)
+		t.Errorf("the reason for pod huge is %q", why)
 	}
 	if got.Planner != "joist v1.2.3" || got.Pods != 4 || got.InstanceTypes != 1 || len(got.Unscheduled) != 1 {
 		t.Errorf("outcome: %+v", got)
@@ -54,7 +53,8 @@ func TestScenarioAsJSON(t *testing.T) {
 	}
 }
 
-// The file of instance types may be anywhere, if its path is absolute.
+// TestScenarioWithTypesElsewhere: an absolute path of the file of instance types works from
+// any directory.
 func TestScenarioWithTypesElsewhere(t *testing.T) {
 	text, err := os.ReadFile(tiny)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestScenarioWithTypesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, stdin := range map[string]string{elsewhere: "", "-": string(whole)} {
-		if _, stderr, code := joist(t, stdin, nil, "plan", "--scenario", name, "-o", "json"); code != cli.ExitNothing || !strings.Contains(stderr, "with 1 instance types") {
+		if _, stderr, code := runJoist(t, stdin, nil, "plan", "--scenario", name, "-o", "json"); code != cli.ExitNothing || !strings.Contains(stderr, "with 1 instance types") {
 			t.Errorf("--scenario %s: exit code %d, stderr:\n%s", name, code, stderr)
 		}
 	}
@@ -90,7 +90,7 @@ func TestScenarioAsATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, _, code := joist(t, strings.Replace(string(text), `"tiny"`, `"tiny", "color": "red"`, 1), nil, "plan", "--scenario", "-")
+	stdout, _, code := runJoist(t, strings.Replace(string(text), `"tiny"`, `"tiny", "color": "red"`, 1), nil, "plan", "--scenario", "-")
 	for _, want := range []string{
 		"NODES", "m7g.large", "tiny: 2 nodes to launch for 2 pods, $0.1822 per hour", "1 pod on existing nodes; 1 pod unschedulable",
 		"planned in ", "1 pod unschedulable: huge",
@@ -104,7 +104,7 @@ func TestScenarioAsATable(t *testing.T) {
 	}
 }
 
-func TestScenarioComplaints(t *testing.T) {
+func TestScenarioErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name, stdin string
 		args        []string
@@ -118,7 +118,7 @@ func TestScenarioComplaints(t *testing.T) {
 			"note: stdin: unknown field \"color\" is left out\nplanning 0 pods with 0 instance types (read in 0.0 s)\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, stderr, _ := joist(t, tt.stdin, nil, append([]string{"plan"}, tt.args...)...)
+			_, stderr, _ := runJoist(t, tt.stdin, nil, append([]string{"plan"}, tt.args...)...)
 			if diff := cmp.Diff(tt.want, stderr); diff != "" {
 				t.Error(diff)
 			}
@@ -127,7 +127,7 @@ func TestScenarioComplaints(t *testing.T) {
 }
 
 func TestConsolidationAsJSON(t *testing.T) {
-	stdout, stderr, code := joist(t, "", nil, "consolidate", "--scenario", tiny, "-o", "json")
+	stdout, stderr, code := runJoist(t, "", nil, "consolidate", "--scenario", tiny, "-o", "json")
 	var got scenario.Consolidation
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
 		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
@@ -139,7 +139,7 @@ func TestConsolidationAsJSON(t *testing.T) {
 		Name: "node-1", NodePool: "default", InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "on-demand", Pods: []string{"default/old", "default/small"},
 	}
 	if diff := cmp.Diff(want, got.FinalNodes[0]); diff != "" {
-		t.Errorf("a node of the only size there is stays, with the pod that waits for it: %s", diff)
+		t.Errorf("the node must be kept, with its pending pod: %s", diff)
 	}
 	if !strings.Contains(stderr, "note: operations in progress are simulated as done: 0 nodes being removed, 4 pending pods and 2 new nodes for them\n") {
 		t.Errorf("no note about the pending pods:\n%s", stderr)
@@ -147,42 +147,42 @@ func TestConsolidationAsJSON(t *testing.T) {
 }
 
 func TestConsolidationAsATable(t *testing.T) {
-	stdout, _, code := joist(t, "", nil, "consolidate", "--scenario", tiny)
+	stdout, _, code := runJoist(t, "", nil, "consolidate", "--scenario", tiny)
 	want := "tiny: 3 nodes with 4 pods at $0.2733 per hour became 3 nodes at $0.2733 per hour; 0 pods moved by 0 commands\n"
 	if code != cli.ExitNothing || !strings.Contains(stdout, want) || !strings.Contains(stdout, "decided in ") {
 		t.Errorf("exit code %d, the table lacks %q:\n%s", code, want, stdout)
 	}
 }
 
-func TestWhyANodeStays(t *testing.T) {
-	stdout, stderr, code := joist(t, "", nil, "why", "node/node-1", "--scenario", tiny, "-o", "json")
+func TestWhyANodeIsKept(t *testing.T) {
+	stdout, stderr, code := runJoist(t, "", nil, "why", "node/node-1", "--scenario", tiny, "-o", "json")
 	var got cli.Why
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
 		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
 	}
-	// The only size there is cannot be replaced with a cheaper one.
-	if got.Node != "node-1" || got.Goes || got.Rule == "" || got.Detail == "" {
+	// There is no cheaper instance type to replace it with.
+	if got.Node != "node-1" || got.IsRemoved || got.Rule == "" || got.Detail == "" {
 		t.Errorf("why: %+v", got)
 	}
-	line, _, _ := joist(t, "", nil, "why", "node/node-1", "--scenario", tiny)
+	line, _, _ := runJoist(t, "", nil, "why", "node/node-1", "--scenario", tiny)
 	if want := "node node-1 is kept (" + got.Rule + "): " + got.Detail + "\n"; line != want {
-		t.Errorf("said %q, want %q", line, want)
+		t.Errorf("printed %q, want %q", line, want)
 	}
 }
 
-func TestWhyANodeGoes(t *testing.T) {
+func TestWhyANodeIsRemoved(t *testing.T) {
 	text, err := os.ReadFile(tiny)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing runs on a node beside the others.
+	// The added node is empty.
 	empty := strings.Replace(string(text), `"nodes": [`, `"nodes": [{"name": "idle", "nodePool": "default", "instanceType": "m7g.large", "zone": "eu-west-1b", "capacityType": "on-demand"}, `, 1)
 	empty = strings.Replace(empty, `"spec": {"template": {"spec": {
     "requirements"`, `"spec": {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}, "template": {"spec": {
     "requirements"`, 1)
 	empty = strings.Replace(empty, `"podGroups": [`, `"unused": [`, 1)
-	stdout, stderr, code := joist(t, empty, nil, "why", "node/idle", "--scenario", "-")
+	stdout, stderr, code := runJoist(t, empty, nil, "why", "node/idle", "--scenario", "-")
 	if code != cli.ExitNothing || !strings.HasPrefix(stdout, "node idle would be removed by Emptiness, with 0 others: ") {
-		t.Errorf("exit code %d, said %q, stderr:\n%s", code, stdout, stderr)
+		t.Errorf("exit code %d, printed %q, stderr:\n%s", code, stdout, stderr)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
-// simulateFlags are those of `joist simulate`.
+// simulateFlags are the flags of `joist simulate`.
 type simulateFlags struct {
-	nodes  nodesFlags
-	remove []string
-	storm  string
-	change []string
-	gone   []string
-	format string
+	nodes     nodesFlags
+	remove    []string
+	spotStorm string
+	change    []string
+	deleted   []string
+	format    string
 }
 
 func simulateCommand(env Env) *cobra.Command {
@@ -42,19 +42,19 @@ func simulateCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSimulate(cmd, env, flags) },
 	}
-	flags.nodes.add(cmd)
+	flags.nodes.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.remove, "remove", nil, "node to remove, as node/NAME; may be repeated")
-	f.StringVar(&flags.storm, "spot-storm", "", "percentage of the spot nodes to remove, such as 30%; their spot offerings become unavailable")
+	f.StringVar(&flags.spotStorm, "spot-storm", "", "percentage of the spot nodes to remove, such as 30%; their spot offerings become unavailable")
 	f.StringArrayVar(&flags.change, "pool-change", nil, "file or directory with the changed NodePools and EC2NodeClasses; may be repeated")
-	f.StringArrayVar(&flags.gone, "pool-delete", nil, "name of a NodePool to delete; may be repeated and combined with --pool-change")
+	f.StringArrayVar(&flags.deleted, "pool-delete", nil, "name of a NodePool to delete; may be repeated and combined with --pool-change")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
 func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	questions := 0
-	for _, asked := range []bool{len(flags.remove) > 0, flags.storm != "", flags.changesPools()} {
+	for _, asked := range []bool{len(flags.remove) > 0, flags.spotStorm != "", flags.changesPools()} {
 		if asked {
 			questions++
 		}
@@ -66,7 +66,7 @@ func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	asked, err := flags.nodes.read(cmd, env, "joist simulate --scenario FILE, or "+orCluster)
+	asked, err := flags.nodes.readNodes(cmd, env, "joist simulate --scenario FILE, or "+clusterSourceFlags)
 	if err != nil {
 		return err
 	}
@@ -88,18 +88,19 @@ func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	return err
 }
 
-// parseRemoval is what is asked of the nodes, read before they are: it takes them a while.
+// parseRemoval returns the simulation that the flags select. It is called before the nodes are
+// read, which may take long.
 func (s *simulateFlags) parseRemoval() (func(*simulate.Fleet) (simulate.RemovalResult, error), error) {
-	if s.storm != "" {
-		part, err := percent(s.storm)
+	if s.spotStorm != "" {
+		part, err := parsePercent(s.spotStorm)
 		return func(f *simulate.Fleet) (simulate.RemovalResult, error) { return simulate.InterruptSpotNodes(f, part) }, err
 	}
-	names, err := nodeNames(s.remove)
+	names, err := parseNodeNames(s.remove)
 	return func(f *simulate.Fleet) (simulate.RemovalResult, error) { return simulate.RemoveNodes(f, names) }, err
 }
 
-// nodeNames reads words such as node/node-7.
-func nodeNames(words []string) ([]string, error) {
+// parseNodeNames parses arguments such as node/node-7.
+func parseNodeNames(words []string) ([]string, error) {
 	var names []string
 	for _, word := range words {
 		name, ok := strings.CutPrefix(word, "node/")
@@ -111,8 +112,8 @@ func nodeNames(words []string) ([]string, error) {
 	return names, nil
 }
 
-// percent reads a part such as 30%.
-func percent(text string) (float64, error) {
+// parsePercent parses a percentage such as 30% and returns the fraction 0.3.
+func parsePercent(text string) (float64, error) {
 	digits, ok := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || !(n > 0 && n <= 100) {

@@ -14,12 +14,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// old is an age at which a snapshot is not the cluster's any more: the watcher writes
-// one an hour at least.
-const old = 75 * time.Minute
+// snapshotAgeMax is the age from which a snapshot may not show the cluster any more. The
+// watcher writes one at least every hour.
+const snapshotAgeMax = 75 * time.Minute
 
-// readLatest reads the latest snapshot of a cluster, and the catalogue that it names, from
-// where its services keep them.
+// readLatest reads the latest snapshot of a cluster, and the catalogue that it refers to, from
+// the bucket of the services.
 func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, error) {
 	place, isS3 := strings.CutPrefix(n.store, "s3://")
 	bucket, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
@@ -55,7 +55,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	out := simulate.SourceFromCatalogue(s, c)
 	age := env.Now().Sub(s.TakenAt)
 	out.Notes = append(out.Notes, fmt.Sprintf("the snapshot of %s is %s old; its prices are from %s", s.Cluster, age.Round(time.Second), c.AsOf.Format(time.DateTime)))
-	if age > old {
+	if age > snapshotAgeMax {
 		out.Notes = append(out.Notes, "the watcher writes a snapshot at least every hour, but has written none since: the cluster may have changed")
 	}
 	return out, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 )
 
-// Why tells by which threshold a node stays, with the figures.
+// TestWhyAThresholdKeepsANode: why names the threshold that keeps a node, with its values.
 func TestWhyAThresholdKeepsANode(t *testing.T) {
 	text, err := os.ReadFile(tiny)
 	if err != nil {
@@ -18,13 +18,13 @@ func TestWhyAThresholdKeepsANode(t *testing.T) {
 		`"joist.sh/consolidation-evictions-per-hour": "0"`: "node node-1 is kept (evictions-per-hour): 1 pods of default/old would move after 0 within the hour; joist.sh/consolidation-evictions-per-hour allows 0 of its 1\n",
 		`"joist.sh/consolidation-cooldown": "soon"`:        `node node-1 is kept (policy-unreadable): the annotations of NodePool default cannot be read: annotation joist.sh/consolidation-cooldown is "soon": write a duration`,
 	} {
-		asking := strings.Replace(string(text), `"name": "default"`, `"name": "default", "annotations": {`+annotation+`}`, 1)
-		asking = strings.Replace(asking, `"spec": {"template": {"spec": {
+		manifest := strings.Replace(string(text), `"name": "default"`, `"name": "default", "annotations": {`+annotation+`}`, 1)
+		manifest = strings.Replace(manifest, `"spec": {"template": {"spec": {
     "requirements"`, `"spec": {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized", "budgets": [{"nodes": "100%"}]}, "template": {"spec": {
     "requirements"`, 1)
-		stdout, stderr, code := joist(t, asking, nil, "why", "node/node-1", "--scenario", "-")
+		stdout, stderr, code := runJoist(t, manifest, nil, "why", "node/node-1", "--scenario", "-")
 		if code != cli.ExitNothing || !strings.HasPrefix(stdout, want) {
-			t.Errorf("exit code %d, said %q, want %q, stderr:\n%s", code, stdout, want, stderr)
+			t.Errorf("exit code %d, printed %q, want %q, stderr:\n%s", code, stdout, want, stderr)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Build says which build of the command runs. It is what `joist version -o json`
-// prints, which is a contract.
+// Build describes the build of the command. It is the output of `joist version -o json`, a
+// contract.
 type Build struct {
 	Version string `json:"version"`
-	// Commit is that of the source; empty when the build did not know it.
+	// Commit is the commit of the source; empty if the build does not record it.
 	Commit string `json:"commit,omitempty"`
-	// Go and Platform are filled in where they are empty.
+	// Go and Platform are filled in if they are empty.
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

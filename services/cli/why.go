@@ -15,11 +15,11 @@ import (
 // Why is disruption's decision about a node, as `joist why -o json` prints it.
 type Why struct {
 	Node string `json:"node"`
-	// Goes says that a command would remove it: by Method, together with Others.
-	Goes   bool     `json:"goes"`
-	Method string   `json:"method,omitempty"`
-	Others []string `json:"others,omitempty"`
-	// Rule is the rule by which it stays, for programs.
+	// IsRemoved says that a command would remove the node, by Method, together with Others.
+	IsRemoved bool     `json:"goes"`
+	Method    string   `json:"method,omitempty"`
+	Others    []string `json:"others,omitempty"`
+	// Rule is the name of the rule that keeps the node.
 	Rule string `json:"rule,omitempty"`
 	// Detail is the reason in words.
 	Detail string `json:"detail"`
@@ -39,25 +39,25 @@ func whyCommand(env Env) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, err := nodeNames(args)
+		names, err := parseNodeNames(args)
 		if err != nil {
 			return err
 		}
 		if len(names) != 1 {
-			return usageError(errors.New("exactly one node is required"), whyTry)
+			return usageError(errors.New("exactly one node is required"), whyUsage)
 		}
 		return runWhy(cmd, env, from, names[0], format)
 	}
-	from.add(cmd)
+	from.addFlags(cmd)
 	formatFlag(cmd, &format, "table", "json")
 	return cmd
 }
 
-// whyTry is the command as it should be.
-const whyTry = "joist why node/NAME --scenario FILE, or " + orCluster
+// whyUsage is a correct form of the command.
+const whyUsage = "joist why node/NAME --scenario FILE, or " + clusterSourceFlags
 
 func runWhy(cmd *cobra.Command, env Env, from nodesFlags, node, format string) error {
-	asked, err := from.read(cmd, env, whyTry)
+	asked, err := from.readNodes(cmd, env, whyUsage)
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,14 @@ func runWhy(cmd *cobra.Command, env Env, from nodesFlags, node, format string) e
 		return printJSON(cmd.OutOrStdout(), answer)
 	}
 	decision := "node " + answer.Node + " is kept (" + answer.Rule + ")"
-	if answer.Goes {
+	if answer.IsRemoved {
 		decision = fmt.Sprintf("node %s would be removed by %s, with %d others", answer.Node, answer.Method, len(answer.Others))
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), decision+": "+answer.Detail)
 	return err
 }
 
-// explainNode finds what was decided about a node.
+// explainNode returns the decision about a node.
 func explainNode(snapshot planning.Snapshot, found disruption.Findings, name string) (Why, error) {
 	at := slices.IndexFunc(snapshot.Nodes, func(n planning.Node) bool { return n.Name == name })
 	if at < 0 {
@@ -84,7 +84,7 @@ func explainNode(snapshot planning.Snapshot, found disruption.Findings, name str
 	}
 	for _, c := range found.Commands {
 		if slices.Contains(c.Nodes, at) {
-			out := Why{Node: name, Goes: true, Method: string(c.Method), Detail: c.Why}
+			out := Why{Node: name, IsRemoved: true, Method: string(c.Method), Detail: c.Why}
 			for _, i := range c.Nodes {
 				if i != at {
 					out.Others = append(out.Others, snapshot.Nodes[i].Name)

@@ -141,7 +141,7 @@ func (c *chaos) hangWatchesOf(a *embedded.Actor) {
 		return
 	}
 	for _, kind := range cluster.Kinds {
-		a.Lag(kind, time.Hour)
+		a.DelayWatch(kind, time.Hour)
 	}
 }
 
@@ -152,9 +152,9 @@ func (c *chaos) resumeWatches(expired func() bool) {
 		isExpired := expired()
 		for _, kind := range cluster.Kinds {
 			if isExpired {
-				a.Break(kind)
+				a.BreakWatch(kind)
 			}
-			a.Lag(kind, c.world.CacheDelay)
+			a.DelayWatch(kind, c.world.CacheDelay)
 		}
 	}
 }

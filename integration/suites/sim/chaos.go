@@ -144,13 +144,13 @@ func (c *chaos) delayWatch() {
 	}
 	actor := c.world.Actors[c.random.IntN(len(c.world.Actors))]
 	kinds := []cluster.Kind{cluster.Pods, cluster.Nodes, cluster.NodeClaims, cluster.ConfigMaps}
-	actor.Lag(kinds[c.random.IntN(len(kinds))], time.Duration(c.random.IntN(20))*time.Second)
+	actor.DelayWatch(kinds[c.random.IntN(len(kinds))], time.Duration(c.random.IntN(20))*time.Second)
 }
 
 // redriveMessages moves the messages of dead-letter queues back, with new message ids.
 func (c *chaos) redriveMessages() {
 	for _, name := range c.world.Broker.Queues() {
-		if source, ok := c.world.DeadOf(name); ok {
+		if source, ok := c.world.SourceQueue(name); ok {
 			_, _ = c.world.Broker.Move(name, source)
 		}
 	}
@@ -202,7 +202,7 @@ func (c *chaos) stopFaults() {
 	c.world.Kube.Heal()
 	for _, a := range c.world.Actors {
 		for _, kind := range cluster.Kinds {
-			a.Lag(kind, 0)
+			a.DelayWatch(kind, 0)
 		}
 	}
 }

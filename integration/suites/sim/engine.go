@@ -17,7 +17,7 @@ import (
 // engine runs activities as coroutines, one at a time. At each call to a model the engine decides which task
 // continues, so the seed decides every interleaving.
 type engine struct {
-	world         *embedded.World
+	world         *embedded.Environment
 	random        *rand.Rand
 	tasks         []*task
 	trace         hash.Hash64
@@ -209,7 +209,7 @@ func (e *engine) isBusy(a *embedded.Actor) bool {
 
 // nextTime returns the time of the next activity or the next end of a pause.
 func (e *engine) nextTime() time.Time {
-	next := e.world.Next(e.isBusy)
+	next := e.world.NextTime(e.isBusy)
 	for _, t := range e.tasks {
 		if t.until.After(e.world.Now()) && t.until.Before(next) {
 			next = t.until

@@ -23,213 +23,215 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Actor is one replica of one service: a process, as far as the world can tell.
+// Actor is one replica of one service, with its own cache, like a process.
 type Actor struct {
 	Name, Service string
 
-	world  *World
-	queue  string // the queue it consumes, or ""
-	worker host.Worker
-	step   func(ctx context.Context) error
-	pace   time.Duration
-	// due is when the service wants its next step at the latest; nil leaves it to
-	// pace.
-	due   func() time.Time
-	next  time.Time
-	cache *memcluster.Cache
-	build func(a *Actor, w wire)
-	// voice tells of the process's spans; nil is silent.
-	voice Voice
-	// Err is what the last step returned, for those who look.
+	env      *Environment
+	queue    string // the queue it consumes, or ""
+	worker   host.Worker
+	step     func(ctx context.Context) error
+	interval time.Duration
+	// nextStep returns the time of the next step that the service asks for; nil if interval
+	// decides.
+	nextStep func() time.Time
+	nextRun  time.Time
+	cache    *memcluster.Cache
+	build    func(a *Actor, w tapper)
+	// telemetry records the spans of the replica; nil records none.
+	telemetry Telemetry
+	// Err is the error of the last step.
 	Err error
 }
 
-// employ makes the replicas of every service.
-func (w *World) employ() {
+// startActors creates the replicas of every service.
+func (env *Environment) startActors() {
 	builders := []struct {
 		service string
-		build   func(*Actor, wire)
+		build   func(*Actor, tapper)
 	}{
 		{"watcher", buildWatcher}, {"planner", buildPlanner}, {"lifecycle", buildLifecycle}, {"launcher", buildLauncher},
 		{"catalog", buildCatalog}, {"interruption", buildInterruption}, {"disruption", buildDisruption},
 	}
 	for _, b := range builders {
-		for i := range w.Replicas {
-			a := &Actor{Name: fmt.Sprintf("%s-%d", b.service, i), Service: b.service, world: w, build: b.build}
-			w.Actors = append(w.Actors, a)
+		for i := range env.Replicas {
+			a := &Actor{Name: fmt.Sprintf("%s-%d", b.service, i), Service: b.service, env: env, build: b.build}
+			env.Actors = append(env.Actors, a)
 			a.Restart()
 		}
 	}
 }
 
-// Restart is the death of the process and the start of another: everything
-// that it had in memory is gone, its caches as well.
+// Restart replaces the replica by a new one, which has nothing in memory and a new cache.
 func (a *Actor) Restart() {
 	if a.cache != nil {
 		a.cache.Close()
 	}
-	a.step, a.due, a.cache, a.queue, a.next = nil, nil, nil, "", a.world.now
-	if a.world.Voice != nil {
-		a.voice = a.world.Voice(a.Name, a.Service)
+	a.step, a.nextStep, a.cache, a.queue, a.nextRun = nil, nil, nil, "", a.env.now
+	if a.env.Telemetry != nil {
+		a.telemetry = a.env.Telemetry(a.Name, a.Service)
 	}
-	a.build(a, wire{actor: a.Name, tap: a.world.Tap})
+	a.build(a, tapper{actor: a.Name, tap: a.env.Tap})
 }
 
-// watch opens the actor's own cache, trimmed as the service trims in production.
-func (a *Actor) watch(trim cluster.Trims) *memcluster.Cache {
-	delay := a.world.CacheDelay
-	a.cache = a.world.Kube.NewCache(memcluster.CacheOptions{Delay: evenly(delay), Jitter: delay, Trim: trim})
+// openCache opens the replica's cache, trimmed as in production.
+func (a *Actor) openCache(trim cluster.Trims) *memcluster.Cache {
+	delay := a.env.CacheDelay
+	a.cache = a.env.Kube.NewCache(memcluster.CacheOptions{Delay: equalDelays(delay), Jitter: delay, Trim: trim})
 	return a.cache
 }
 
-// consume makes the actor a worker of its service's queue.
-func (a *Actor) consume(w wire, handle host.Handler) {
-	a.queue = a.world.queueName(a.Service)
+// consumeQueue makes the replica consume its service's queue.
+func (a *Actor) consumeQueue(w tapper, handle host.Handler) {
+	a.queue = a.env.queueName(a.Service)
 	a.worker = host.Worker{
-		Service: a.Service, Queue: w.queue(a.world, a.Service), Dead: w.sender(a.world, a.Service+"-dead"),
-		Handle: a.observed(handle), Log: a.world.Log, Now: a.world.Now,
+		Service: a.Service, Queue: w.newQueue(a.env, a.Service), Dead: w.newSender(a.env, a.Service+"-dead"),
+		Handle: a.observeHandler(handle), Log: a.env.Log, Now: a.env.Now,
 	}
 }
 
-// events makes a handler of messages from one of envelopes, as parts.Events does.
-func (a *Actor) events(types []event.Type, handle func(ctx context.Context, e event.Envelope) error) host.Handler {
-	if a.voice != nil {
-		handle = a.voice.TraceHandler(handle)
+// eventHandler converts a handler of envelopes into a handler of messages, like host.NewEventHandler in
+// production.
+func (a *Actor) eventHandler(types []event.Type, handle func(ctx context.Context, e event.Envelope) error) host.Handler {
+	if a.telemetry != nil {
+		handle = a.telemetry.TraceHandler(handle)
 	}
-	return host.NewEventHandler(host.EnvelopeFilter{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}, handle)
+	return host.NewEventHandler(host.EnvelopeFilter{Cluster: a.env.Identity(), Types: types, Now: a.env.Now}, handle)
 }
 
-// spans is where a service tells of its spans.
-func (a *Actor) spans() func(host.Span) {
-	if a.voice == nil {
+// spanFunc returns the function that records spans, or nil.
+func (a *Actor) spanFunc() func(host.Span) {
+	if a.telemetry == nil {
 		return nil
 	}
-	return a.voice.RecordSpan
+	return a.telemetry.RecordSpan
 }
 
-// observed tells the world's observer what came of each message.
-func (a *Actor) observed(handle host.Handler) host.Handler {
-	observe := a.world.Observe
+// observeHandler calls Options.Observe after each handled message.
+func (a *Actor) observeHandler(handle host.Handler) host.Handler {
+	observe := a.env.Observe
 	if observe == nil {
 		return handle
 	}
 	return func(ctx context.Context, m queue.Message) error {
-		began := a.world.now
+		began := a.env.now
 		err := handle(ctx, m)
 		observe(a.Name, m, began, err)
 		return err
 	}
 }
 
-func (w wire) sender(world *World, service string) queue.Sender {
-	q, _ := world.Broker.Lookup(world.queueName(service))
-	return sender{w, q, service}
+func (w tapper) newSender(env *Environment, service string) queue.Sender {
+	q, _ := env.Broker.Lookup(env.queueName(service))
+	return tappedSender{w, q, service}
 }
 
-func (w wire) queue(world *World, service string) queue.Queue {
-	q, _ := world.Broker.Lookup(world.queueName(service))
-	return line{sender{w, q, service}, q}
+func (w tapper) newQueue(env *Environment, service string) queue.Queue {
+	q, _ := env.Broker.Lookup(env.queueName(service))
+	return tappedQueue{tappedSender{w, q, service}, q}
 }
 
-func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"} }
-
-// settings are those that plans are made with, and verified.
-func (w *World) settings() planning.Settings {
-	return planning.Settings{Gates: w.Gates, PriceLimit: w.PriceLimit}
+func (w tapper) newBusSender(env *Environment) queue.Sender {
+	return tappedSender{w, env.Bus, "bus"}
 }
 
-func buildWatcher(a *Actor, w wire) {
-	world := a.world
+// planSettings returns the settings with which plans are made and validated.
+func (env *Environment) planSettings() planning.Settings {
+	return planning.Settings{Gates: env.Gates, PriceLimit: env.PriceLimit}
+}
+
+func buildWatcher(a *Actor, w tapper) {
+	env := a.env
 	s := watcher.New(watcher.Config{
-		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(watcher.Trims()), Blobs: store{w, world.Blobs},
-		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
-		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
-		Settings: world.settings(), Span: a.spans(),
+		Client: tappedClient{w, env.Kube.As(a.Name)}, Cache: a.openCache(watcher.Trims()), Blobs: tappedStore{w, env.Blobs},
+		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
+		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
+		Settings: env.planSettings(), Span: a.spanFunc(),
 	})
-	a.step, a.pace, a.due = s.Step, watcher.StepInterval, s.NextStep
+	a.step, a.interval, a.nextStep = s.Step, watcher.StepInterval, s.NextStep
 }
 
-func buildLifecycle(a *Actor, w wire) {
-	world := a.world
+func buildLifecycle(a *Actor, w tapper) {
+	env := a.env
 	s := lifecycle.New(lifecycle.Config{
-		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(nil), Blobs: store{w, world.Blobs},
-		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
-		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
-		Settings: world.settings(), Catalogues: &blob.Kept[offers.Catalogue]{},
+		Client: tappedClient{w, env.Kube.As(a.Name)}, Cache: a.openCache(nil), Blobs: tappedStore{w, env.Blobs},
+		Launcher: w.newSender(env, "launcher"), Cluster: env.Identity(), Namespace: Namespace,
+		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
+		Settings: env.planSettings(), Catalogues: &blob.Kept[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
-		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
-		Span: a.spans(),
+		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity,
+		Span: a.spanFunc(),
 	})
-	a.step, a.pace = s.Step, lifecycle.ReconcileInterval
-	a.consume(w, a.events(lifecycle.Types, s.Handle))
+	a.step, a.interval = s.Step, lifecycle.ReconcileInterval
+	a.consumeQueue(w, a.eventHandler(lifecycle.Types, s.Handle))
 }
 
-func buildPlanner(a *Actor, w wire) {
-	world := a.world
-	s := planner.Service{Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
-	a.consume(w, a.events(planner.Types, s.Handle))
+func buildPlanner(a *Actor, w tapper) {
+	env := a.env
+	s := planner.Service{Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
+	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
-func buildDisruption(a *Actor, w wire) {
-	world := a.world
+func buildDisruption(a *Actor, w tapper) {
+	env := a.env
 	s := disruption.Service{
-		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.bus(world),
-		Cluster: world.Identity(), Now: world.Now,
+		Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Cluster: env.Identity(), Now: env.Now,
 	}
-	a.consume(w, a.events(disruption.Types, s.Handle))
+	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
 }
 
-func buildLauncher(a *Actor, w wire) {
-	world := a.world
-	aws := ec2{w, world.Cloud}
+func buildLauncher(a *Actor, w tapper) {
+	env := a.env
+	aws := tappedEC2{w, env.Cloud}
 	s := launcher.Service{
-		EC2: aws, DryRun: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
-		TemplateAge: world.TemplateAge,
+		EC2: aws, DryRun: aws, Profiles: aws, Blobs: tappedStore{w, env.Blobs}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
+		TemplateAge: env.TemplateAge,
 	}
-	a.consume(w, a.events(launcher.Types, s.Handle))
+	a.consumeQueue(w, a.eventHandler(launcher.Types, s.Handle))
 }
 
-func buildCatalog(a *Actor, w wire) {
-	world := a.world
-	aws := ec2{w, world.Cloud}
+func buildCatalog(a *Actor, w tapper) {
+	env := a.env
+	aws := tappedEC2{w, env.Cloud}
 	s := catalog.Service{
-		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
-		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
-		StaticCatalogue: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
+		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: tappedStore{w, env.Blobs}, Bus: w.newBusSender(env),
+		Region: env.Region, Cluster: env.Identity(), Now: env.Now,
+		StaticCatalogue: func(context.Context, string) (offers.Catalogue, error) { return env.Catalogue, nil },
 	}
-	a.consume(w, a.events(catalog.Types, s.Handle))
+	a.consumeQueue(w, a.eventHandler(catalog.Types, s.Handle))
 }
 
-func buildInterruption(a *Actor, w wire) {
-	world := a.world
-	aws := ec2{w, world.Cloud}
+func buildInterruption(a *Actor, w tapper) {
+	env := a.env
+	aws := tappedEC2{w, env.Cloud}
 	s := &interruption.Service{
-		EC2: aws, Statuses: aws, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
-		Account: world.Cloud.Account(), Region: world.Region, Span: a.spans(),
+		EC2: aws, Statuses: aws, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
+		Account: env.Cloud.Account(), Region: env.Region, Span: a.spanFunc(),
 	}
-	a.consume(w, s.Handle)
-	if a.voice != nil {
-		a.worker.HandleBatch = a.voice.TraceBatch(s.Batch)
+	a.consumeQueue(w, s.Handle)
+	if a.telemetry != nil {
+		a.worker.HandleBatch = a.telemetry.TraceBatch(s.Batch)
 	}
 }
 
-func join(ids []string) string { return strings.Join(ids, " ") }
+func joinIDs(ids []string) string { return strings.Join(ids, " ") }
 
-// Lag makes the actor's watch of a kind late from now on.
-func (a *Actor) Lag(kind cluster.Kind, delay time.Duration) {
+// DelayWatch delays all later events of the replica's watch of a kind.
+func (a *Actor) DelayWatch(kind cluster.Kind, delay time.Duration) {
 	if a.cache != nil {
 		a.cache.Lag(kind, delay)
 	}
 }
 
-// DeadOf gives the queue whose dead letters a queue holds.
-func (w *World) DeadOf(name string) (source string, ok bool) {
+// SourceQueue returns the name of the queue that a dead-letter queue belongs to.
+func (env *Environment) SourceQueue(name string) (source string, ok bool) {
 	return strings.CutSuffix(name, "-dead")
 }
 
-// Break ends the actor's watch of a kind, as the API server does with 410: what was
-// on its way is lost, and a list is on its way instead.
-func (a *Actor) Break(kind cluster.Kind) {
+// BreakWatch ends the replica's watch of a kind, like a 410 of the API server: events on their
+// way are lost, and the cache lists the kind again.
+func (a *Actor) BreakWatch(kind cluster.Kind) {
 	if a.cache != nil {
 		a.cache.Break(kind)
 	}

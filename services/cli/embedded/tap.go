@@ -12,74 +12,73 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Tap sits on every call that an actor makes to the world outside of it. It
-// must run effect at most once and return what effect returned, or not return
-// at all: that is a crash. A nil tap runs the effect.
+// Tap intercepts every call of an actor. It runs effect at most once and returns its error; to
+// simulate a crash it does not return. A nil Tap runs the effect.
 type Tap func(ctx context.Context, call Call, effect func() error) error
 
-// Call names one call of one actor.
+// Call describes one call of one actor.
 type Call struct {
-	// Actor is who calls ("lifecycle-0").
+	// Actor is the name of the caller, such as lifecycle-0.
 	Actor string
 	// Port is "queue", "blob", "cluster" or "cloud".
 	Port string
-	// Verb is the method, and About what it is about.
+	// Verb is the method, and About its main argument.
 	Verb, About string
-	// Writes says that the call changes the world.
+	// Writes says that the call changes the environment.
 	Writes bool
 }
 
-// wire binds a tap to an actor.
-type wire struct {
+// tapper runs the calls of an actor through a tap.
+type tapper struct {
 	actor string
 	tap   Tap
 }
 
-func (w wire) do(ctx context.Context, port, verb, about string, writes bool, effect func() error) error {
+func (w tapper) callTapped(ctx context.Context, port, verb, about string, writes bool, effect func() error) error {
 	if w.tap == nil {
 		return effect()
 	}
 	return w.tap(ctx, Call{Actor: w.actor, Port: port, Verb: verb, About: about, Writes: writes}, effect)
 }
 
-// sender taps a queue.Sender.
-type sender struct {
-	wire
+// tappedSender is a queue.Sender with a tap.
+type tappedSender struct {
+	tapper
 	to   queue.Sender
 	name string
 }
 
-func (s sender) Send(ctx context.Context, messages ...queue.Outgoing) error {
+func (s tappedSender) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	about := []string{s.name}
 	for _, m := range messages {
 		about = append(about, m.Type)
 	}
-	return s.do(ctx, "queue", "send", join(about), true, func() error { return s.to.Send(ctx, messages...) })
+	return s.callTapped(ctx, "queue", "send", joinIDs(about), true, func() error { return s.to.Send(ctx, messages...) })
 }
 
-// line taps a queue.Queue.
-type line struct {
-	sender
+// tappedQueue is a queue.Queue with a tap.
+type tappedQueue struct {
+	tappedSender
 	queue queue.Queue
 }
 
-func (l line) Receive(ctx context.Context, limit int, wait, visibility time.Duration) (out []queue.Message, err error) {
-	err = l.do(ctx, "queue", "receive", l.name, false, func() error {
+func (l tappedQueue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) (out []queue.Message, err error) {
+	err = l.callTapped(ctx, "queue", "receive", l.name, false, func() error {
 		out, err = l.queue.Receive(ctx, limit, wait, visibility)
 		return err
 	})
 	return out, err
 }
 
-func (l line) Delete(ctx context.Context, receipts ...string) error {
-	return l.do(ctx, "queue", "delete", l.name+" "+join(receipts), true, func() error { return l.queue.Delete(ctx, receipts...) })
+func (l tappedQueue) Delete(ctx context.Context, receipts ...string) error {
+	return l.callTapped(ctx, "queue", "delete", l.name+" "+joinIDs(receipts), true, func() error { return l.queue.Delete(ctx, receipts...) })
 }
 
-func (l line) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
-	return l.do(ctx, "queue", "hide", l.name, true, func() error { return l.queue.Hide(ctx, receipt, visibility) })
+func (l tappedQueue) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	return l.callTapped(ctx, "queue", "hide", l.name, true, func() error { return l.queue.Hide(ctx, receipt, visibility) })
 }
 
-func (l line) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
+func (l tappedQueue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
 	errs := make([]error, len(receipts))
 	for i, receipt := range receipts {
 		errs[i] = l.Hide(ctx, receipt, visibility)
@@ -87,112 +86,114 @@ func (l line) HideAll(ctx context.Context, visibility time.Duration, receipts ..
 	return errs
 }
 
-func (l line) Depth(ctx context.Context) (visible, hidden int, err error) { return l.queue.Depth(ctx) }
+func (l tappedQueue) Depth(ctx context.Context) (visible, hidden int, err error) {
+	return l.queue.Depth(ctx)
+}
 
-// store taps a blob.Store.
-type store struct {
-	wire
+// tappedStore is a blob.Store with a tap.
+type tappedStore struct {
+	tapper
 	blobs blob.Store
 }
 
-func (s store) Put(ctx context.Context, key string, data []byte) error {
-	return s.do(ctx, "blob", "put", key, true, func() error { return s.blobs.Put(ctx, key, data) })
+func (s tappedStore) Put(ctx context.Context, key string, data []byte) error {
+	return s.callTapped(ctx, "blob", "put", key, true, func() error { return s.blobs.Put(ctx, key, data) })
 }
 
-func (s store) Get(ctx context.Context, key string) (data []byte, err error) {
-	err = s.do(ctx, "blob", "get", key, false, func() error {
+func (s tappedStore) Get(ctx context.Context, key string) (data []byte, err error) {
+	err = s.callTapped(ctx, "blob", "get", key, false, func() error {
 		data, err = s.blobs.Get(ctx, key)
 		return err
 	})
 	return data, err
 }
 
-func (s store) Written(ctx context.Context, key string) (at time.Time, err error) {
-	err = s.do(ctx, "blob", "written", key, false, func() error {
+func (s tappedStore) Written(ctx context.Context, key string) (at time.Time, err error) {
+	err = s.callTapped(ctx, "blob", "written", key, false, func() error {
 		at, err = s.blobs.Written(ctx, key)
 		return err
 	})
 	return at, err
 }
 
-// client taps a cluster.Client.
-type client struct {
-	wire
+// tappedClient is a cluster.Client with a tap.
+type tappedClient struct {
+	tapper
 	cluster cluster.Client
 }
 
-func (c client) object(ctx context.Context, verb string, o cluster.Object, write func(context.Context, cluster.Object) (cluster.Object, error)) (out cluster.Object, err error) {
+func (c tappedClient) writeObject(ctx context.Context, verb string, o cluster.Object, write func(context.Context, cluster.Object) (cluster.Object, error)) (out cluster.Object, err error) {
 	kind, _ := cluster.KindOf(o)
-	err = c.do(ctx, "cluster", verb, kind.Kind+" "+cluster.KeyOf(o).String(), true, func() error {
+	err = c.callTapped(ctx, "cluster", verb, kind.Kind+" "+cluster.KeyOf(o).String(), true, func() error {
 		out, err = write(ctx, o)
 		return err
 	})
 	return out, err
 }
 
-func (c client) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.object(ctx, "create", o, c.cluster.Create)
+func (c tappedClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	return c.writeObject(ctx, "create", o, c.cluster.Create)
 }
 
-func (c client) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.object(ctx, "update", o, c.cluster.Update)
+func (c tappedClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	return c.writeObject(ctx, "update", o, c.cluster.Update)
 }
 
-func (c client) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.object(ctx, "update-status", o, c.cluster.UpdateStatus)
+func (c tappedClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	return c.writeObject(ctx, "update-status", o, c.cluster.UpdateStatus)
 }
 
-func (c client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (out cluster.Object, err error) {
-	err = c.do(ctx, "cluster", "get", kind.Kind+" "+key.String(), false, func() error {
+func (c tappedClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (out cluster.Object, err error) {
+	err = c.callTapped(ctx, "cluster", "get", kind.Kind+" "+key.String(), false, func() error {
 		out, err = c.cluster.Get(ctx, kind, key)
 		return err
 	})
 	return out, err
 }
 
-func (c client) List(ctx context.Context, kind cluster.Kind, namespace string) (out []cluster.Object, err error) {
-	err = c.do(ctx, "cluster", "list", kind.Kind, false, func() error {
+func (c tappedClient) List(ctx context.Context, kind cluster.Kind, namespace string) (out []cluster.Object, err error) {
+	err = c.callTapped(ctx, "cluster", "list", kind.Kind, false, func() error {
 		out, err = c.cluster.List(ctx, kind, namespace)
 		return err
 	})
 	return out, err
 }
 
-func (c client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) (out []cluster.Object, err error) {
-	err = c.do(ctx, "cluster", "list", kind.Kind+" "+value, false, func() error {
+func (c tappedClient) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) (out []cluster.Object, err error) {
+	err = c.callTapped(ctx, "cluster", "list", kind.Kind+" "+value, false, func() error {
 		out, err = c.cluster.ListBy(ctx, kind, index, value)
 		return err
 	})
 	return out, err
 }
 
-func (c client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
-	return c.do(ctx, "cluster", "delete", kind.Kind+" "+key.String(), true, func() error { return c.cluster.Delete(ctx, kind, key, uid) })
+func (c tappedClient) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+	return c.callTapped(ctx, "cluster", "delete", kind.Kind+" "+key.String(), true, func() error { return c.cluster.Delete(ctx, kind, key, uid) })
 }
 
-func (c client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
-	return c.do(ctx, "cluster", "delete", kind.Kind+" "+cluster.KeyOf(object).String(), true, func() error { return c.cluster.DeleteAsRead(ctx, kind, object) })
+func (c tappedClient) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
+	return c.callTapped(ctx, "cluster", "delete", kind.Kind+" "+cluster.KeyOf(object).String(), true, func() error { return c.cluster.DeleteAsRead(ctx, kind, object) })
 }
 
-func (c client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
-	return c.do(ctx, "cluster", "evict", "Pod "+pod.String(), true, func() error { return c.cluster.Evict(ctx, pod, uid) })
+func (c tappedClient) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
+	return c.callTapped(ctx, "cluster", "evict", "Pod "+pod.String(), true, func() error { return c.cluster.Evict(ctx, pod, uid) })
 }
 
-func (c client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, grace int64) error {
-	return c.do(ctx, "cluster", "delete", "Pod "+pod.String(), true, func() error { return c.cluster.DeletePod(ctx, pod, uid, grace) })
+func (c tappedClient) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, grace int64) error {
+	return c.callTapped(ctx, "cluster", "delete", "Pod "+pod.String(), true, func() error { return c.cluster.DeletePod(ctx, pod, uid, grace) })
 }
 
-func (c client) Report(ctx context.Context, event cluster.Event) error {
-	return c.do(ctx, "cluster", "report", event.Reason, true, func() error { return c.cluster.Report(ctx, event) })
+func (c tappedClient) Report(ctx context.Context, event cluster.Event) error {
+	return c.callTapped(ctx, "cluster", "report", event.Reason, true, func() error { return c.cluster.Report(ctx, event) })
 }
 
-// ec2 taps what the launcher, interruption and the catalog call.
-type ec2 struct {
-	wire
+// tappedEC2 is an EC2 with a tap.
+type tappedEC2 struct {
+	tapper
 	EC2
 }
 
-// EC2 is everything that services ask of AWS.
+// EC2 has the calls of the services to AWS.
 type EC2 interface {
 	cloud.Launcher
 	cloud.Network
@@ -204,44 +205,44 @@ type EC2 interface {
 	cloud.Statuses
 }
 
-func (e ec2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) (out []cloud.Instance, err error) {
-	err = e.do(ctx, "cloud", "describe-instances", "", false, func() error {
+func (e tappedEC2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) (out []cloud.Instance, err error) {
+	err = e.callTapped(ctx, "cloud", "describe-instances", "", false, func() error {
 		out, err = e.EC2.DescribeInstances(ctx, filter)
 		return err
 	})
 	return out, err
 }
 
-func (e ec2) EnsureTemplate(ctx context.Context, t cloud.Template) error {
-	return e.do(ctx, "cloud", "ensure-template", t.Name, true, func() error { return e.EC2.EnsureTemplate(ctx, t) })
+func (e tappedEC2) EnsureTemplate(ctx context.Context, t cloud.Template) error {
+	return e.callTapped(ctx, "cloud", "ensure-template", t.Name, true, func() error { return e.EC2.EnsureTemplate(ctx, t) })
 }
 
-func (e ec2) DeleteTemplate(ctx context.Context, name string) error {
-	return e.do(ctx, "cloud", "delete-template", name, true, func() error { return e.EC2.DeleteTemplate(ctx, name) })
+func (e tappedEC2) DeleteTemplate(ctx context.Context, name string) error {
+	return e.callTapped(ctx, "cloud", "delete-template", name, true, func() error { return e.EC2.DeleteTemplate(ctx, name) })
 }
 
-func (e ec2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out cloud.FleetResult, err error) {
-	err = e.do(ctx, "cloud", "create-fleet", r.Token, true, func() error {
+func (e tappedEC2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out cloud.FleetResult, err error) {
+	err = e.callTapped(ctx, "cloud", "create-fleet", r.Token, true, func() error {
 		out, err = e.EC2.CreateFleet(ctx, r)
 		return err
 	})
 	return out, err
 }
 
-func (e ec2) Terminate(ctx context.Context, ids []string) error {
-	return e.do(ctx, "cloud", "terminate", join(ids), true, func() error { return e.EC2.Terminate(ctx, ids) })
+func (e tappedEC2) Terminate(ctx context.Context, ids []string) error {
+	return e.callTapped(ctx, "cloud", "terminate", joinIDs(ids), true, func() error { return e.EC2.Terminate(ctx, ids) })
 }
 
-func (e ec2) Tag(ctx context.Context, ids []string, tags map[string]string) error {
-	return e.do(ctx, "cloud", "tag", join(ids), true, func() error { return e.EC2.Tag(ctx, ids, tags) })
+func (e tappedEC2) Tag(ctx context.Context, ids []string, tags map[string]string) error {
+	return e.callTapped(ctx, "cloud", "tag", joinIDs(ids), true, func() error { return e.EC2.Tag(ctx, ids, tags) })
 }
 
-func (e ec2) EnsureProfile(ctx context.Context, p cloud.Profile) error {
-	return e.do(ctx, "cloud", "ensure-profile", p.Name, true, func() error { return e.EC2.EnsureProfile(ctx, p) })
+func (e tappedEC2) EnsureProfile(ctx context.Context, p cloud.Profile) error {
+	return e.callTapped(ctx, "cloud", "ensure-profile", p.Name, true, func() error { return e.EC2.EnsureProfile(ctx, p) })
 }
 
-func (e ec2) DescribeStatus(ctx context.Context) (out []cloud.Status, err error) {
-	err = e.do(ctx, "cloud", "describe-status", "", false, func() error {
+func (e tappedEC2) DescribeStatus(ctx context.Context) (out []cloud.Status, err error) {
+	err = e.callTapped(ctx, "cloud", "describe-status", "", false, func() error {
 		out, err = e.EC2.DescribeStatus(ctx)
 		return err
 	})

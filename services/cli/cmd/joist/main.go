@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// gcPercent lets the heap grow to five times what lives on it: a command is over
-// before collecting more often would pay.
+// gcPercent lets the heap grow to five times the live heap: a short command does not gain from
+// more frequent collection.
 const gcPercent = 400
 
 func main() {
@@ -34,14 +34,14 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket, AWS: account, Kube: kube, Run: run,
+		Environ: os.Environ(), Now: time.Now, Build: readBuild(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Run: runProgram,
 	})
 	stop()
 	os.Exit(code)
 }
 
-// account loads the AWS configuration of the caller.
-func account(ctx context.Context) (aws.Config, error) {
+// loadAWS loads the AWS configuration of the caller.
+func loadAWS(ctx context.Context) (aws.Config, error) {
 	const what = "loading the AWS configuration"
 	// The SDK's warnings are discarded: the error has every failure.
 	found, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
@@ -58,8 +58,8 @@ func account(ctx context.Context) (aws.Config, error) {
 	return found, nil
 }
 
-// credentialsError is the cause in words. The SDK asks the instance's metadata service last, so
-// that an error of it, or no answer in time, means that no other place has credentials.
+// credentialsError returns the cause of missing credentials. The SDK asks the instance
+// metadata service last, so its error or timeout means that no other source has credentials.
 func credentialsError(err error) error {
 	call, isCall := errors.AsType[*smithy.OperationError](err)
 	if isCall && call.ServiceID == "ec2imds" || errors.Is(err, context.DeadlineExceeded) {
@@ -68,17 +68,17 @@ func credentialsError(err error) error {
 	return err
 }
 
-// bucket opens a bucket.
-func bucket(ctx context.Context, name, prefix string) (blob.Store, error) {
-	found, err := account(ctx)
+// openBucket opens a bucket.
+func openBucket(ctx context.Context, name, prefix string) (blob.Store, error) {
+	found, err := loadAWS(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s3blob.New(found, name, prefix, "--store"), nil
 }
 
-// build is what the go command wrote into the binary.
-func build() cli.Build {
+// readBuild returns the build information that the go command wrote into the binary.
+func readBuild() cli.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return cli.Build{}

@@ -1,16 +1,14 @@
-// Package deadletter reads messages of dead-letter queues and says what would become
-// of each if it were sent again.
+// Package deadletter reads the messages of dead-letter queues and predicts what happens if
+// each is sent again.
 //
-// The idea: a letter's future is not guessed. The message goes through the very
-// functions that decide in the host (host.OpenEnvelope, the bodies' own checks, interruption's
-// own handler), up to the point where a service would begin to act. What depends on the
-// world beyond is read there by whoever may: the fence that a plan passes, the NodeClaims
-// that wait for a launch. Else it is said as a note.
+// A prediction uses the code that decides in the services: host.OpenEnvelope, the validation of
+// message bodies, and the handler of interruption, up to the first call to AWS. State that
+// only the cluster has, such as the outbox and the NodeClaims, is read if the caller may read
+// it. Otherwise the prediction has a note.
 //
-// There are three ways into a dead-letter queue, and a letter says which it took: the
-// host parked it with a reason; SQS moved it after too many receives, which tells no
-// reason; or a rule of EventBridge could not deliver it, and then it is the whole event
-// and not what the queue would have got.
+// A message reaches a dead-letter queue in one of three ways: a host parks it with a reason,
+// SQS moves it after too many receives without a reason, or a rule of EventBridge cannot
+// deliver it. In the last case it is the whole event, not the input of the queue.
 package deadletter
 
 import (
@@ -24,42 +22,43 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Origin is how a message came into a dead-letter queue.
+// Origin is how a message reached a dead-letter queue.
 type Origin string
 
-// The ways into a dead-letter queue.
+// The origins of a dead-letter message.
 const (
-	// Parked by the host, with a reason.
+	// Parked messages were moved by a host, which recorded a reason.
 	Parked Origin = "parked"
-	// Redriven by SQS after maxReceiveCount receives.
+	// Redriven messages were moved by SQS after maxReceiveCount receives.
 	Redriven Origin = "redriven"
-	// Undelivered by a rule of EventBridge.
+	// Undelivered messages could not be delivered by a rule of EventBridge.
 	Undelivered Origin = "undelivered"
 )
 
-// Disposition is what would become of a message that is sent again now.
+// Disposition is the predicted result of sending a message again now.
 type Disposition string
 
-// The verdicts.
+// The dispositions.
 const (
-	// Handle says that the service would act on it.
+	// Handle: the service handles the message.
 	Handle Disposition = "handle"
-	// Noop says that the service would drop it and count that: it is expired or of another
-	// cluster.
+	// Noop: the service drops and counts the message, because it has expired or belongs to
+	// another cluster.
 	Noop Disposition = "noop"
-	// Stale says that the service would act on it, and that the rest of Joist would undo
-	// that: what asked for it is gone.
+	// Stale: the service handles the message, and lifecycle reverts that, because the
+	// NodeClaim is gone.
 	Stale Disposition = "stale"
-	// Poison says that it would be back in the dead-letter queue at once.
+	// Poison: the message returns to the dead-letter queue at once.
 	Poison Disposition = "poison"
-	// Cut says that it cannot be sent again, for only its beginning was kept, or it is no text.
-	Cut Disposition = "cut"
-	// Forged says that the message claims another type or source than its sender may send.
-	// A replay never sends it.
+	// Truncated: the message cannot be sent again, because only its beginning was kept or it
+	// is not text.
+	Truncated Disposition = "cut"
+	// Forged: the message claims a type or source that its sender may not send. A replay never
+	// sends it.
 	Forged Disposition = "forged"
 )
 
-// The attributes that EventBridge gives to what it could not deliver
+// The attributes that EventBridge adds to an event that it could not deliver
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
 const (
 	ruleAttribute    = "RULE_ARN"
@@ -67,72 +66,70 @@ const (
 	messageAttribute = "ERROR_MESSAGE"
 )
 
-// Prediction is a verdict with its reason.
+// Prediction is a disposition with its reason.
 type Prediction struct {
-	Verdict Disposition `json:"verdict"`
-	// Why is the error that the service would find, or what else there is to know.
-	Why string `json:"why,omitempty"`
+	Disposition Disposition `json:"verdict"`
+	// Reason is the error that the service would return, or a note.
+	Reason string `json:"why,omitempty"`
 }
 
-// DeadLetter is one message of a dead-letter queue, as `joist dead list -o json` prints it.
-type DeadLetter struct {
-	// ID is SQS's own. It changes when the message is sent again.
+// Message is one message of a dead-letter queue, as `joist dead list -o json` prints it.
+type Message struct {
+	// ID is the SQS message ID. It changes when the message is sent again.
 	ID string `json:"id"`
-	// Service is whose dead-letter queue holds it.
+	// Service is the service of the dead-letter queue.
 	Service string `json:"service"`
 	Origin  Origin `json:"origin"`
-	// Kind and Reason are those of the error for which the host parked it, or
-	// EventBridge's.
+	// Kind and Reason are those of the host's error, or of EventBridge's.
 	Kind   string `json:"kind,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Type, EventID, Subject and From are those of the envelope, as far as it can be
-	// read: an event of AWS has a detail-type, and no subject.
+	// Type, EventID, Subject and From are those of the envelope, if it can be decoded. An
+	// event of AWS has a detail type and no subject.
 	Type    string `json:"type,omitempty"`
 	EventID string `json:"eventId,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	From    string `json:"from,omitempty"`
-	// Dead is when the message came into the queue as far as that is known: of a
-	// redriven one SQS tells only when it was first sent.
-	Dead time.Time `json:"dead"`
-	// Said and Expires are the envelope's; they are left out where there are none.
-	Said    *time.Time `json:"said,omitempty"`
+	// DeadSince is when the message reached the dead-letter queue. For a redriven message it
+	// is the time when it was first sent, the only time that SQS reports.
+	DeadSince time.Time `json:"dead"`
+	// SentAt and Expires are those of the envelope; nil without one.
+	SentAt  *time.Time `json:"said,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Receives counts how often the letter was looked at here, or for a redriven one
-	// received at all.
+	// Receives is the number of receives from the dead-letter queue; for a redriven message,
+	// of all receives.
 	Receives int `json:"receives"`
 	Bytes    int `json:"bytes"`
-	// Predicted is what would become of it now.
+	// Predicted is the predicted result of sending it again now.
 	Predicted Prediction `json:"predicted"`
 
-	again   queue.Outgoing
-	movable bool
-	body    []byte
+	outgoing  queue.Outgoing
+	isMovable bool
+	body      []byte
 }
 
-// Outgoing is what a replay sends: the message as its service was to get it, without what
-// the dead letter says about it.
-func (l DeadLetter) Outgoing() queue.Outgoing { return l.again }
+// Outgoing returns the message to send in a replay: as the service would have received it,
+// without the attributes of a dead-letter message.
+func (l Message) Outgoing() queue.Outgoing { return l.outgoing }
 
-// Movable reports whether SQS itself could move the letter, as it lies there, to where
-// it was meant to go.
-func (l DeadLetter) Movable() bool { return l.movable }
+// IsMovable reports whether SQS can move the message unchanged to its queue.
+func (l Message) IsMovable() bool { return l.isMovable }
 
-// Body is the message as the service would get it.
-func (l DeadLetter) Body() []byte { return l.body }
+// Body returns the message as the service would receive it.
+func (l Message) Body() []byte { return l.body }
 
-// Reader reads the letters of one service's dead-letter queue.
+// Reader reads messages of the dead-letter queue of one service.
 type Reader struct {
 	Service string
 	Cluster event.Cluster
-	// World reads the cluster, once for all letters and only when some letter needs it; nil
-	// where there is none to be read.
-	World func() (ClusterState, error)
+	// ReadCluster reads the cluster. It is called only if a prediction needs it, and may be
+	// called often. It is nil without Kubernetes.
+	ReadCluster func() (ClusterState, error)
 }
 
-// Read reads one message and predicts its future at now. It never fails: a message
-// that cannot be read is poison, and says so.
-func (r Reader) Read(m queue.Message, now time.Time) DeadLetter {
-	l := DeadLetter{ID: m.ID, Service: r.Service, Dead: m.Sent, Receives: m.Receives, Bytes: len(m.Body), movable: true, body: m.Body}
+// Read reads one message and predicts its disposition at now. It does not fail: an invalid
+// message is predicted as poison.
+func (r Reader) Read(m queue.Message, now time.Time) Message {
+	l := Message{ID: m.ID, Service: r.Service, DeadSince: m.Sent, Receives: m.Receives, Bytes: len(m.Body), isMovable: true, body: m.Body}
 	a := m.Attributes
 	switch {
 	case a[ruleAttribute] != "":
@@ -144,31 +141,33 @@ func (r Reader) Read(m queue.Message, now time.Time) DeadLetter {
 	}
 	l.Type, l.From = a[queue.TypeAttribute], a[queue.SourceAttribute]
 	if a[host.EncodingAttribute] == "base64" {
-		l.movable = false
+		l.isMovable = false
 		if decoded, err := base64.StdEncoding.DecodeString(string(m.Body)); err == nil {
 			l.body, l.Bytes = decoded, len(decoded)
 		}
 	}
 	if whole, err := strconv.Atoi(a[host.BytesAttribute]); err == nil {
-		l.movable, l.Bytes = false, whole
-		l.Predicted = Prediction{Cut, "only the first " + strconv.Itoa(len(l.body)) + " bytes of " + a[host.BytesAttribute] + " were kept; send it again from its source"}
+		l.isMovable, l.Bytes = false, whole
+		l.Predicted = Prediction{Truncated, "only the first " + strconv.Itoa(len(l.body)) + " bytes of " + a[host.BytesAttribute] + " were kept; send it again from its source"}
 		return l
 	}
 	why := describeForgery(l.body)
-	r.unwrap(&l)
-	r.describe(&l)
-	l.again = queue.Outgoing{Source: l.From, Type: l.Type, Body: l.body}
+	r.unwrapEvent(&l)
+	r.describeMessage(&l)
+	l.outgoing = queue.Outgoing{Source: l.From, Type: l.Type, Body: l.body}
 	if !queue.IsSendableText(l.body) || len(l.body) > queue.MaxBody {
-		l.Predicted = Prediction{Cut, "its body is not valid text for SQS or too large; no service of Joist sent it"}
+		l.Predicted = Prediction{Truncated, "its body is not valid text for SQS or too large; no service of Joist sent it"}
 		return l
 	}
 	if why != "" {
 		l.Predicted = Prediction{Forged, why}
 		return l
 	}
-	l.Predicted = r.predict(l.body, now)
+	l.Predicted = r.predictDisposition(l.body, now)
 	return l
 }
 
-// CompareAge orders letters by when they died, and by their ids.
-func CompareAge(a, b DeadLetter) int { return cmp.Or(a.Dead.Compare(b.Dead), cmp.Compare(a.ID, b.ID)) }
+// CompareAge orders messages by DeadSince and then by ID.
+func CompareAge(a, b Message) int {
+	return cmp.Or(a.DeadSince.Compare(b.DeadSince), cmp.Compare(a.ID, b.ID))
+}

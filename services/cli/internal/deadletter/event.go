@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// wrappedEvent is what of an event of EventBridge is read here.
+// wrappedEvent has the fields of an EventBridge event that are read here.
 type wrappedEvent struct {
 	ID         string          `json:"id"`
 	DetailType string          `json:"detail-type"`
@@ -17,23 +17,22 @@ type wrappedEvent struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// unwrap takes our own fact out of the event that carried it: the rules of our bus have
-// the input path $.detail, and what they could not deliver is the whole event.
-// Interruption gets AWS's events whole, and so does the audit log.
-func (r Reader) unwrap(l *DeadLetter) {
+// unwrapEvent replaces an undelivered event of Joist's bus by its detail, because the rules of
+// the bus have the input path $.detail. Interruption and the audit log receive whole events.
+func (r Reader) unwrapEvent(l *Message) {
 	var outer wrappedEvent
 	if r.Service == interruptionService || r.Service == topology.Audit || json.Unmarshal(l.body, &outer) != nil || outer.DetailType == "" || len(outer.Detail) == 0 {
 		return
 	}
-	l.body, l.movable = outer.Detail, false
+	l.body, l.isMovable = outer.Detail, false
 	l.Type, l.From = outer.DetailType, outer.Source
 }
 
-// describe says what the message is about, as far as that can be read.
-func (r Reader) describe(l *DeadLetter) {
-	if e, err := r.envelope(l.body); err == nil {
+// describeMessage copies the fields of the envelope, or of the AWS event.
+func (r Reader) describeMessage(l *Message) {
+	if e, err := r.decodeEnvelope(l.body); err == nil {
 		l.Type, l.EventID, l.Subject, l.From = string(e.Type), e.ID, e.Subject, e.Source
-		l.Said, l.Expires = &e.Time, &e.Expires
+		l.SentAt, l.Expires = &e.Time, &e.Expires
 		return
 	}
 	var outer wrappedEvent
@@ -42,8 +41,9 @@ func (r Reader) describe(l *DeadLetter) {
 	}
 }
 
-// envelope is the fact of ours that a body is, or carries where it is for the audit log.
-func (r Reader) envelope(body []byte) (event.Envelope, error) {
+// decodeEnvelope decodes the envelope in a body; for the audit log, in the detail of the
+// event.
+func (r Reader) decodeEnvelope(body []byte) (event.Envelope, error) {
 	var outer wrappedEvent
 	if r.Service == topology.Audit && json.Unmarshal(body, &outer) == nil {
 		return event.Decode(outer.Detail)
@@ -51,9 +51,9 @@ func (r Reader) envelope(body []byte) (event.Envelope, error) {
 	return event.Decode(body)
 }
 
-// PutAt is when the event that the letter holds whole came to its bus, and so where it
-// stands in the bus's archive; zero for any other letter.
-func (l DeadLetter) PutAt() time.Time {
+// PublishedAt returns when the event was published to its bus, which is its time in the bus
+// archive; zero if the message is not a whole event.
+func (l Message) PublishedAt() time.Time {
 	var outer wrappedEvent
 	if json.Unmarshal(l.body, &outer) != nil {
 		return time.Time{}

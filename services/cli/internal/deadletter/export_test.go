@@ -2,5 +2,5 @@ package deadletter
 
 import "github.com/joist-autoscaler/joist/shared/event"
 
-// Checked reports whether the body of a type is checked.
-func Checked(t event.Type) bool { return checks[t] != nil }
+// HasCheck reports whether the body of a type is checked.
+func HasCheck(t event.Type) bool { return bodyChecks[t] != nil }

@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// describeForgery says why the rules of the bus would not deliver the message, and is empty where
-// they would. A message that is sent to a queue goes around those rules, so a replay
-// checks the same: the entry's source and detail-type, by which IAM decided, are those
-// inside its detail, and the source is a producer of the type. What is no message of
-// Joist is not checked here.
+// describeForgery returns why the rules of the bus would not deliver the message, or "" if
+// they would. A message that is sent to a queue bypasses these rules, so a replay makes the
+// same checks: the entry's source and detail-type, which IAM checked, equal those inside its
+// detail, and the source is a producer of the type. Messages of other senders than Joist are
+// not checked.
 func describeForgery(body []byte) string {
 	outer, inner := wrappedEvent{}, body
 	if json.Unmarshal(body, &outer) == nil && outer.DetailType != "" && len(outer.Detail) > 0 {

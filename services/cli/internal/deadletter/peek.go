@@ -11,39 +11,39 @@ import (
 )
 
 const (
-	// lookTime is for how long messages are hidden while they are looked at, should
-	// nobody live to give them back.
-	lookTime = 30 * time.Second
-	// lookWait is the long poll by which SQS asks all of its servers, so that an
+	// peekVisibility is the visibility timeout of messages while they are read. It matters
+	// only if the process is killed before it releases them.
+	peekVisibility = 30 * time.Second
+	// peekWait is the time of the long poll. SQS then asks all of its servers, so that an
 	// empty answer means an empty queue.
-	lookWait = time.Second
-	// giveBackTime is how long giving messages back may take, beside perMessage for each.
-	giveBackTime = 10 * time.Second
-	// giveBackCalls is how many calls give messages back at the same time: with 100 ms a call,
-	// 1,000 messages take 6 s. SQS has no limit for standard queues that these come near.
-	giveBackCalls = 16
+	peekWait = time.Second
+	// releaseTimeout bounds the release of messages, in addition to timePerMessage for each.
+	releaseTimeout = 10 * time.Second
+	// releaseConcurrency is the number of concurrent calls that release messages: at 100 ms a
+	// call, 1,000 messages take 6 s.
+	releaseConcurrency = 16
 )
 
-// Peek reads up to limit messages of a dead-letter queue and gives all of them back.
-// All reports whether those were all that it holds. Nothing is deleted; SQS counts a
-// receive of each. After each call that brought messages, Look reports to progress how
-// many it has read so far; progress may be nil.
-func Peek(ctx context.Context, dead queue.Queue, limit int, progress func(read int)) (messages []queue.Message, all bool, err error) {
+// PeekMessages reads up to limit messages of a dead-letter queue and releases all of them. It
+// reports whether these are all messages of the queue. It deletes nothing, but SQS counts a
+// receive of each message. After each receive with new messages it calls progress, which may
+// be nil, with the number of messages so far.
+func PeekMessages(ctx context.Context, dead queue.Queue, limit int, progress func(read int)) (messages []queue.Message, all bool, err error) {
 	seen := map[string]int{}
 	defer func() {
-		if back := GiveBack(ctx, dead, messages); err == nil {
-			err = back
+		if releaseErr := ReleaseMessages(ctx, dead, messages); err == nil {
+			err = releaseErr
 		}
 	}()
 	for len(messages) < limit {
-		got, err := dead.Receive(ctx, min(queue.MaxBatch, limit-len(messages)), lookWait, lookTime+time.Duration(limit)*perMessage)
+		got, err := dead.Receive(ctx, min(queue.MaxBatch, limit-len(messages)), peekWait, peekVisibility+time.Duration(limit)*timePerMessage)
 		if err != nil {
 			return messages, false, err
 		}
 		fresh := 0
 		for _, m := range got {
 			if at, again := seen[m.ID]; again {
-				messages[at].Receipt = m.Receipt // The old one is good no longer.
+				messages[at].Receipt = m.Receipt // The older receipt has expired.
 				continue
 			}
 			seen[m.ID] = len(messages)
@@ -60,17 +60,17 @@ func Peek(ctx context.Context, dead queue.Queue, limit int, progress func(read i
 	return messages, false, nil
 }
 
-// perMessage is how much longer messages stay hidden for each that is to be read: a
-// call takes some 20 ms and brings one at the worst.
-const perMessage = 20 * time.Millisecond
+// timePerMessage is added to the timeouts for each message: a receive takes about 20 ms and
+// may return a single message.
+const timePerMessage = 20 * time.Millisecond
 
-// GiveBack makes messages visible again, whether or not ctx still holds: who looked is
-// not to hide them from others. One that is gone needs none.
-func GiveBack(ctx context.Context, dead queue.Queue, messages []queue.Message) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime+time.Duration(len(messages))*perMessage)
+// ReleaseMessages makes messages visible again, also after ctx has ended. It ignores messages
+// that no longer exist.
+func ReleaseMessages(ctx context.Context, dead queue.Queue, messages []queue.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout+time.Duration(len(messages))*timePerMessage)
 	defer cancel()
 	var calls sync.WaitGroup
-	free, errs := make(chan struct{}, giveBackCalls), make([]error, len(messages))
+	free, errs := make(chan struct{}, releaseConcurrency), make([]error, len(messages))
 	for i, m := range messages {
 		free <- struct{}{}
 		calls.Go(func() {

@@ -19,8 +19,8 @@ import (
 
 const interruptionService = "interruption"
 
-// predict says what would become of a body that is sent to the service now.
-func (r Reader) predict(body []byte, now time.Time) Prediction {
+// predictDisposition predicts what the service does with a body at now.
+func (r Reader) predictDisposition(body []byte, now time.Time) Prediction {
 	m := queue.Message{Body: body, Sent: now, Receives: 1}
 	clock := func() time.Time { return now }
 	var err error
@@ -35,34 +35,34 @@ func (r Reader) predict(body []byte, now time.Time) Prediction {
 	return r.applyFence(r.predictFromError(err, m), m)
 }
 
-// checkService goes as far as a service of ours goes before it acts.
+// checkService runs the checks that a service makes before it handles a message.
 func (r Reader) checkService(m queue.Message, now func() time.Time) error {
-	e, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: r.Cluster, Types: typesOf(r.Service), Now: now}, m)
+	e, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: r.Cluster, Types: consumedTypes(r.Service), Now: now}, m)
 	if err != nil {
 		return err
 	}
-	if check := checks[e.Type]; check != nil {
+	if check := bodyChecks[e.Type]; check != nil {
 		if err := check(e); err != nil {
 			return err
 		}
 	}
-	return errActs
+	return errWouldHandle
 }
 
-// errActs ends a rehearsal where the service would begin to act.
-var errActs = errors.New("the service would handle it")
+// errWouldHandle ends a check where the service would begin to handle the message.
+var errWouldHandle = errors.New("the service would handle it")
 
-// checkInterruption asks interruption's own handler, with an EC2 that gives no answer: to ask
-// whose an instance is, is the first thing that it does with a notice that counts.
+// checkInterruption calls the handler of interruption with a client that fails at the first
+// call. That call asks whether the instance belongs to the cluster.
 func (r Reader) checkInterruption(m queue.Message, now func() time.Time) error {
 	s := interruption.Service{EC2: noopAWS{}, Statuses: noopAWS{}, Bus: noopAWS{}, Cluster: r.Cluster, Now: now}
 	return s.Handle(context.Background(), m)
 }
 
-// predictAudit is about a fact that the audit log did not take. A log takes what has expired,
-// too; only what its rule would not select never comes into it.
+// predictAudit predicts the result for a fact of the audit log. The log stores expired facts,
+// too, but only those that its rule selects.
 func (r Reader) predictAudit(body []byte) Prediction {
-	e, err := r.envelope(body)
+	e, err := r.decodeEnvelope(body)
 	switch {
 	case err != nil:
 		return Prediction{Poison, "it has no valid fact of Joist: " + err.Error()}
@@ -72,23 +72,23 @@ func (r Reader) predictAudit(body []byte) Prediction {
 	return Prediction{Handle, "the bus archive would write it to the audit log again"}
 }
 
-// noopAWS is an AWS that is never asked for real.
+// noopAWS fails every call with errWouldHandle.
 type noopAWS struct{}
 
 func (noopAWS) DescribeInstances(context.Context, cloud.InstanceFilter) ([]cloud.Instance, error) {
-	return nil, errActs
+	return nil, errWouldHandle
 }
 
 func (noopAWS) DescribeStatus(context.Context) ([]cloud.Status, error) {
-	return nil, errActs
+	return nil, errWouldHandle
 }
 
-func (noopAWS) Send(context.Context, ...queue.Outgoing) error { return errActs }
+func (noopAWS) Send(context.Context, ...queue.Outgoing) error { return errWouldHandle }
 
-// predictFromError reads the error as the host would.
+// predictFromError converts the error into a prediction, like the host.
 func (r Reader) predictFromError(err error, m queue.Message) Prediction {
-	if err == nil || errors.Is(err, errActs) {
-		return Prediction{Handle, r.unknown(m)}
+	if err == nil || errors.Is(err, errWouldHandle) {
+		return Prediction{Handle, r.describeUncertainty(m)}
 	}
 	why := errorText(err)
 	switch host.DecideDisposition(err, m).Action {
@@ -101,13 +101,13 @@ func (r Reader) predictFromError(err error, m queue.Message) Prediction {
 	}
 }
 
-// errorText is an error without its remedy, which is for who runs the service.
+// errorText returns an error without its hint, which is meant for operators of the service.
 func errorText(err error) string {
 	return strings.TrimSuffix(err.Error(), " (try: "+fault.HintOf(err)+")")
 }
 
-// unknown is what the message alone cannot tell.
-func (r Reader) unknown(m queue.Message) string {
+// describeUncertainty returns what the message alone does not determine.
+func (r Reader) describeUncertainty(m queue.Message) string {
 	e, err := event.Decode(m.Body)
 	switch {
 	case err != nil && r.Service == interruptionService:
@@ -120,8 +120,8 @@ func (r Reader) unknown(m queue.Message) string {
 	return ""
 }
 
-// typesOf are the types that a service takes, by the contract.
-func typesOf(service string) []event.Type {
+// consumedTypes returns the types that a service handles.
+func consumedTypes(service string) []event.Type {
 	var types []event.Type
 	for i := range event.Specs {
 		if slices.Contains(event.Specs[i].Consumers, service) {
@@ -131,8 +131,8 @@ func typesOf(service string) []event.Type {
 	return types
 }
 
-// checks read the body of each type and validate it.
-var checks = map[event.Type]func(event.Envelope) error{
+// bodyChecks decode and validate the body of each type.
+var bodyChecks = map[event.Type]func(event.Envelope) error{
 	event.PodsUnschedulableType:  checkBody[event.PodsUnschedulable],
 	event.ClusterSnapshotType:    checkBody[event.ClusterSnapshot],
 	event.NodeClassChangedType:   checkBody[event.NodeClassChanged],

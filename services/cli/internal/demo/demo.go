@@ -1,7 +1,6 @@
-// Package demo plays the inflate Deployment going 0→5→0 through every service,
-// over the models, in virtual time: what the README promises a stranger who has
-// neither an AWS account nor a cluster. The services are the real ones; a seed
-// gives the same story every time.
+// Package demo scales the inflate Deployment 0→5→0 with the real services and simulated
+// Kubernetes, EC2, SQS and EventBridge, in simulated time. It needs no AWS account and no
+// cluster. The same seed gives the same output.
 package demo
 
 import (
@@ -21,7 +20,7 @@ import (
 //go:embed manifests/*.yaml
 var manifests embed.FS
 
-// Command is `joist demo`.
+// Command returns the command `joist demo`.
 func Command() *cobra.Command {
 	var seed int64
 	var verbose bool
@@ -32,7 +31,7 @@ func Command() *cobra.Command {
 			"in virtual time. The same seed always gives the same result.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return Play(c.Context(), c.OutOrStdout(), seed, verbose)
+			return Run(c.Context(), c.OutOrStdout(), seed, verbose)
 		},
 	}
 	command.Flags().Int64Var(&seed, "seed", 1, "random seed")
@@ -40,24 +39,24 @@ func Command() *cobra.Command {
 	return command
 }
 
-// Play tells the story of a seed.
-func Play(ctx context.Context, out io.Writer, seed int64, verbose bool) error {
-	w := newWatch(out, verbose)
-	world, err := embedded.New(embedded.Options{
-		Seed: seed, Cluster: "demo", Region: "ap-northeast-2", CacheDelay: 30 * time.Millisecond, Log: w.line,
+// Run runs the demo with a seed and prints its output.
+func Run(ctx context.Context, out io.Writer, seed int64, verbose bool) error {
+	w := newRunner(out, verbose)
+	env, err := embedded.New(embedded.Options{
+		Seed: seed, Cluster: "demo", Region: "ap-northeast-2", CacheDelay: 30 * time.Millisecond, Log: w.recordMessage,
 	})
 	if err != nil {
 		return err
 	}
-	w.world = world
-	if err := apply(ctx, world); err != nil {
+	w.env = env
+	if err := applyManifests(ctx, env); err != nil {
 		return err
 	}
-	return w.play(ctx)
+	return w.runScenario(ctx)
 }
 
-// apply reads the manifests as a person's files are read, and applies them.
-func apply(ctx context.Context, world *embedded.World) error {
+// applyManifests reads and applies the embedded manifests.
+func applyManifests(ctx context.Context, env *embedded.Environment) error {
 	var objects []cluster.Object
 	for _, name := range []string{"nodepool.yaml", "inflate.yaml"} {
 		data, err := manifests.ReadFile("manifests/" + name)
@@ -65,7 +64,7 @@ func apply(ctx context.Context, world *embedded.World) error {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
 		documents, err := manifest.Read(name, data, manifest.Expand(map[string]string{
-			"EKS_CLUSTER_NAME": world.Cluster, "KARPENTER_NODE_ROLE": world.AWS.Role,
+			"EKS_CLUSTER_NAME": env.Cluster, "KARPENTER_NODE_ROLE": env.AWS.Role,
 		}))
 		if err != nil {
 			return err
@@ -77,5 +76,5 @@ func apply(ctx context.Context, world *embedded.World) error {
 			o.SetNamespace("default")
 		}
 	}
-	return world.Apply(ctx, objects...)
+	return env.Apply(ctx, objects...)
 }

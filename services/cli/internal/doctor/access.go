@@ -8,14 +8,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// nodePolicies are what nodes need; of the last two one is enough.
+// nodePolicies are the managed policies that nodes need, apart from one of registryPolicies.
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonSSMManagedInstanceCore"}
 
-// registries let nodes pull images; Karpenter's v1 has the second.
-var registries = []string{"AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly"}
+// registryPolicies let nodes pull images; one of them is enough. Karpenter v1 uses the second.
+var registryPolicies = []string{"AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly"}
 
-// spotRole finds that spot instances cannot be launched.
-func spotRole(f Facts) []Finding {
+// checkSpotRole finds a missing service-linked role for EC2 Spot.
+func checkSpotRole(f Facts) []Finding {
 	if f.SpotRole == nil || *f.SpotRole {
 		return nil
 	}
@@ -23,15 +23,15 @@ func spotRole(f Facts) []Finding {
 		"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")}
 }
 
-// nodeRole finds that nodes cannot be what they are to be.
-func nodeRole(f Facts) []Finding {
+// checkNodeRole finds problems of the node role.
+func checkNodeRole(f Facts) []Finding {
 	r := f.NodeRole
 	if r == nil {
 		return nil
 	}
 	subject := "role/" + r.Name
 	if r.Missing {
-		return []Finding{newProblem("node-role-missing", subject, "the node role does not exist, and EC2NodeClasses use it by default: nodes cannot be launched", deploy+", or give another role with --node-role")}
+		return []Finding{newProblem("node-role-missing", subject, "the node role does not exist, and EC2NodeClasses use it by default: nodes cannot be launched", deployFix+", or give another role with --node-role")}
 	}
 	var all []Finding
 	ec2, err := allowsService(r.Trust, "ec2.amazonaws.com", "sts:AssumeRole")
@@ -42,7 +42,7 @@ func nodeRole(f Facts) []Finding {
 		all = append(all, newProblem("node-role-trust", subject, "the trust policy does not let EC2 assume the role: instances have no credentials and never join the cluster", "allow ec2.amazonaws.com to assume the role (sts:AssumeRole)"))
 	}
 	if f.SelfManaged != nil {
-		// The policies are those that EKS asks for.
+		// Only EKS requires these policies.
 		return all
 	}
 	var lacking []string
@@ -51,8 +51,8 @@ func nodeRole(f Facts) []Finding {
 			lacking = append(lacking, name)
 		}
 	}
-	if !slices.ContainsFunc(registries, func(name string) bool { return slices.Contains(r.Policies, name) }) {
-		lacking = append(lacking, registries[0])
+	if !slices.ContainsFunc(registryPolicies, func(name string) bool { return slices.Contains(r.Policies, name) }) {
+		lacking = append(lacking, registryPolicies[0])
 	}
 	if len(lacking) > 0 {
 		all = append(all, newProblem("node-role-policies", subject, "the role lacks "+strings.Join(lacking, ", ")+": nodes may not join the cluster or run no pods",
@@ -61,15 +61,15 @@ func nodeRole(f Facts) []Finding {
 	return all
 }
 
-// access finds that nodes are not let into the cluster.
-func access(f Facts) []Finding {
+// checkAccess finds a node role that cannot join the cluster.
+func checkAccess(f Facts) []Finding {
 	a := f.Access
 	if a == nil || f.NodeRole == nil || f.NodeRole.Missing {
 		return nil
 	}
 	byEntry := a.Entry != nil && *a.Entry && a.Mode != "CONFIG_MAP"
 	byMap := a.AuthMap != nil && a.Mode != "API" && strings.Contains(*a.AuthMap, ":role/"+f.NodeRole.Name)
-	// One that was not looked at may be the one that lets them in.
+	// An unread setting may admit the nodes.
 	unknown := a.Entry == nil && a.Mode != "CONFIG_MAP" || a.AuthMap == nil && a.Mode != "API"
 	if byEntry || byMap || unknown {
 		return nil
@@ -81,9 +81,9 @@ func access(f Facts) []Finding {
 	return []Finding{newProblem("node-access", "role/"+f.NodeRole.Name, "neither an access entry nor aws-auth admits nodes with this role: they run and cost money, but never join the cluster", fix)}
 }
 
-// selfManaged finds settings of the catalog without which nodes cannot join a cluster whose
-// control plane EKS does not run.
-func selfManaged(f Facts) []Finding {
+// checkSelfManaged finds missing settings of the catalog for a control plane that EKS does not
+// run.
+func checkSelfManaged(f Facts) []Finding {
 	if f.SelfManaged == nil || f.SelfManaged.Variables == nil {
 		return nil
 	}
@@ -102,16 +102,16 @@ func selfManaged(f Facts) []Finding {
 	if set[settings.ServiceCIDR] == "" {
 		all = append(all, newWarning("control-plane-unset", subject, settings.ControlPlane+" is false, and "+settings.ServiceCIDR+" is not set: nodes with Amazon Linux 2023 cannot join", "set "+settings.ServiceCIDR+" to the CIDR of the cluster's Service addresses"))
 	}
-	told, serves := set[settings.Kubernetes], strings.TrimPrefix(f.Kubernetes, "v")
-	if told != "" && serves != "" && serves != told && !strings.HasPrefix(serves, told+".") {
-		all = append(all, newProblem("control-plane-version", subject, fmt.Sprintf("%s is %s but the API server is %s: nodes get images of the wrong version", settings.Kubernetes, told, f.Kubernetes),
+	configured, served := set[settings.Kubernetes], strings.TrimPrefix(f.Kubernetes, "v")
+	if configured != "" && served != "" && served != configured && !strings.HasPrefix(served, configured+".") {
+		all = append(all, newProblem("control-plane-version", subject, fmt.Sprintf("%s is %s but the API server is %s: nodes get images of the wrong version", settings.Kubernetes, configured, f.Kubernetes),
 			"set "+settings.Kubernetes+" to the version of the API server"))
 	}
 	return all
 }
 
-// discovery finds the discovery tag on nothing, or on too much.
-func discovery(f Facts) []Finding {
+// checkDiscovery finds a discovery tag on no resource or on too many.
+func checkDiscovery(f Facts) []Finding {
 	var all []Finding
 	tag := "karpenter.sh/discovery=" + f.Plan.Cluster
 	missing := func(what string) Finding {
@@ -125,7 +125,7 @@ func discovery(f Facts) []Finding {
 		all = append(all, missing("security groups"))
 	}
 	if len(f.SecurityGroups) > 1 {
-		all = append(all, newWarning("discovery-twice", "security groups", ids(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
+		all = append(all, newWarning("discovery-twice", "security groups", joinIDs(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
 			"keep the tag on one of them: aws ec2 delete-tags"))
 	}
 	vpcs := map[string]bool{}
@@ -136,12 +136,12 @@ func discovery(f Facts) []Finding {
 	}
 	if len(vpcs) > 1 {
 		all = append(all, newProblem("discovery-vpcs", "discovery tag", "resources with the tag "+tag+" are in several VPCs: EC2 rejects launches with a subnet and a security group of different VPCs",
-			"keep the tag only on the resources in the cluster's VPC: "+ids(slices.Concat(f.Subnets, f.SecurityGroups))))
+			"keep the tag only on the resources in the cluster's VPC: "+joinIDs(slices.Concat(f.Subnets, f.SecurityGroups))))
 	}
 	return all
 }
 
-func ids(list []Tagged) string {
+func joinIDs(list []Tagged) string {
 	var names []string
 	for _, one := range list {
 		names = append(names, one.ID)

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// snapshotAge is an age at which the watcher no longer runs: it writes one an hour
-	// at least.
+	// snapshotAge is the age from which the watcher cannot be running: it writes a snapshot at
+	// least every hour.
 	snapshotAge = 75 * time.Minute
-	// catalogueAge is one at which the catalog no longer runs: it asks AWS each minute,
-	// and writes what has changed, prices of a day at least.
+	// catalogueAge is the age from which the catalog cannot be running: prices change at least
+	// once a day.
 	catalogueAge = 24 * time.Hour
-	// skewMax is how far clocks may be apart: AWS refuses requests that are signed five
-	// minutes off (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html).
+	// skewMax is the accepted clock difference. AWS rejects requests signed five minutes off
+	// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html).
 	skewMax = time.Minute
 )
 
-// incumbent finds Karpenter at work on the same pools.
-func incumbent(f Facts) []Finding {
+// checkKarpenter finds a running Karpenter in the same cluster.
+func checkKarpenter(f Facts) []Finding {
 	var all []Finding
 	const fix = "kubectl scale deployment %s -n %s --replicas 0, then run joist doctor again; to switch back, stop Joist first"
 	for _, d := range f.Deployments {
@@ -38,8 +38,8 @@ func incumbent(f Facts) []Finding {
 	return all
 }
 
-// replicas finds services that nobody stands in for.
-func replicas(f Facts) []Finding {
+// checkReplicas finds services without a standby replica.
+func checkReplicas(f Facts) []Finding {
 	var all []Finding
 	ours := 0
 	for _, d := range f.Deployments {
@@ -61,19 +61,19 @@ func replicas(f Facts) []Finding {
 	return all
 }
 
-// required are the kinds that Joist reads, and optional those of single features.
+// requiredKinds are the kinds that Joist needs, and optionalKinds those of single features.
 var (
-	required = []string{"karpenter.sh/v1/nodepools", "karpenter.sh/v1/nodeclaims", "karpenter.k8s.aws/v1/ec2nodeclasses"}
-	optional = []string{"karpenter.sh/v1alpha1/nodeoverlays", "autoscaling.x-k8s.io/v1beta1/capacitybuffers"}
+	requiredKinds = []string{"karpenter.sh/v1/nodepools", "karpenter.sh/v1/nodeclaims", "karpenter.k8s.aws/v1/ec2nodeclasses"}
+	optionalKinds = []string{"karpenter.sh/v1alpha1/nodeoverlays", "autoscaling.x-k8s.io/v1beta1/capacitybuffers"}
 )
 
-// checkKinds finds definitions that are missing or old.
+// checkKinds finds missing or outdated CRDs.
 func checkKinds(f Facts) []Finding {
 	if f.Resources == nil {
 		return nil
 	}
 	var all []Finding
-	for _, want := range required {
+	for _, want := range requiredKinds {
 		if slices.Contains(f.Resources, want) {
 			continue
 		}
@@ -83,7 +83,7 @@ func checkKinds(f Facts) []Finding {
 		}
 		all = append(all, newProblem("crd-missing", "crd/"+want, what, "helm upgrade --install joist-crd"))
 	}
-	for _, want := range optional {
+	for _, want := range optionalKinds {
 		if !slices.Contains(f.Resources, want) {
 			all = append(all, newWarning("crd-optional", "crd/"+want, "the API server does not serve this kind: its feature is not available", "helm upgrade --install joist-crd, if you need the feature"))
 		}
@@ -91,7 +91,7 @@ func checkKinds(f Facts) []Finding {
 	return all
 }
 
-// findSibling is another version of the same kind.
+// findSibling returns another version of the same kind.
 func findSibling(resources []string, want string) string {
 	parts := strings.Split(want, "/")
 	for _, r := range resources {
@@ -102,8 +102,8 @@ func findSibling(resources []string, want string) string {
 	return ""
 }
 
-// checkUnset finds variables that a shell did not fill in.
-func checkUnset(f Facts) []Finding {
+// checkPlaceholders finds placeholders that no shell replaced, and variables that are not set.
+func checkPlaceholders(f Facts) []Finding {
 	var all []Finding
 	for _, d := range f.Deployments {
 		subject := "deployment/" + d.Namespace + "/" + d.Name
@@ -144,7 +144,7 @@ func checkDocuments(f Facts) []Finding {
 	return all
 }
 
-// checkClock finds a clock that is wrong.
+// checkClock finds a clock difference.
 func checkClock(f Facts) []Finding {
 	if f.Skew == nil || f.Skew.Abs() <= skewMax {
 		return nil
@@ -152,11 +152,11 @@ func checkClock(f Facts) []Finding {
 	return []Finding{newWarning("clock", "this machine", fmt.Sprintf("the clock differs from AWS by %s: displayed expiries are wrong, and AWS rejects requests if the difference exceeds five minutes", f.Skew.Round(time.Second)), "set the clock (NTP)")}
 }
 
-// checkTools finds programs that are not there, or are too old.
+// checkTools finds missing or outdated programs.
 func checkTools(f Facts) []Finding {
 	var all []Finding
 	for _, t := range f.Tools {
-		least := oldest[t.Name]
+		least := oldestVersions[t.Name]
 		switch {
 		case t.Version == "":
 			all = append(all, newWarning("tool-missing", "tool/"+t.Name, "the program is not in PATH; the guides use it", "install "+t.Name))
@@ -167,11 +167,11 @@ func checkTools(f Facts) []Finding {
 	return all
 }
 
-// oldest are the versions from which on kubeconfigs of EKS are understood.
-var oldest = map[string][2]int{"helm": {3, 9}, "aws": {2, 0}, "kubectl": {1, 24}}
+// oldestVersions are the oldest versions that accept kubeconfigs of EKS.
+var oldestVersions = map[string][2]int{"helm": {3, 9}, "aws": {2, 0}, "kubectl": {1, 24}}
 
-// versionBefore reports whether a version such as v3.8.1 comes before another. One that cannot
-// be read does not.
+// versionBefore reports whether a version such as v3.8.1 is older than another. It is false if
+// the version cannot be parsed.
 func versionBefore(version string, least [2]int) bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); n < 2 {

@@ -1,9 +1,8 @@
-// Package doctor says what is wrong with a cluster's installation, and how to mend it.
+// Package doctor finds problems of a cluster's installation, with a fix for each.
 //
-// The idea: looking and judging are apart. Facts are values, gathered by package gather
-// as far as rights reach; Examine is a function of them. What was not looked at is never
-// judged: a nil fact gives no finding, and is listed as unseen instead, with the right
-// that was lacking.
+// Package facts reads the facts as far as permissions allow, and Examine is a function of
+// them. A fact that was not read gives no finding: it is nil here, and the output lists it as
+// skipped, with the missing permission.
 package doctor
 
 import (
@@ -14,64 +13,63 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 const (
-	// Problem is what does not work, or will not.
+	// Problem: something does not work, or will not.
 	Problem Severity = "problem"
-	// Warning is what works, and what a person may want to know.
+	// Warning: it works, but needs attention.
 	Warning Severity = "warning"
 )
 
-// Finding is one thing that is wrong, as `joist doctor -o json` prints it.
+// Finding is one finding, as `joist doctor -o json` prints it.
 type Finding struct {
-	// Check names the check, for programs; the list is append-only.
+	// Check is the name of the check, for programs. Names are added, never changed.
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// Subject is what it is about, such as queue/prod.
+	// Subject is the object, such as queue/prod.
 	Subject string `json:"subject"`
-	// What is wrong, and what comes of it.
+	// What is the problem and its effect.
 	What string `json:"what"`
-	// Fix says how to mend it.
+	// Fix is what to do.
 	Fix string `json:"fix"`
 }
 
-// Skipped is something that could not be looked at.
+// Skipped is a check that could not run.
 type Skipped struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 	Fix  string `json:"fix,omitempty"`
 }
 
-// Facts are what is known of an installation. A nil pointer, and a nil map or slice, is
-// what was not looked at.
+// Facts are the facts about an installation. A nil pointer, map or slice was not read.
 type Facts struct {
 	Plan topology.Plan
 	Now  time.Time
 
-	// Queues are by name; one that does not exist has a nil value.
+	// Queues are by name; a queue that does not exist is nil.
 	Queues map[string]*Queue
-	// Rules are those that have a queue as their target, by the queue's name, and the one
-	// that is to write the audit log, by the name of its log group.
+	// Rules are the rules with a queue as their target, by the queue's name, and the rule of
+	// the audit log, by the name of its log group.
 	Rules map[string][]Rule
-	// Functions are by service. One that polls its queue has none.
+	// Functions are by service. A service that polls its queue has none.
 	Functions map[string]*Function
 
-	// Place is where all of it is; zero when that is not known.
-	Place Place
-	// Roles are the services'.
+	// Location is the account and region; zero if unknown.
+	Location Location
+	// Roles are the roles of the services.
 	Roles []Role
 	// Issuer is the cluster's OIDC issuer without its scheme.
 	Issuer *string
 	// SpotRole says whether the service-linked role of EC2 Spot exists.
 	SpotRole *bool
 	NodeRole *NodeRole
-	// Access is how nodes are let into the cluster.
+	// Access is how nodes may join the cluster.
 	Access *Access
-	// SelfManaged is nil where EKS runs the control plane, or where that is not known.
+	// SelfManaged is nil if EKS runs the control plane, or if that is unknown.
 	SelfManaged *SelfManaged
-	// Kubernetes is the version of the API server, such as v1.35.2; "" where it is not known.
+	// Kubernetes is the version of the API server, such as v1.35.2; "" if unknown.
 	Kubernetes string
 	// Subnets and SecurityGroups are those with the discovery tag.
 	Subnets, SecurityGroups []Tagged
@@ -80,33 +78,33 @@ type Facts struct {
 	Deployments []Deployment
 	// Accounts are the ServiceAccounts of Joist's Deployments.
 	Accounts []Account
-	// Profiles are those that EC2NodeClasses name, and ByRole says that some name a role
-	// instead.
-	Profiles []Profile
-	ByRole   bool
+	// Profiles are the instance profiles that EC2NodeClasses name. HasRoleClasses says that
+	// some EC2NodeClasses name a role instead.
+	Profiles       []Profile
+	HasRoleClasses bool
 	// Resources are the kinds that the API server serves, as group/version/plural.
 	Resources []string
 
-	// Snapshot and Catalogue are when they were last written; zero if never.
+	// Snapshot and Catalogue are the times when they were last written; zero if never.
 	Snapshot, Catalogue *time.Time
-	// Skew is how far this machine's clock is ahead of AWS's.
+	// Skew is the time by which this machine's clock is ahead of AWS's.
 	Skew *time.Duration
-	// Tools are the programs that people use beside Joist.
+	// Tools are the programs that the guides use.
 	Tools []Tool
-	// Environ are variables that the seeds' commands use, with their values.
+	// Environ are environment variables of this shell, with their values.
 	Environ map[string]string
 }
 
-// Queue is what SQS says of a queue.
+// Queue is the configuration of a queue.
 type Queue struct {
 	Name, ARN             string
 	Visibility, Retention time.Duration
-	// Policy is the access policy as it is, or "".
+	// Policy is the queue policy, or "".
 	Policy string
 	// DeadARN and MaxReceives are the redrive policy; empty without one.
 	DeadARN     string
 	MaxReceives int
-	// Messages is how many it holds, in flight or not, as SQS counts: approximately.
+	// Messages is the approximate number of messages, including those in flight.
 	Messages int
 }
 
@@ -118,32 +116,31 @@ type Rule struct {
 	DeadARN, InputPath string
 }
 
-// NodeRole is the role of nodes.
+// NodeRole is the IAM role of nodes.
 type NodeRole struct {
 	Name, ARN string
 	Missing   bool
 	// Trust is the trust policy.
 	Trust string
-	// Policies are the names of the managed policies that are attached.
+	// Policies are the names of the attached managed policies.
 	Policies []string
 }
 
-// Access is who may join the cluster.
+// Access is the configuration of access to the cluster.
 type Access struct {
 	// Mode is the cluster's authentication mode.
 	Mode string
-	// Entry says whether there is an access entry of type EC2_LINUX for the nodes' role;
-	// nil when that was not looked at.
+	// Entry says whether an access entry of type EC2_LINUX exists for the node role; nil if it
+	// was not read.
 	Entry *bool
-	// AuthMap is the mapRoles of aws-auth; nil when it was not looked at, "" when there is
-	// none.
+	// AuthMap is the mapRoles of aws-auth; nil if it was not read, "" if it does not exist.
 	AuthMap *string
 }
 
-// SelfManaged is what the catalog is told of a control plane that EKS does not run.
+// SelfManaged is the catalog's configuration for a control plane that EKS does not run.
 type SelfManaged struct {
-	// Function is the catalog's, and Variables are its environment for this cluster; empty
-	// where the catalog is no function.
+	// Function is the catalog's function, and Variables are its environment variables for this
+	// cluster. Both are empty if the catalog is no function.
 	Function  string
 	Variables map[string]string
 }
@@ -151,39 +148,39 @@ type SelfManaged struct {
 // Tagged is a subnet or a security group with the discovery tag.
 type Tagged struct{ ID, VPC, Zone string }
 
-// Lease is Karpenter's.
+// Lease is Karpenter's Lease.
 type Lease struct {
 	Namespace, Holder string
 	Renewed           time.Time
 }
 
-// Deployment is one of Joist's or of Karpenter's.
+// Deployment is a Deployment of Joist or of Karpenter.
 type Deployment struct {
 	Namespace, Name string
 	// Karpenter says that it runs Karpenter's controller.
 	Karpenter bool
 	Replicas  int
-	// Component is the service that it runs, by its label.
+	// Component is the service that it runs, from its label.
 	Component string
 	Images    []string
-	// Environ are the variables of its containers that are written out.
+	// Environ are the environment variables of its containers with literal values.
 	Environ map[string]string
 }
 
 // Tool is a program on this machine.
 type Tool struct {
 	Name string
-	// Version is what it says of itself; empty if it was not found.
+	// Version is the version that the program prints; empty if it was not found.
 	Version string
 }
 
-// Examine judges facts. Problems come first, and findings of one kind by subject.
+// Examine returns the findings: problems first, then by check and subject.
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, check := range []func(Facts) []Finding{
 		checkQueues, checkRedrives, checkTimes, checkDeliveries, checkPolicies, checkFunctions, checkShared, checkAudit, checkDeadLetters,
-		spotRole, nodeRole, access, selfManaged, discovery, checkRights, checkProfiles,
-		incumbent, replicas, checkKinds, checkAccounts, checkPodIdentity, checkTrusts, checkUnset,
+		checkSpotRole, checkNodeRole, checkAccess, checkSelfManaged, checkDiscovery, checkPermissions, checkProfiles,
+		checkKarpenter, checkReplicas, checkKinds, checkAccounts, checkPodIdentity, checkTrusts, checkPlaceholders,
 		checkDocuments, checkClock, checkTools,
 	} {
 		all = append(all, check(f)...)

@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func arn(queue string) string { return "arn:aws:sqs:eu-west-1:123456789012:" + queue }
+func queueARN(queue string) string { return "arn:aws:sqs:eu-west-1:123456789012:" + queue }
 
 const (
 	queuePolicy = `{"Statement":[{"Effect":"Allow","Principal":{"Service":["events.amazonaws.com","sqs.amazonaws.com"]},"Action":"sqs:SendMessage","Resource":"*"}]}`
@@ -26,8 +26,8 @@ const (
 
 const podsTrust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`
 
-// sound are the facts of an installation with which nothing is wrong.
-func sound(t *testing.T) doctor.Facts {
+// soundFacts returns the facts of an installation without problems.
+func soundFacts(t *testing.T) doctor.Facts {
 	t.Helper()
 	plan, err := topology.Of(topology.Cluster{Name: "prod"})
 	if err != nil {
@@ -49,10 +49,10 @@ func sound(t *testing.T) doctor.Facts {
 			{Namespace: "joist", Name: "joist-watcher", Replicas: 2, Images: []string{"ghcr.io/x/joist-watcher:v1.0.0"}, Environ: map[string]string{"CLUSTER_NAME": "prod"}},
 			{Namespace: "kube-system", Name: "karpenter", Karpenter: true},
 		},
-		Place: doctor.Place{Partition: "aws", Account: "1", Region: "eu-west-1"}, Issuer: &issuer,
+		Location: doctor.Location{Partition: "aws", Account: "1", Region: "eu-west-1"}, Issuer: &issuer,
 		Accounts: []doctor.Account{
 			{Namespace: "joist", Name: "joist-watcher", Service: "watcher", Role: "arn:aws:iam::1:role/prod-joist-watcher", Trust: &trust},
-			{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Pod: &doctor.Association{ID: "a-1", Role: "arn:aws:iam::1:role/prod-joist-lifecycle"}, Trust: &pods},
+			{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", PodIdentity: &doctor.Association{ID: "a-1", Role: "arn:aws:iam::1:role/prod-joist-lifecycle"}, Trust: &pods},
 		},
 		Roles:    []doctor.Role{{Service: "launcher", Name: "prod-joist-launcher"}},
 		Profiles: []doctor.Profile{{Name: "nodes", Classes: []string{"default"}, Role: "KarpenterNodeRole-prod"}},
@@ -64,41 +64,40 @@ func sound(t *testing.T) doctor.Facts {
 		Tools:   []doctor.Tool{{"helm", "v3.19.0"}, {"kubectl", "v1.36.1"}, {"aws", "2.31.0"}},
 		Environ: map[string]string{"CLUSTER_NAME": "prod"},
 	}
-	f.Queues[plan.AuditDead] = &doctor.Queue{Name: plan.AuditDead, ARN: arn(plan.AuditDead)}
-	f.Rules[plan.AuditLogGroup] = []doctor.Rule{{Name: "prod-joist-audit", Bus: plan.Bus, Enabled: true, DeadARN: arn(plan.AuditDead)}}
+	f.Queues[plan.AuditDead] = &doctor.Queue{Name: plan.AuditDead, ARN: queueARN(plan.AuditDead)}
+	f.Rules[plan.AuditLogGroup] = []doctor.Rule{{Name: "prod-joist-audit", Bus: plan.Bus, Enabled: true, DeadARN: queueARN(plan.AuditDead)}}
 	for _, q := range plan.Queues {
-		f.Queues[q.Dead] = &doctor.Queue{Name: q.Dead, ARN: arn(q.Dead), Retention: q.DeadRetention}
+		f.Queues[q.Dead] = &doctor.Queue{Name: q.Dead, ARN: queueARN(q.Dead), Retention: q.DeadRetention}
 		f.Queues[q.Name] = &doctor.Queue{
-			Name: q.Name, ARN: arn(q.Name), Visibility: q.Visibility, Retention: q.Retention, Policy: queuePolicy, DeadARN: arn(q.Dead), MaxReceives: q.MaxReceives,
+			Name: q.Name, ARN: queueARN(q.Name), Visibility: q.Visibility, Retention: q.Retention, Policy: queuePolicy, DeadARN: queueARN(q.Dead), MaxReceives: q.MaxReceives,
 		}
 		f.Functions[q.Service] = &doctor.Function{Name: "prod-joist-" + q.Service, Role: "arn:aws:iam::1:role/prod-joist-" + q.Service, Timeout: q.Timeout, Mapped: true, Enabled: true}
 		for _, r := range plan.Rules {
 			if r.Service == q.Service {
-				f.Rules[q.Name] = append(f.Rules[q.Name], doctor.Rule{Name: r.Name, Bus: r.Bus, Pattern: r.Pattern, Enabled: true, DeadARN: arn(q.Dead), InputPath: r.InputPath})
+				f.Rules[q.Name] = append(f.Rules[q.Name], doctor.Rule{Name: r.Name, Bus: r.Bus, Pattern: r.Pattern, Enabled: true, DeadARN: queueARN(q.Dead), InputPath: r.InputPath})
 			}
 		}
 	}
 	return f
 }
 
-// TestNothingIsWrong: with a sound installation, and with one of which nothing could be
-// looked at.
-func TestNothingIsWrong(t *testing.T) {
-	if found := doctor.Examine(sound(t)); len(found) > 0 {
+// TestNoFindings examines a sound installation, and one without any facts.
+func TestNoFindings(t *testing.T) {
+	if found := doctor.Examine(soundFacts(t)); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
-	if found := doctor.Examine(doctor.Facts{Plan: sound(t).Plan, Now: now}); len(found) > 0 {
-		t.Errorf("of nothing: %+v", found)
+	if found := doctor.Examine(doctor.Facts{Plan: soundFacts(t).Plan, Now: now}); len(found) > 0 {
+		t.Errorf("without facts: %+v", found)
 	}
 }
 
-// TestOneBadFact spoils one fact at a time, and expects its finding and no other.
+// TestOneBadFact changes one fact at a time and expects exactly one finding.
 func TestOneBadFact(t *testing.T) {
 	no := false
 	queue := func(f doctor.Facts) *doctor.Queue { return f.Queues["prod"] }
 	for _, test := range []struct {
 		name  string
-		spoil func(f *doctor.Facts)
+		edit  func(f *doctor.Facts)
 		check string
 		says  string
 		fix   string
@@ -108,15 +107,15 @@ func TestOneBadFact(t *testing.T) {
 		{"no dead-letter queue of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dead-missing", "only in the bus archive", "cdk deploy"},
 		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule", "only in the bus archive", "enable-rule"},
 		{"the rule of the audit log is disabled", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].Enabled = false }, "audit-rule", "", ""},
-		{"the audit log loses what it refuses", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-no-dead", "", "prod-joist-audit-dead"},
-		{"dead letters", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead-letter messages of the planner", "joist dead list --cluster prod --queue planner"},
-		{"dead letters of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
+		{"the rule of the audit log has no dead-letter queue", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-no-dead", "", "prod-joist-audit-dead"},
+		{"dead-letter messages", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead-letter messages of the planner", "joist dead list --cluster prod --queue planner"},
+		{"dead-letter messages of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
 		{"no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "never receives events", "events.amazonaws.com"},
 		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "policy-missing", "", ""},
 		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "policy-missing", "", ""},
-		{"a policy that is none", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "policy-unreadable", "", ""},
+		{"an invalid policy", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "policy-unreadable", "", ""},
 		{"no rules", func(f *doctor.Facts) { f.Rules["prod"] = nil }, "rules-missing", "never receives events", "Terraform"},
-		{"one rule is gone", func(f *doctor.Facts) {
+		{"one rule is missing", func(f *doctor.Facts) {
 			f.Rules["prod"] = slices.DeleteFunc(f.Rules["prod"], func(r doctor.Rule) bool { return strings.Contains(r.Name, "spot") })
 		}, "rule-missing", "EC2 Spot Instance Interruption Warning", ""},
 		{"a rule is disabled", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].Enabled = false }, "rules-missing", "", ""},
@@ -124,26 +123,26 @@ func TestOneBadFact(t *testing.T) {
 			r := &f.Rules["prod-joist-lifecycle"][0]
 			r.Pattern = strings.Replace(r.Pattern, `"prod"`, `"test"`, 1)
 		}, "rules-missing", "", ""},
-		{"a rule believes the type inside the detail", func(f *doctor.Facts) {
+		{"a rule does not compare the types", func(f *doctor.Facts) {
 			var types []string
 			for _, one := range f.Plan.Rules[len(f.Plan.Rules)-1].Types {
 				types = append(types, strconv.Quote(string(one)))
 			}
 			f.Rules["prod-joist-lifecycle"][0].Pattern = `{"source":[{"prefix":"joist/"}],"detail-type":[` + strings.Join(types, ",") + `],"detail":{"cluster":["prod"]}}`
 		}, "rule-unbound", "can send every type", "cdk deploy"},
-		{"a rule loses what it cannot deliver", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
+		{"a rule has no dead-letter queue", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
 		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input", "", "$.detail"},
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
-		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = arn("other") }, "redrive-elsewhere", "other", ""},
+		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = queueARN("other") }, "redrive-elsewhere", "other", ""},
 		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
 		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 59 * time.Second }, "visibility-short", "6 times the timeout 10s of the function prod-joist-interruption", "60"},
 		{"retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
 		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
 		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
-		{"a mapping's function is gone", func(f *doctor.Facts) {
+		{"a mapping's function is missing", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true, Enabled: true}
 		}, "function-missing", "the function does not exist", "delete-event-source-mapping"},
-		{"a disabled mapping's function is gone", func(f *doctor.Facts) {
+		{"a disabled mapping's function is missing", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true}
 		}, "function-missing", "", ""},
 		{"no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "rejects", "create-service-linked-role"},
@@ -152,15 +151,15 @@ func TestOneBadFact(t *testing.T) {
 		{"node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
 		{"no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
 		{"no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
-		{"without EKS no variable is set", func(f *doctor.Facts) { selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-unset", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
+		{"without EKS no variable is set", func(f *doctor.Facts) { setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-unset", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
 		{"without EKS one variable is not set", func(f *doctor.Facts) {
-			selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
+			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
 		}, "control-plane-unset", "and CLUSTER_CA_BUNDLE not set", ""},
 		{"without EKS no range of Services is set", func(f *doctor.Facts) {
-			selfManaged(f, "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
+			setSelfManaged(f, "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
 		}, "control-plane-unset", "Amazon Linux 2023 cannot join", "JOIST_SERVICE_CIDR"},
 		{"without EKS another version is set", func(f *doctor.Facts) {
-			selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.3")
+			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.3")
 		}, "control-plane-version", "is 1.3 but the API server is v1.35.2", "JOIST_KUBERNETES_VERSION"},
 		{"no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-missing", "karpenter.sh/discovery=prod", "create-tags"},
 		{"no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-missing", "", ""},
@@ -171,25 +170,25 @@ func TestOneBadFact(t *testing.T) {
 		{"one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
 		{"no replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 0 }, "replicas-none", "", ""},
 		{"not installed", func(f *doctor.Facts) { f.Deployments = f.Deployments[1:] }, "joist-missing", "", "helm install"},
-		{"no definition", func(f *doctor.Facts) { f.Resources = f.Resources[1:] }, "crd-missing", "nodepools", "joist-crd"},
-		{"an old definition", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "another version of Karpenter", ""},
-		{"no overlay", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
-		{"the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
+		{"a missing CRD", func(f *doctor.Facts) { f.Resources = f.Resources[1:] }, "crd-missing", "nodepools", "joist-crd"},
+		{"an old CRD", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "another version of Karpenter", ""},
+		{"a missing optional CRD", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
+		{"a trust policy for another ServiceAccount", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
 		{"no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
 		{"another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
 		{"no ServiceAccount", func(f *doctor.Facts) {
 			f.Accounts[1] = doctor.Account{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Missing: true}
 		}, "account-missing", "the ServiceAccount does not exist", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
-		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod = &doctor.Association{} }, "pod-identity-missing", "no AWS credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
-		{"another's Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
+		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].PodIdentity = &doctor.Association{} }, "pod-identity-missing", "no AWS credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
+		{"the Pod Identity role of another service", func(f *doctor.Facts) { f.Accounts[1].PodIdentity.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"Pod Identity is not trusted", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[1].Trust = &trust }, "trust-pods", "pods.eks.amazonaws.com", "sts:TagSession"},
 		{"no role", func(f *doctor.Facts) { f.Roles[0].Missing = true }, "role-missing", "the launcher", "cdk deploy"},
 		{"no role of the scheduler", func(f *doctor.Facts) {
 			f.Roles = append(f.Roles, doctor.Role{Service: topology.Scheduler, Name: "prod-joist-scheduler", Missing: true})
 		}, "role-missing", "no ticks are sent", "cdk deploy"},
-		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then run joist doctor --cluster prod again"},
-		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "has a Deny statement", "aws iam get-role --role-name prod-joist-launcher shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies; then run joist doctor --cluster prod again"},
-		{"many rights are lacking", func(f *doctor.Facts) { f.Roles[0].Refused = make([]doctor.Refusal, 5) }, "role-refused", "and 2 more permissions", ""},
+		{"a missing permission", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then run joist doctor --cluster prod again"},
+		{"an explicit deny", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", true}} }, "role-refused", "has a Deny statement", "aws iam get-role --role-name prod-joist-launcher shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies; then run joist doctor --cluster prod again"},
+		{"many missing permissions", func(f *doctor.Facts) { f.Roles[0].Denied = make([]doctor.DeniedAction, 5) }, "role-refused", "and 2 more permissions", ""},
 		{"no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
 		{"an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
 		{"another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
@@ -205,49 +204,48 @@ func TestOneBadFact(t *testing.T) {
 		{"an old helm", func(f *doctor.Facts) { f.Tools[0].Version = "v3.8.2" }, "tool-old", "v3.8.2", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := sound(t)
-			test.spoil(&f)
+			f := soundFacts(t)
+			test.edit(&f)
 			found := doctor.Examine(f)
 			if len(found) != 1 || found[0].Check != test.check {
 				t.Fatalf("found %+v, want one %s", found, test.check)
 			}
 			if one := found[0]; !strings.Contains(one.What, test.says) || !strings.Contains(one.Fix, test.fix) || one.Fix == "" || one.Subject == "" {
-				t.Errorf("%+v does not say %q or %q", one, test.says, test.fix)
+				t.Errorf("%+v lacks %q or %q", one, test.says, test.fix)
 			}
 		})
 	}
 }
 
-// selfManaged makes f those of a cluster that EKS does not know, whose catalog has the variables
-// (names, each before its value), and with which nothing else is wrong: neither access entries
-// nor EKS's policies are asked for.
-func selfManaged(f *doctor.Facts, variables ...string) {
+// setSelfManaged changes the facts to those of a cluster whose control plane EKS does not run.
+// variables are names and values of the catalog's environment. Access entries and EKS's
+// policies are then not checked.
+func setSelfManaged(f *doctor.Facts, variables ...string) {
 	set := map[string]string{"EKS_CONTROL_PLANE": "false"}
 	for i := 0; i < len(variables); i += 2 {
 		set[variables[i]] = variables[i+1]
 	}
 	f.SelfManaged, f.Kubernetes = &doctor.SelfManaged{Function: "c", Variables: set}, "v1.35.2"
-	f.NodeRole.Policies, f.Access, f.Issuer, f.Accounts[1].Pod = nil, nil, nil, nil
+	f.NodeRole.Policies, f.Access, f.Issuer, f.Accounts[1].PodIdentity = nil, nil, nil, nil
 }
 
-// TestSelfManaged: nothing is wrong with a catalog that has all variables, nor with one that
-// could not be looked at.
+// TestSelfManaged: a catalog with all variables, and one that was not read, give no finding.
 func TestSelfManaged(t *testing.T) {
-	f := sound(t)
-	selfManaged(&f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
+	f := soundFacts(t)
+	setSelfManaged(&f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
 	if found := doctor.Examine(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 	f.SelfManaged = &doctor.SelfManaged{}
 	if found := doctor.Examine(f); len(found) > 0 {
-		t.Errorf("of a catalog that was not looked at: %+v", found)
+		t.Errorf("a catalog that was not read: %+v", found)
 	}
 }
 
-// TestKarpentersOwnRulesDo: rules of other names, such as those of Karpenter's stack,
-// bring the events as well.
-func TestKarpentersOwnRulesDo(t *testing.T) {
-	f := sound(t)
+// TestKarpenterRulesAreAccepted: rules with other names, such as those of Karpenter's stack,
+// deliver the events as well.
+func TestKarpenterRulesAreAccepted(t *testing.T) {
+	f := soundFacts(t)
 	f.Rules["prod"] = nil
 	for i, r := range event.NoticeRules {
 		f.Rules["prod"] = append(f.Rules["prod"], doctor.Rule{Name: fmt.Sprintf("Karpenter-prod-%d", i), Bus: "default", Pattern: r.Pattern, Enabled: true, DeadARN: "x"})
@@ -257,24 +255,24 @@ func TestKarpentersOwnRulesDo(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNoFinding: what might be well is not called wrong.
-func TestUnknownIsNoFinding(t *testing.T) {
+// TestMissingFactsGiveNoFinding: a check whose facts are incomplete gives no finding.
+func TestMissingFactsGiveNoFinding(t *testing.T) {
 	no := false
-	f := sound(t)
-	f.Access = &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &no} // aws-auth was not looked at
-	f.Accounts[0].Trust, f.Accounts[1].Pod = nil, nil
+	f := soundFacts(t)
+	f.Access = &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &no} // aws-auth was not read
+	f.Accounts[0].Trust, f.Accounts[1].PodIdentity = nil, nil
 	f.Issuer = nil
 	f.Profiles[0].Role, f.NodeRole = "x", nil
 	f.Functions = nil
-	f.Queues["prod"].Visibility = time.Second // pollers set their own
+	f.Queues["prod"].Visibility = time.Second // services that poll set the timeout in each receive
 	if found := doctor.Examine(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }
 
-// TestProblemsComeFirst, and in an order that does not change.
+// TestProblemsComeFirst: the order of findings is fixed.
 func TestProblemsComeFirst(t *testing.T) {
-	f := sound(t)
+	f := soundFacts(t)
 	f.Tools[0].Version = ""
 	f.Queues["prod"].Policy, f.Rules["prod"] = "", nil
 	var got []string

@@ -10,38 +10,37 @@ import (
 // Account is a ServiceAccount of one of Joist's Deployments.
 type Account struct {
 	Namespace, Name string
-	// Service is whose it is, or "" where the Deployment does not say.
+	// Service is the service of its Deployment, or "" if unknown.
 	Service string
-	// Missing says that Kubernetes has none of that name, so that nothing else is known.
+	// Missing says that the ServiceAccount does not exist. Nothing else is known then.
 	Missing bool
-	// Role is the ARN of its annotation, or "".
+	// Role is the ARN in its annotation, or "".
 	Role string
-	// Pod is its Pod Identity association, which counts where there is no annotation; nil
-	// when that was not looked at.
-	Pod *Association
-	// Trust is the trust policy of the role that it has by either; nil when that was not
-	// looked at.
+	// PodIdentity is its Pod Identity association, which matters only without an annotation;
+	// nil if it was not read.
+	PodIdentity *Association
+	// Trust is the trust policy of its role; nil if it was not read.
 	Trust *string
 }
 
-// Association is one of EKS's Pod Identity; the zero value is that there is none.
+// Association is a Pod Identity association; the zero value means that none exists.
 type Association struct{ ID, Role string }
 
-// Profile is an instance profile that node classes name (spec.instanceProfile).
+// Profile is an instance profile that EC2NodeClasses name in spec.instanceProfile.
 type Profile struct {
 	Name    string
 	Classes []string
 	Missing bool
-	// Role is the name of the role in it, or "".
+	// Role is the name of its role, or "".
 	Role string
 }
 
 func (a Account) subject() string { return "serviceaccount/" + a.Namespace + "/" + a.Name }
 
-// role is the name of the role that the service is to have.
-func (f Facts) role(service string) string { return f.Plan.Prefix + "-joist-" + service }
+// roleName returns the name of a service's role in the stack.
+func (f Facts) roleName(service string) string { return f.Plan.Prefix + "-joist-" + service }
 
-// checkAccounts finds ServiceAccounts that Deployments name and that are not there.
+// checkAccounts finds missing ServiceAccounts.
 func checkAccounts(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.Accounts {
@@ -53,25 +52,25 @@ func checkAccounts(f Facts) []Finding {
 	return all
 }
 
-// checkPodIdentity finds ServiceAccounts that EKS Pod Identity gives no role, or another's, where no
-// annotation does.
+// checkPodIdentity finds ServiceAccounts without an annotation whose Pod Identity association
+// is missing or has a wrong role.
 func checkPodIdentity(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.Accounts {
-		if a.Role != "" || a.Pod == nil || a.Service == "" {
+		if a.Role != "" || a.PodIdentity == nil || a.Service == "" {
 			continue
 		}
-		want := f.role(a.Service)
+		want := f.roleName(a.Service)
 		switch {
-		case *a.Pod == Association{}:
+		case *a.PodIdentity == Association{}:
 			all = append(all, newProblem("pod-identity-missing", a.subject(), "the ServiceAccount has neither a Pod Identity association nor a role in the annotation eks.amazonaws.com/role-arn: its pods get no AWS credentials",
-				fmt.Sprintf("aws eks create-pod-identity-association --cluster-name %s --namespace %s --service-account %s --role-arn %s", f.Plan.Cluster, a.Namespace, a.Name, f.Place.Role(want))))
-		case path.Base(a.Pod.Role) != want:
-			all = append(all, newProblem("pod-identity-role", a.subject(), "the Pod Identity association has the role "+a.Pod.Role+" instead of "+want+": its pods do not have the permissions that the "+a.Service+" needs",
-				fmt.Sprintf("aws eks update-pod-identity-association --cluster-name %s --association-id %s --role-arn %s", f.Plan.Cluster, a.Pod.ID, f.Place.Role(want))))
+				fmt.Sprintf("aws eks create-pod-identity-association --cluster-name %s --namespace %s --service-account %s --role-arn %s", f.Plan.Cluster, a.Namespace, a.Name, f.Location.RoleARN(want))))
+		case path.Base(a.PodIdentity.Role) != want:
+			all = append(all, newProblem("pod-identity-role", a.subject(), "the Pod Identity association has the role "+a.PodIdentity.Role+" instead of "+want+": its pods do not have the permissions that the "+a.Service+" needs",
+				fmt.Sprintf("aws eks update-pod-identity-association --cluster-name %s --association-id %s --role-arn %s", f.Plan.Cluster, a.PodIdentity.ID, f.Location.RoleARN(want))))
 		case a.Trust != nil && !trustsPods(*a.Trust):
-			all = append(all, newProblem("trust-pods", a.subject(), "the role "+a.Pod.Role+" of the Pod Identity association does not let pods.eks.amazonaws.com assume it and tag the session: its pods get no AWS credentials",
-				fmt.Sprintf("allow pods.eks.amazonaws.com sts:AssumeRole and sts:TagSession: aws iam update-assume-role-policy --role-name %s --policy-document file://trust.json, or %s", path.Base(a.Pod.Role), deploy)))
+			all = append(all, newProblem("trust-pods", a.subject(), "the role "+a.PodIdentity.Role+" of the Pod Identity association does not let pods.eks.amazonaws.com assume it and tag the session: its pods get no AWS credentials",
+				fmt.Sprintf("allow pods.eks.amazonaws.com sts:AssumeRole and sts:TagSession: aws iam update-assume-role-policy --role-name %s --policy-document file://trust.json, or %s", path.Base(a.PodIdentity.Role), deployFix)))
 		}
 	}
 	return all
@@ -86,7 +85,7 @@ func trustsPods(trust string) bool {
 	return true
 }
 
-// checkTrusts finds roles that their ServiceAccounts cannot assume.
+// checkTrusts finds annotated roles that their ServiceAccounts cannot assume.
 func checkTrusts(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.Accounts {
@@ -94,7 +93,7 @@ func checkTrusts(f Facts) []Finding {
 			continue
 		}
 		subject := "system:serviceaccount:" + a.Namespace + ":" + a.Name
-		t, err := webTrust(*a.Trust)
+		t, err := parseWebTrust(*a.Trust)
 		fits := slices.ContainsFunc(t.subs, func(sub string) bool { ok, _ := path.Match(sub, subject); return ok })
 		switch {
 		case err != nil || !t.web || !fits && len(t.subs) > 0:
@@ -105,13 +104,13 @@ func checkTrusts(f Facts) []Finding {
 			all = append(all, newProblem("trust-subject", a.subject(), what+": its pods get no AWS credentials", "set the condition of the role's trust policy on the claim :sub to "+subject))
 		case f.Issuer != nil && !slices.ContainsFunc(t.providers, func(arn string) bool { return strings.HasSuffix(arn, ":oidc-provider/"+*f.Issuer) }):
 			all = append(all, newProblem("trust-issuer", a.subject(), "the trust policy of the annotated role "+a.Role+" trusts "+strings.Join(t.providers, ", ")+", but the cluster's identity provider is "+*f.Issuer+": its pods get no AWS credentials",
-				"set the principal to "+f.Place.provider(*f.Issuer)+": aws iam update-assume-role-policy --role-name "+path.Base(a.Role)+" --policy-document file://trust.json"))
+				"set the principal to "+f.Location.providerARN(*f.Issuer)+": aws iam update-assume-role-policy --role-name "+path.Base(a.Role)+" --policy-document file://trust.json"))
 		}
 	}
 	return all
 }
 
-// checkProfiles finds instance profiles with which nothing is launched.
+// checkProfiles finds instance profiles with which no instance can be launched.
 func checkProfiles(f Facts) []Finding {
 	if f.NodeRole == nil || f.NodeRole.Missing {
 		return nil

@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// retentionMin is the shortest that a queue of interruptions has in any of the seeds.
+	// retentionMin is the shortest retention period of an interruption queue in Karpenter's
+	// templates.
 	retentionMin = 300 * time.Second
-	// timesTimeout is AWS's advice for queues that functions read
+	// visibilityTimeouts is AWS's recommendation for queues of functions: the visibility
+	// timeout is six times the function's
 	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
-	timesTimeout = 6
-	deploy       = "run cdk deploy of the cluster's stack"
+	visibilityTimeouts = 6
+	deployFix          = "run cdk deploy of the cluster's stack"
 )
 
-// forEachQueue gives every queue of the plan that exists to a check.
+// forEachQueue calls check for each existing queue of the plan.
 func forEachQueue(f Facts, check func(p topology.Queue, q *Queue) []Finding) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.Queues {
@@ -31,42 +33,42 @@ func forEachQueue(f Facts, check func(p topology.Queue, q *Queue) []Finding) []F
 	return all
 }
 
-// checkQueues finds queues that do not exist.
+// checkQueues finds missing queues.
 func checkQueues(f Facts) []Finding {
 	var all []Finding
-	missing := func(name string) bool { q, looked := f.Queues[name]; return looked && q == nil }
+	missing := func(name string) bool { q, isRead := f.Queues[name]; return isRead && q == nil }
 	for _, p := range f.Plan.Queues {
 		if missing(p.Name) {
 			all = append(all, newProblem("queue-missing", "queue/"+p.Name, "the queue does not exist: the "+p.Service+" receives nothing",
-				deploy+"; check --cluster, --name-prefix, --interruption-queue and AWS_REGION"))
+				deployFix+"; check --cluster, --name-prefix, --interruption-queue and AWS_REGION"))
 		}
 		if missing(p.Dead) {
-			all = append(all, newProblem("dead-missing", "queue/"+p.Dead, "the dead-letter queue does not exist: messages that the "+p.Service+" cannot handle are lost when they expire", deploy))
+			all = append(all, newProblem("dead-missing", "queue/"+p.Dead, "the dead-letter queue does not exist: messages that the "+p.Service+" cannot handle are lost when they expire", deployFix))
 		}
 	}
 	if missing(f.Plan.AuditDead) {
-		all = append(all, newProblem("dead-missing", "queue/"+f.Plan.AuditDead, "the dead-letter queue does not exist: facts that EventBridge cannot write to the audit log are only in the bus archive", deploy))
+		all = append(all, newProblem("dead-missing", "queue/"+f.Plan.AuditDead, "the dead-letter queue does not exist: facts that EventBridge cannot write to the audit log are only in the bus archive", deployFix))
 	}
 	return all
 }
 
-// checkAudit finds facts that are not written down.
+// checkAudit finds facts that are not written to the audit log.
 func checkAudit(f Facts) []Finding {
-	rules, looked := f.Rules[f.Plan.AuditLogGroup]
-	if !looked {
+	rules, isRead := f.Rules[f.Plan.AuditLogGroup]
+	if !isRead {
 		return nil
 	}
 	on := slices.IndexFunc(rules, func(r Rule) bool { return r.Enabled })
 	switch {
 	case on < 0:
-		return []Finding{newWarning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the facts of the bus to the log: decisions are recorded only in the bus archive", deploy+", or aws events enable-rule")}
+		return []Finding{newWarning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the facts of the bus to the log: decisions are recorded only in the bus archive", deployFix+", or aws events enable-rule")}
 	case rules[on].DeadARN == "":
 		return []Finding{newWarning("rule-no-dead", "rule/"+rules[on].Name, "the rule's target has no dead-letter queue: facts that the log rejects are missing in it without an alarm", "set the target's DeadLetterConfig to "+f.Plan.AuditDead)}
 	}
 	return nil
 }
 
-// checkDeadLetters finds dead letters: somebody is to look at them.
+// checkDeadLetters finds dead-letter messages.
 func checkDeadLetters(f Facts) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.DeadLetters() {
@@ -78,11 +80,11 @@ func checkDeadLetters(f Facts) []Finding {
 	return all
 }
 
-// checkRedrives finds queues whose dead letters go nowhere, or elsewhere.
+// checkRedrives finds missing or wrong redrive policies.
 func checkRedrives(f Facts) []Finding {
 	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		dead := f.Queues[p.Dead]
-		fix := fmt.Sprintf("set the queue's RedrivePolicy to {\"deadLetterTargetArn\":\"<ARN of %s>\",\"maxReceiveCount\":%d}, or %s", p.Dead, p.MaxReceives, deploy)
+		fix := fmt.Sprintf("set the queue's RedrivePolicy to {\"deadLetterTargetArn\":\"<ARN of %s>\",\"maxReceiveCount\":%d}, or %s", p.Dead, p.MaxReceives, deployFix)
 		switch {
 		case q.DeadARN == "":
 			return []Finding{newProblem("redrive-missing", "queue/"+q.Name, "the queue has no redrive policy: a message that crashes its consumer is retried until it expires, without an alarm", fix)}
@@ -96,14 +98,14 @@ func checkRedrives(f Facts) []Finding {
 	})
 }
 
-// checkTimes finds visibilities and retentions that are too short.
+// checkTimes finds visibility timeouts and retention periods that are too short.
 func checkTimes(f Facts) []Finding {
 	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		var all []Finding
-		if fn := f.Functions[p.Service]; fn != nil && q.Visibility < timesTimeout*fn.Timeout {
+		if fn := f.Functions[p.Service]; fn != nil && q.Visibility < visibilityTimeouts*fn.Timeout {
 			all = append(all, newProblem("visibility-short", "queue/"+q.Name,
-				fmt.Sprintf("the visibility timeout is %s, less than %d times the timeout %s of the function %s: messages are handled twice concurrently and move to the dead-letter queue too soon", q.Visibility, timesTimeout, fn.Timeout, fn.Name),
-				fmt.Sprintf("set VisibilityTimeout to %d", int((timesTimeout*fn.Timeout).Seconds()))))
+				fmt.Sprintf("the visibility timeout is %s, less than %d times the timeout %s of the function %s: messages are handled twice concurrently and move to the dead-letter queue too soon", q.Visibility, visibilityTimeouts, fn.Timeout, fn.Name),
+				fmt.Sprintf("set VisibilityTimeout to %d", int((visibilityTimeouts*fn.Timeout).Seconds()))))
 		}
 		if q.Retention < retentionMin {
 			all = append(all, newProblem("retention-short", "queue/"+q.Name, fmt.Sprintf("the retention period is %s: messages expire before a restarted consumer can read them", q.Retention),
@@ -113,10 +115,10 @@ func checkTimes(f Facts) []Finding {
 	})
 }
 
-// sample is an event that a queue must get.
+// sample is an event that a queue must receive.
 type sample struct{ bus, source, detailType, detail string }
 
-// sampleEvents are what each queue that EventBridge feeds must get.
+// sampleEvents returns the events that a queue must receive from EventBridge.
 func sampleEvents(p topology.Plan, service string) []sample {
 	switch service {
 	case "interruption":
@@ -140,15 +142,15 @@ func sampleEvents(p topology.Plan, service string) []sample {
 	return nil
 }
 
-// factSample is an entry on the bus: IAM decides by the source and the detail-type of outer, and
-// the detail claims those of inner.
+// factSample returns an event on the bus with the source and detail type of outer, which IAM
+// checks, and a detail that claims those of inner.
 func factSample(p topology.Plan, outer, inner *event.Spec) sample {
 	detail := fmt.Sprintf(`{"cluster":%q,"source":%q,"type":%q}`, p.Cluster, "joist/"+inner.Producers[0], inner.Type)
 	return sample{p.Bus, "joist/" + outer.Producers[0], string(outer.Type), detail}
 }
 
-// isBound reports whether a rule refuses an entry whose detail claims another type or
-// source than the entry.
+// isBound reports whether a rule rejects events whose detail claims another type or source
+// than the event.
 func isBound(p topology.Plan, r Rule) bool {
 	for i := range event.Specs {
 		for j := range event.Specs {
@@ -161,8 +163,8 @@ func isBound(p topology.Plan, r Rule) bool {
 	return true
 }
 
-// isDelivered reports whether one of the rules brings the event to the queue, whatever the
-// rule is called: those of Karpenter's stack have other names than ours.
+// isDelivered reports whether one of the rules delivers the event. The names of the rules do
+// not matter, because those of Karpenter's stack are different.
 func (s sample) isDelivered(rules []Rule) bool {
 	raw := fmt.Appendf(nil, `{"source":%q,"detail-type":%q,"detail":%s}`, s.source, s.detailType, s.detail)
 	return slices.ContainsFunc(rules, func(r Rule) bool {
@@ -175,27 +177,27 @@ func (s sample) isDelivered(rules []Rule) bool {
 	})
 }
 
-// checkDeliveries finds events that no rule brings to their queue.
+// checkDeliveries finds events that no rule delivers.
 func checkDeliveries(f Facts) []Finding {
 	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
-		rules, looked := f.Rules[q.Name]
+		rules, isRead := f.Rules[q.Name]
 		wanted := sampleEvents(f.Plan, p.Service)
-		if !looked || len(wanted) == 0 {
+		if !isRead || len(wanted) == 0 {
 			return nil
 		}
-		var lost []string
+		var missing []string
 		for _, s := range wanted {
 			if !s.isDelivered(rules) {
-				lost = append(lost, s.detailType)
+				missing = append(missing, s.detailType)
 			}
 		}
 		var all []Finding
 		switch {
-		case len(lost) == len(wanted):
+		case len(missing) == len(wanted):
 			all = append(all, newProblem("rules-missing", "queue/"+q.Name, "no EventBridge rule targets the queue: it never receives events, and interruptions of instances go unnoticed",
-				deploy+", which creates the rules; the Terraform of Karpenter's guides does not"))
-		case len(lost) > 0:
-			all = append(all, newProblem("rule-missing", "queue/"+q.Name, "no enabled EventBridge rule sends these events to the queue: "+strings.Join(lost, ", "), deploy+", or enable the rule"))
+				deployFix+", which creates the rules; the Terraform of Karpenter's guides does not"))
+		case len(missing) > 0:
+			all = append(all, newProblem("rule-missing", "queue/"+q.Name, "no enabled EventBridge rule sends these events to the queue: "+strings.Join(missing, ", "), deployFix+", or enable the rule"))
 		}
 		for _, r := range rules {
 			if r.DeadARN == "" {
@@ -203,7 +205,7 @@ func checkDeliveries(f Facts) []Finding {
 					"set the target's DeadLetterConfig to "+p.Dead))
 			}
 			if r.Bus == f.Plan.Bus && !isBound(f.Plan, r) {
-				all = append(all, newProblem("rule-unbound", "rule/"+r.Name, "the pattern does not compare the entry's detail-type and source with those inside the detail: a service that may send one type of fact can send every type", deploy))
+				all = append(all, newProblem("rule-unbound", "rule/"+r.Name, "the pattern does not compare the entry's detail-type and source with those inside the detail: a service that may send one type of fact can send every type", deployFix))
 			}
 			if r.Bus == f.Plan.Bus && r.InputPath != "$.detail" {
 				all = append(all, newProblem("rule-input", "rule/"+r.Name, "the target gets the whole event instead of $.detail: the service cannot read it and moves it to the dead-letter queue", "set the target's InputPath to $.detail"))
@@ -213,14 +215,14 @@ func checkDeliveries(f Facts) []Finding {
 	})
 }
 
-// checkPolicies finds queues that refuse EventBridge.
+// checkPolicies finds queue policies that do not let EventBridge send.
 func checkPolicies(f Facts) []Finding {
 	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		if !slices.Contains(p.Senders, topology.EventBridge) {
 			return nil
 		}
 		allowed, err := allowsService(q.Policy, "events.amazonaws.com", "sqs:SendMessage")
-		fix := "allow events.amazonaws.com sqs:SendMessage on the queue, with a condition on aws:SourceArn, or " + deploy
+		fix := "allow events.amazonaws.com sqs:SendMessage on the queue, with a condition on aws:SourceArn, or " + deployFix
 		switch {
 		case err != nil:
 			return []Finding{newProblem("policy-unreadable", "queue/"+q.Name, "the queue policy cannot be parsed: "+err.Error(), fix)}

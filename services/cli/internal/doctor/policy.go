@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// texts is a JSON text or list of such, as IAM's policies have them.
-type texts []string
+// stringList is a JSON string or a list of strings, as in IAM policies.
+type stringList []string
 
 // UnmarshalJSON takes both.
-func (t *texts) UnmarshalJSON(data []byte) error {
+func (t *stringList) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
-		*t = texts{one}
+		*t = stringList{one}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]string)(t))
 }
 
-// statement is what is read of a policy's statement.
+// statement has the parts of a policy statement that are checked.
 type statement struct {
 	Effect    string
 	Principal principal
-	Action    texts
-	Condition map[string]map[string]texts
+	Action    stringList
+	Condition map[string]map[string]stringList
 }
 
-// principal is "*" or named by kinds.
-type principal map[string]texts
+// principal is "*", or lists of principals by type.
+type principal map[string]stringList
 
 // UnmarshalJSON takes both.
 func (p *principal) UnmarshalJSON(data []byte) error {
@@ -38,7 +38,7 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 		*p = principal{"*": {all}}
 		return nil
 	}
-	return json.Unmarshal(data, (*map[string]texts)(p))
+	return json.Unmarshal(data, (*map[string]stringList)(p))
 }
 
 func parsePolicy(policy string) ([]statement, error) {
@@ -58,20 +58,20 @@ func parsePolicy(policy string) ([]statement, error) {
 	return []statement{one}, err
 }
 
-// allowsAction reports whether a statement allows an action to somebody.
+// allowsAction reports whether a statement allows an action to its principals.
 func (s statement) allowsAction(action string) bool {
 	return s.Effect == "Allow" && slices.ContainsFunc(s.Action, func(a string) bool { return matchPattern(strings.ToLower(a), strings.ToLower(action)) })
 }
 
-// matchPattern reports whether a text fits a pattern of IAM's, whose * crosses slashes.
+// matchPattern reports whether a text matches an IAM pattern, in which * matches slashes, too.
 func matchPattern(pattern, text string) bool {
 	const other = "\x00"
 	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", other), strings.ReplaceAll(text, "/", other))
 	return ok
 }
 
-// allowsService reports whether a statement lets a service of AWS's do something. Conditions are
-// taken to hold: they narrow to sources.
+// allowsService reports whether a policy allows an action to an AWS service. Conditions are
+// assumed to be true, because they restrict the source.
 func allowsService(policy, service, action string) (bool, error) {
 	list, err := parsePolicy(policy)
 	return slices.ContainsFunc(list, func(s statement) bool {
@@ -88,8 +88,8 @@ const (
 	sessionKey   = "sts:RoleSessionName"
 )
 
-// allowsSession reports whether a trust policy lets a role take its own under the name of a
-// session. Conditions on anything else are taken to hold.
+// allowsSession reports whether a trust policy lets a role assume the policy's role with a
+// session name. Conditions on other keys are assumed to be true.
 func allowsSession(trust, role, session string) bool {
 	list, err := parsePolicy(trust)
 	return err == nil && slices.ContainsFunc(list, func(s statement) bool {
@@ -97,7 +97,7 @@ func allowsSession(trust, role, session string) bool {
 	})
 }
 
-// namesRole reports whether a role is the statement's principal, by itself or with all of its
+// namesRole reports whether the statement's principals include a role, directly or by its
 // account.
 func (s statement) namesRole(role string) bool {
 	account := strings.Split(role+":::::", ":")[4]
@@ -106,7 +106,7 @@ func (s statement) namesRole(role string) bool {
 	})
 }
 
-// conditionHolds reports whether the conditions on one key hold for a value.
+// conditionHolds reports whether the conditions on a key are true for a value.
 func (s statement) conditionHolds(key, value string) bool {
 	for operator, keys := range s.Condition {
 		for name, patterns := range keys {
@@ -119,9 +119,9 @@ func (s statement) conditionHolds(key, value string) bool {
 	return true
 }
 
-// Taker is the ARN of the role that a trust policy lets take its own, where it names one by
-// a condition as the stack does, or "".
-func Taker(trust string) string {
+// AssumingRole returns the ARN of the role that a trust policy names in a condition, as the
+// stack does, or "".
+func AssumingRole(trust string) string {
 	list, _ := parsePolicy(trust)
 	for _, s := range list {
 		for _, keys := range s.Condition {
@@ -133,17 +133,17 @@ func Taker(trust string) string {
 	return ""
 }
 
-// webIdentities is what a trust policy says of web identities.
+// webIdentities are the web identities that a trust policy trusts.
 type webIdentities struct {
-	// web says that it lets one in at all.
+	// web says that the policy trusts any web identity.
 	web bool
-	// providers are the ARNs of those whom it believes, and subs the values that it wants
-	// of claims that end in :sub.
+	// providers are the ARNs of the OIDC providers, and subs the values of conditions on the
+	// claim sub.
 	providers, subs []string
 }
 
-// webTrust reads a trust policy.
-func webTrust(trust string) (webIdentities, error) {
+// parseWebTrust returns the web identities of a trust policy.
+func parseWebTrust(trust string) (webIdentities, error) {
 	var out webIdentities
 	list, err := parsePolicy(trust)
 	for _, s := range list {

@@ -26,12 +26,12 @@ import (
 // spotRole is the service-linked role of EC2 Spot.
 const spotRole = "AWSServiceRoleForEC2Spot"
 
-// readAWS looks at an account.
+// readAWS starts the reads of an AWS account.
 func (g *collector) readAWS(ctx context.Context) {
 	g.readQueues(ctx)
 	g.readTagged(ctx)
 	roles := iam.NewFromConfig(g.config)
-	g.start("the role "+spotRole, "iam:GetRole", func() error {
+	g.startCall("the role "+spotRole, "iam:GetRole", func() error {
 		_, err := roles.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(spotRole)})
 		there := err == nil
 		if err != nil && !isMissing(err) {
@@ -40,14 +40,14 @@ func (g *collector) readAWS(ctx context.Context) {
 		g.setFact(func(f *doctor.Facts) { f.SpotRole = &there })
 		return nil
 	})
-	g.start("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.nodeRole(ctx, roles) })
-	g.all.Go(func() { g.readPlace(ctx) })
+	g.startCall("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.readNodeRole(ctx, roles) })
+	g.calls.Go(func() { g.readLocation(ctx) })
 }
 
-// nodeRole looks at the role of nodes, and then whether the cluster lets it in.
-func (g *collector) nodeRole(ctx context.Context, client *iam.Client) error {
+// readNodeRole reads the node role, and then its access to the cluster.
+func (g *collector) readNodeRole(ctx context.Context, client *iam.Client) error {
 	out := &doctor.NodeRole{Name: g.NodeRole}
-	told, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: &g.NodeRole})
+	found, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: &g.NodeRole})
 	switch {
 	case isMissing(err):
 		out.Missing = true
@@ -56,12 +56,12 @@ func (g *collector) nodeRole(ctx context.Context, client *iam.Client) error {
 	case err != nil:
 		return err
 	}
-	out.ARN, out.Trust = aws.ToString(told.Role.Arn), decodePolicy(told.Role.AssumeRolePolicyDocument)
-	g.start("access entries of the cluster", "eks:DescribeCluster and eks:DescribeAccessEntry", func() error {
-		if !g.asksEKS(ctx) {
+	out.ARN, out.Trust = aws.ToString(found.Role.Arn), decodePolicy(found.Role.AssumeRolePolicyDocument)
+	g.startCall("access entries of the cluster", "eks:DescribeCluster and eks:DescribeAccessEntry", func() error {
+		if !g.usesEKS(ctx) {
 			return nil
 		}
-		return g.access(ctx, out.ARN)
+		return g.readAccess(ctx, out.ARN)
 	})
 	attached, err := client.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &g.NodeRole})
 	if err != nil {
@@ -74,7 +74,7 @@ func (g *collector) nodeRole(ctx context.Context, client *iam.Client) error {
 	return nil
 }
 
-// decodePolicy is a policy as IAM gives it: encoded as part of a URL.
+// decodePolicy decodes a policy, which IAM returns URL-encoded.
 func decodePolicy(encoded *string) string {
 	text, err := url.QueryUnescape(aws.ToString(encoded))
 	if err != nil {
@@ -83,18 +83,18 @@ func decodePolicy(encoded *string) string {
 	return text
 }
 
-// access looks at the cluster's mode, and for the nodes' access entry.
-func (g *collector) access(ctx context.Context, role string) error {
+// readAccess reads the cluster's authentication mode and the access entry of the node role.
+func (g *collector) readAccess(ctx context.Context, role string) error {
 	client := eks.NewFromConfig(g.config)
-	told, err := client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &g.Plan.Cluster})
+	described, err := client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &g.Plan.Cluster})
 	if err != nil {
 		return err
 	}
 	mode := ""
-	if c := told.Cluster.AccessConfig; c != nil {
+	if c := described.Cluster.AccessConfig; c != nil {
 		mode = string(c.AuthenticationMode)
 	}
-	if i := told.Cluster.Identity; i != nil && i.Oidc != nil {
+	if i := described.Cluster.Identity; i != nil && i.Oidc != nil {
 		issuer := strings.TrimPrefix(aws.ToString(i.Oidc.Issuer), "https://")
 		g.setFact(func(f *doctor.Facts) { f.Issuer = &issuer })
 	}
@@ -116,29 +116,29 @@ func (g *collector) access(ctx context.Context, role string) error {
 	return nil
 }
 
-// readTagged looks for what has the discovery tag.
+// readTagged reads the subnets and security groups with the discovery tag.
 func (g *collector) readTagged(ctx context.Context) {
 	client := ec2.NewFromConfig(g.config)
 	filters := []ec2types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{g.Plan.Cluster}}}
-	g.start("subnets", "ec2:DescribeSubnets", func() error {
-		told, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters})
+	g.startCall("subnets", "ec2:DescribeSubnets", func() error {
+		found, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters})
 		if err != nil {
 			return err
 		}
 		list := []doctor.Tagged{}
-		for _, s := range told.Subnets {
+		for _, s := range found.Subnets {
 			list = append(list, doctor.Tagged{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone)})
 		}
 		g.setFact(func(f *doctor.Facts) { f.Subnets = list })
 		return nil
 	})
-	g.start("security groups", "ec2:DescribeSecurityGroups", func() error {
-		told, err := client.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: filters})
+	g.startCall("security groups", "ec2:DescribeSecurityGroups", func() error {
+		found, err := client.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: filters})
 		if err != nil {
 			return err
 		}
 		list := []doctor.Tagged{}
-		for _, s := range told.SecurityGroups {
+		for _, s := range found.SecurityGroups {
 			list = append(list, doctor.Tagged{ID: aws.ToString(s.GroupId), VPC: aws.ToString(s.VpcId)})
 		}
 		g.setFact(func(f *doctor.Facts) { f.SecurityGroups = list })
@@ -146,55 +146,55 @@ func (g *collector) readTagged(ctx context.Context) {
 	})
 }
 
-// readPlace asks AWS who we are, and what time it is.
-func (g *collector) readPlace(ctx context.Context) {
-	told, err := sts.NewFromConfig(g.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+// readLocation reads the caller's account, and compares the clock with that of AWS.
+func (g *collector) readLocation(ctx context.Context) {
+	caller, err := sts.NewFromConfig(g.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		g.recordSkipped("AWS identity", fault.E("calling STS", fault.Retry, err).WithHint("check the AWS credentials of this shell"), "")
 		return
 	}
-	partition, _, _ := strings.Cut(strings.TrimPrefix(aws.ToString(told.Arn), "arn:"), ":")
+	partition, _, _ := strings.Cut(strings.TrimPrefix(aws.ToString(caller.Arn), "arn:"), ":")
 	g.setFact(func(f *doctor.Facts) {
-		f.Place = doctor.Place{Partition: partition, Account: aws.ToString(told.Account), Region: g.config.Region}
+		f.Location = doctor.Location{Partition: partition, Account: aws.ToString(caller.Account), Region: g.config.Region}
 	})
-	if at, known := middleware.GetServerTime(told.ResultMetadata); known {
+	if at, known := middleware.GetServerTime(caller.ResultMetadata); known {
 		skew := g.Now().Sub(at)
 		g.setFact(func(f *doctor.Facts) { f.Skew = &skew })
 	}
 }
 
-// readDocuments looks into the bucket.
+// readDocuments starts the reads of documents in the bucket.
 func (g *collector) readDocuments(ctx context.Context, sofar doctor.Facts) {
 	if g.Store == nil {
 		return
 	}
-	bucket := g.bucket(sofar)
+	bucket := g.bucketName(sofar)
 	store, err := g.Store(ctx, bucket, g.Prefix)
 	if err != nil {
 		g.recordSkipped("the bucket "+bucket, err, "")
 		return
 	}
-	g.all.Go(func() {
-		g.latest(ctx, bucket, store, planning.SnapshotKind, func(f *doctor.Facts, at *time.Time) { f.Snapshot = at })
+	g.calls.Go(func() {
+		g.readLatest(ctx, bucket, store, planning.SnapshotKind, func(f *doctor.Facts, at *time.Time) { f.Snapshot = at })
 	})
-	g.all.Go(func() {
-		g.latest(ctx, bucket, store, catalog.Kind, func(f *doctor.Facts, at *time.Time) { f.Catalogue = at })
+	g.calls.Go(func() {
+		g.readLatest(ctx, bucket, store, catalog.Kind, func(f *doctor.Facts, at *time.Time) { f.Catalogue = at })
 	})
 }
 
-// bucket is where documents are: the one that is named, else the one that the functions are
-// told of, which a stack of several clusters names after itself, else the cluster's own.
-func (g *collector) bucket(sofar doctor.Facts) string {
+// bucketName returns the bucket of the documents: the configured one, else that of the
+// functions' settings, else the one that the stack creates.
+func (g *collector) bucketName(sofar doctor.Facts) string {
 	for _, service := range topology.Outside {
 		if fn := sofar.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
 			return fn.Bucket
 		}
 	}
-	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+sofar.Place.Account+"-"+g.config.Region)
+	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+sofar.Location.Account+"-"+g.config.Region)
 }
 
-// latest looks when the latest document of a kind was made.
-func (g *collector) latest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
+// readLatest reads the time of the latest document of a kind.
+func (g *collector) readLatest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
 	var at time.Time
 	ref, err := blob.Latest(ctx, store, kind)
 	switch {

@@ -17,38 +17,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// componentLabel is on Joist's Deployments, and says which service one runs.
+// componentLabel is the label of Joist's Deployments with the service that they run.
 const componentLabel = "app.kubernetes.io/component"
 
-// groups are those of the kinds that Joist reads.
-var groups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
+// apiGroups are the API groups of the kinds that Joist reads.
+var apiGroups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
 
-// readCluster looks at Kubernetes.
+// readCluster starts the reads of Kubernetes.
 func (g *collector) readCluster(ctx context.Context) {
 	seek := func(what, right string, look func(context.Context) error) {
-		g.all.Go(func() {
+		g.calls.Go(func() {
 			if err := look(ctx); err != nil {
 				g.recordSkipped(what, err, right)
 			}
 		})
 	}
-	// One question tells whether the API server answers at all; nine times the same
-	// answer would tell no more.
+	// The first read shows whether the API server answers; otherwise every read would fail alike.
 	var server apiversion.Info
 	if _, err := kube.Get(ctx, g.Kube, "/version", &server); err != nil && !fault.Is(err, fault.Denied) {
 		g.recordSkipped(WholeCluster, err, "")
 		return
 	}
 	g.setFact(func(f *doctor.Facts) { f.Kubernetes = server.GitVersion })
-	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.deployments)
-	seek("Karpenter's Lease", "the right in Kubernetes to list leases.coordination.k8s.io in all namespaces", g.lease)
-	seek("the CRDs", "the right in Kubernetes to get /apis (the role system:discovery)", g.resources)
-	seek("EC2NodeClasses", "the right in Kubernetes to list ec2nodeclasses.karpenter.k8s.aws", g.classes)
-	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.authMap)
+	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.readDeployments)
+	seek("Karpenter's Lease", "the right in Kubernetes to list leases.coordination.k8s.io in all namespaces", g.readLease)
+	seek("the CRDs", "the right in Kubernetes to get /apis (the role system:discovery)", g.readResources)
+	seek("EC2NodeClasses", "the right in Kubernetes to list ec2nodeclasses.karpenter.k8s.aws", g.readNodeClasses)
+	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.readAuthMap)
 }
 
-// deployments looks at Joist's Deployments and at Karpenter's.
-func (g *collector) deployments(ctx context.Context) error {
+// readDeployments reads the Deployments of Joist and of Karpenter.
+func (g *collector) readDeployments(ctx context.Context) error {
 	list := []doctor.Deployment{}
 	seen := map[string]bool{}
 	for _, selector := range []string{"app.kubernetes.io/component%20in%20(watcher,lifecycle)", "app.kubernetes.io/name%3Dkarpenter"} {
@@ -60,7 +59,7 @@ func (g *collector) deployments(ctx context.Context) error {
 			d := &found.Items[i]
 			if key := d.Namespace + "/" + d.Name; !seen[key] {
 				seen[key] = true
-				list = append(list, g.deployment(ctx, d))
+				list = append(list, g.convertDeployment(ctx, d))
 			}
 		}
 	}
@@ -68,7 +67,7 @@ func (g *collector) deployments(ctx context.Context) error {
 	return nil
 }
 
-func (g *collector) deployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
+func (g *collector) convertDeployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
 	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Component: d.Labels[componentLabel], Replicas: 1, Environ: map[string]string{}}
 	if d.Spec.Replicas != nil {
 		out.Replicas = int(*d.Spec.Replicas)
@@ -82,18 +81,18 @@ func (g *collector) deployment(ctx context.Context, d *appsv1.Deployment) doctor
 			}
 		}
 	}
-	// Ours may be called karpenter, so that old command lines go on working; the image
-	// tells.
+	// Joist's Deployment may have the name karpenter, so that Karpenter's commands work. The image differs.
 	out.Karpenter = slices.ContainsFunc(out.Images, func(image string) bool { return strings.Contains(image, "karpenter/controller") })
 	if name := d.Spec.Template.Spec.ServiceAccountName; !out.Karpenter && name != "" {
-		g.all.Go(func() { g.account(ctx, doctor.Account{Namespace: d.Namespace, Name: name, Service: out.Component}) })
+		g.calls.Go(func() {
+			g.readServiceAccount(ctx, doctor.Account{Namespace: d.Namespace, Name: name, Service: out.Component})
+		})
 	}
 	return out
 }
 
-// lease looks at Karpenter's Lease, wherever it is. Of several the one counts that was
-// renewed last.
-func (g *collector) lease(ctx context.Context) error {
+// readLease reads Karpenter's Lease in any namespace: of several, the one renewed last.
+func (g *collector) readLease(ctx context.Context) error {
 	var found coordinationv1.LeaseList
 	if _, err := kube.Get(ctx, g.Kube, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {
 		return err
@@ -112,10 +111,10 @@ func (g *collector) lease(ctx context.Context) error {
 	return nil
 }
 
-// resources looks which kinds the API server serves, in all versions.
-func (g *collector) resources(ctx context.Context) error {
+// readResources reads the kinds that the API server serves, in all versions.
+func (g *collector) readResources(ctx context.Context) error {
 	list := []string{}
-	for _, name := range groups {
+	for _, name := range apiGroups {
 		var group metav1.APIGroup
 		if _, err := kube.Get(ctx, g.Kube, "/apis/"+name, &group); err != nil {
 			return err
@@ -136,8 +135,8 @@ func (g *collector) resources(ctx context.Context) error {
 	return nil
 }
 
-// authMap looks at aws-auth.
-func (g *collector) authMap(ctx context.Context) error {
+// readAuthMap reads the ConfigMap aws-auth.
+func (g *collector) readAuthMap(ctx context.Context) error {
 	var found corev1.ConfigMap
 	if _, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/kube-system/configmaps/aws-auth", &found); err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package facts looks at an installation for package doctor: at AWS, at Kubernetes, at
-// the bucket and at this machine, all at the same time.
+// Package facts reads the facts about an installation for package doctor: from AWS,
+// Kubernetes, the bucket and this machine, all concurrently.
 //
-// It decides nothing. What cannot be looked at leaves its fact out, and is told with the
-// right that was lacking: half an examination is worth more than none.
+// It decides nothing. A fact that cannot be read is left out and listed as skipped, with the
+// missing permission.
 package facts
 
 import (
@@ -24,158 +24,156 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// WholeAWS and WholeCluster stand in Unseen.What where nothing of AWS, or of Kubernetes, could be
-// looked at.
+// WholeAWS and WholeCluster are the values of Skipped.What if nothing of AWS, or nothing of
+// Kubernetes, could be read.
 const (
 	WholeAWS     = "AWS"
 	WholeCluster = "Kubernetes"
 )
 
-// unaccepted are AWS's codes for credentials that it does not accept: every call fails alike.
-// Source: "Common errors" in the API references of IAM, SQS and EC2.
-var unaccepted = []string{
+// credentialErrors are AWS's codes for rejected credentials: every call fails alike. Source:
+// "Common errors" in the API references of IAM, SQS and EC2.
+var credentialErrors = []string{
 	"AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId",
 	"InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException",
 }
 
-// Limit is how long all of it may take.
-const Limit = 5 * time.Second
+// Timeout bounds all reads together.
+const Timeout = 5 * time.Second
 
-// firstLimit is the part of Limit for what the rest is asked by. An API server out of reach
-// answers nothing until the end, and is not to take the time of S3 and IAM too.
-const firstLimit = 3 * time.Second
+// firstTimeout bounds the reads on which others depend. An unreachable API server must not use
+// up the time for S3 and IAM.
+const firstTimeout = 3 * time.Second
 
-// Sources are where facts are looked for. Kube, Store and Run may be nil, and then are
-// not looked at.
+// Sources are the sources of facts. Kube, Store and Run may be nil; then they are not read.
 type Sources struct {
 	Plan topology.Plan
-	// NodeRole is the name of the role of nodes.
+	// NodeRole is the name of the node role.
 	NodeRole string
-	// Bucket and Prefix are where the services keep documents; an empty bucket is the one
-	// that the stack makes.
+	// Bucket and Prefix are the location of the documents. An empty bucket is the one that the
+	// stack creates.
 	Bucket, Prefix string
-	// NoEKS says that EKS does not run the control plane, where the catalog is no function
-	// that could be asked.
+	// NoEKS says that EKS does not run the control plane, if the catalog has no function whose
+	// settings say so.
 	NoEKS bool
 	AWS   func(ctx context.Context) (aws.Config, error)
-	// Kube reads a path of the API server's.
+	// Kube reads a path of the API server.
 	Kube kube.Reader
 	// Store opens a bucket.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
-	// Run runs a program of this machine and gives what it prints.
+	// Run runs a local program and returns its output.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 	Now func() time.Time
 }
 
-// collector is one examination under way.
+// collector is the state of one Gather.
 type collector struct {
 	Sources
 	config aws.Config
-	// reached says that AWS can be asked.
-	reached bool
-	// catalogSeen is closed once the settings of the catalog's function were read, or cannot
-	// be.
+	// hasAWS says that the AWS configuration was loaded.
+	hasAWS bool
+	// catalogSeen is closed when the settings of the catalog's function were read, or cannot
+	// be read.
 	catalogSeen chan struct{}
 
-	mu     sync.Mutex
-	facts  doctor.Facts
-	unseen []doctor.Skipped
-	all    sync.WaitGroup
+	mu      sync.Mutex
+	facts   doctor.Facts
+	skipped []doctor.Skipped
+	calls   sync.WaitGroup
 }
 
-// Gather looks at everything within Limit.
+// Gather reads all facts within Timeout.
 func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	g := &collector{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}, catalogSeen: make(chan struct{})}
 	if s.NoEKS {
 		g.facts.SelfManaged = &doctor.SelfManaged{}
 	}
-	// Nothing is asked by what this machine has, which may be slow to start.
+	// No other read depends on the local programs, which may start slowly.
 	var machine sync.WaitGroup
 	if s.Run != nil {
 		machine.Go(func() { g.readTools(ctx) })
 	}
 	g.readFirst(ctx)
-	// By now it is known whose roles they are, what the services need, and where documents
-	// lie.
-	if sofar := g.currentFacts(); sofar.Place.Account != "" {
+	// The account, the roles, the services' permissions and the bucket are known now.
+	if sofar := g.currentFacts(); sofar.Location.Account != "" {
 		g.readDocuments(ctx, sofar)
 		g.simulateRoles(ctx, sofar)
-		g.all.Wait()
+		g.calls.Wait()
 	}
 	machine.Wait()
-	slices.SortFunc(g.unseen, func(a, b doctor.Skipped) int { return strings.Compare(a.What, b.What) })
-	return g.facts, g.unseen
+	slices.SortFunc(g.skipped, func(a, b doctor.Skipped) int { return strings.Compare(a.What, b.What) })
+	return g.facts, g.skipped
 }
 
-// readFirst looks at what the rest is asked by.
+// readFirst reads the facts on which other reads depend.
 func (g *collector) readFirst(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, firstLimit)
+	ctx, cancel := context.WithTimeout(ctx, firstTimeout)
 	defer cancel()
 	var err error
 	if g.config, err = g.AWS(ctx); err != nil {
 		g.recordSkipped(WholeAWS, err, "")
 	} else {
-		g.reached = true
-		g.all.Go(func() { g.readAWS(ctx) })
+		g.hasAWS = true
+		g.calls.Go(func() { g.readAWS(ctx) })
 	}
 	if g.Kube != nil {
-		g.all.Go(func() { g.readCluster(ctx) })
+		g.calls.Go(func() { g.readCluster(ctx) })
 	}
-	g.all.Wait()
+	g.calls.Wait()
 }
 
-// currentFacts is what is known by now.
+// currentFacts returns the facts that have been read so far.
 func (g *collector) currentFacts() doctor.Facts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.facts
 }
 
-// setFact writes a fact.
+// setFact changes the facts under the lock.
 func (g *collector) setFact(fact func(f *doctor.Facts)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fact(&g.facts)
 }
 
-// recordSkipped tells what could not be looked at. The action is IAM's, or a sentence about a
-// right in Kubernetes, and is the remedy where the right is lacking.
+// recordSkipped records a fact that could not be read. action is an IAM action, or a
+// description of a right in Kubernetes, for the hint if it is missing.
 func (g *collector) recordSkipped(what string, err error, action string) {
 	out := doctor.Skipped{What: what, Why: awsfault.Text(err), Fix: fault.HintOf(err)}
 	var cause *fault.Error
 	switch {
-	case slices.Contains(unaccepted, awsfault.Code(err)):
+	case slices.Contains(credentialErrors, awsfault.Code(err)):
 		out = doctor.Skipped{What: WholeAWS, Why: "AWS rejects the credentials of this shell (" + awsfault.Code(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Why, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Limit), "run joist doctor again; check that this machine can reach the endpoint"
+		out.Why, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Timeout), "run joist doctor again; check that this machine can reach the endpoint"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
 		out.Why, out.Fix = "denied "+action, "grant "+action+" to the identity that runs joist"
 	}
 	out.Why = strings.Join(strings.Fields(out.Why), " ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !slices.Contains(g.unseen, out) {
-		g.unseen = append(g.unseen, out)
+	if !slices.Contains(g.skipped, out) {
+		g.skipped = append(g.skipped, out)
 	}
 }
 
-// start calls try at the same time as others.
-func (g *collector) start(what, action string, call func() error) {
-	g.all.Go(func() { g.try(what, action, call) })
+// startCall runs a call concurrently with others.
+func (g *collector) startCall(what, action string, call func() error) {
+	g.calls.Go(func() { g.tryCall(what, action, call) })
 }
 
-// try makes a call, and tells where it fails.
-func (g *collector) try(what, action string, call func() error) {
+// tryCall runs a call and records its error.
+func (g *collector) tryCall(what, action string, call func() error) {
 	if err := call(); err != nil {
 		g.recordSkipped(what, awsfault.Read("reading "+what, action).Fault(err), action)
 	}
 }
 
-// asksEKS waits for the settings of the catalog's function, and reports whether EKS knows
-// the cluster.
-func (g *collector) asksEKS(ctx context.Context) bool {
+// usesEKS waits for the settings of the catalog's function, and reports whether EKS runs the
+// control plane.
+func (g *collector) usesEKS(ctx context.Context) bool {
 	select {
 	case <-g.catalogSeen:
 	case <-ctx.Done():
@@ -183,5 +181,5 @@ func (g *collector) asksEKS(ctx context.Context) bool {
 	return g.currentFacts().SelfManaged == nil
 }
 
-// isMissing reports whether AWS says that there is no such thing.
+// isMissing reports whether AWS returned that the resource does not exist.
 func isMissing(err error) bool { return fault.Is(awsfault.Read("", "").Fault(err), fault.Missing) }

@@ -19,10 +19,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// answers is an AWS that knows who asks, and refuses all else at once.
-type answers struct{ simulated *atomic.Int32 }
+// identityAWS simulates an AWS that returns the caller's identity, counts policy simulations
+// and denies all other calls.
+type identityAWS struct{ simulated *atomic.Int32 }
 
-func (a answers) Do(r *http.Request) (*http.Response, error) {
+func (a identityAWS) Do(r *http.Request) (*http.Response, error) {
 	body, _ := io.ReadAll(r.Body)
 	status, text := http.StatusForbidden, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>`
 	switch asked := string(body); {
@@ -36,20 +37,20 @@ func (a answers) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, r.Context().Err()
 }
 
-// refusal is an AWS that does not accept the credentials.
-type refusal struct{}
+// rejectingAWS simulates an AWS that rejects the credentials.
+type rejectingAWS struct{}
 
-func (refusal) Do(r *http.Request) (*http.Response, error) {
+func (rejectingAWS) Do(r *http.Request) (*http.Response, error) {
 	const text = `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>The security token is invalid.</Message></Error></ErrorResponse>`
 	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-// TestCredentialsThatAWSRefuses are one entry, not one of each call.
-func TestCredentialsThatAWSRefuses(t *testing.T) {
+// TestRejectedCredentials: rejected credentials are one entry, not one for each call.
+func TestRejectedCredentials(t *testing.T) {
 	_, unseen := Gather(t.Context(), Sources{
-		Plan: card(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now,
+		Plan: testPermissions(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now,
 		AWS: func(context.Context) (aws.Config, error) {
-			return aws.Config{Region: "eu-west-1", HTTPClient: refusal{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
+			return aws.Config{Region: "eu-west-1", HTTPClient: rejectingAWS{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
 		},
 	})
 	var whole int
@@ -62,20 +63,19 @@ func TestCredentialsThatAWSRefuses(t *testing.T) {
 		}
 	}
 	if whole != 1 {
-		t.Errorf("%d entries of AWS: %+v", whole, unseen)
+		t.Errorf("%d entries for AWS: %+v", whole, unseen)
 	}
 }
 
-// TestAnAPIServerOutOfReach takes no time from the bucket and from IAM, which are asked when
-// it has had its own.
-func TestAnAPIServerOutOfReach(t *testing.T) {
+// TestUnreachableAPIServer: the bucket and IAM are read after the API server's timeout.
+func TestUnreachableAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var simulated atomic.Int32
 		opened, begun := false, time.Now()
 		_, unseen := Gather(t.Context(), Sources{
-			Plan: card(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now,
+			Plan: testPermissions(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now,
 			AWS: func(context.Context) (aws.Config, error) {
-				return aws.Config{Region: "eu-west-1", HTTPClient: answers{&simulated}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
+				return aws.Config{Region: "eu-west-1", HTTPClient: identityAWS{&simulated}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
 			},
 			Kube: func(ctx context.Context, path string) ([]byte, error) {
 				<-ctx.Done()
@@ -83,11 +83,11 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 			},
 			Store: func(ctx context.Context, _, _ string) (blob.Store, error) {
 				opened = ctx.Err() == nil
-				return nil, errors.New("it is opened, which is enough")
+				return nil, errors.New("not needed")
 			},
 		})
 		if !opened || simulated.Load() == 0 {
-			t.Errorf("the bucket was opened: %t, and IAM was asked %d times", opened, simulated.Load())
+			t.Errorf("bucket opened: %t, %d policy simulations", opened, simulated.Load())
 		}
 		late := 0
 		for _, u := range unseen {
@@ -95,21 +95,21 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 				late++
 			}
 		}
-		if took := time.Since(begun); late != 1 || took > Limit {
+		if took := time.Since(begun); late != 1 || took > Timeout {
 			t.Errorf("after %s: %+v", took, unseen)
 		}
 	})
 }
 
-// account is an AWS with a role of nodes and with the catalog's queue and function, which has
-// the variables, or which may not be read ("none"); it refuses all else.
-type account struct {
+// catalogAWS simulates an AWS with a node role and with the catalog's queue and function. The
+// function has the given variables, or cannot be read ("none"). All other calls are denied.
+type catalogAWS struct {
 	variables string
-	// eks counts the calls to EKS, and rights those to IAM's simulator about EKS.
-	eks, rights *atomic.Int32
+	// eks counts the calls to EKS, and simulations the policy simulations about EKS.
+	eks, simulations *atomic.Int32
 }
 
-func (a account) Do(r *http.Request) (*http.Response, error) {
+func (a catalogAWS) Do(r *http.Request) (*http.Response, error) {
 	var raw []byte
 	if r.Body != nil {
 		raw, _ = io.ReadAll(r.Body)
@@ -119,7 +119,7 @@ func (a account) Do(r *http.Request) (*http.Response, error) {
 	case strings.HasPrefix(r.URL.Host, "eks."):
 		a.eks.Add(1)
 	case strings.Contains(body, "eks%3ADescribeCluster"):
-		a.rights.Add(1)
+		a.simulations.Add(1)
 	case strings.HasSuffix(target, ".GetQueueUrl") && strings.Contains(body, `-catalog"`):
 		text = `{"QueueUrl":"https://sqs/1/prod-joist-catalog"}`
 	case strings.HasSuffix(target, ".GetQueueAttributes"):
@@ -141,30 +141,30 @@ func (a account) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, r.Context().Err()
 }
 
-// TestEKSIsAskedWhereItRunsTheControlPlane: by the settings of the catalog's function, else by
-// those of the shell.
-func TestEKSIsAskedWhereItRunsTheControlPlane(t *testing.T) {
+// TestEKSIsCalledOnlyIfItRunsTheControlPlane: the settings of the catalog's function decide,
+// else those of the shell.
+func TestEKSIsCalledOnlyIfItRunsTheControlPlane(t *testing.T) {
 	const deployments = `{"items":[{"metadata":{"namespace":"joist","name":"joist-watcher","labels":{"app.kubernetes.io/component":"watcher"}},` +
 		`"spec":{"template":{"spec":{"serviceAccountName":"joist-watcher"}}}}]}`
 	for name, test := range map[string]struct {
 		variables string
 		shell     bool
-		asked     bool
+		calls     bool
 	}{
-		"as usual":                       {"", false, true},
-		"the catalog says so":            {`"EKS_CONTROL_PLANE":"true"`, false, true},
-		"the catalog says otherwise":     {`"EKS_CONTROL_PLANE":"false"`, false, false},
-		"so does its entry":              {`"JOIST_CLUSTERS":"[{\"JOIST_CLUSTER_NAME\":\"prod\",\"JOIST_QUEUE_URL\":\"https://sqs/1/prod-joist-catalog\",\"EKS_CONTROL_PLANE\":\"false\"}]"`, false, false},
-		"only the shell does":            {`"A":"b"`, true, true},
-		"no function, and the shell":     {"none", true, false},
-		"no function, and not the shell": {"none", false, true},
+		"default":                           {"", false, true},
+		"true in the function":              {`"EKS_CONTROL_PLANE":"true"`, false, true},
+		"false in the function":             {`"EKS_CONTROL_PLANE":"false"`, false, false},
+		"false in the entry of the cluster": {`"JOIST_CLUSTERS":"[{\"JOIST_CLUSTER_NAME\":\"prod\",\"JOIST_QUEUE_URL\":\"https://sqs/1/prod-joist-catalog\",\"EKS_CONTROL_PLANE\":\"false\"}]"`, false, false},
+		"false only in the shell":           {`"A":"b"`, true, true},
+		"no function, false in the shell":   {"none", true, false},
+		"no function, not set":              {"none", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var eks, rights atomic.Int32
 			known, unseen := Gather(t.Context(), Sources{
-				Plan: card(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now, NoEKS: test.shell,
+				Plan: testPermissions(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now, NoEKS: test.shell,
 				AWS: func(context.Context) (aws.Config, error) {
-					return aws.Config{Region: "eu-west-1", HTTPClient: account{test.variables, &eks, &rights}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: func() aws.Retryer { return aws.NopRetryer{} }}, nil
+					return aws.Config{Region: "eu-west-1", HTTPClient: catalogAWS{test.variables, &eks, &rights}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: func() aws.Retryer { return aws.NopRetryer{} }}, nil
 				},
 				Kube: func(_ context.Context, path string) ([]byte, error) {
 					switch {
@@ -176,16 +176,16 @@ func TestEKSIsAskedWhereItRunsTheControlPlane(t *testing.T) {
 					return []byte(`{}`), nil
 				},
 			})
-			// Two calls: whom the cluster lets in, and the Pod Identity of the ServiceAccount.
-			want := map[bool]int32{true: 2}[test.asked]
-			if eks.Load() != want || (rights.Load() > 0) != test.asked || (known.SelfManaged == nil) != test.asked || known.Kubernetes != "v1.35.2" {
-				t.Errorf("EKS was called %d times, IAM asked about it %d times: %+v, %q", eks.Load(), rights.Load(), known.SelfManaged, known.Kubernetes)
+			// Two calls: the access configuration and the Pod Identity of the ServiceAccount.
+			want := map[bool]int32{true: 2}[test.calls]
+			if eks.Load() != want || (rights.Load() > 0) != test.calls || (known.SelfManaged == nil) != test.calls || known.Kubernetes != "v1.35.2" {
+				t.Errorf("%d calls to EKS, %d policy simulations about it: %+v, %q", eks.Load(), rights.Load(), known.SelfManaged, known.Kubernetes)
 			}
-			if !test.asked && strings.Contains(fmt.Sprint(unseen), "eks:") {
+			if !test.calls && strings.Contains(fmt.Sprint(unseen), "eks:") {
 				t.Errorf("%+v", unseen)
 			}
-			if len(known.Accounts) == 0 && !test.asked {
-				t.Error("the ServiceAccount is not known")
+			if len(known.Accounts) == 0 && !test.calls {
+				t.Error("the ServiceAccount is missing")
 			}
 		})
 	}

@@ -20,35 +20,36 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// inquiry is what is asked about one role.
-type inquiry struct {
+// roleCheck is a set of permissions to simulate for one role.
+type roleCheck struct {
 	service, arn string
-	// sure says that the service has this role; else its name is a guess.
-	sure  bool
-	needs []doctor.Need
+	// isKnown says that the service certainly has this role; otherwise its name is assumed.
+	isKnown     bool
+	permissions []doctor.Permission
 }
 
-// simulateRoles asks IAM whether each role may do what its service's card says.
+// simulateRoles starts the simulation whether each role has the permissions of its service's
+// card.
 func (g *collector) simulateRoles(ctx context.Context, sofar doctor.Facts) {
-	card := doctor.Card{
-		Plan: g.Plan, Place: sofar.Place, Bucket: g.bucket(sofar), Prefix: g.Prefix,
-		NodeRole: sofar.Place.Role(g.NodeRole), Profiles: sofar.ByRole, Functions: sofar.Functions,
+	card := doctor.PermissionSet{
+		Plan: g.Plan, Location: sofar.Location, Bucket: g.bucketName(sofar), Prefix: g.Prefix,
+		NodeRole: sofar.Location.RoleARN(g.NodeRole), Profiles: sofar.HasRoleClasses, Functions: sofar.Functions,
 		NoEKS: sofar.SelfManaged != nil,
 	}
 	client := iam.NewFromConfig(g.config)
-	g.all.Go(func() { g.simulateRole(ctx, client, listInquiries(sofar, card), card) })
+	g.calls.Go(func() { g.runRoleChecks(ctx, client, listRoleChecks(sofar, card), card) })
 }
 
-// simulateRole makes all inquiries at the same time. A role of which IAM would not judge all keeps
-// what it was judged for, and takes nothing from the others.
-func (g *collector) simulateRole(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, all []inquiry, card doctor.Card) {
+// runRoleChecks runs all checks concurrently. An error for one role does not affect the
+// results of the others.
+func (g *collector) runRoleChecks(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, all []roleCheck, card doctor.PermissionSet) {
 	roles, errs := make([]*doctor.Role, len(all)), make([]error, len(all))
-	var asking sync.WaitGroup
+	var running sync.WaitGroup
 	for i, one := range all {
-		asking.Go(func() { roles[i], errs[i] = one.simulatePolicy(ctx, client, card.Base(one.service)) })
+		running.Go(func() { roles[i], errs[i] = one.simulatePolicy(ctx, client, card.BaseContext(one.service)) })
 	}
-	asking.Wait()
-	told := false
+	running.Wait()
+	isNoted := false
 	for i, err := range errs {
 		if r := roles[i]; r != nil {
 			g.setFact(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
@@ -59,69 +60,69 @@ func (g *collector) simulateRole(ctx context.Context, client iam.SimulatePrincip
 		const action = "iam:SimulatePrincipalPolicy"
 		what := "the permissions of the role " + path.Base(all[i].arn)
 		err = awsfault.Read("reading "+what, action).Fault(err)
-		// Whoever may not ask about one role may ask about none, and a time that is over is
-		// over for all: one note is enough.
+		// A missing permission and the timeout concern all roles alike: one note is enough.
 		if fault.Is(err, fault.Denied) || errors.Is(err, context.DeadlineExceeded) {
-			if told {
+			if isNoted {
 				continue
 			}
-			told, what = true, "the permissions of the roles"
+			isNoted, what = true, "the permissions of the roles"
 		}
 		g.recordSkipped(what, err, action)
 	}
 }
 
-// listInquiries are about each service's role, and about those of functions that take it.
-func listInquiries(f doctor.Facts, card doctor.Card) []inquiry {
+// listRoleChecks returns the checks of each service's role, and of the functions' roles that
+// assume one.
+func listRoleChecks(f doctor.Facts, card doctor.PermissionSet) []roleCheck {
 	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
-	names, sure := f.Names(services)
-	var all []inquiry
+	names, sure := f.RoleARNs(services)
+	var all []roleCheck
 	for _, service := range services {
-		all = append(all, inquiry{service, names[service], sure[service], card.Needs(service)})
-		if needs := card.Taking(service); len(needs) > 0 {
-			all = append(all, inquiry{service, f.Functions[service].Role, true, needs})
+		all = append(all, roleCheck{service, names[service], sure[service], card.ServicePermissions(service)})
+		if needs := card.AssumingPermissions(service); len(needs) > 0 {
+			all = append(all, roleCheck{service, f.Functions[service].Role, true, needs})
 		}
 	}
 	return all
 }
 
-// simulatePolicy asks about the role. One that does not exist is nothing to tell of where its name
-// is a guess: the service may have another. What is refused counts even if not all was
-// judged.
-func (i inquiry) simulatePolicy(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, base map[string][]string) (*doctor.Role, error) {
+// simulatePolicy simulates the permissions of a role. It returns nil for a missing role whose
+// name is assumed, because the service may have another. It returns denied actions even if
+// other calls failed.
+func (i roleCheck) simulatePolicy(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, base map[string][]string) (*doctor.Role, error) {
 	out := &doctor.Role{Service: i.service, Name: path.Base(i.arn)}
 	var first error
-	for _, ask := range groupNeeds(i.needs, base) {
+	for _, ask := range groupPermissions(i.permissions, base) {
 		refused, err := ask.simulateAll(ctx, client, i.arn)
 		if isMissing(err) {
-			if out.Missing = true; !i.sure {
+			if out.Missing = true; !i.isKnown {
 				return nil, nil
 			}
 			return out, nil
 		}
 		first = cmp.Or(first, err)
-		out.Refused = append(out.Refused, refused...)
+		out.Denied = append(out.Denied, refused...)
 	}
-	slices.SortFunc(out.Refused, func(a, b doctor.Refusal) int { return strings.Compare(a.Action+a.Resource, b.Action+b.Resource) })
+	slices.SortFunc(out.Denied, func(a, b doctor.DeniedAction) int { return strings.Compare(a.Action+a.Resource, b.Action+b.Resource) })
 	return out, first
 }
 
-// question is one call: IAM judges every action on every resource, and only the wanted
-// pairs are read.
-type question struct {
+// simulation is one call of IAM's simulator. The result has every action on every resource, of
+// which only the wanted pairs are read.
+type simulation struct {
 	actions, resources []string
 	context            map[string][]string
 	wanted             map[[2]string]bool
 }
 
-// groupNeeds are as few calls as can be: needs share one unless they contradict each other
-// about what is known of a request.
-func groupNeeds(needs []doctor.Need, base map[string][]string) []question {
-	var out []question
+// groupPermissions returns the smallest number of calls: permissions share a call unless their
+// condition keys conflict.
+func groupPermissions(needs []doctor.Permission, base map[string][]string) []simulation {
+	var out []simulation
 	for _, need := range needs {
-		at := slices.IndexFunc(out, func(q question) bool { return q.takes(need.Context) })
+		at := slices.IndexFunc(out, func(q simulation) bool { return q.isCompatible(need.Context) })
 		if at < 0 {
-			out = append(out, question{context: maps.Clone(base), wanted: map[[2]string]bool{}})
+			out = append(out, simulation{context: maps.Clone(base), wanted: map[[2]string]bool{}})
 			at = len(out) - 1
 		}
 		q := &out[at]
@@ -136,7 +137,7 @@ func groupNeeds(needs []doctor.Need, base map[string][]string) []question {
 	return out
 }
 
-// appendMissing appends what is not there.
+// appendMissing appends a text unless the list has it.
 func appendMissing(list []string, one string) []string {
 	if slices.Contains(list, one) {
 		return list
@@ -144,8 +145,8 @@ func appendMissing(list []string, one string) []string {
 	return append(list, one)
 }
 
-// takes reports whether nothing of a context is otherwise here.
-func (q question) takes(context map[string][]string) bool {
+// isCompatible reports whether no condition key has another value here.
+func (q simulation) isCompatible(context map[string][]string) bool {
 	for key, values := range context {
 		if has, ok := q.context[key]; ok && !slices.Equal(has, values) {
 			return false
@@ -154,30 +155,30 @@ func (q question) takes(context map[string][]string) bool {
 	return true
 }
 
-// answersMax is how many answers IAM gives in one page at most.
-const answersMax = 1000
+// resultsMax is the largest page of results.
+const resultsMax = 1000
 
-// simulateAll asks about a role, and gives what it is refused. IAM refuses to judge some actions in
-// one call with others, for they "require different authorization information"; which those
-// are is not documented. So what it refuses is halved, down to one action in a call.
-func (q question) simulateAll(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
+// simulateAll returns the denied actions of a role. IAM rejects some combinations of actions
+// in one call, because they "require different authorization information". The combinations
+// are not documented, so a rejected call is split in halves, down to a single action.
+func (q simulation) simulateAll(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.DeniedAction, error) {
 	out, err := q.callSimulator(ctx, client, arn)
 	if awsfault.Code(err) != "InvalidInput" || len(q.actions) < 2 {
 		return out, err
 	}
-	halves := []question{q.restrictTo(q.actions[:len(q.actions)/2]), q.restrictTo(q.actions[len(q.actions)/2:])}
-	refused, errs := make([][]doctor.Refusal, len(halves)), make([]error, len(halves))
-	var asking sync.WaitGroup
+	halves := []simulation{q.restrictTo(q.actions[:len(q.actions)/2]), q.restrictTo(q.actions[len(q.actions)/2:])}
+	refused, errs := make([][]doctor.DeniedAction, len(halves)), make([]error, len(halves))
+	var running sync.WaitGroup
 	for i, half := range halves {
-		asking.Go(func() { refused[i], errs[i] = half.simulateAll(ctx, client, arn) })
+		running.Go(func() { refused[i], errs[i] = half.simulateAll(ctx, client, arn) })
 	}
-	asking.Wait()
+	running.Wait()
 	return slices.Concat(refused...), cmp.Or(errs...)
 }
 
-// restrictTo is the question about some of the actions, on those resources that they are for.
-func (q question) restrictTo(actions []string) question {
-	out := question{actions: actions, context: q.context, wanted: map[[2]string]bool{}}
+// restrictTo returns the simulation of some of the actions, on their resources.
+func (q simulation) restrictTo(actions []string) simulation {
+	out := simulation{actions: actions, context: q.context, wanted: map[[2]string]bool{}}
 	for _, resource := range q.resources {
 		for _, action := range actions {
 			if pair := [2]string{action, resource}; q.wanted[pair] {
@@ -188,16 +189,16 @@ func (q question) restrictTo(actions []string) question {
 	return out
 }
 
-// callSimulator makes one call, and turns the pages of its answer.
-func (q question) callSimulator(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
-	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: q.actions, ResourceArns: q.resources, MaxItems: aws.Int32(answersMax)}
+// callSimulator makes one call and reads all pages of its result.
+func (q simulation) callSimulator(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.DeniedAction, error) {
+	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: q.actions, ResourceArns: q.resources, MaxItems: aws.Int32(resultsMax)}
 	for _, key := range slices.Sorted(maps.Keys(q.context)) {
 		in.ContextEntries = append(in.ContextEntries, types.ContextEntry{ContextKeyName: aws.String(key), ContextKeyType: contextKeyType(q.context[key]), ContextKeyValues: q.context[key]})
 	}
-	var out []doctor.Refusal
-	tell := func(action, resource string, decision types.PolicyEvaluationDecisionType) {
+	var out []doctor.DeniedAction
+	record := func(action, resource string, decision types.PolicyEvaluationDecisionType) {
 		if q.wanted[[2]string{action, resource}] && decision != types.PolicyEvaluationDecisionTypeAllowed {
-			out = append(out, doctor.Refusal{Action: action, Resource: resource, Explicit: decision == types.PolicyEvaluationDecisionTypeExplicitDeny})
+			out = append(out, doctor.DeniedAction{Action: action, Resource: resource, IsExplicit: decision == types.PolicyEvaluationDecisionTypeExplicitDeny})
 		}
 	}
 	for pages := iam.NewSimulatePrincipalPolicyPaginator(client, in); pages.HasMorePages(); {
@@ -208,18 +209,18 @@ func (q question) callSimulator(ctx context.Context, client iam.SimulatePrincipa
 		for i := range page.EvaluationResults {
 			r := &page.EvaluationResults[i]
 			if len(r.ResourceSpecificResults) == 0 {
-				tell(aws.ToString(r.EvalActionName), aws.ToString(r.EvalResourceName), r.EvalDecision)
+				record(aws.ToString(r.EvalActionName), aws.ToString(r.EvalResourceName), r.EvalDecision)
 			}
 			for j := range r.ResourceSpecificResults {
 				one := &r.ResourceSpecificResults[j]
-				tell(aws.ToString(r.EvalActionName), aws.ToString(one.EvalResourceName), one.EvalResourceDecision)
+				record(aws.ToString(r.EvalActionName), aws.ToString(one.EvalResourceName), one.EvalResourceDecision)
 			}
 		}
 	}
 	return out, nil
 }
 
-// contextKeyType is how IAM is told what a key of conditions holds.
+// contextKeyType returns IAM's type of a condition key.
 func contextKeyType(values []string) types.ContextKeyTypeEnum {
 	switch {
 	case len(values) > 1:

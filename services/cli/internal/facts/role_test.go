@@ -15,16 +15,16 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 )
 
-// simulator is IAM's. It judges some actions in no call with others, or in none at all, and
-// refuses the role what is asked about in its name.
-type simulator struct {
+// fakeSimulator simulates IAM's policy simulator. It denies every action. It rejects the
+// actions in never, and those in alone if the call has other actions.
+type fakeSimulator struct {
 	alone, never []string
 	code         string
 	mu           sync.Mutex
 	calls        int
 }
 
-func (s *simulator) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulatePrincipalPolicyInput, _ ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error) {
+func (s *fakeSimulator) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulatePrincipalPolicyInput, _ ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -44,55 +44,55 @@ func (s *simulator) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulateP
 	return out, nil
 }
 
-// TestMixesAreAskedApart: what IAM does not judge in one call it is asked in several, and
-// each wanted pair is judged once.
-func TestMixesAreAskedApart(t *testing.T) {
-	c := card(t)
+// TestSimulateAllSplitsCalls: rejected calls are split, and each wanted pair is simulated
+// once.
+func TestSimulateAllSplitsCalls(t *testing.T) {
+	c := testPermissions(t)
 	wanted := 0
-	for _, q := range groupNeeds(c.Needs("launcher"), c.Base("launcher")) {
+	for _, q := range groupPermissions(c.ServicePermissions("launcher"), c.BaseContext("launcher")) {
 		wanted += len(q.wanted)
 	}
-	one := inquiry{"launcher", "arn:aws:iam::1:role/prod-joist-launcher", true, c.Needs("launcher")}
+	one := roleCheck{"launcher", "arn:aws:iam::1:role/prod-joist-launcher", true, c.ServicePermissions("launcher")}
 	for _, test := range []struct {
 		name    string
-		of      *simulator
+		of      *fakeSimulator
 		refused int
 		fails   bool
 	}{
-		{"all in one call", &simulator{}, wanted, false},
-		{"some alone", &simulator{alone: []string{"ec2:CreateFleet", "iam:PassRole", "ec2:RunInstances"}, code: "InvalidInput"}, wanted, false},
-		{"one never", &simulator{never: []string{"iam:PassRole"}, code: "InvalidInput"}, wanted - 1, true},
-		{"nobody may ask", &simulator{never: []string{"iam:PassRole"}, code: "AccessDenied"}, -1, true},
+		{"all in one call", &fakeSimulator{}, wanted, false},
+		{"some only alone", &fakeSimulator{alone: []string{"ec2:CreateFleet", "iam:PassRole", "ec2:RunInstances"}, code: "InvalidInput"}, wanted, false},
+		{"one always rejected", &fakeSimulator{never: []string{"iam:PassRole"}, code: "InvalidInput"}, wanted - 1, true},
+		{"no permission to simulate", &fakeSimulator{never: []string{"iam:PassRole"}, code: "AccessDenied"}, -1, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			role, err := one.simulatePolicy(t.Context(), test.of, c.Base("launcher"))
-			if (err != nil) != test.fails || test.refused >= 0 && len(role.Refused) != test.refused {
+			role, err := one.simulatePolicy(t.Context(), test.of, c.BaseContext("launcher"))
+			if (err != nil) != test.fails || test.refused >= 0 && len(role.Denied) != test.refused {
 				t.Errorf("%v, of %d: %v", role, wanted, err)
 			}
-			if calls := len(groupNeeds(one.needs, c.Base("launcher"))); test.of.code != "InvalidInput" && test.of.calls != calls {
+			if calls := len(groupPermissions(one.permissions, c.BaseContext("launcher"))); test.of.code != "InvalidInput" && test.of.calls != calls {
 				t.Errorf("%d calls, want %d", test.of.calls, calls)
 			}
 		})
 	}
 }
 
-// TestOneRoleTakesNothingFromTheOthers: where IAM judges one role in no way, the others are
-// judged all the same, and whoever may not ask at all is told so once.
-func TestOneRoleTakesNothingFromTheOthers(t *testing.T) {
-	c := card(t)
-	all := []inquiry{{"launcher", "role/prod-joist-launcher", true, c.Needs("launcher")}, {"planner", "role/prod-joist-planner", true, c.Needs("planner")}}
+// TestRoleErrorsAreIndependent: an error for one role does not affect the others, and a
+// missing permission is noted once.
+func TestRoleErrorsAreIndependent(t *testing.T) {
+	c := testPermissions(t)
+	all := []roleCheck{{"launcher", "role/prod-joist-launcher", true, c.ServicePermissions("launcher")}, {"planner", "role/prod-joist-planner", true, c.ServicePermissions("planner")}}
 	for code, want := range map[string]string{"InvalidInput": "the permissions of the role prod-joist-launcher", "AccessDenied": "the permissions of the roles"} {
 		g := &collector{}
-		client := &simulator{never: []string{"iam:PassRole"}, code: code}
+		client := &fakeSimulator{never: []string{"iam:PassRole"}, code: code}
 		if code == "AccessDenied" {
 			client.never = append(client.never, "s3:GetObject")
 		}
-		g.simulateRole(t.Context(), client, all, c)
-		if len(g.unseen) != 1 || !strings.HasPrefix(g.unseen[0].What, want) {
-			t.Errorf("%s: %+v", code, g.unseen)
+		g.runRoleChecks(t.Context(), client, all, c)
+		if len(g.skipped) != 1 || !strings.HasPrefix(g.skipped[0].What, want) {
+			t.Errorf("%s: %+v", code, g.skipped)
 		}
-		judged := slices.ContainsFunc(g.facts.Roles, func(r doctor.Role) bool { return r.Service == "planner" && len(r.Refused) > 0 })
-		if code == "InvalidInput" && !judged {
+		isSimulated := slices.ContainsFunc(g.facts.Roles, func(r doctor.Role) bool { return r.Service == "planner" && len(r.Denied) > 0 })
+		if code == "InvalidInput" && !isSimulated {
 			t.Errorf("%s: %+v", code, g.facts.Roles)
 		}
 	}

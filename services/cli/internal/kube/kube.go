@@ -1,5 +1,5 @@
-// Package kube reads objects of a cluster, with the rights of whoever runs the command.
-// It writes nothing, and needs no client but what fetches a path.
+// Package kube reads objects of a cluster with the permissions of the caller. It never writes,
+// and it needs only a function that reads a path of the API server.
 package kube
 
 import (
@@ -9,10 +9,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Reader reads a path of the API server's. What is not there is fault.Missing.
+// Reader reads a path of the API server. Its error is fault.Missing if the object does not
+// exist.
 type Reader func(ctx context.Context, path string) ([]byte, error)
 
-// Get reads an object; one that does not exist leaves it as it is, and reports false.
+// Get reads an object. It reports false, and leaves the object unchanged, if it does not
+// exist.
 func Get[T any](ctx context.Context, read Reader, path string, into *T) (bool, error) {
 	text, err := read(ctx, path)
 	if fault.Is(err, fault.Missing) {

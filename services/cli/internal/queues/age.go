@@ -12,19 +12,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 )
 
-// back is how far back ages are looked for: SQS tells CloudWatch each minute of a queue
-// that is in use, and it takes a few to arrive.
-const back = 10 * time.Minute
+// ageWindow is the period of metrics that is read. SQS reports to CloudWatch every minute for
+// queues in use, with a delay of some minutes.
+const ageWindow = 10 * time.Minute
 
-// Metrics is what of CloudWatch is used.
+// Metrics is the part of the CloudWatch client that is used.
 type Metrics interface {
 	GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error)
 }
 
-// ReadAges asks CloudWatch for the latest ApproximateAgeOfOldestMessage of each queue
+// ReadAges reads the latest ApproximateAgeOfOldestMessage of each queue from CloudWatch
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html).
 func ReadAges(ctx context.Context, metrics Metrics, now time.Time, names []string) (map[string]time.Duration, error) {
-	in := cloudwatch.GetMetricDataInput{StartTime: aws.Time(now.Add(-back)), EndTime: aws.Time(now), ScanBy: types.ScanByTimestampDescending}
+	in := cloudwatch.GetMetricDataInput{StartTime: aws.Time(now.Add(-ageWindow)), EndTime: aws.Time(now), ScanBy: types.ScanByTimestampDescending}
 	for i, name := range names {
 		in.MetricDataQueries = append(in.MetricDataQueries, types.MetricDataQuery{
 			Id: aws.String("q" + strconv.Itoa(i)),

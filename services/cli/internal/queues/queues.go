@@ -1,9 +1,8 @@
-// Package queues tells how full the queues of a cluster are, and how long the oldest
-// message has waited.
+// Package queues reads the depths of a cluster's queues and the ages of their oldest messages.
 //
-// SQS counts approximately, and knows no ages: those are CloudWatch's, a minute or two
-// old. What cannot be asked is left out and said, for half an answer is worth more than
-// none while something is wrong.
+// SQS reports approximate numbers and no ages. CloudWatch reports the ages, one or two minutes
+// late. A failed read becomes a note in the result, because the other values are still useful
+// during an incident.
 package queues
 
 import (
@@ -26,37 +25,36 @@ import (
 // Row is one queue, as `joist queues -o json` prints it.
 type Row struct {
 	Service string `json:"service"`
-	// Queue is its name in SQS; empty for the audit log, which has dead letters alone.
+	// Queue is the name in SQS; empty for the audit log, which has only a dead-letter queue.
 	Queue string `json:"queue"`
-	// Waiting, InFlight and Delayed are what the queue holds, approximately.
+	// Waiting, InFlight and Delayed are approximate numbers of messages.
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"inFlight"`
 	Delayed  int `json:"delayed"`
-	// OldestSeconds is the age of the oldest message, as CloudWatch last saw it; left
-	// out where that is not known.
+	// OldestSeconds is the age of the oldest message according to CloudWatch; nil if unknown.
 	OldestSeconds *int `json:"oldestSeconds,omitempty"`
-	// Dead is how many dead letters there are, in flight or not, and DeadQueue where.
+	// Dead is the number of messages in the dead-letter queue, and DeadQueue its name.
 	Dead      int    `json:"dead"`
 	DeadQueue string `json:"deadQueue"`
-	// OldestReason is that of the oldest dead letter among the first few.
+	// OldestReason is the reason of the oldest of the first dead-letter messages.
 	OldestReason string `json:"oldestReason,omitempty"`
-	// Problem says what could not be looked at, and how to mend that.
+	// Problem is the error of a failed read, with its hint.
 	Problem string `json:"problem,omitempty"`
 }
 
-// few is how many dead letters are looked at for a reason.
-const few = 10
+// sampleSize is the number of dead-letter messages that are read for OldestReason.
+const sampleSize = 10
 
-// Inspector looks at queues.
+// Inspector reads queues.
 type Inspector struct {
-	Places Places
-	// Ages tells the ages of the oldest messages, by the queues' names.
+	Finder Finder
+	// Ages reads the ages of the oldest messages, by queue name.
 	Ages func(ctx context.Context, names []string) (map[string]time.Duration, error)
 	Now  func() time.Time
 }
 
-// Inspect looks at all queues at the same time. Rows come in the order of the queues, and
-// with them an error of CloudWatch's, which takes nothing from the rest.
+// Inspect reads all queues concurrently. It returns the rows in the order of the queues, and
+// the error of reading the ages.
 func (l Inspector) Inspect(ctx context.Context, cluster string, list []topology.Queue) (rows []Row, ageless error) {
 	rows = make([]Row, len(list))
 	var ages map[string]time.Duration
@@ -86,38 +84,38 @@ func (l Inspector) Inspect(ctx context.Context, cluster string, list []topology.
 func (l Inspector) inspectQueue(ctx context.Context, cluster string, q topology.Queue) Row {
 	row := Row{Service: q.Service, Queue: q.Name, DeadQueue: q.Dead}
 	if q.Name != "" {
-		found, err := l.Places.Find(ctx, q.Name)
+		found, err := l.Finder.Find(ctx, q.Name)
 		if err != nil {
-			row.Problem = ErrorText(err)
+			row.Problem = FormatError(err)
 			return row
 		}
 		row.Waiting, row.InFlight, row.Delayed = countMessages(found)
 	}
-	dead, err := l.Places.Find(ctx, q.Dead)
+	dead, err := l.Finder.Find(ctx, q.Dead)
 	if err != nil {
-		row.Problem = ErrorText(err)
+		row.Problem = FormatError(err)
 		return row
 	}
-	row.Dead = dead.Messages()
+	row.Dead = dead.MessageCount()
 	if waiting, _, _ := countMessages(dead); waiting == 0 {
 		return row
 	}
-	messages, _, err := deadletter.Peek(ctx, dead.Queue, few, nil)
+	messages, _, err := deadletter.PeekMessages(ctx, dead.Client, sampleSize, nil)
 	if err != nil {
-		row.Problem = ErrorText(err)
+		row.Problem = FormatError(err)
 	}
-	var letters []deadletter.DeadLetter
+	var deadMessages []deadletter.Message
 	for _, m := range messages {
-		letters = append(letters, deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}.Read(m, l.Now()))
+		deadMessages = append(deadMessages, deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}.Read(m, l.Now()))
 	}
-	if len(letters) > 0 {
-		row.OldestReason = slices.MinFunc(letters, deadletter.CompareAge).Reason
+	if len(deadMessages) > 0 {
+		row.OldestReason = slices.MinFunc(deadMessages, deadletter.CompareAge).Reason
 	}
 	return row
 }
 
-// countMessages reads the approximate numbers of messages.
-func countMessages(p Place) (waiting, inFlight, delayed int) {
+// countMessages returns the approximate numbers of messages.
+func countMessages(p FoundQueue) (waiting, inFlight, delayed int) {
 	number := func(name types.QueueAttributeName) int {
 		n, _ := strconv.Atoi(p.Attributes[string(name)])
 		return n
@@ -127,8 +125,8 @@ func countMessages(p Place) (waiting, inFlight, delayed int) {
 		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed)
 }
 
-// ErrorText is an error in one line with its remedy.
-func ErrorText(err error) string {
+// FormatError formats an error with its hint in one line.
+func FormatError(err error) string {
 	text := awsfault.Text(err)
 	if hint := fault.HintOf(err); hint != "" {
 		text += "; try: " + hint

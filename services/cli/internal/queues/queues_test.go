@@ -17,54 +17,54 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// metrics answers as CloudWatch, and remembers what it was asked.
-type metrics struct {
+// fakeMetrics simulates CloudWatch and records the request.
+type fakeMetrics struct {
 	answers []types.MetricDataResult
 	err     error
-	asked   *cloudwatch.GetMetricDataInput
+	input   *cloudwatch.GetMetricDataInput
 }
 
-func (m *metrics) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
-	m.asked = in
+func (m *fakeMetrics) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
+	m.input = in
 	return &cloudwatch.GetMetricDataOutput{MetricDataResults: m.answers}, m.err
 }
 
-func answer(id string, values ...float64) types.MetricDataResult {
+func newResult(id string, values ...float64) types.MetricDataResult {
 	return types.MetricDataResult{Id: &id, Values: values}
 }
 
-// TestAges: answers come in any order, some without a value, and what is no answer to a
-// question of ours is passed over.
-func TestAges(t *testing.T) {
+// TestReadAges: results come in any order, some without a value, and results of unknown
+// queries are ignored.
+func TestReadAges(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		answers []types.MetricDataResult
 		want    map[string]time.Duration
 	}{
-		{"in another order, the latest first", []types.MetricDataResult{answer("q1", 75.5, 15), answer("q0", 60)}, map[string]time.Duration{"a": time.Minute, "b": 75500 * time.Millisecond}},
-		{"a queue that nobody uses", []types.MetricDataResult{answer("q0"), answer("q1", 1)}, map[string]time.Duration{"b": time.Second}},
-		{"answers to nothing", []types.MetricDataResult{answer("q7", 1), answer("", 1), answer("x", 1), answer("q-1", 1)}, map[string]time.Duration{}},
+		{"in another order, the latest first", []types.MetricDataResult{newResult("q1", 75.5, 15), newResult("q0", 60)}, map[string]time.Duration{"a": time.Minute, "b": 75500 * time.Millisecond}},
+		{"an unused queue", []types.MetricDataResult{newResult("q0"), newResult("q1", 1)}, map[string]time.Duration{"b": time.Second}},
+		{"results of unknown queries", []types.MetricDataResult{newResult("q7", 1), newResult("", 1), newResult("x", 1), newResult("q-1", 1)}, map[string]time.Duration{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := &metrics{answers: test.answers}
+			m := &fakeMetrics{answers: test.answers}
 			got, err := queues.ReadAges(t.Context(), m, now, []string{"a", "b"})
 			if err != nil || !maps.Equal(got, test.want) {
 				t.Errorf("%v, %v", got, err)
 			}
-			if len(m.asked.MetricDataQueries) != 2 || *m.asked.MetricDataQueries[1].MetricStat.Metric.Dimensions[0].Value != "b" || !m.asked.EndTime.Equal(now) || !m.asked.StartTime.Before(now) {
-				t.Errorf("it asked %+v", m.asked)
+			if len(m.input.MetricDataQueries) != 2 || *m.input.MetricDataQueries[1].MetricStat.Metric.Dimensions[0].Value != "b" || !m.input.EndTime.Equal(now) || !m.input.StartTime.Before(now) {
+				t.Errorf("the request is %+v", m.input)
 			}
 		})
 	}
-	_, err := queues.ReadAges(t.Context(), &metrics{err: &smithy.GenericAPIError{Code: "AccessDenied"}}, now, []string{"a"})
+	_, err := queues.ReadAges(t.Context(), &fakeMetrics{err: &smithy.GenericAPIError{Code: "AccessDenied"}}, now, []string{"a"})
 	if !fault.Is(err, fault.Denied) {
 		t.Errorf("denied: %v", err)
 	}
 }
 
-// TestMessages counts what waits, what is in flight and what is delayed; what SQS does
-// not say is none.
-func TestMessages(t *testing.T) {
+// TestMessageCount adds visible, delayed and in-flight messages. A missing attribute counts as
+// 0.
+func TestMessageCount(t *testing.T) {
 	for _, test := range []struct {
 		attributes map[string]string
 		want       int
@@ -72,14 +72,14 @@ func TestMessages(t *testing.T) {
 		{map[string]string{"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "2", "ApproximateNumberOfMessagesDelayed": "1"}, 6},
 		{map[string]string{"ApproximateNumberOfMessages": "3"}, 3}, {map[string]string{"ApproximateNumberOfMessages": "many"}, 0}, {nil, 0},
 	} {
-		if got := (queues.Place{Attributes: test.attributes}).Messages(); got != test.want {
-			t.Errorf("%v are %d messages", test.attributes, got)
+		if got := (queues.FoundQueue{Attributes: test.attributes}).MessageCount(); got != test.want {
+			t.Errorf("%v: %d messages", test.attributes, got)
 		}
 	}
 }
 
-// TestSaid: the remedy is said once, and all of it in one line.
-func TestSaid(t *testing.T) {
+// TestFormatError: the text has the hint once, and no line break.
+func TestFormatError(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want string
@@ -87,7 +87,7 @@ func TestSaid(t *testing.T) {
 		{errors.New("a\n  b"), "a b"},
 		{fault.F("looking", fault.Missing, "there is none").WithHint("look elsewhere"), "looking: there is none; try: look elsewhere"},
 	} {
-		if got := queues.ErrorText(test.err); got != test.want {
+		if got := queues.FormatError(test.err); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Archived is for dead letters of the audit log: the bus's archive says its facts again,
-// to the audit log's rule alone, and then the letters are removed.
+// Archived replays the bus archive to the rule of the audit log, and then deletes the
+// messages. It is the method for dead-letter messages of the audit log.
 const Archived Method = "archive"
 
-// ArchiveDelay is how long an event may take to be in its archive
+// ArchiveDelay is the time until an event is certainly in its archive
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-replay-archived-event.html).
 const ArchiveDelay = 10 * time.Minute
 
-// ChooseLogged chooses among the dead letters of the audit log, by an archive that has what
-// came since a time. A fact that may not be in it yet, or not any more, stays, whoever asks
-// for it: its letter may be all that is left of it.
-func ChooseLogged(letters []deadletter.DeadLetter, m Match, since, now time.Time) Choice {
+// ChooseArchived chooses among the dead-letter messages of the audit log those whose event is
+// in an archive with events since a time. A fact that may be missing in the archive is always
+// kept, because the message may be its only copy.
+func ChooseArchived(deadMessages []deadletter.Message, m Match, since, now time.Time) Choice {
 	c := Choice{Method: Archived}
-	for i := range letters {
-		l := letters[i]
-		put := l.PutAt()
+	for i := range deadMessages {
+		l := deadMessages[i]
+		put := l.PublishedAt()
 		archived := !put.IsZero() && !put.Before(since) && now.Sub(put) >= ArchiveDelay
-		if !archived && l.Predicted.Verdict == deadletter.Handle {
-			l.Predicted.Why = "the bus archive may not have it"
+		if !archived && l.Predicted.Disposition == deadletter.Handle {
+			l.Predicted.Reason = "the bus archive may not have it"
 		}
-		if archived && m.Matches(&l) && l.Predicted.Verdict == deadletter.Handle {
+		if archived && m.Matches(&l) && l.Predicted.Disposition == deadletter.Handle {
 			c.Chosen = append(c.Chosen, l)
 			continue
 		}
@@ -37,11 +37,11 @@ func ChooseLogged(letters []deadletter.DeadLetter, m Match, since, now time.Time
 	return c
 }
 
-// Span is the part of the archive that has all that was chosen. Events tell whole
-// seconds, and the end of a replay is not part of it.
-func (c Choice) Span() (from, to time.Time) {
+// TimeSpan returns the time range of the archive with all chosen events. Events have times in
+// whole seconds, and the end of a replay is exclusive.
+func (c Choice) TimeSpan() (from, to time.Time) {
 	for i := range c.Chosen {
-		put := c.Chosen[i].PutAt()
+		put := c.Chosen[i].PublishedAt()
 		if from.IsZero() || put.Before(from) {
 			from = put
 		}
@@ -52,7 +52,7 @@ func (c Choice) Span() (from, to time.Time) {
 	return from, to
 }
 
-// Discard is where letters go that were said again already: nowhere.
+// Discard is a sender that does nothing, for messages that the archive has replayed.
 type Discard struct{}
 
 // Send does nothing.

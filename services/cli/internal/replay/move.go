@@ -13,25 +13,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Tasks is what of SQS moves whole queues.
-type Tasks interface {
+// MoveTaskAPI is the part of the SQS client that moves whole queues.
+type MoveTaskAPI interface {
 	StartMessageMoveTask(context.Context, *sqs.StartMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.StartMessageMoveTaskOutput, error)
 	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
 	CancelMessageMoveTask(context.Context, *sqs.CancelMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.CancelMessageMoveTaskOutput, error)
 }
 
-// RateMax is the most messages a second that a task of SQS's moves
+// RateMax is the highest rate of a message move task, in messages per second
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html).
 const RateMax = 500
 
 const (
-	// lookEvery is how often a task is looked at.
-	lookEvery = 500 * time.Millisecond
-	// endTime is how long a cancelled task has to come to its end.
-	endTime = 15 * time.Second
+	// pollInterval is the time between two reads of the state.
+	pollInterval = 500 * time.Millisecond
+	// cancelTimeout bounds the wait for the end after a cancellation.
+	cancelTimeout = 15 * time.Second
 )
 
-// The states of a task.
+// The states of a message move task.
 const (
 	running    = "RUNNING"
 	cancelling = "CANCELLING"
@@ -41,19 +41,19 @@ const (
 
 // Mover moves a whole dead-letter queue.
 type Mover struct {
-	Tasks Tasks
-	// From and To are ARNs. To is said in any case: a letter that a host parked has no
-	// queue that it came from.
+	Tasks MoveTaskAPI
+	// From and To are ARNs. To is required, because SQS does not know the source of a message
+	// that a host parked.
 	From, To string
 	Rate     int
 	Pause    func(ctx context.Context, d time.Duration) error
-	Tell     func(moved int)
+	Report   func(moved int)
 }
 
-// Move starts a task and stays with it until it has ended. When ctx ends it cancels the
-// task: each message is then in one queue or the other.
-func (m Mover) Move(ctx context.Context) (Outcome, error) {
-	latest, err := m.latest(ctx)
+// MoveAll starts a message move task and waits until it has ended. If ctx ends, it cancels the
+// task; each message is then in exactly one of the queues.
+func (m Mover) MoveAll(ctx context.Context) (Outcome, error) {
+	latest, err := m.latestTask(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -67,25 +67,25 @@ func (m Mover) Move(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, awsfault.Write("starting the message move task", "sqs:StartMessageMoveTask").Fault(err)
 	}
-	return m.follow(ctx, aws.ToString(started.TaskHandle))
+	return m.followTask(ctx, aws.ToString(started.TaskHandle))
 }
 
-// follow looks at the task until it has ended.
-func (m Mover) follow(ctx context.Context, handle string) (Outcome, error) {
+// followTask waits until the task has ended.
+func (m Mover) followTask(ctx context.Context, handle string) (Outcome, error) {
 	var out Outcome
 	for {
-		if m.Pause(ctx, lookEvery) != nil {
-			return m.cancel(ctx, handle)
+		if m.Pause(ctx, pollInterval) != nil {
+			return m.cancelTask(ctx, handle)
 		}
-		task, err := m.latest(ctx)
+		task, err := m.latestTask(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return m.cancel(ctx, handle)
+				return m.cancelTask(ctx, handle)
 			}
 			return out, fmt.Errorf("the message move task continues in SQS: %w", err)
 		}
 		out.Replayed = int(task.ApproximateNumberOfMessagesMoved)
-		m.Tell(out.Replayed)
+		m.Report(out.Replayed)
 		switch status := aws.ToString(task.Status); status {
 		case running, cancelling:
 		case completed:
@@ -100,18 +100,18 @@ func (m Mover) follow(ctx context.Context, handle string) (Outcome, error) {
 	}
 }
 
-// cancel ends the task and waits until it has ended.
-func (m Mover) cancel(ctx context.Context, handle string) (Outcome, error) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+// cancelTask cancels the task and waits until it has ended.
+func (m Mover) cancelTask(ctx context.Context, handle string) (Outcome, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer stop()
 	out := Outcome{Interrupted: true}
 	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &handle})
-	// A task that has ended meanwhile cannot be cancelled, and need not be.
+	// A task that has ended meanwhile cannot be cancelled.
 	if err != nil && awsfault.Code(err) != "ResourceNotFoundException" {
 		return out, fmt.Errorf("the message move task may continue in SQS: %w", awsfault.Write("cancelling the message move task", "sqs:CancelMessageMoveTask").Fault(err))
 	}
 	for {
-		task, err := m.latest(ctx)
+		task, err := m.latestTask(ctx)
 		if err != nil {
 			return out, err
 		}
@@ -124,14 +124,14 @@ func (m Mover) cancel(ctx context.Context, handle string) (Outcome, error) {
 		default:
 			return out, nil
 		}
-		if err := m.Pause(ctx, lookEvery); err != nil {
+		if err := m.Pause(ctx, pollInterval); err != nil {
 			return out, fmt.Errorf("waiting for the end of the cancelled task: %w", err)
 		}
 	}
 }
 
-// latest is the task of the queue that was started last.
-func (m Mover) latest(ctx context.Context) (types.ListMessageMoveTasksResultEntry, error) {
+// latestTask returns the latest task of the queue, or a zero value.
+func (m Mover) latestTask(ctx context.Context) (types.ListMessageMoveTasksResultEntry, error) {
 	listed, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.From, MaxResults: aws.Int32(1)})
 	if err != nil {
 		return types.ListMessageMoveTasksResultEntry{}, awsfault.Read("listing message move tasks", "sqs:ListMessageMoveTasks").Fault(err)

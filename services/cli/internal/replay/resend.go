@@ -13,83 +13,82 @@ import (
 )
 
 const (
-	// holdTime is how long letters are hidden while they wait for their turn, beside
-	// what their pace takes.
-	holdTime = time.Minute
-	// lookWait is a long poll, so that an empty answer means an empty queue.
-	lookWait = time.Second
-	// oneTime is how long sending and deleting one letter may take. It is not cut short
-	// by an interrupt.
-	oneTime = 30 * time.Second
-	// missesMax is how often nothing new may come before what was not seen is left.
-	missesMax = 3
-	// deletes is how often a letter that was sent again is tried to be deleted.
-	deletes = 3
+	// resendVisibility is the visibility timeout of received messages, in addition to the time
+	// that the rate requires.
+	resendVisibility = time.Minute
+	// receiveWait is the time of the long poll, so that an empty answer means an empty queue.
+	receiveWait = time.Second
+	// sendTimeout bounds sending and deleting one message. An interrupt does not shorten it.
+	sendTimeout = 30 * time.Second
+	// emptyReceivesMax is the number of consecutive receives without a chosen message after
+	// which the replay ends.
+	emptyReceivesMax = 3
+	// deleteAttempts is the number of attempts to delete a sent message.
+	deleteAttempts = 3
 )
 
-// Outcome is what a replay did.
+// Outcome is the result of a replay.
 type Outcome struct {
-	// Replayed counts letters that were sent again and removed.
+	// Replayed is the number of messages that were sent and deleted.
 	Replayed int
-	// Unseen are chosen letters that were not met again: somebody else has them in
-	// flight, or has replayed them.
+	// Unseen are the IDs of chosen messages that were not received again: another consumer has
+	// them in flight or has handled them.
 	Unseen []string
-	// Returned are canaries that died again.
-	Returned []deadletter.DeadLetter
-	// Doubtful are letters that were, or may have been, sent again and are still there.
+	// Returned are canaries that returned to the dead-letter queue.
+	Returned []deadletter.Message
+	// Doubtful are the IDs of messages that may be in both queues.
 	Doubtful []string
-	// Interrupted says that somebody asked to stop.
+	// Interrupted says that ctx ended before the replay was complete.
 	Interrupted bool
 }
 
-// Runner replays letters one by one.
-type Runner struct {
-	Dead queue.Queue
-	To   queue.Sender
-	// Reader reads letters that come back.
+// Resender sends messages one by one.
+type Resender struct {
+	DeadQueue queue.Queue
+	To        queue.Sender
+	// Reader reads messages that return to the dead-letter queue.
 	Reader deadletter.Reader
-	// Rate is the most letters a second.
+	// Rate is the maximum number of messages per second.
 	Rate int
-	// Canary is how many letters go first, and CanaryWait how long it is looked whether
-	// they come back dead; none go first if Canary is 0.
+	// Canary is the number of messages to send first, and CanaryWait the time in which they
+	// may return to the dead-letter queue. With 0 there are no canaries.
 	Canary     int
 	CanaryWait time.Duration
-	// Limit is how many letters are looked at for canaries that came back.
+	// Limit is the number of messages that are read to find returned canaries.
 	Limit int
 	Now   func() time.Time
-	// Pause waits, and returns early with an error if ctx ends.
+	// Pause waits for d. It returns an error if ctx ends first.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Tell hears how many letters are replayed.
-	Tell func(replayed int)
+	// Report is called with the number of replayed messages; it may be nil.
+	Report func(replayed int)
 }
 
-// errInterrupted ends a replay because somebody asked to stop.
+// errInterrupted ends a replay after ctx has ended.
 var errInterrupted = errors.New("interrupted")
 
-// resending is one replay under way.
-type resending struct {
-	Runner
+// resendState is the state of one replay.
+type resendState struct {
+	Resender
 	out Outcome
-	// pending are the chosen letters that are still to be sent; known are all that were
-	// there when they were chosen.
-	pending map[string]deadletter.DeadLetter
-	known   map[string]bool
-	sent    map[[sha256.Size]byte]bool
-	// held are messages that were received on the way and are not ours to send.
-	held  []queue.Message
-	begun bool
-	// total is how many letters are chosen.
+	// pending are the chosen messages that are not yet sent, and knownIDs the IDs of all
+	// messages at the time of the choice.
+	pending    map[string]deadletter.Message
+	knownIDs   map[string]bool
+	sentBodies map[[sha256.Size]byte]bool
+	// toRelease are received messages that are not to be sent.
+	toRelease []queue.Message
+	hasBegun  bool
+	// total is the number of chosen messages.
 	total int
 }
 
-// Resend sends the chosen letters again, as many as limit says (0 for all). Known are
-// all letters that were there. Where fewer than all are canaries, it looks whether they
-// come back before it goes on, or returns. It stops at the first error; what it did
-// until then is in the outcome.
-func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.DeadLetter, limit int) (Outcome, error) {
-	state := &resending{Runner: r, pending: map[string]deadletter.DeadLetter{}, known: map[string]bool{}, sent: map[[sha256.Size]byte]bool{}, total: len(chosen)}
+// Resend sends the chosen messages, at most limit of them (0 for all). known are all messages
+// of the queue. If there are canaries, Resend stops if one of them returns to the queue. It
+// stops at the first error; the outcome has what was done before.
+func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.Message, limit int) (Outcome, error) {
+	state := &resendState{Resender: r, pending: map[string]deadletter.Message{}, knownIDs: map[string]bool{}, sentBodies: map[[sha256.Size]byte]bool{}, total: len(chosen)}
 	for _, l := range known {
-		state.known[l.ID] = true
+		state.knownIDs[l.ID] = true
 	}
 	for _, l := range chosen {
 		state.pending[l.ID] = l
@@ -101,8 +100,8 @@ func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.DeadLette
 	if errors.Is(err, errInterrupted) {
 		state.out.Interrupted, err = true, nil
 	}
-	if back := deadletter.GiveBack(ctx, r.Dead, state.held); err == nil {
-		err = back
+	if releaseErr := deadletter.ReleaseMessages(ctx, r.DeadQueue, state.toRelease); err == nil {
+		err = releaseErr
 	}
 	if state.out.Replayed < limit && !state.out.Interrupted && err == nil && len(state.out.Returned) == 0 {
 		for _, l := range chosen {
@@ -114,13 +113,13 @@ func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.DeadLette
 	return state.out, err
 }
 
-// sendAll sends letters until so many are sent, or none is met any more.
-func (r *resending) sendAll(ctx context.Context, limit int) error {
+// sendAll sends messages until limit are sent or no chosen message is received any more.
+func (r *resendState) sendAll(ctx context.Context, limit int) error {
 	misses := 0
-	for r.out.Replayed < limit && misses < missesMax {
-		messages, err := r.Dead.Receive(ctx, queue.MaxBatch, lookWait, holdTime+r.interval()*queue.MaxBatch)
+	for r.out.Replayed < limit && misses < emptyReceivesMax {
+		messages, err := r.DeadQueue.Receive(ctx, queue.MaxBatch, receiveWait, resendVisibility+r.sendInterval()*queue.MaxBatch)
 		if ctx.Err() != nil {
-			r.held = append(r.held, messages...)
+			r.toRelease = append(r.toRelease, messages...)
 			return errInterrupted
 		}
 		if err != nil {
@@ -140,55 +139,53 @@ func (r *resending) sendAll(ctx context.Context, limit int) error {
 	return nil
 }
 
-// interval is the time from one letter to the next.
-func (r *resending) interval() time.Duration { return time.Second / time.Duration(r.Rate) }
+// sendInterval is the time between two messages.
+func (r *resendState) sendInterval() time.Duration { return time.Second / time.Duration(r.Rate) }
 
-// sendBatch sends those letters of a batch that are meant, and keeps the others until they
-// are given back.
-func (r *resending) sendBatch(ctx context.Context, messages []queue.Message, limit int) error {
+// sendBatch sends the chosen messages of a batch, and adds the others to toRelease.
+func (r *resendState) sendBatch(ctx context.Context, messages []queue.Message, limit int) error {
 	for i, m := range messages {
-		l, ours := r.pending[m.ID]
-		if !ours || r.out.Replayed >= limit {
-			r.held = append(r.held, m)
+		l, isChosen := r.pending[m.ID]
+		if !isChosen || r.out.Replayed >= limit {
+			r.toRelease = append(r.toRelease, m)
 			continue
 		}
-		if ctx.Err() != nil || r.begun && r.Pause(ctx, r.interval()) != nil {
-			r.held = append(r.held, messages[i:]...)
+		if ctx.Err() != nil || r.hasBegun && r.Pause(ctx, r.sendInterval()) != nil {
+			r.toRelease = append(r.toRelease, messages[i:]...)
 			return errInterrupted
 		}
-		r.begun = true
+		r.hasBegun = true
 		if err := r.sendOne(ctx, m, l); err != nil {
-			r.held = append(r.held, messages[i+1:]...)
+			r.toRelease = append(r.toRelease, messages[i+1:]...)
 			return err
 		}
 		if r.out.Replayed == r.Canary && r.Canary < r.total {
-			r.held = append(r.held, messages[i+1:]...)
-			return r.pauseOnReturn(ctx)
+			r.toRelease = append(r.toRelease, messages[i+1:]...)
+			return r.watchCanaries(ctx)
 		}
 	}
 	return nil
 }
 
-// sendOne sends a letter and then deletes it, whether or not somebody interrupts: a letter
-// is either here or there.
-func (r *resending) sendOne(ctx context.Context, m queue.Message, l deadletter.DeadLetter) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneTime)
+// sendOne sends a message and then deletes it. An interrupt does not stop it in between.
+func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	if err := r.To.Send(ctx, l.Outgoing()); err != nil {
-		r.held = append(r.held, m)
+		r.toRelease = append(r.toRelease, m)
 		if fault.Is(err, fault.Unknown) {
 			r.out.Doubtful = append(r.out.Doubtful, m.ID)
 		}
 		return fmt.Errorf("sending dead-letter message %s again: %w", m.ID, err)
 	}
 	delete(r.pending, m.ID)
-	r.sent[fingerprint(l)] = true
+	r.sentBodies[bodyHash(l)] = true
 	var err error
-	for range deletes {
-		if err = r.Dead.Delete(ctx, m.Receipt); err == nil {
+	for range deleteAttempts {
+		if err = r.DeadQueue.Delete(ctx, m.Receipt); err == nil {
 			r.out.Replayed++
-			if r.Tell != nil {
-				r.Tell(r.out.Replayed)
+			if r.Report != nil {
+				r.Report(r.out.Replayed)
 			}
 			return nil
 		}
@@ -197,22 +194,22 @@ func (r *resending) sendOne(ctx context.Context, m queue.Message, l deadletter.D
 	return fmt.Errorf("deleting dead-letter message %s after sending it again: %w", m.ID, err)
 }
 
-// fingerprint knows a message again, whatever its id.
-func fingerprint(l deadletter.DeadLetter) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
+// bodyHash identifies a message independently of its ID.
+func bodyHash(l deadletter.Message) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
 
-// pauseOnReturn looks for a while whether the canaries come back. Held messages are given back
-// first, for they are to be seen as well.
-func (r *resending) pauseOnReturn(ctx context.Context) error {
-	if err := deadletter.GiveBack(ctx, r.Dead, r.held); err != nil {
+// watchCanaries waits for canaries that return to the dead-letter queue. It releases the
+// received messages first, so that it reads them as well.
+func (r *resendState) watchCanaries(ctx context.Context) error {
+	if err := deadletter.ReleaseMessages(ctx, r.DeadQueue, r.toRelease); err != nil {
 		return err
 	}
-	r.held = nil
-	const looks = 3
-	for range looks {
-		if r.Pause(ctx, r.CanaryWait/looks) != nil {
+	r.toRelease = nil
+	const reads = 3
+	for range reads {
+		if r.Pause(ctx, r.CanaryWait/reads) != nil {
 			return errInterrupted
 		}
-		messages, _, err := deadletter.Peek(ctx, r.Dead, r.Limit, nil)
+		messages, _, err := deadletter.PeekMessages(ctx, r.DeadQueue, r.Limit, nil)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -221,7 +218,7 @@ func (r *resending) pauseOnReturn(ctx context.Context) error {
 		}
 		for _, m := range messages {
 			l := r.Reader.Read(m, r.Now())
-			if !r.known[m.ID] && r.sent[fingerprint(l)] {
+			if !r.knownIDs[m.ID] && r.sentBodies[bodyHash(l)] {
 				r.out.Returned = append(r.out.Returned, l)
 			}
 		}
@@ -232,7 +229,7 @@ func (r *resending) pauseOnReturn(ctx context.Context) error {
 	return nil
 }
 
-// Complete reports whether it did what it was asked to, which is to replay so many.
-func (o Outcome) Complete(asked int) bool {
-	return o.Replayed >= asked && !o.Interrupted && len(o.Returned) == 0
+// IsComplete reports whether all requested messages were replayed and no canary returned.
+func (o Outcome) IsComplete(requested int) bool {
+	return o.Replayed >= requested && !o.Interrupted && len(o.Returned) == 0
 }

@@ -14,183 +14,184 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// desk has a queue, its dead letters, and a clock that only pauses move.
-type desk struct {
+// resendTest has a queue, its dead-letter messages, and a clock that only pauses advance.
+type resendTest struct {
 	at       time.Time
 	to, dead *memqueue.Queue
-	letters  []deadletter.DeadLetter
+	messages []deadletter.Message
 	pauses   []time.Duration
-	// paused is called at each pause.
-	paused func(n int)
+	// onPause is called at each pause.
+	onPause func(n int)
 }
 
-func newDesk(t *testing.T, letters int) *desk {
+func newResendTest(t *testing.T, count int) *resendTest {
 	t.Helper()
 	var all [][]byte
-	for i := range letters {
-		all = append(all, body(t, i, time.Minute))
+	for i := range count {
+		all = append(all, goneBody(t, i, time.Minute))
 	}
-	return deskOf(t, all...)
+	return newResendTestOf(t, all...)
 }
 
-// deskOf has dead letters of these bodies.
-func deskOf(t *testing.T, letters ...[]byte) *desk {
+// newResendTestOf creates dead-letter messages with these bodies.
+func newResendTestOf(t *testing.T, bodies ...[]byte) *resendTest {
 	t.Helper()
-	d := &desk{at: now}
+	d := &resendTest{at: now}
 	broker := memqueue.New(memqueue.Options{Now: func() time.Time { return d.at }, Seed: 1})
 	d.to, d.dead = broker.Queue("to", memqueue.QueueOptions{}), broker.Queue("dead", memqueue.QueueOptions{})
-	for _, text := range letters {
+	for _, text := range bodies {
 		if err := d.dead.Send(t.Context(), queue.Outgoing{Body: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	messages, _, err := deadletter.Peek(t.Context(), d.dead, 1000, nil)
+	messages, _, err := deadletter.PeekMessages(t.Context(), d.dead, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range messages {
-		d.letters = append(d.letters, d.reader().Read(m, now))
+		d.messages = append(d.messages, d.newReader().Read(m, now))
 	}
 	return d
 }
 
-func (d *desk) reader() deadletter.Reader {
+func (d *resendTest) newReader() deadletter.Reader {
 	return deadletter.Reader{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}
 }
 
-func (d *desk) runner() replay.Runner {
-	return replay.Runner{
-		Dead: d.dead, To: d.to, Reader: d.reader(), Rate: 10, CanaryWait: 3 * time.Second, Limit: 100, Now: func() time.Time { return d.at },
+func (d *resendTest) newResender() replay.Resender {
+	return replay.Resender{
+		DeadQueue: d.dead, To: d.to, Reader: d.newReader(), Rate: 10, CanaryWait: 3 * time.Second, Limit: 100, Now: func() time.Time { return d.at },
 		Pause: func(ctx context.Context, wait time.Duration) error {
 			d.pauses = append(d.pauses, wait)
 			d.at = d.at.Add(wait)
-			if d.paused != nil {
-				d.paused(len(d.pauses))
+			if d.onPause != nil {
+				d.onPause(len(d.pauses))
 			}
 			return ctx.Err()
 		},
 	}
 }
 
-func (d *desk) left() (there, here int) {
+func (d *resendTest) countVisible() (inDeadLetterQueue, inQueue int) {
 	return d.dead.Stats().Visible, d.to.Stats().Visible
 }
 
-// TestRate: between two letters it waits as long as the rate says, and not before the
-// first.
+// TestRate: the interval between two messages follows from the rate, and there is none before
+// the first.
 func TestRate(t *testing.T) {
-	d := newDesk(t, 25)
-	out, err := d.runner().Resend(t.Context(), d.letters, d.letters, 0)
-	if there, here := d.left(); err != nil || out.Replayed != 25 || !out.Complete(25) || there != 0 || here != 25 {
-		t.Fatalf("%+v, %v: %d there and %d here", out, err, there, here)
+	d := newResendTest(t, 25)
+	out, err := d.newResender().Resend(t.Context(), d.messages, d.messages, 0)
+	if dead, sent := d.countVisible(); err != nil || out.Replayed != 25 || !out.IsComplete(25) || dead != 0 || sent != 25 {
+		t.Fatalf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
 	}
 	if len(d.pauses) != 24 || d.at.Sub(now) != 2400*time.Millisecond {
-		t.Errorf("it paused %d times, for %s", len(d.pauses), d.at.Sub(now))
+		t.Errorf("%d pauses, %s in total", len(d.pauses), d.at.Sub(now))
 	}
 }
 
-// TestOnlyWhatIsChosenGoes: the others are there again at once.
-func TestOnlyWhatIsChosenGoes(t *testing.T) {
-	d := newDesk(t, 12)
-	out, err := d.runner().Resend(t.Context(), d.letters[3:7], d.letters, 0)
-	if there, here := d.left(); err != nil || out.Replayed != 4 || there != 8 || here != 4 {
-		t.Errorf("%+v, %v: %d there and %d here", out, err, there, here)
+// TestResendSendsOnlyChosen: the other messages are visible again at once.
+func TestResendSendsOnlyChosen(t *testing.T) {
+	d := newResendTest(t, 12)
+	out, err := d.newResender().Resend(t.Context(), d.messages[3:7], d.messages, 0)
+	if dead, sent := d.countVisible(); err != nil || out.Replayed != 4 || dead != 8 || sent != 4 {
+		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
 	}
 }
 
-// TestCanaries: letters that come back dead end it, by whatever ids they have then; those
-// that do not let the others follow.
+// TestCanaries: a canary that returns, with a new ID, ends the replay; otherwise the other
+// messages follow.
 func TestCanaries(t *testing.T) {
 	for _, test := range []struct {
 		name               string
-		dies               bool
+		returns            bool
 		replayed, returned int
-	}{{"live", false, 9, 0}, {"die", true, 3, 1}} {
+	}{{"handled", false, 9, 0}, {"returned", true, 3, 1}} {
 		t.Run(test.name, func(t *testing.T) {
-			d := newDesk(t, 9)
-			r := d.runner()
+			d := newResendTest(t, 9)
+			r := d.newResender()
 			r.Canary = 3
-			d.paused = func(n int) {
-				// Two pauses lie between three canaries; the third is the watch.
-				if test.dies && n == 3 {
-					if err := d.dead.Send(t.Context(), d.letters[0].Outgoing()); err != nil {
+			d.onPause = func(n int) {
+				// Two pauses are between the three canaries; the third waits for their return.
+				if test.returns && n == 3 {
+					if err := d.dead.Send(t.Context(), d.messages[0].Outgoing()); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			out, err := r.Resend(t.Context(), d.letters, d.letters, 0)
-			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.Unseen) > 0 || out.Complete(9) == test.dies {
+			out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
+			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.Unseen) > 0 || out.IsComplete(9) == test.returns {
 				t.Errorf("%+v, %v", out, err)
 			}
 		})
 	}
 }
 
-// TestATwinIsNoReturn: a letter of the same bytes that was there before did not come back.
-func TestATwinIsNoReturn(t *testing.T) {
-	twin := body(t, 1, time.Minute)
-	d := deskOf(t, twin, twin, twin, twin)
-	r := d.runner()
+// TestDuplicateIsNotReturned: an earlier message with the same body is not a returned canary.
+func TestDuplicateIsNotReturned(t *testing.T) {
+	duplicate := goneBody(t, 1, time.Minute)
+	d := newResendTestOf(t, duplicate, duplicate, duplicate, duplicate)
+	r := d.newResender()
 	r.Canary = 1
-	if out, err := r.Resend(t.Context(), d.letters, d.letters, 0); err != nil || out.Replayed != 4 || len(out.Returned) > 0 {
+	if out, err := r.Resend(t.Context(), d.messages, d.messages, 0); err != nil || out.Replayed != 4 || len(out.Returned) > 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
 
-// TestUnseen: a letter that somebody else holds is named, and nothing waits for it for
-// ever.
+// TestUnseen: a message that another consumer has in flight is listed, and the replay ends
+// without it.
 func TestUnseen(t *testing.T) {
-	d := newDesk(t, 5)
-	held, err := d.dead.Receive(t.Context(), 1, 0, time.Hour)
-	if err != nil || len(held) != 1 {
+	d := newResendTest(t, 5)
+	inFlight, err := d.dead.Receive(t.Context(), 1, 0, time.Hour)
+	if err != nil || len(inFlight) != 1 {
 		t.Fatal(err)
 	}
-	out, err := d.runner().Resend(t.Context(), d.letters, d.letters, 0)
-	if err != nil || out.Replayed != 4 || len(out.Unseen) != 1 || out.Unseen[0] != held[0].ID {
+	out, err := d.newResender().Resend(t.Context(), d.messages, d.messages, 0)
+	if err != nil || out.Replayed != 4 || len(out.Unseen) != 1 || out.Unseen[0] != inFlight[0].ID {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
 
-// TestInterrupted: it stops between two letters, and all that it held is there again.
+// TestInterrupted: the replay stops between two messages, and the received ones are visible
+// again.
 func TestInterrupted(t *testing.T) {
-	d := newDesk(t, 30)
+	d := newResendTest(t, 30)
 	ctx, stop := context.WithCancel(t.Context())
-	d.paused = func(n int) {
+	d.onPause = func(n int) {
 		if n == 12 {
 			stop()
 		}
 	}
-	out, err := d.runner().Resend(ctx, d.letters, d.letters, 0)
-	if there, here := d.left(); err != nil || !out.Interrupted || out.Replayed != 12 || there != 18 || here != 12 || len(out.Unseen) > 0 {
-		t.Errorf("%+v, %v: %d there and %d here", out, err, there, here)
+	out, err := d.newResender().Resend(ctx, d.messages, d.messages, 0)
+	if dead, sent := d.countVisible(); err != nil || !out.Interrupted || out.Replayed != 12 || dead != 18 || sent != 12 || len(out.Unseen) > 0 {
+		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
 	}
 }
 
-// refusing is a queue that takes nothing.
-type refusing struct{}
+// failingSender is a sender that fails.
+type failingSender struct{}
 
-func (refusing) Send(context.Context, ...queue.Outgoing) error { return errors.New("full") }
+func (failingSender) Send(context.Context, ...queue.Outgoing) error { return errors.New("full") }
 
-// TestSendFails: what could not be sent is where it was.
+// TestSendFails: a message that could not be sent stays in the dead-letter queue.
 func TestSendFails(t *testing.T) {
-	d := newDesk(t, 3)
-	r := d.runner()
-	r.To = refusing{}
-	out, err := r.Resend(t.Context(), d.letters, d.letters, 0)
-	if there, _ := d.left(); err == nil || out.Replayed != 0 || len(out.Doubtful) > 0 || there != 3 {
-		t.Errorf("%+v, %v: %d there", out, err, there)
+	d := newResendTest(t, 3)
+	r := d.newResender()
+	r.To = failingSender{}
+	out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
+	if dead, _ := d.countVisible(); err == nil || out.Replayed != 0 || len(out.Doubtful) > 0 || dead != 3 {
+		t.Errorf("%+v, %v: %d in the dead-letter queue", out, err, dead)
 	}
 }
 
-// TestSaid: letters that were said by other means go nowhere, and are gone.
-func TestSaid(t *testing.T) {
-	d := newDesk(t, 4)
-	r := d.runner()
+// TestDiscard: messages that the archive has replayed are deleted without sending.
+func TestDiscard(t *testing.T) {
+	d := newResendTest(t, 4)
+	r := d.newResender()
 	r.To = replay.Discard{}
-	told := ""
-	r.Tell = func(n int) { told += strconv.Itoa(n) }
-	out, err := r.Resend(t.Context(), d.letters, d.letters, 0)
-	if there, here := d.left(); err != nil || out.Replayed != 4 || there != 0 || here != 0 || told != "1234" {
-		t.Errorf("%+v, %v: %d there and %d here, told %s", out, err, there, here, told)
+	reported := ""
+	r.Report = func(n int) { reported += strconv.Itoa(n) }
+	out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
+	if dead, sent := d.countVisible(); err != nil || out.Replayed != 4 || dead != 0 || sent != 0 || reported != "1234" {
+		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue, reported %s", out, err, dead, sent, reported)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
-// Budgets is what `joist budgets -o json` prints.
+// Budgets is the output of `joist budgets -o json`.
 type Budgets struct {
 	APIVersion string        `json:"apiVersion"`
 	Kind       string        `json:"kind"`
@@ -26,12 +26,13 @@ type Budgets struct {
 type PoolBudgets struct {
 	Name     string `json:"name"`
 	TimeZone string `json:"timeZone"`
-	// Nodes is how many the pool has, where that is known.
+	// Nodes is the number of nodes of the pool, if known.
 	Nodes *int `json:"nodes,omitempty"`
-	// PerHour is how many may begin to go within any hour, as the annotation has it.
+	// PerHour is the maximum number of nodes that may be disrupted within an hour, from the
+	// annotation.
 	PerHour string   `json:"perHour,omitempty"`
 	Budgets []Budget `json:"budgets"`
-	// Blocked says for each reason for which no node may go now what keeps it.
+	// Blocked are the reasons for which no node may be disrupted now.
 	Blocked []Blocked `json:"blocked"`
 	Windows []Window  `json:"windows"`
 }
@@ -44,21 +45,22 @@ type Budget struct {
 	Schedule string                       `json:"schedule,omitempty"`
 	Duration string                       `json:"duration,omitempty"`
 	Applies  bool                         `json:"applies"`
-	// Changes is when it begins or ceases to apply, if that is before the preview ends.
+	// Changes is the next time at which it begins or ceases to apply, if that is in the
+	// preview.
 	Changes time.Time `json:"changes,omitzero"`
 }
 
-// Blocked is a reason for which no node may go now.
+// Blocked is a reason for which no node may be disrupted now.
 type Blocked struct {
 	Reason  karpenter.DisruptionReason `json:"reason"`
 	Budgets []int                      `json:"budgets"`
-	// Until is when a node may go again, and Then how many; zero where that is not before
-	// the preview ends.
+	// Until is when a node may be disrupted again, and Then how many; zero if that is after
+	// the preview.
 	Until time.Time `json:"until,omitzero"`
 	Then  string    `json:"then,omitempty"`
 }
 
-// Window is a time in which the same may go.
+// Window is a time in which the allowed numbers do not change.
 type Window struct {
 	From       time.Time `json:"from"`
 	Until      time.Time `json:"until"`
@@ -67,18 +69,18 @@ type Window struct {
 	Allowed    []Allowed `json:"allowed"`
 }
 
-// Allowed is how many nodes may be going at once for a reason.
+// Allowed is the number of nodes that may be disrupted at once for a reason.
 type Allowed struct {
 	Reason karpenter.DisruptionReason `json:"reason"`
-	// Nodes is left out where nothing bounds it, or where it takes the number of nodes to
-	// say it; Text is there always.
+	// Nodes is nil if it is unlimited, or if the number of nodes is unknown; Text is always
+	// set.
 	Nodes *int   `json:"nodes,omitempty"`
 	Text  string `json:"text"`
-	// Budgets are those that bind.
+	// Budgets are the indexes of the budgets with this limit.
 	Budgets []int `json:"budgets"`
 }
 
-// NewPoolBudgets prepares the preview of one NodePool of so many nodes.
+// NewPoolBudgets converts the preview of a NodePool with a number of nodes.
 func NewPoolBudgets(name string, nodes int, p budget.Preview) PoolBudgets {
 	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), PerHour: p.PerHour, Budgets: []Budget{}, Blocked: blockedReasons(p)}
 	if nodes != budget.NodesUnknown {
@@ -112,7 +114,7 @@ func newWindow(w budget.Window, zone *time.Location) Window {
 	return out
 }
 
-// blockedReasons lists the reasons for which no node may go in the first window.
+// blockedReasons lists the reasons for which no node may be disrupted in the first window.
 func blockedReasons(p budget.Preview) []Blocked {
 	out := []Blocked{}
 	for i, a := range p.Windows[0].Allowed {
@@ -128,7 +130,7 @@ func blockedReasons(p budget.Preview) []Blocked {
 	return out
 }
 
-// windowsMax is how many windows are printed for people.
+// windowsMax is the maximum number of windows in a table.
 const windowsMax = 100
 
 // PrintBudgets prints a preview for people.
@@ -201,7 +203,7 @@ func formatReasons(list []karpenter.DisruptionReason) string {
 	return strings.Join(names, ",")
 }
 
-// formatBlocked says why no node may go now.
+// formatBlocked formats the reasons for which no node may be disrupted now.
 func formatBlocked(b Blocked, zone *time.Location) string {
 	out := fmt.Sprintf("%s: no node may be disrupted now, because of %s", b.Reason, formatIndexes(b.Budgets))
 	if b.Until.IsZero() {
@@ -218,7 +220,7 @@ func formatIndexes(budgets []int) string {
 	return strings.Join(names, " and ")
 }
 
-// formatWindows lists windows: in local time and in UTC, where these are not the same.
+// formatWindows lists windows in local time, and in UTC if that differs.
 func formatWindows(windows []Window, zone *time.Location) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
@@ -251,7 +253,7 @@ func formatTime(at time.Time, zone *time.Location) string {
 	return at.In(zone).Format("Mon 2006-01-02 15:04 MST")
 }
 
-// formatDuration writes a duration without the parts of it that are nought: 8h.
+// formatDuration formats a duration without its zero parts, such as 8h.
 func formatDuration(d time.Duration) string {
 	out := d.String()
 	for _, tail := range []string{"m0s", "h0m"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
-// PrintChange prints for people what would become of nodes if their NodePools were others.
+// PrintChange prints the result of changed NodePools for people.
 func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 	var out strings.Builder
 	for _, o := range a.Changes {

@@ -6,9 +6,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// FormatColumns is a table as kubectl prints one. The columns that are named by number, from
-// 1, are numbers and stand to the right. Line breaks in a cell become blanks, so that no text
-// of a message can add a row.
+// FormatColumns formats a table like kubectl. numbers are the columns to align right, counted
+// from 1. Line breaks in a cell become blanks, so that no text of a message can add a row.
 func FormatColumns(header []string, rows [][]string, numbers ...int) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())

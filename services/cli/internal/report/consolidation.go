@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// PrintConsolidation prints what became of a scenario's nodes for people.
+// PrintConsolidation prints the result of a consolidation for people.
 func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 	var out strings.Builder
 	if len(c.Rounds) > 0 {
@@ -32,7 +32,7 @@ func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 	return err
 }
 
-// formatRounds are commands in their order, with the names of the nodes that go.
+// formatRounds formats the commands in their order, with the names of the removed nodes.
 func formatRounds(list []scenario.Round) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"#", "METHOD", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER"})
@@ -52,7 +52,7 @@ func formatMoves(c *scenario.Consolidation) string {
 	return text
 }
 
-// countTypes counts new nodes by their types.
+// countTypes counts new nodes by instance type.
 func countTypes(nodes []scenario.NewNode) string {
 	counts := map[string]int{}
 	for _, n := range nodes {

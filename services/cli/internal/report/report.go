@@ -1,8 +1,7 @@
-// Package report shows a plan to people and to programs.
+// Package report formats results for people and programs.
 //
-// The JSON form is a contract: fields are added, never renamed or removed, and a
-// golden file holds it. Lists keep the order of the plan; a list that is empty
-// is [], never null.
+// The JSON form is a contract, tested with golden files: fields are added, never renamed or
+// removed. Lists keep the order of the plan; an empty list is [], never null.
 package report
 
 import (
@@ -15,29 +14,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Plan is what `joist plan -o json` prints.
+// Plan is the output of `joist plan -o json`.
 type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Region     string `json:"region"`
-	// PricesOf is the day that the prices are of, as YYYY-MM-DD.
+	// PricesOf is the date of the prices, as YYYY-MM-DD.
 	PricesOf string `json:"pricesOf"`
 	Nodes    []Node `json:"nodes"`
-	// PricePerHour is that of all nodes, in US dollars.
+	// PricePerHour is the price of all nodes, in US dollars.
 	PricePerHour float64 `json:"pricePerHour"`
-	// BoundPerHour is what no plan for the same pods could cost less than.
+	// BoundPerHour is a lower bound of the price of any plan for the same pods.
 	BoundPerHour float64 `json:"boundPerHour"`
-	// Partial says that the work budget ran out before all pods were looked at.
+	// Partial says that the work budget was used up before all pods were considered.
 	Partial bool `json:"partial"`
-	// Fitting are pods that nodes of the manifests have room for.
+	// Fitting are pods that fit on nodes of the manifests.
 	Fitting     []Fitting  `json:"fitting"`
 	Unplaced    []Unplaced `json:"unplaced"`
 	Assumptions []string   `json:"assumptions"`
 	Warnings    []string   `json:"warnings"`
 }
 
-// Node is one node that would be launched. EC2 chooses among Offerings ways to
-// buy it; the type, the zone and the price are those of the cheapest.
+// Node is one node to launch. EC2 chooses among Offerings offerings; the type, zone and price
+// are those of the cheapest.
 type Node struct {
 	NodePool     string  `json:"nodePool"`
 	NodeClass    string  `json:"nodeClass"`
@@ -46,34 +45,34 @@ type Node struct {
 	CapacityType string  `json:"capacityType"`
 	PricePerHour float64 `json:"pricePerHour"`
 	Offerings    int     `json:"offerings"`
-	// Requests is what the pods and the daemons of the node ask for together.
+	// Requests is the sum of the requests of the node's pods and daemons.
 	Requests corev1.ResourceList `json:"requests"`
 	Pods     []Pod               `json:"pods"`
 }
 
-// Pod names a pod.
+// Pod is the name of a pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// Fitting is a pod and the node that has room for it.
+// Fitting is a pod and the existing node that it fits on.
 type Fitting struct {
 	Pod
 	Node string `json:"node"`
 }
 
-// Unplaced are equal pods that found no place.
+// Unplaced are equal pods that are unschedulable.
 type Unplaced struct {
 	Namespace string               `json:"namespace"`
 	Pods      []string             `json:"pods"`
 	Reasons   []planning.Rejection `json:"reasons"`
 }
 
-// Changes says whether the cluster is not yet as the manifests want it.
-func (p Plan) Changes() bool { return len(p.Nodes)+len(p.Unplaced) > 0 }
+// HasChanges reports whether the plan launches nodes or has pods to schedule.
+func (p Plan) HasChanges() bool { return len(p.Nodes)+len(p.Unplaced) > 0 }
 
-// NewPlan describes an answer.
+// NewPlan converts the result of planning.
 func NewPlan(a simulate.PlanResult, warnings []string) Plan {
 	out := Plan{
 		APIVersion: "cli.joist.sh/v1", Kind: "Plan",
@@ -96,7 +95,7 @@ func NewPlan(a simulate.PlanResult, warnings []string) Plan {
 	}
 	for i, planned := range a.Built.Plan.Intents {
 		intent := a.Built.Intents[i]
-		cheapest, offerings := cheapest(intent)
+		cheapest, offerings := cheapestOffering(intent)
 		for _, claim := range planned.Claims {
 			out.Nodes = append(out.Nodes, Node{
 				NodePool: intent.NodePool, NodeClass: intent.NodeClass,
@@ -118,9 +117,9 @@ func NewPlan(a simulate.PlanResult, warnings []string) Plan {
 
 type offering struct{ instanceType, zone string }
 
-// cheapest finds the offering whose price the plan counts, the first of equals,
-// and how many there are.
-func cheapest(intent launchspec.Intent) (best offering, count int) {
+// cheapestOffering returns the offering with the price of the plan, the first of equals, and
+// the number of offerings.
+func cheapestOffering(intent launchspec.Intent) (best offering, count int) {
 	least := 0.0
 	for _, config := range intent.Fleet.Configs {
 		for _, o := range config.Overrides {

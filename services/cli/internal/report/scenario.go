@@ -24,7 +24,7 @@ func PrintScenario(w io.Writer, o scenario.Outcome) error {
 	return err
 }
 
-// plannedNodes are new nodes as a table takes them.
+// plannedNodes converts new nodes for a table.
 func plannedNodes(list []scenario.NewNode) []Node {
 	out := make([]Node, 0, len(list))
 	for _, n := range list {
@@ -36,7 +36,7 @@ func plannedNodes(list []scenario.NewNode) []Node {
 	return out
 }
 
-// formatOutcome says what the plan came to.
+// formatOutcome formats the result of the plan.
 func formatOutcome(o scenario.Outcome) string {
 	existing := 0
 	for _, pods := range o.ExistingNodes {
@@ -59,13 +59,13 @@ func formatOutcome(o scenario.Outcome) string {
 	return text + "\n"
 }
 
-// formatEffort says what planning took.
+// formatEffort formats the time and memory of planning.
 func formatEffort(s scenario.Summary) string {
 	return fmt.Sprintf("planned in %.3f s (CPU %.3f s user, %.3f s system), %s of %.1f MB, peak memory %.0f MB\n",
 		s.SolveWallS, s.SolveUserS, s.SolveSysS, formatCount(int(s.SolveMallocs), "allocation"), s.SolveAllocMB, s.PeakRSSMB)
 }
 
-// podsByReason are pods without a place for one reason.
+// podsByReason are the pods that are unschedulable for one reason.
 type podsByReason struct {
 	why  string
 	pods []string

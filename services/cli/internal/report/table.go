@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// namesMax is how many pods of a kind are named before the rest is counted.
+// namesMax is the maximum number of pods that are named; the others are counted.
 const namesMax = 5
 
 // PrintPlan prints a plan for people.
@@ -42,8 +42,8 @@ func PrintPlan(w io.Writer, p Plan) error {
 	return err
 }
 
-// formatNodes lists nodes; equal ones share a row. choices is what is counted of the
-// ways to launch one.
+// formatNodes formats a table of nodes with one row for equal nodes. choices is the title of
+// the number of offerings.
 func formatNodes(list []Node, choices string) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
@@ -61,7 +61,7 @@ func formatNodes(list []Node, choices string) string {
 	return renderTable(t)
 }
 
-// renderTable is a table whose lines end where their text does.
+// renderTable renders a table without trailing blanks.
 func renderTable(t table.Writer) string {
 	lines := strings.Split(t.Render(), "\n")
 	for i, line := range lines {
@@ -74,7 +74,7 @@ func alignRight(column int) table.ColumnConfig {
 	return table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight}
 }
 
-// plainStyle is that of kubectl: columns and nothing between them.
+// plainStyle is the style of kubectl's tables.
 func plainStyle() table.Style {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -90,7 +90,7 @@ type row struct {
 func groupNodes(nodes []Node) []row {
 	var out []row
 	for _, n := range nodes {
-		i := slices.IndexFunc(out, func(r row) bool { return printAlike(r.node, n) })
+		i := slices.IndexFunc(out, func(r row) bool { return hasSameRow(r.node, n) })
 		if i < 0 {
 			out = append(out, row{n, 1})
 			continue
@@ -100,8 +100,8 @@ func groupNodes(nodes []Node) []row {
 	return out
 }
 
-// printAlike says whether two nodes would print alike.
-func printAlike(a, b Node) bool {
+// hasSameRow reports whether two nodes have the same row.
+func hasSameRow(a, b Node) bool {
 	return a.NodePool == b.NodePool && a.InstanceType == b.InstanceType && a.Zone == b.Zone && a.CapacityType == b.CapacityType &&
 		a.PricePerHour == b.PricePerHour && a.Offerings == b.Offerings && len(a.Pods) == len(b.Pods) &&
 		a.Requests.Cpu().Cmp(*b.Requests.Cpu()) == 0 && a.Requests.Memory().Cmp(*b.Requests.Memory()) == 0
@@ -133,7 +133,7 @@ func formatSummary(p Plan) string {
 	return strings.Join(parts, "; ") + "\n"
 }
 
-// formatGap is how far the plan is from what any plan must cost.
+// formatGap formats the difference to the lower bound.
 func formatGap(p Plan) string {
 	if p.BoundPerHour <= 0 {
 		return ""

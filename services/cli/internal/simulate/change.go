@@ -11,27 +11,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Change is a set of NodePools and EC2NodeClasses to create, change or delete. Apply
-// writes it into a copy of a snapshot, and from there on the services' own functions
-// decide: the drift check of lifecycle and the decisions of disruption.
+// Change is a set of NodePools and EC2NodeClasses to create, change or delete. Apply changes a
+// copy of a snapshot; the services' own functions then decide: lifecycle's drift check and
+// disruption.
 type Change struct {
 	Pools   []*karpenter.NodePool
 	Classes []*karpenter.EC2NodeClass
-	// Gone are NodePools that are deleted.
-	Gone []string
+	// Deleted are the names of NodePools to delete.
+	Deleted []string
 }
 
 const changingPools = "changing NodePools and node classes"
 
-// ReadChange reads a change from manifests. A NodePool with a deletionTimestamp is deleted,
-// and so are those that are named.
+// ReadChange reads a change from manifests. It deletes NodePools with a deletionTimestamp, and
+// the named ones.
 func ReadChange(documents []manifest.Document, gone []string) (Change, error) {
-	out := Change{Gone: slices.Clone(gone)}
+	out := Change{Deleted: slices.Clone(gone)}
 	for _, d := range documents {
 		switch o := d.Object.(type) {
 		case *karpenter.NodePool:
 			if o.DeletionTimestamp != nil {
-				out.Gone = append(out.Gone, o.Name)
+				out.Deleted = append(out.Deleted, o.Name)
 				continue
 			}
 			if slices.ContainsFunc(out.Pools, func(p *karpenter.NodePool) bool { return p.Name == o.Name }) {
@@ -52,12 +52,12 @@ func ReadChange(documents []manifest.Document, gone []string) (Change, error) {
 				WithHint("remove it from the file; pods come from the snapshot or the scenario")
 		}
 	}
-	for _, name := range out.Gone {
+	for _, name := range out.Deleted {
 		if slices.ContainsFunc(out.Pools, func(p *karpenter.NodePool) bool { return p.Name == name }) {
 			return out, fault.F(changingPools, fault.Invalid, "NodePool %s is both changed and deleted", name).WithHint("give it in --pool-change or --pool-delete")
 		}
 	}
-	if len(out.Pools)+len(out.Classes)+len(out.Gone) == 0 {
+	if len(out.Pools)+len(out.Classes)+len(out.Deleted) == 0 {
 		return out, fault.F(changingPools, fault.Invalid, "the input changes nothing").WithHint("give a file with changed NodePools or EC2NodeClasses")
 	}
 	return out, nil
@@ -67,7 +67,7 @@ func duplicateObject(d manifest.Document, name string) error {
 	return fault.F(changingPools, fault.Invalid, "%s: duplicate %s %s", d.Place, d.Kind.Kind, name).WithHint("remove one of them")
 }
 
-// What becomes of an object.
+// The changes of an object.
 const (
 	Created   = "created"
 	Changed   = "changed"
@@ -75,26 +75,26 @@ const (
 	Deleted   = "deleted"
 )
 
-// ChangedObject is a NodePool or an EC2NodeClass, and what becomes of it.
+// ChangedObject is a NodePool or an EC2NodeClass with its change.
 type ChangedObject struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Change string `json:"change"`
 }
 
-// AppliedChange is a snapshot with the change in it.
+// AppliedChange is a changed snapshot.
 type AppliedChange struct {
 	Snapshot planning.Snapshot
 	Objects  []ChangedObject
-	// Drifted are the nodes that begin to drift, by their names, and why.
+	// Drifted are the reasons of nodes that begin to drift, by name.
 	Drifted map[string]string
-	// Assumptions say what is not known and was taken instead.
+	// Assumptions are the assumed values.
 	Assumptions []string
 }
 
-// Apply makes the change in a snapshot, which stays as it is.
+// Apply applies the change to a copy of the snapshot.
 func (c Change) Apply(s planning.Snapshot) (AppliedChange, error) {
-	a := changeBuilder{AppliedChange: AppliedChange{Snapshot: s, Drifted: map[string]string{}}, was: s}
+	a := changeBuilder{AppliedChange: AppliedChange{Snapshot: s, Drifted: map[string]string{}}, before: s}
 	a.Snapshot.NodePools, a.Snapshot.NodeClasses, a.Snapshot.Nodes = slices.Clone(s.NodePools), slices.Clone(s.NodeClasses), slices.Clone(s.Nodes)
 	for _, class := range c.Classes {
 		if err := a.applyClass(class); err != nil {
@@ -106,7 +106,7 @@ func (c Change) Apply(s planning.Snapshot) (AppliedChange, error) {
 			return a.AppliedChange, err
 		}
 	}
-	for _, name := range c.Gone {
+	for _, name := range c.Deleted {
 		if err := a.deletePool(name); err != nil {
 			return a.AppliedChange, err
 		}
@@ -114,10 +114,10 @@ func (c Change) Apply(s planning.Snapshot) (AppliedChange, error) {
 	return a.AppliedChange, a.updateDrifts()
 }
 
-// changeBuilder is a change under way.
+// changeBuilder is the state of Apply.
 type changeBuilder struct {
 	AppliedChange
-	was planning.Snapshot
+	before planning.Snapshot
 }
 
 func (a *changeBuilder) assume(format string, args ...any) {
@@ -128,18 +128,18 @@ func (a *changeBuilder) recordChange(kind cluster.Kind, name, change string) {
 	a.Objects = append(a.Objects, ChangedObject{kind.Kind, name, change})
 }
 
-func poolAt(s *planning.Snapshot, name string) int {
+func poolIndex(s *planning.Snapshot, name string) int {
 	return slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == name })
 }
 
-func classAt(s *planning.Snapshot, name string) int {
+func classIndex(s *planning.Snapshot, name string) int {
 	return slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == name })
 }
 
-// deletePool takes a NodePool away. Its nodes go with it, at once: they are no matter of
-// disruption, and no budget holds them.
+// deletePool deletes a NodePool. Its nodes are removed at once: no budget applies to a
+// deletion.
 func (a *changeBuilder) deletePool(name string) error {
-	at := poolAt(&a.Snapshot, name)
+	at := poolIndex(&a.Snapshot, name)
 	if at < 0 {
 		return fault.F(changingPools, fault.Missing, "NodePool %s to delete not found", name).WithHint("give the name of an existing NodePool")
 	}

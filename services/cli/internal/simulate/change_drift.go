@@ -11,18 +11,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// updateDrifts looks at each node of a pool or class that is in the change. What a
-// snapshot does not carry cannot be looked at: it stays as it was found.
+// updateDrifts checks the nodes of each changed pool or class for drift. If the snapshot lacks
+// the facts, the earlier result stays.
 func (a *changeBuilder) updateDrifts() error {
 	touched := map[ChangedObject]bool{}
 	for _, o := range a.Objects {
 		touched[ChangedObject{Kind: o.Kind, Name: o.Name}] = o.Change == Changed
 	}
-	before, after := hashes{s: &a.was}, hashes{s: &a.Snapshot}
+	before, after := snapshotHashes{s: &a.before}, snapshotHashes{s: &a.Snapshot}
 	for i := range a.Snapshot.Nodes {
 		n := &a.Snapshot.Nodes[i]
-		pool := poolAt(&a.Snapshot, n.NodePool)
-		if n.Claim == "" || pool < 0 || poolAt(&a.was, n.NodePool) < 0 {
+		pool := poolIndex(&a.Snapshot, n.NodePool)
+		if n.Claim == "" || pool < 0 || poolIndex(&a.before, n.NodePool) < 0 {
 			continue
 		}
 		class := ""
@@ -39,15 +39,14 @@ func (a *changeBuilder) updateDrifts() error {
 	return nil
 }
 
-// updateDrift says of one node whether it drifts. What it would have been found to be
-// without the change as well, and is not, is no matter of the change: labels may be
-// known to a cluster that a scenario leaves out.
-func (a *changeBuilder) updateDrift(n *planning.Node, before, after *hashes) error {
-	was, err := before.reason(n, before)
+// updateDrift checks one node for drift. It ignores a difference that exists without the
+// change, too: a scenario may lack labels that the cluster has.
+func (a *changeBuilder) updateDrift(n *planning.Node, before, after *snapshotHashes) error {
+	was, err := before.driftReason(n, before)
 	if err != nil {
 		return err
 	}
-	is, err := after.reason(n, before)
+	is, err := after.driftReason(n, before)
 	switch {
 	case err != nil:
 		return err
@@ -56,22 +55,22 @@ func (a *changeBuilder) updateDrift(n *planning.Node, before, after *hashes) err
 	case n.Drift != nil:
 		n.Drift = &planning.Drift{Reason: is, Since: n.Drift.Since}
 	case is != was:
-		n.Drift = &planning.Drift{Reason: is, Since: a.was.TakenAt}
+		n.Drift = &planning.Drift{Reason: is, Since: a.before.TakenAt}
 		a.Drifted[n.Name] = is
 	}
 	return nil
 }
 
-// hashes are the pools and classes of a snapshot, with what their claims are compared
-// by.
-type hashes struct {
+// snapshotHashes computes the hashes of a snapshot's pools and classes, which are compared
+// with those of claims.
+type snapshotHashes struct {
 	s       *planning.Snapshot
 	pools   map[string]string
 	classes map[string]string
 }
 
-func (h *hashes) pool(name string) (*karpenter.NodePool, string, error) {
-	p := &h.s.NodePools[poolAt(h.s, name)]
+func (h *snapshotHashes) poolHash(name string) (*karpenter.NodePool, string, error) {
+	p := &h.s.NodePools[poolIndex(h.s, name)]
 	if hash, known := h.pools[name]; known {
 		return p, hash, nil
 	}
@@ -86,16 +85,16 @@ func (h *hashes) pool(name string) (*karpenter.NodePool, string, error) {
 	return p, hash, nil
 }
 
-func (h *hashes) class(pool *karpenter.NodePool) (*karpenter.EC2NodeClass, string, error) {
+func (h *snapshotHashes) classHash(pool *karpenter.NodePool) (*karpenter.EC2NodeClass, string, error) {
 	ref := pool.Spec.Template.Spec.NodeClassRef
-	if ref == nil || classAt(h.s, ref.Name) < 0 {
+	if ref == nil || classIndex(h.s, ref.Name) < 0 {
 		return nil, "", nil
 	}
-	c := &h.s.NodeClasses[classAt(h.s, ref.Name)]
+	c := &h.s.NodeClasses[classIndex(h.s, ref.Name)]
 	if hash, known := h.classes[ref.Name]; known {
 		return c, hash, nil
 	}
-	// The certificate authority is the same before and after, and not known here.
+	// The certificate authority is unknown here, and the same before and after.
 	hash, err := c.Hash("")
 	if err != nil {
 		return c, "", fmt.Errorf("comparing EC2NodeClass %s: %w", ref.Name, err)
@@ -107,26 +106,26 @@ func (h *hashes) class(pool *karpenter.NodePool) (*karpenter.EC2NodeClass, strin
 	return c, hash, nil
 }
 
-// reason is why a node drifts in this snapshot that was made in another: it has the
-// hashes of the objects there, unless it was found to have others.
-func (h *hashes) reason(n *planning.Node, made *hashes) (string, error) {
-	pool, poolHash, err := h.pool(n.NodePool)
+// driftReason returns why a node drifts in this snapshot that was created in another. The node
+// has the hashes of the other's objects, unless the snapshot recorded drift.
+func (h *snapshotHashes) driftReason(n *planning.Node, made *snapshotHashes) (string, error) {
+	pool, poolHash, err := h.poolHash(n.NodePool)
 	if err != nil {
 		return "", err
 	}
-	class, classHash, err := h.class(pool)
+	class, classHash, err := h.classHash(pool)
 	if err != nil {
 		return "", err
 	}
-	madePool, claimPool, err := made.pool(n.NodePool)
+	madePool, claimPool, err := made.poolHash(n.NodePool)
 	if err != nil {
 		return "", err
 	}
-	_, claimClass, err := made.class(madePool)
+	_, claimClass, err := made.classHash(madePool)
 	if err != nil {
 		return "", err
 	}
-	claim := claimOf(n, claimPool, claimClass)
+	claim := newClaim(n, claimPool, claimClass)
 	view := drift.View{Claim: claim, Pool: annotatePool(pool, poolHash), Reservations: h.s.Settings.Gates.ReservedCapacity, Now: h.s.TakenAt}
 	if class != nil {
 		view.Class = annotateClass(class, classHash)
@@ -134,11 +133,11 @@ func (h *hashes) reason(n *planning.Node, made *hashes) (string, error) {
 	return drift.Reason(view), nil
 }
 
-// olderHash is the hash of what nobody has any more.
+// olderHash is a hash that no current object has.
 const olderHash = "earlier"
 
-// claimOf is the claim of a node as far as drift looks at it.
-func claimOf(n *planning.Node, pool, class string) *karpenter.NodeClaim {
+// newClaim returns the fields of a node's claim that the drift check reads.
+func newClaim(n *planning.Node, pool, class string) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Claim, Labels: n.Labels, CreationTimestamp: metav1.NewTime(n.Created), Annotations: map[string]string{},
 	}}
@@ -174,7 +173,7 @@ func annotateClass(c *karpenter.EC2NodeClass, hash string) *karpenter.EC2NodeCla
 	return &out
 }
 
-// annotateHash writes a hash, of the one version that there is here.
+// annotateHash sets a hash and its version.
 func annotateHash(o metav1.Object, hash, version, value string) {
 	annotations := o.GetAnnotations()
 	annotations[hash], annotations[version] = value, "compared"

@@ -12,17 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// applyPool puts a NodePool into the snapshot. It stands as it stood; a new one is ready.
+// applyPool sets a NodePool in the snapshot. Its status stays; a new one is ready.
 func (a *changeBuilder) applyPool(next *karpenter.NodePool) error {
 	next = next.DeepCopy()
 	ref := next.Spec.Template.Spec.NodeClassRef
-	if ref == nil || classAt(&a.Snapshot, ref.Name) < 0 {
+	if ref == nil || classIndex(&a.Snapshot, ref.Name) < 0 {
 		return fault.F(changingPools, fault.Missing, "NodePool %s refers to an EC2NodeClass that neither the file nor the snapshot or scenario has", next.Name).
 			WithHint("add the EC2NodeClass to the file, or correct spec.template.spec.nodeClassRef")
 	}
-	at := poolAt(&a.Snapshot, next.Name)
+	at := poolIndex(&a.Snapshot, next.Name)
 	if at < 0 {
-		next.Status.Conditions = next.Status.Conditions.With(a.assumedReady(), a.was.TakenAt)
+		next.Status.Conditions = next.Status.Conditions.With(a.assumedReady(), a.before.TakenAt)
 		a.Snapshot.NodePools = append(a.Snapshot.NodePools, *next)
 		a.recordChange(cluster.NodePools, next.Name, Created)
 		return nil
@@ -38,7 +38,7 @@ func (a *changeBuilder) applyPool(next *karpenter.NodePool) error {
 	return nil
 }
 
-// joistAnnotations are the annotations that change a decision.
+// joistAnnotations returns the annotations that change a decision.
 func joistAnnotations(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
@@ -53,11 +53,11 @@ func (a *changeBuilder) assumedReady() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
 }
 
-// applyClass puts an EC2NodeClass into the snapshot. What it finds in AWS is what its
-// status in the file says, or else what it finds now.
+// applyClass sets an EC2NodeClass in the snapshot. Its status is that in the file, else the
+// current one.
 func (a *changeBuilder) applyClass(next *karpenter.EC2NodeClass) error {
 	next = next.DeepCopy()
-	at := classAt(&a.Snapshot, next.Name)
+	at := classIndex(&a.Snapshot, next.Name)
 	said := len(next.Status.Subnets) > 0 && len(next.Status.AMIs) > 0
 	if at >= 0 {
 		was := &a.Snapshot.NodeClasses[at]
@@ -76,12 +76,12 @@ func (a *changeBuilder) applyClass(next *karpenter.EC2NodeClass) error {
 		return nil
 	}
 	if !said {
-		if len(a.was.NodeClasses) == 0 {
+		if len(a.before.NodeClasses) == 0 {
 			return fault.F(changingPools, fault.Missing, "the status of EC2NodeClass %s is unknown", next.Name).
 				WithHint("write subnets, amis, securityGroups and instanceProfile into its status in the file")
 		}
-		next.Status = *a.was.NodeClasses[0].Status.DeepCopy()
-		a.assume("EC2NodeClass %s resolves to the subnets, security groups and images of EC2NodeClass %s", next.Name, a.was.NodeClasses[0].Name)
+		next.Status = *a.before.NodeClasses[0].Status.DeepCopy()
+		a.assume("EC2NodeClass %s resolves to the subnets, security groups and images of EC2NodeClass %s", next.Name, a.before.NodeClasses[0].Name)
 	}
 	a.setReady(next)
 	a.recordChange(cluster.NodeClasses, next.Name, Created)
@@ -89,14 +89,14 @@ func (a *changeBuilder) applyClass(next *karpenter.EC2NodeClass) error {
 	return nil
 }
 
-// setReady makes a class ready that does not say how it stands.
+// setReady makes a class ready if its status has no condition.
 func (a *changeBuilder) setReady(class *karpenter.EC2NodeClass) {
 	if _, said := class.Status.Conditions.Get(karpenter.ConditionTypeReady); !said {
-		class.Status.Conditions = class.Status.Conditions.With(a.assumedReady(), a.was.TakenAt)
+		class.Status.Conditions = class.Status.Conditions.With(a.assumedReady(), a.before.TakenAt)
 	}
 }
 
-// assumeResolved tells what a class may find otherwise than it does now.
+// assumeResolved lists what the class may resolve to differently.
 func (a *changeBuilder) assumeResolved(was, next *karpenter.EC2NodeClass) {
 	var open []string
 	for _, one := range []struct {

@@ -9,42 +9,41 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// ChangeResult is what would become of a fleet. Costs are in US dollars an hour.
+// ChangeResult is the result of a change. Costs are in US dollars per hour.
 type ChangeResult struct {
 	Scenario string          `json:"scenario"`
 	Changes  []ChangedObject `json:"changes"`
-	// Drifted are the nodes that would begin to drift, and why.
+	// Drifted are the reasons of nodes that would begin to drift.
 	Drifted    map[string]string `json:"drifted"`
 	Nodes      int               `json:"nodes"`
 	NodesAfter int               `json:"nodesAfter"`
 	CostBefore float64           `json:"costBefore"`
 	CostAfter  float64           `json:"costAfter"`
 	PodsMoved  int               `json:"podsMoved"`
-	// Without is what would become of it without the change: disruption may have
-	// something to do anyway.
+	// Without is the result without the change: disruption may execute commands anyway.
 	Without Baseline `json:"without"`
 	// Rounds are the commands in their order.
 	Rounds []scenario.Round `json:"rounds"`
-	// Complete says that nothing is left to do.
+	// Complete says that disruption has no more commands.
 	Complete bool `json:"complete"`
-	// Staying are the nodes that drift and stay nevertheless, and by which rule.
+	// Staying are the drifted nodes that are kept, each with its rule.
 	Staying map[string]string `json:"staying"`
-	// Unscheduled are the pods without a place, as namespace/name, and why.
+	// Unscheduled are the unschedulable pods, as namespace/name, with their reasons.
 	Unscheduled map[string]string `json:"unscheduled"`
 	Assumptions []string          `json:"assumptions"`
 }
 
-// Baseline is what becomes of a fleet that is left as it is.
+// Baseline is the result without the change.
 type Baseline struct {
 	NodesAfter int     `json:"nodesAfter"`
 	CostAfter  float64 `json:"costAfter"`
 	PodsMoved  int     `json:"podsMoved"`
 }
 
-// Play plays a fleet with the change and without it. Of the options, progress is told
-// of the play with it.
-func (c Change) Play(from Source, o ConsolidateOptions) (ChangeResult, error) {
-	if from.Ageless {
+// Simulate simulates disruption with the change and without it. Progress is reported for the
+// simulation with it.
+func (c Change) Simulate(from Source, o ConsolidateOptions) (ChangeResult, error) {
+	if from.HasNoAges {
 		c = c.keepExpireAfter(&from.Snapshot)
 	}
 	applied, err := c.Apply(from.Snapshot)
@@ -75,12 +74,12 @@ func (c Change) Play(from Source, o ConsolidateOptions) (ChangeResult, error) {
 	return out, nil
 }
 
-// keepExpireAfter is the change with each NodePool's expireAfter as it is in the snapshot: one
-// that is not written down becomes a default in a file, and would look like a change.
+// keepExpireAfter returns the change with the snapshot's expireAfter in NodePools without one:
+// the API server's default in a file would look like a change.
 func (c Change) keepExpireAfter(s *planning.Snapshot) Change {
 	c.Pools = slices.Clone(c.Pools)
 	for i, p := range c.Pools {
-		if at := poolAt(s, p.Name); at >= 0 {
+		if at := poolIndex(s, p.Name); at >= 0 {
 			c.Pools[i] = p.DeepCopy()
 			c.Pools[i].Spec.Template.Spec.ExpireAfter = s.NodePools[at].Spec.Template.Spec.ExpireAfter
 		}
@@ -88,13 +87,13 @@ func (c Change) keepExpireAfter(s *planning.Snapshot) Change {
 	return c
 }
 
-// recordEnd tells what is left.
+// recordEnd records the final nodes, costs and pods.
 func (a *ChangeResult) recordEnd(f *Fleet, played ConsolidateResult) {
 	a.NodesAfter, a.CostAfter, a.Unscheduled = f.Size(), f.CostPerHour(), f.Unscheduled()
 	for _, r := range a.Rounds {
 		a.PodsMoved += r.PodsMoved
 	}
-	s, _ := f.Show()
+	s, _ := f.Snapshot()
 	for _, k := range played.Kept {
 		at := slices.IndexFunc(s.Nodes, func(n planning.Node) bool { return n.Name == k.Node })
 		if at >= 0 && s.Nodes[at].Drift != nil {
@@ -103,19 +102,19 @@ func (a *ChangeResult) recordEnd(f *Fleet, played ConsolidateResult) {
 	}
 }
 
-// removeDeletedPools lets the nodes of NodePools go that are deleted.
+// removeDeletedPools removes the nodes of deleted NodePools.
 func (c Change) removeDeletedPools(f *Fleet) []scenario.Round {
-	s, stock := f.Show()
+	s, stock := f.Snapshot()
 	var nodes []int
 	for i := range s.Nodes {
-		if slices.Contains(c.Gone, s.Nodes[i].NodePool) && s.Nodes[i].Claim != "" {
+		if slices.Contains(c.Deleted, s.Nodes[i].NodePool) && s.Nodes[i].Claim != "" {
 			nodes = append(nodes, i)
 		}
 	}
 	if len(nodes) == 0 {
 		return nil
 	}
-	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: solver.NewSimulation(s, stock).SimulateRemoval(nodes...)}})
+	rounds := f.Execute([]Step{{Nodes: nodes, Result: solver.NewSimulation(s, stock).SimulateRemoval(nodes...)}})
 	rounds[0].Method, rounds[0].Candidates = "deletion", len(nodes)
 	return rounds
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// twoNodes has two nodes of one pod each, in two zones.
+// twoNodes returns two nodes with one pod each, in two zones.
 func twoNodes(t *testing.T) simulate.Source {
 	t.Helper()
 	node := func(name, zone string) string {
@@ -42,7 +42,8 @@ func twoNodes(t *testing.T) simulate.Source {
 	return simulate.SourceFromScenario(&s)
 }
 
-// poolJSON is a NodePool of on-demand nodes, with more fields in its template or others.
+// poolJSON returns a NodePool of on-demand nodes, with labels in its template and edits of its
+// text.
 func poolJSON(name, labels string, edits ...string) string {
 	text := `{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "NAME"}, "spec": {
 		"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized", "budgets": [{"nodes": "1"}]},
@@ -65,7 +66,7 @@ func readChange(t *testing.T, gone []string, texts ...string) (simulate.Change, 
 	return simulate.ReadChange(documents, gone)
 }
 
-func options() simulate.ConsolidateOptions {
+func newOptions() simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		Now: time.Now, Progress: func(int, *scenario.Consolidation) {},
 		Decide: func(s planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
@@ -74,7 +75,7 @@ func options() simulate.ConsolidateOptions {
 	}
 }
 
-// summarizeChange is an answer in a few lines.
+// summarizeChange formats a result in a few lines.
 func summarizeChange(a simulate.ChangeResult) []string {
 	var out []string
 	for _, o := range a.Changes {
@@ -100,7 +101,7 @@ func summarizeChange(a simulate.ChangeResult) []string {
 	return append(out, fmt.Sprintf("%d nodes at %.2f became %d at %.2f, %d moved; without it %d at %.2f", a.Nodes, a.CostBefore, a.NodesAfter, a.CostAfter, a.PodsMoved, a.Without.NodesAfter, a.Without.CostAfter))
 }
 
-func TestPlayChange(t *testing.T) {
+func TestSimulateChange(t *testing.T) {
 	still := "2 nodes at 0.80 became 2 at 0.80, 0 moved; without it 2 at 0.80"
 	for _, tt := range []struct {
 		name string
@@ -109,29 +110,29 @@ func TestPlayChange(t *testing.T) {
 		want []string
 	}{
 		{"nothing changes", nil, []string{poolJSON("web", "")}, []string{"NodePool web unchanged", still}},
-		{"a default that a scenario does not write down", nil, []string{strings.Replace(poolJSON("web", ""), `"expireAfter": "Never", `, "", 1)}, []string{"NodePool web unchanged", still}},
-		{"what is no part of the template", nil, []string{poolJSON("web", "", `"budgets": [{"nodes": "1"}]`, `"budgets": [{"nodes": "2"}]`)}, []string{"NodePool web changed", still}},
-		{"a label more: all are replaced, as many at once as the budget allows", nil, []string{poolJSON("web", `"team": "x"`)}, []string{
+		{"a missing default", nil, []string{strings.Replace(poolJSON("web", ""), `"expireAfter": "Never", `, "", 1)}, []string{"NodePool web unchanged", still}},
+		{"a field outside the template", nil, []string{poolJSON("web", "", `"budgets": [{"nodes": "1"}]`, `"budgets": [{"nodes": "2"}]`)}, []string{"NodePool web changed", still}},
+		{"a new label: all nodes are replaced within the budget", nil, []string{poolJSON("web", `"team": "x"`)}, []string{
 			"NodePool web changed", "a drifts: NodePoolDrifted", "b drifts: NodePoolDrifted",
 			"drift: [a] for [m z1 on-demand of web], 1 moved, 0.80", "drift: [b] for [m z1 on-demand of web], 1 moved, 0.80",
 			"2 nodes at 0.80 became 2 at 0.80, 2 moved; without it 2 at 0.80",
 		}},
-		{"another type: it costs more, and is done", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["n"]}, `)}, []string{
+		{"another type that costs more", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["n"]}, `)}, []string{
 			"NodePool web changed", "a drifts: RequirementsDrifted", "b drifts: RequirementsDrifted",
 			"drift: [a] for [n z1 on-demand of web], 1 moved, 0.90", "drift: [b] for [n z1 on-demand of web], 1 moved, 1.00",
 			"2 nodes at 0.80 became 2 at 1.00, 2 moved; without it 2 at 0.80",
 		}},
-		{"one zone less", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z2"]}, `)}, []string{
+		{"a removed zone", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z2"]}, `)}, []string{
 			"NodePool web changed", "a drifts: RequirementsDrifted", "drift: [a] for [m z2 on-demand of web], 1 moved, 0.80",
 			"2 nodes at 0.80 became 2 at 0.80, 1 moved; without it 2 at 0.80",
 		}},
-		{"nothing can be bought", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}, `)}, []string{
+		{"no offering", nil, []string{poolJSON("web", "", `"requirements": [`, `"requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}, `)}, []string{
 			"NodePool web changed", "a drifts: RequirementsDrifted", "b drifts: RequirementsDrifted", "a stays: pods-unplaceable", "b stays: pods-unplaceable", still,
 		}},
 		{"no budget", nil, []string{poolJSON("web", `"team": "x"`, `[{"nodes": "1"}]`, `[{"nodes": "0"}]`)}, []string{
 			"NodePool web changed", "a drifts: NodePoolDrifted", "b drifts: NodePoolDrifted", "a stays: budget", "b stays: budget", still,
 		}},
-		{"spot as well: nothing drifts, and what is cheaper comes", nil, []string{poolJSON("web", "", `["on-demand"]`, `["on-demand", "spot"]`)}, []string{
+		{"spot allowed: no drift, but consolidation", nil, []string{poolJSON("web", "", `["on-demand"]`, `["on-demand", "spot"]`)}, []string{
 			"NodePool web changed", "single: [a] for [m z1 spot of web], 1 moved, 0.50", "single: [b] for [m z1 spot of web], 1 moved, 0.20",
 			"2 nodes at 0.80 became 2 at 0.20, 2 moved; without it 2 at 0.80",
 		}},
@@ -143,7 +144,7 @@ func TestPlayChange(t *testing.T) {
 			"NodePool web deleted", "deletion: [a b] for [], 0 moved, 0.00", "default/pod-a is lost", "default/pod-b is lost",
 			"2 nodes at 0.80 became 0 at 0.00, 0 moved; without it 2 at 0.80",
 		}},
-		{"it is deleted for another", nil, []string{poolJSON("other", ""), strings.Replace(poolJSON("web", ""), `"name": "web"`, `"name": "web", "deletionTimestamp": "2026-11-20T12:00:00Z"`, 1)}, []string{
+		{"replaced by another pool", nil, []string{poolJSON("other", ""), strings.Replace(poolJSON("web", ""), `"name": "web"`, `"name": "web", "deletionTimestamp": "2026-11-20T12:00:00Z"`, 1)}, []string{
 			"NodePool other created", "NodePool web deleted", "deletion: [a b] for [m z1 on-demand of other m z1 on-demand of other], 2 moved, 0.80",
 			"2 nodes at 0.80 became 2 at 0.80, 2 moved; without it 2 at 0.80",
 		}},
@@ -152,14 +153,14 @@ func TestPlayChange(t *testing.T) {
 			"drift: [a] for [m z1 on-demand of web], 1 moved, 0.80", "drift: [b] for [m z1 on-demand of web], 1 moved, 0.80",
 			"2 nodes at 0.80 became 2 at 0.80, 2 moved; without it 2 at 0.80",
 		}},
-		{"another class, which no pool names", nil, []string{strings.Replace(classJSON, `"name": "default"`, `"name": "other"`, 1)}, []string{"EC2NodeClass other created", still}},
+		{"an unused class", nil, []string{strings.Replace(classJSON, `"name": "default"`, `"name": "other"`, 1)}, []string{"EC2NodeClass other created", still}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := readChange(t, tt.gone, tt.text...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.Play(twoNodes(t), options())
+			got, err := c.Simulate(twoNodes(t), newOptions())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestPlayChange(t *testing.T) {
 	}
 }
 
-// What a cluster has found out stays found out, unless the change is about it.
+// TestChangeKeepsEarlierDrift: recorded drift stays unless the change concerns it.
 func TestChangeKeepsEarlierDrift(t *testing.T) {
 	from := twoNodes(t)
 	from.Snapshot.Nodes = slices.Clone(from.Snapshot.Nodes)
@@ -202,10 +203,10 @@ func TestChangeKeepsEarlierDrift(t *testing.T) {
 			}
 			got := a.Snapshot.Nodes[0].Drift
 			if (got == nil) != (tt.want == "") || got != nil && (got.Reason != tt.want || !got.Since.Equal(since)) {
-				t.Errorf("it drifts as %+v, want %q", got, tt.want)
+				t.Errorf("drift %+v, want %q", got, tt.want)
 			}
 			if a.Drifted["a"] != "" {
-				t.Error("it is said to begin")
+				t.Error("earlier drift is reported as new")
 			}
 			if from.Snapshot.Nodes[0].Drift.Reason != tt.reason {
 				t.Error("the snapshot itself was changed")
@@ -214,7 +215,7 @@ func TestChangeKeepsEarlierDrift(t *testing.T) {
 	}
 }
 
-// What is not known is said.
+// TestChangeListsAssumptions: the result lists assumed values.
 func TestChangeListsAssumptions(t *testing.T) {
 	c, err := readChange(t, []string{"web"}, classJSON, strings.Replace(classJSON, `"name": "default"`, `"name": "other"`, 1))
 	if err != nil {
@@ -244,9 +245,9 @@ func TestReadChangeErrors(t *testing.T) {
 		{"a pool twice", nil, []string{poolJSON("web", ""), poolJSON("web", "")}, "duplicate NodePool web", "remove one"},
 		{"a class twice", nil, []string{classJSON, classJSON}, "duplicate EC2NodeClass default", "remove one"},
 		{"changed and deleted", []string{"web"}, []string{poolJSON("web", "")}, "NodePool web is both changed and deleted", "--pool-delete"},
-		{"a class that goes", nil, []string{strings.Replace(classJSON, `"name"`, `"deletionTimestamp": "2026-11-20T12:00:00Z", "name"`, 1)}, "EC2NodeClass default has a deletion timestamp", "NodePools"},
+		{"a class with a deletion timestamp", nil, []string{strings.Replace(classJSON, `"name"`, `"deletionTimestamp": "2026-11-20T12:00:00Z", "name"`, 1)}, "EC2NodeClass default has a deletion timestamp", "NodePools"},
 		{"a pool that is not there", []string{"db"}, nil, "NodePool db to delete not found", "existing NodePool"},
-		{"a class that is not there", nil, []string{strings.Replace(poolJSON("web", ""), `"name": "default"`, `"name": "none"`, 1)}, "NodePool web refers to an EC2NodeClass", "add the EC2NodeClass"},
+		{"a missing class", nil, []string{strings.Replace(poolJSON("web", ""), `"name": "default"`, `"name": "none"`, 1)}, "NodePool web refers to an EC2NodeClass", "add the EC2NodeClass"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := readChange(t, tt.gone, tt.text...)

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// threeNodes are large nodes with a pod each, where one would do.
+// threeNodes returns large nodes with one pod each, which fit on one node.
 func threeNodes(t *testing.T) scenario.Scenario {
 	t.Helper()
 	node := func(name string) string {
@@ -46,7 +46,7 @@ func consolidateWith(t *testing.T, decide func(planning.Snapshot, instancetypes.
 	return simulate.Consolidate(simulate.SourceFromScenario(&s).Fleet(), simulate.ConsolidateOptions{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
 }
 
-// removeCommand is a command that removes nodes as a simulation has it.
+// removeCommand returns a command that removes nodes, with its simulation.
 func removeCommand(snapshot planning.Snapshot, stock instancetypes.InstanceTypes, nodes ...int) disruption.Command {
 	return disruption.Command{Method: disruption.MultiNode, Nodes: nodes, Result: solver.NewSimulation(snapshot, stock).SimulateRemoval(nodes...)}
 }
@@ -83,12 +83,12 @@ func TestConsolidateUntilNothingChanges(t *testing.T) {
 		pods += len(n.Pods)
 	}
 	if !out.Complete || out.Nodes != 3 || out.NodesAfter != 2 || out.Pods != 3 || pods != 3 || out.PodsMoved != 4 || out.CostAfter > 0.2001 || out.CostBefore < 1.1999 {
-		t.Errorf("it became %+v", out)
+		t.Errorf("result %+v", out)
 	}
 }
 
 func TestEndlessConsolidationIsABug(t *testing.T) {
-	// A node of the same price takes the place of each.
+	// Each pass replaces nodes at the same price.
 	_, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 		c := removeCommand(snapshot, stock, 0, 1, 2)
 		for i := range c.Result.Nodes {
@@ -105,7 +105,7 @@ func TestEndlessConsolidationIsABug(t *testing.T) {
 		return disruption.Findings{Commands: []disruption.Command{c}}
 	})
 	if fault.KindOf(err) != fault.Bug || !strings.Contains(err.Error(), "do not converge") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestConsolidateFailsOnProblems(t *testing.T) {
 		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}
 	})
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "budget 2 of pool") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -3,10 +3,10 @@
 //   - Plan plans nodes for the pods of manifests.
 //   - Consolidate repeats disruption on a Fleet until nothing changes.
 //   - RemoveNodes and InterruptSpotNodes remove nodes at once.
-//   - Change.Play changes NodePools and EC2NodeClasses and then consolidates.
+//   - Change.Simulate changes NodePools and EC2NodeClasses and then consolidates.
 //
 // It decides nothing itself. It calls the functions that the services call:
-// scheduling.Solve and launchspec.Build for a plan, scheduling.NewSimulation for a removal,
+// solver.Solve and launchspec.Build for a plan, solver.NewSimulation for a removal,
 // drift.Reason for drift, and the decision of disruption that the caller passes in. So its
 // answers are what the services would do with the same input.
 //

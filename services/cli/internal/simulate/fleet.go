@@ -16,31 +16,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// quietPeriod is how long nothing is taken to have happened.
+// quietPeriod is the assumed time since the last pod event.
 const quietPeriod = 100 * 365 * 24 * time.Hour
 
-// Fleet is the nodes of a scenario or of a cluster's snapshot, on which commands are
-// carried out. What is in flight in a cluster is completed first: nodes being removed are
-// gone, and pending pods run where the planner puts them. Notes list this. Prices are in
-// US dollars an hour.
+// Fleet has the nodes of a scenario or snapshot, on which commands are executed. Operations in
+// progress are completed first: nodes being removed are gone, and pending pods run where the
+// planner puts them. Notes list this. Prices are in US dollars per hour.
 type Fleet struct {
 	title    string
 	notes    []string
 	snapshot planning.Snapshot
 	stock    instancetypes.InstanceTypes
 	prices   prices
-	// unscheduled are the pods that found no place, as namespace/name, and why.
+	// unscheduled are the unschedulable pods, as namespace/name, with their reasons.
 	unscheduled map[string]string
 }
 
-// Step is one command: nodes go, and their pods are where the result puts them.
+// Step is one command: it removes nodes and moves their pods as in Result.
 type Step struct {
-	// Nodes are places in the snapshot that was shown.
+	// Nodes are indexes in the snapshot.
 	Nodes  []int
 	Result planning.Result
 }
 
-// completeInFlight lets what is under way happen.
+// completeInFlight completes the operations in progress.
 func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	s.Nodes = slices.Clone(s.Nodes)
 	going, waiting := 0, 0
@@ -64,8 +63,8 @@ func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	}
 }
 
-// skipWaits is the snapshot when nobody waits for anything. Pods without a place are set
-// aside: nothing that is played could find them one.
+// skipWaits removes all waits from the snapshot. Unschedulable pods are set aside, because no
+// simulated command could schedule them.
 func (f *Fleet) skipWaits(s planning.Snapshot) {
 	since := s.TakenAt.Add(-quietPeriod)
 	for i := range s.Nodes {
@@ -86,25 +85,26 @@ func (f *Fleet) skipWaits(s planning.Snapshot) {
 	f.snapshot = s
 }
 
-// Unscheduled are the pods that found no place, as namespace/name, and why.
+// Unscheduled returns the unschedulable pods, as namespace/name, with their reasons.
 func (f *Fleet) Unscheduled() map[string]string { return f.unscheduled }
 
-// Title is how results call it.
+// Title returns the name in results.
 func (f *Fleet) Title() string { return f.title }
 
-// Notes say what was taken to be so.
+// Notes returns the assumptions.
 func (f *Fleet) Notes() []string { return f.notes }
 
-// Show is the fleet as disruption sees it. What it gives is not to be changed.
-func (f *Fleet) Show() (planning.Snapshot, instancetypes.InstanceTypes) { return f.snapshot, f.stock }
+// Snapshot returns the fleet as disruption sees it. The caller must not change it.
+func (f *Fleet) Snapshot() (planning.Snapshot, instancetypes.InstanceTypes) {
+	return f.snapshot, f.stock
+}
 
-// Size is how many nodes there are.
+// Size returns the number of nodes.
 func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
 
-// CarryOut does what steps say, one after the other: each counts on those before it,
-// and their answers are of what was shown last. Method, candidates and effort are
-// for the caller to add.
-func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
+// Execute executes steps one after the other. Their results must be of the current snapshot.
+// The caller adds method, candidates and effort.
+func (f *Fleet) Execute(steps []Step) []scenario.Round {
 	simulation, names, cost := solver.NewSimulation(f.snapshot, f.stock), f.podNames(), f.CostPerHour()
 	out := make([]scenario.Round, 0, len(steps))
 	come := 0
@@ -119,7 +119,7 @@ func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
 			cost -= f.prices.priceOf(&f.snapshot.Nodes[i])
 		}
 		round := f.describeStep(step, names)
-		// Taking off what was added up may leave less than nothing.
+		// Rounding may make the difference negative.
 		round.CostAfter = max(cost, 0)
 		come += len(round.Replacements)
 		simulation.Commit(step.Result, step.Nodes...)
@@ -131,7 +131,7 @@ func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
 	return out
 }
 
-// describeStep is a step as results tell it, but for what it costs.
+// describeStep converts a step into a round, without its cost.
 func (f *Fleet) describeStep(step Step, names scenario.Names) scenario.Round {
 	r := &step.Result
 	out := scenario.Round{Removed: []string{}, Replacements: []scenario.NewNode{}, Moved: map[string][]string{}, PodsMoved: len(r.Nominations)}
@@ -154,7 +154,7 @@ func (f *Fleet) describeStep(step Step, names scenario.Names) scenario.Round {
 	return out
 }
 
-// nameReplacements tells the rounds what their nodes are called, which are in their order.
+// nameReplacements sets the names of the rounds' new nodes, which are in the same order.
 func nameReplacements(rounds []scenario.Round, nodes []planning.Node) {
 	for i := range rounds {
 		for j := range rounds[i].Replacements {
@@ -164,8 +164,8 @@ func nameReplacements(rounds []scenario.Round, nodes []planning.Node) {
 	}
 }
 
-// launchableOptions are the options that the launch of a node would try. Where none is left,
-// because reservations are not looked into here, they are those of the plan.
+// launchableOptions returns the options that the launch of a node would try; those of the plan
+// if none is left, because reservations are not considered here.
 func (f *Fleet) launchableOptions(n *planning.PlannedNode) []planning.PricedOffering {
 	exotic := map[string]bool{}
 	for _, t := range f.stock.TypesForPool(n.NodePool, n.NodeClass) {
@@ -177,7 +177,7 @@ func (f *Fleet) launchableOptions(n *planning.PlannedNode) []planning.PricedOffe
 	return n.Offerings
 }
 
-// CostPerHour is what all nodes cost. Those whose price is not known cost nothing.
+// CostPerHour returns the cost of all nodes. Nodes without a known price cost nothing.
 func (f *Fleet) CostPerHour() (sum float64) {
 	for i := range f.snapshot.Nodes {
 		sum += f.prices.priceOf(&f.snapshot.Nodes[i])
@@ -185,7 +185,7 @@ func (f *Fleet) CostPerHour() (sum float64) {
 	return sum
 }
 
-// FinalNodes are all nodes with their pods, daemons left out.
+// FinalNodes returns all nodes with their pods, without daemons.
 func (f *Fleet) FinalNodes() []scenario.FinalNode {
 	out := make([]scenario.FinalNode, 0, len(f.snapshot.Nodes))
 	for i := range f.snapshot.Nodes {
@@ -205,7 +205,7 @@ func (f *Fleet) FinalNodes() []scenario.FinalNode {
 	return out
 }
 
-// podNames are what the pods of all nodes are called.
+// podNames returns the names of the pods of all nodes.
 func (f *Fleet) podNames() scenario.Names {
 	out := scenario.Names{}
 	for i := range f.snapshot.Nodes {

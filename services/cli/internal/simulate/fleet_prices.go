@@ -11,18 +11,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// prices are what nodes cost, in US dollars an hour. What was once sold keeps its
-// price, so that a node of a class that changes still costs something.
-type prices map[soldOffering]float64
+// prices are the prices of offerings, in US dollars per hour. Offerings that a class no longer
+// has keep their prices, so that existing nodes still have one.
+type prices map[offeringKey]float64
 
-// soldOffering is what is sold, to all pools or to one for which a NodeOverlay makes it
-// something else.
-type soldOffering struct {
+// offeringKey identifies an offering, of all pools or of one whose NodeOverlays change it.
+type offeringKey struct {
 	event.Offering
 	reservation, pool string
 }
 
-func (p prices) add(stock instancetypes.InstanceTypes) {
+func (p prices) addStock(stock instancetypes.InstanceTypes) {
 	for _, types := range stock.ByNodeClass {
 		p.addTypes(types, "")
 	}
@@ -36,17 +35,17 @@ func (p prices) addTypes(types []instancetypes.Type, pool string) {
 		for j := range types[i].Offerings {
 			o := &types[i].Offerings[j]
 			if price := o.PricePerHour; !math.IsNaN(price) && !math.IsInf(price, 0) && price >= 0 {
-				p[soldOffering{o.Offering, o.Reservation, pool}] = price
+				p[offeringKey{o.Offering, o.Reservation, pool}] = price
 			}
 		}
 	}
 }
 
 func (p prices) priceOf(n *planning.Node) float64 {
-	var g soldOffering
+	var g offeringKey
 	g.InstanceType, g.Zone, g.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[karpenter.CapacityTypeLabelKey]
 	if g.CapacityType == "" {
-		// Nodes that nobody manages do not say how they were bought.
+		// Unmanaged nodes have no capacity type label.
 		g.CapacityType = karpenter.CapacityTypeOnDemand
 	}
 	g.reservation, g.pool = n.Labels[karpenter.LabelCapacityReservationID], n.NodePool

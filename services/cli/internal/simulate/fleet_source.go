@@ -9,28 +9,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// Source is a snapshot and what it may be filled from, for those who ask what would
-// be if it were another.
+// Source is a snapshot with the instance types for it and for changed copies.
 type Source struct {
 	Title    string
 	Notes    []string
 	Snapshot planning.Snapshot
-	// Ageless says that nothing in it has an age, so that nobody wrote down how old its
-	// nodes may become.
-	Ageless bool
-	// Stock is what EC2 has for the classes of a snapshot.
+	// HasNoAges says that the snapshot has no ages and no expireAfter of nodes.
+	HasNoAges bool
+	// Stock returns the instance types for the classes of a snapshot.
 	Stock func(planning.Snapshot) instancetypes.InstanceTypes
 }
 
-// SourceFromCatalogue is a snapshot of a cluster, and its catalogue.
+// SourceFromCatalogue returns the source of a cluster's snapshot and its catalogue.
 func SourceFromCatalogue(s planning.Snapshot, c catalog.Catalogue) Source {
 	return Source{Title: s.Cluster, Snapshot: s, Stock: func(s planning.Snapshot) instancetypes.InstanceTypes { return instancetypes.New(s, c) }}
 }
 
-// SourceFromScenario is a scenario. It sells the same to every class.
+// SourceFromScenario returns the source of a scenario, in which all classes have the same
+// instance types.
 func SourceFromScenario(s *scenario.Scenario) Source {
 	snapshot, stock := s.Fleet()
-	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s planning.Snapshot) instancetypes.InstanceTypes {
+	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, HasNoAges: true, Stock: func(s planning.Snapshot) instancetypes.InstanceTypes {
 		out := stock
 		out.ByNodeClass = maps.Clone(stock.ByNodeClass)
 		for _, types := range stock.ByNodeClass {
@@ -44,15 +43,15 @@ func SourceFromScenario(s *scenario.Scenario) Source {
 	}}
 }
 
-// Fleet is the nodes of the source.
+// Fleet returns the nodes of the source.
 func (s Source) Fleet() *Fleet { return s.FleetOf(s.Snapshot) }
 
-// FleetOf is the source with a snapshot instead of its own. What that sells no more
-// keeps the price that it had.
+// FleetOf returns the nodes of another snapshot with the source's instance types. Offerings
+// that it no longer has keep their prices.
 func (s Source) FleetOf(snapshot planning.Snapshot) *Fleet {
 	f := &Fleet{title: s.Title, stock: s.Stock(snapshot), prices: prices{}, unscheduled: map[string]string{}}
-	f.prices.add(s.Stock(s.Snapshot))
-	f.prices.add(f.stock)
+	f.prices.addStock(s.Stock(s.Snapshot))
+	f.prices.addStock(f.stock)
 	f.completeInFlight(snapshot)
 	return f
 }

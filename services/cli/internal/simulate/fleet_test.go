@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// sparseScenario is a scenario of nodes that hold half of what they could.
+// sparseScenario returns nodes that are half empty.
 func sparseScenario(t *testing.T) *scenario.Scenario {
 	t.Helper()
 	var nodes []string
@@ -42,24 +42,24 @@ func sparseScenario(t *testing.T) *scenario.Scenario {
 	return &s
 }
 
-// A scenario is played through, and what its rounds say of the end is true.
+// TestConsolidateScenario: the rounds add up to the final nodes.
 func TestConsolidateScenario(t *testing.T) {
 	source := simulate.SourceFromScenario(sparseScenario(t))
 	f := source.Fleet()
 	before, nodes := f.CostPerHour(), f.Size()
-	out, err := simulate.Consolidate(f, options())
+	out, err := simulate.Consolidate(f, newOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Rounds) == 0 || !out.Complete || out.CostBefore != before || out.Nodes != nodes || out.CostAfter >= before || math.Abs(out.CostAfter-f.CostPerHour()) > 1e-9 {
-		t.Errorf("%d nodes at %g became %d at %g by %d rounds, and cost %g", nodes, before, f.Size(), out.CostAfter, len(out.Rounds), f.CostPerHour())
+		t.Errorf("%d nodes at %g became %d at %g after %d rounds, but cost %g", nodes, before, f.Size(), out.CostAfter, len(out.Rounds), f.CostPerHour())
 	}
 	if diff := cmp.Diff(podNames(source.Fleet().FinalNodes()), podNames(out.FinalNodes)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 }
 
-// podNames are those of all nodes, sorted.
+// podNames returns the sorted names of the pods of all nodes.
 func podNames(nodes []scenario.FinalNode) []string {
 	var out []string
 	for _, n := range nodes {
@@ -69,7 +69,7 @@ func podNames(nodes []scenario.FinalNode) []string {
 	return out
 }
 
-// Whatever is played, every pod is somewhere, and what rounds say of the cost adds up.
+// TestConsolidateKeepsEveryPod: no pod is lost, and the costs of the rounds add up.
 func TestConsolidateKeepsEveryPod(t *testing.T) {
 	for seed := range uint64(3) {
 		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
@@ -77,7 +77,7 @@ func TestConsolidateKeepsEveryPod(t *testing.T) {
 		source := simulate.SourceFromCatalogue(s, planningtest.NewCatalogue())
 		f := source.FleetOf(s)
 		before := podNames(f.FinalNodes())
-		played, err := simulate.Consolidate(f, options())
+		played, err := simulate.Consolidate(f, newOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestConsolidateKeepsEveryPod(t *testing.T) {
 			t.Errorf("seed %d: %d rounds, complete %v (-before +after):\n%s", seed, len(played.Rounds), played.Complete, diff)
 		}
 		if last := played.Rounds[len(played.Rounds)-1].CostAfter; math.Abs(last-f.CostPerHour()) > 1e-9 || last >= played.CostBefore {
-			t.Errorf("seed %d: the last round says %.6f, the nodes cost %.6f of %.6f", seed, last, f.CostPerHour(), played.CostBefore)
+			t.Errorf("seed %d: the last round has the cost %.6f, the nodes cost %.6f, before %.6f", seed, last, f.CostPerHour(), played.CostBefore)
 		}
 		names := map[string]bool{}
 		for _, n := range played.FinalNodes {
@@ -104,7 +104,8 @@ func TestConsolidateKeepsEveryPod(t *testing.T) {
 	}
 }
 
-// What is under way in a cluster is done before anything is played, and it is said.
+// TestFleetFinishesWhatIsInFlight: operations in progress are completed first, and listed in a
+// note.
 func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 	s := planningtest.GenerateCluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
 	s.Nodes[0].MarkedForDeletion = true
@@ -114,13 +115,13 @@ func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 	s.PendingPods = []planning.PodClass{planningtest.NewPods("new", 2, "1", "1Gi"), planningtest.NewPods("huge", 1, "4000", "1Gi")}
 	source := simulate.SourceFromCatalogue(s, planningtest.NewCatalogue())
 	f := source.FleetOf(s)
-	shown, _ := f.Show()
+	shown, _ := f.Snapshot()
 	for _, n := range shown.Nodes {
 		if n.Name == s.Nodes[0].Name || n.Name == s.Nodes[1].Name {
 			t.Errorf("%s is still there", n.Name)
 		}
 		if n.Proposal != nil || n.NominatedUntil.After(s.TakenAt) || !n.LastPodEvent.Before(s.TakenAt.Add(-day)) {
-			t.Errorf("%s waits for something: %+v", n.Name, n.Proposal)
+			t.Errorf("%s has an operation in progress: %+v", n.Name, n.Proposal)
 		}
 	}
 	total := 0
@@ -130,13 +131,13 @@ func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 		}
 	}
 	if got := len(podNames(f.FinalNodes())); got != total+2 {
-		t.Errorf("%d pods run of %d and two that wait", got, total)
+		t.Errorf("%d pods run, want %d and two pending ones", got, total)
 	}
 	if len(f.Unscheduled()) != 1 || !strings.Contains(fmt.Sprint(f.Unscheduled()), "huge") {
-		t.Errorf("without a place are %v", f.Unscheduled())
+		t.Errorf("unschedulable: %v", f.Unscheduled())
 	}
 	if notes := strings.Join(f.Notes(), "\n"); !strings.Contains(notes, "2 nodes being removed, 3 pending pods") {
-		t.Errorf("it is said: %s", notes)
+		t.Errorf("notes: %s", notes)
 	}
 	if !s.Nodes[0].MarkedForDeletion || s.Nodes[2].Proposal == nil {
 		t.Error("the snapshot itself was changed")

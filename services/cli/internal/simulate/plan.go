@@ -14,23 +14,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// PlanRequest is what is asked.
+// PlanRequest is the input of a plan.
 type PlanRequest struct {
 	Objects []cluster.Object
 	Region  string
 	Cluster string
 	Now     time.Time
-	// PriceLimit is what all nodes may cost together, in US dollars an hour; nil is no
-	// limit.
+	// PriceLimit is the maximum cost of all nodes, in US dollars per hour; nil is no limit.
 	PriceLimit *float64
 }
 
-// PlanResult is the plan, and what was supposed in making it.
+// PlanResult is a plan with its assumptions.
 type PlanResult struct {
 	Batch     planning.Batch
 	Catalogue catalog.Catalogue
 	Built     launchspec.Built
-	// Assumptions say what was not known and what was taken instead.
+	// Assumptions are the assumed values.
 	Assumptions []string
 }
 
@@ -67,8 +66,7 @@ func (a *PlanResult) assume(format string, args ...any) {
 	a.Assumptions = append(a.Assumptions, fmt.Sprintf(format, args...))
 }
 
-// keepLast keeps, of objects that are in the files more than once, the last one,
-// as applying the files one after the other would.
+// keepLast keeps the last of duplicate objects, as applying the files in order would.
 func (a *PlanResult) keepLast(objects []cluster.Object) []cluster.Object {
 	type identity struct {
 		kind schema.GroupVersionKind
@@ -80,7 +78,7 @@ func (a *PlanResult) keepLast(objects []cluster.Object) []cluster.Object {
 		id := identity{object.GetObjectKind().GroupVersionKind(), cluster.KeyOf(object)}
 		i, known := index[id]
 		switch {
-		case object.GetName() == "": // It gets a name of its own.
+		case object.GetName() == "": // The API server generates its name.
 			out = append(out, object)
 		case known:
 			a.assume("%s %s is in the files more than once: using the last one", id.kind.Kind, id.key)

@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// placeholderFacts stand for what nodes need in order to join. No plan depends
-// on them; a launch request cannot be written without them.
+// placeholderFacts returns placeholders for what nodes need to join. No plan depends on them,
+// but a launch request needs them.
 func placeholderFacts(name string) catalog.ClusterFacts {
 	return catalog.ClusterFacts{
 		Name: name, Endpoint: "https://cluster.example.com", ServiceCIDR: "10.100.0.0/16", IPFamily: "ipv4",
@@ -24,8 +24,7 @@ func placeholderFacts(name string) catalog.ClusterFacts {
 	}
 }
 
-// assumePoolsReady supposes that each NodePool is ready of which the files do not say how it
-// stands.
+// assumePoolsReady makes NodePools ready that have no condition.
 func assumePoolsReady(s *planning.Snapshot, now time.Time) {
 	for i := range s.NodePools {
 		status := &s.NodePools[i].Status
@@ -35,13 +34,13 @@ func assumePoolsReady(s *planning.Snapshot, now time.Time) {
 	}
 }
 
-// assumedReady is the condition of what is taken to be ready.
+// assumedReady returns the assumed condition Ready.
 func assumedReady() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
 }
 
-// assumeClasses supposes what the cluster would have resolved for each node class, and
-// a whole class where a pool names one that the manifests lack.
+// assumeClasses assumes what the cluster would have resolved for each node class, and creates
+// classes that a pool names but the manifests lack.
 func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
@@ -58,8 +57,8 @@ func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 	}
 }
 
-// assumeStatus fills in what is missing of a class's status. A status that says
-// whether the class is ready is a cluster's own, and is left alone.
+// assumeStatus completes the status of a class. A status with the condition Ready is a
+// cluster's own and stays.
 func (a *PlanResult) assumeStatus(class *karpenter.EC2NodeClass, now time.Time) {
 	status := &class.Status
 	if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); known {
@@ -67,7 +66,7 @@ func (a *PlanResult) assumeStatus(class *karpenter.EC2NodeClass, now time.Time) 
 	}
 	var took []string
 	if len(status.Subnets) == 0 {
-		zones := zonesOf(a.Catalogue)
+		zones := zoneIDs(a.Catalogue)
 		for _, zone := range slices.Sorted(maps.Keys(zones)) {
 			status.Subnets = append(status.Subnets, karpenter.Subnet{ID: "subnet-assumed-" + zone, Zone: zone, ZoneID: zones[zone]})
 		}
@@ -95,8 +94,8 @@ func (a *PlanResult) assumeStatus(class *karpenter.EC2NodeClass, now time.Time) 
 	}
 }
 
-// zonesOf maps the zones of a region to their ids.
-func zonesOf(cat catalog.Catalogue) map[string]string {
+// zoneIDs maps the zones of a region to their IDs.
+func zoneIDs(cat catalog.Catalogue) map[string]string {
 	out := map[string]string{}
 	for _, t := range cat.Types {
 		for _, o := range t.Offerings {

@@ -13,28 +13,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// batchBuilder is the gathering of one batch.
+// batchBuilder is the state of buildBatch.
 type batchBuilder struct {
 	*PlanResult
 	demand Demand
 	mounts podspec.Mounts
-	// named are the keys by which some pod selects pods, and spaces those by which
-	// it selects namespaces.
-	named, spaces podspec.Named
-	// drivers are the limits that CSI drivers have told of a node, by its name.
+	// podKeys are the label keys by which pods select pods, and namespaceKeys those by which
+	// they select namespaces.
+	podKeys, namespaceKeys podspec.Named
+	// drivers are the volume limits that CSI drivers report, by node name.
 	drivers map[string]corev1.ResourceList
 }
 
-// buildBatch makes the batch that the watcher would have made of a cluster with
-// these objects.
+// buildBatch creates the batch that the watcher would create for these objects.
 func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 	c := batchBuilder{
 		PlanResult: a, demand: demand, mounts: a.newMounts(q.Objects, demand),
-		named: podspec.Named{}, spaces: podspec.Named{}, drivers: map[string]corev1.ResourceList{},
+		podKeys: podspec.Named{}, namespaceKeys: podspec.Named{}, drivers: map[string]corev1.ResourceList{},
 	}
-	for _, pod := range slices.Concat(demand.Waiting, boundPods(demand)) {
-		c.named.Add(pod)
-		c.spaces.AddNamespaces(pod)
+	for _, pod := range slices.Concat(demand.Pending, boundPods(demand)) {
+		c.podKeys.Add(pod)
+		c.namespaceKeys.AddNamespaces(pod)
 	}
 	s := planning.Snapshot{
 		TakenAt: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
@@ -46,12 +45,12 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 	c.addObjects(&s, q.Objects)
 	assumePoolsReady(&s, q.Now)
 	a.assumeClasses(&s, q.Now)
-	pending := podspec.Group(demand.Waiting, c.named, c.mounts.Of)
+	pending := podspec.Group(demand.Pending, c.podKeys, c.mounts.Of)
 	s.Namespaces = c.describeNamespaces(q.Objects, s.Nodes, pending)
 	a.Batch = planning.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
 }
 
-// addObjects takes over what the snapshot shows of a cluster.
+// addObjects copies the objects that a snapshot has.
 func (c *batchBuilder) addObjects(s *planning.Snapshot, objects []cluster.Object) {
 	for _, object := range objects {
 		if node, ok := object.(*storagev1.CSINode); ok {
@@ -77,7 +76,7 @@ func (c *batchBuilder) addObjects(s *planning.Snapshot, objects []cluster.Object
 	}
 }
 
-// describeNamespaces describes the namespaces of all pods that are in the batch.
+// describeNamespaces returns the labels of the namespaces of all pods in the batch.
 func (c *batchBuilder) describeNamespaces(objects []cluster.Object, nodes []planning.Node, pending []planning.PodClass) map[string]map[string]string {
 	var all []*corev1.Namespace
 	for _, object := range objects {
@@ -89,10 +88,10 @@ func (c *batchBuilder) describeNamespaces(objects []cluster.Object, nodes []plan
 	for _, node := range nodes {
 		classes = append(classes, node.Pods, node.DaemonPods)
 	}
-	return podspec.Namespaces(all, c.spaces, classes...)
+	return podspec.Namespaces(all, c.namespaceKeys, classes...)
 }
 
-// boundPods lists the pods that run, by node.
+// boundPods lists the running pods by node.
 func boundPods(demand Demand) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(demand.Bound)) {
@@ -101,7 +100,7 @@ func boundPods(demand Demand) []*corev1.Pod {
 	return out
 }
 
-// describeNode describes a node of the manifests, with the pods that are bound to it.
+// describeNode converts a node of the manifests, with its pods.
 func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 	out := planning.Node{
 		Name: node.Name, NodePool: node.Labels[karpenter.NodePoolLabelKey],
@@ -115,9 +114,9 @@ func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 		maps.Copy(limits, out.Allocatable)
 		out.Allocatable = limits
 	}
-	podspec.Settle(&out, c.demand.Bound[node.Name], c.named, c.mounts.Of)
+	podspec.Settle(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of)
 	return out
 }
 
-// isDisrupted is the taint of a node that goes away.
+// isDisrupted reports whether a taint marks a node that is being removed.
 func isDisrupted(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey }

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// newMounts looks volumes up in the objects. StorageClasses are a cluster's own
-// and seldom among them: what is missing is supposed.
+// newMounts resolves volumes with the objects. Manifests seldom have StorageClasses; missing
+// ones are assumed.
 func (a *PlanResult) newMounts(objects []cluster.Object, demand Demand) podspec.Mounts {
 	var volumes []*corev1.PersistentVolume
 	var classes []*storagev1.StorageClass
@@ -34,13 +34,13 @@ func (a *PlanResult) newMounts(objects []cluster.Object, demand Demand) podspec.
 	for _, key := range slices.SortedFunc(maps.Keys(demand.Claims), byName) {
 		claims = append(claims, demand.Claims[key])
 	}
-	pods := slices.Concat(demand.Waiting, boundPods(demand))
+	pods := slices.Concat(demand.Pending, boundPods(demand))
 	classes = append(classes, a.assumeStorageClasses(claims, pods, classes)...)
 	return podspec.NewMounts(pods, podspec.NewStorage(claims, volumes, classes))
 }
 
-// assumeStorageClasses makes the StorageClasses that claims without a volume name and the
-// objects lack: EBS volumes, made where the pod goes.
+// assumeStorageClasses creates the missing StorageClasses of claims without a volume: EBS
+// volumes in the zone of the pod.
 func (a *PlanResult) assumeStorageClasses(claims []*corev1.PersistentVolumeClaim, pods []*corev1.Pod, known []*storagev1.StorageClass) []*storagev1.StorageClass {
 	var out []*storagev1.StorageClass
 	for _, spec := range slices.Concat(unboundClaims(claims), ephemeralClaims(pods)) {
@@ -71,7 +71,7 @@ func isDefault(c *storagev1.StorageClass) bool {
 	return c.Annotations[podspec.DefaultClassAnnotation] == "true"
 }
 
-// unboundClaims are the wishes of claims that have no volume.
+// unboundClaims returns the specs of claims without a volume.
 func unboundClaims(claims []*corev1.PersistentVolumeClaim) (out []corev1.PersistentVolumeClaimSpec) {
 	for _, claim := range claims {
 		if claim.Spec.VolumeName == "" {
@@ -81,7 +81,7 @@ func unboundClaims(claims []*corev1.PersistentVolumeClaim) (out []corev1.Persist
 	return out
 }
 
-// ephemeralClaims are the wishes of volumes that live and die with their pods.
+// ephemeralClaims returns the specs of ephemeral volumes.
 func ephemeralClaims(pods []*corev1.Pod) (out []corev1.PersistentVolumeClaimSpec) {
 	for _, pod := range pods {
 		for _, volume := range pod.Spec.Volumes {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-const stateful = `apiVersion: apps/v1
+const statefulYAML = `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db, namespace: shop}
 spec:
@@ -33,7 +33,7 @@ spec:
 
 func joinManifests(parts ...string) string { return strings.Join(parts, "---\n") }
 
-// listVolumes is what the pending pods ask of volumes, in short and in order.
+// listVolumes formats the volumes of the pending pods.
 func listVolumes(a simulate.PlanResult) (out []string) {
 	for _, class := range a.Batch.Pending {
 		for _, v := range class.Spec.Volumes {
@@ -83,16 +83,16 @@ spec: {containers: [{name: a, image: b}], volumes: [{name: v, persistentVolumeCl
 		want       []string
 		assumed    string
 	}{
-		{"claims to come, by the class of the files", joinManifests(stateful, fast),
+		{"claims with a class in the files", joinManifests(statefulYAML, fast),
 			[]string{"db-0: ebs.csi.aws.com " + zone + "eu-west-1b", "db-1: ebs.csi.aws.com " + zone + "eu-west-1b"}, ""},
-		{"by a class that is supposed", stateful, []string{"db-0: ebs.csi.aws.com", "db-1: ebs.csi.aws.com"},
+		{"an assumed class", statefulYAML, []string{"db-0: ebs.csi.aws.com", "db-1: ebs.csi.aws.com"},
 			"StorageClass fast is not in the files: assuming that it creates EBS volumes in the zone of the pod"},
-		{"by the default that is supposed", strings.Replace(stateful, "storageClassName: fast, ", "", 1), []string{"db-0: ebs.csi.aws.com", "db-1: ebs.csi.aws.com"},
+		{"an assumed default class", strings.Replace(statefulYAML, "storageClassName: fast, ", "", 1), []string{"db-0: ebs.csi.aws.com", "db-1: ebs.csi.aws.com"},
 			"no default StorageClass in the files: assuming one that creates EBS volumes in the zone of the pod"},
-		{"a claim that is there", joinManifests(stateful, fast, disk),
+		{"an existing claim", joinManifests(statefulYAML, fast, disk),
 			[]string{"db-0: ebs.csi.aws.com " + zone + "eu-west-1c", "db-1: ebs.csi.aws.com " + zone + "eu-west-1b"}, ""},
-		{"a claim that is not", user, []string{"p: data it does not exist"}, ""},
-		{"no class on purpose", strings.Replace(stateful, "fast", `""`, 1), []string{
+		{"a missing claim", user, []string{"p: data it does not exist"}, ""},
+		{"no class on purpose", strings.Replace(statefulYAML, "fast", `""`, 1), []string{
 			"db-0: data-db-0 it is not bound, and it has no StorageClass that would make a volume for it",
 			"db-1: data-db-1 it is not bound, and it has no StorageClass that would make a volume for it",
 		}, ""},

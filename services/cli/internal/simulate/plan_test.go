@@ -23,7 +23,7 @@ func planFor(t *testing.T, text, region string) simulate.PlanResult {
 	return answer
 }
 
-// seedManifests is what a user once wrote: a pool, its class and five pods.
+// seedManifests returns a NodePool, its EC2NodeClass and five pods, as users write them.
 func seedManifests(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -40,7 +40,7 @@ func seedManifests(t *testing.T) string {
 func TestPlanCountsEveryPod(t *testing.T) {
 	a := planFor(t, seedManifests(t), "ap-northeast-2")
 	if len(a.Built.Plan.Nominations) != 5 || len(a.Built.Plan.Unplaced) != 0 {
-		t.Errorf("%d pods placed, %d kinds not", len(a.Built.Plan.Nominations), len(a.Built.Plan.Unplaced))
+		t.Errorf("%d pods placed, %d pod groups unplaced", len(a.Built.Plan.Nominations), len(a.Built.Plan.Unplaced))
 	}
 	if a.Built.Plan.PricePerHour <= 0 {
 		t.Errorf("price = %v", a.Built.Plan.PricePerHour)
@@ -55,12 +55,12 @@ func TestPlanKeepsStatus(t *testing.T) {
 	text := strings.Replace(seedManifests(t), `role: "${KARPENTER_NODE_ROLE}"`+"\n", `role: "${KARPENTER_NODE_ROLE}"`+"\n"+status, 1)
 	a := planFor(t, text, "ap-northeast-2")
 	if len(a.Built.Plan.Intents) != 0 || len(a.Built.Plan.Unplaced) != 1 {
-		t.Fatalf("%d intents and %d kinds of pods without a place from a class that is not ready", len(a.Built.Plan.Intents), len(a.Built.Plan.Unplaced))
+		t.Fatalf("%d intents and %d unplaced pod groups with a class that is not ready", len(a.Built.Plan.Intents), len(a.Built.Plan.Unplaced))
 	}
 	if detail := a.Built.Plan.Unplaced[0].Rejections[0].Detail; !strings.Contains(detail, "no subnets") {
 		t.Errorf("reason = %s", detail)
 	}
-	// Without the condition, what the status says is kept and the rest is assumed.
+	// Without the condition, the fields of the status are kept and the others assumed.
 	text = strings.Replace(text, "  conditions: [{type: Ready, status: \"False\", reason: SubnetsNotFound, message: no subnets}]\n", "", 1)
 	a = planFor(t, text, "ap-northeast-2")
 	if subnets := a.Batch.Snapshot.NodeClasses[0].Status.Subnets; len(subnets) != 1 || subnets[0].ID != "subnet-1" {
@@ -73,6 +73,6 @@ func TestPlanKeepsStatus(t *testing.T) {
 
 func TestPlanUnknownRegion(t *testing.T) {
 	if _, err := simulate.Plan(simulate.PlanRequest{Region: "mars-1"}); err == nil {
-		t.Error("there are prices on Mars")
+		t.Error("an unknown region has prices")
 	}
 }

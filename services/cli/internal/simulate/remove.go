@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// RemovalResult is what would become of the nodes. Costs are in US dollars an hour.
+// RemovalResult is the result of removing nodes. Costs are in US dollars per hour.
 type RemovalResult struct {
 	Scenario     string             `json:"scenario"`
 	Nodes        int                `json:"nodes"`
@@ -25,27 +25,26 @@ type RemovalResult struct {
 	PodsMoved    int                `json:"podsMoved"`
 	Removed      []string           `json:"removed"`
 	Replacements []scenario.NewNode `json:"replacements"`
-	// Moved names the pods that would go to nodes which exist, by the node's name.
+	// Moved are the pods that would move to existing nodes, by the node's name.
 	Moved map[string][]string `json:"moved"`
-	// Unscheduled are the pods without a place, as namespace/name, and why.
+	// Unscheduled are the unschedulable pods, as namespace/name, with their reasons.
 	Unscheduled map[string]string `json:"unscheduled"`
 }
 
 const removingNodes = "simulating the removal of nodes"
 
-// RemoveNodes removes the nodes with these names from a fleet at once, and consumes the
-// fleet. It uses the simulation that disruption uses, but applies neither budgets nor
-// price limits: the caller has already decided.
+// RemoveNodes removes the named nodes of a fleet at once, and consumes the fleet. It uses
+// disruption's simulation, but no budgets and no price limits, because the caller has already
+// decided.
 func RemoveNodes(f *Fleet, names []string) (RemovalResult, error) {
-	snapshot, stock := f.Show()
+	snapshot, stock := f.Snapshot()
 	return removeNodes(f, snapshot, stock, names)
 }
 
-// InterruptSpotNodes takes a part of the spot nodes, between 0 and 1, spread evenly over the
-// fleet's list, and nothing like them can be bought as spot any more. It uses the
-// fleet up.
+// InterruptSpotNodes removes a fraction of the spot nodes, spread evenly over the list, and
+// makes their spot offerings unavailable. It consumes the fleet.
 func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
-	snapshot, stock := f.Show()
+	snapshot, stock := f.Snapshot()
 	var names []string
 	hit := map[planning.PricedOffering]bool{}
 	spot := 0
@@ -53,10 +52,10 @@ func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 		if n.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot || n.Claim == "" {
 			continue
 		}
-		// A node is hit whenever the part of all so far reaches another whole one.
+		// A node is hit whenever the fraction of all nodes so far reaches the next integer.
 		if spot++; math.Ceil(part*float64(spot)) > math.Ceil(part*float64(spot-1)) {
 			names = append(names, n.Name)
-			hit[offeringOf(&n)] = true
+			hit[nodeOffering(&n)] = true
 		}
 	}
 	if len(names) == 0 {
@@ -65,14 +64,14 @@ func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 	return removeNodes(f, snapshot, withoutOfferings(stock, hit), names)
 }
 
-// offeringOf is what was bought as the node, but for its price.
-func offeringOf(n *planning.Node) planning.PricedOffering {
+// nodeOffering returns the offering of a node, without its price.
+func nodeOffering(n *planning.Node) planning.PricedOffering {
 	var o planning.PricedOffering
 	o.InstanceType, o.Zone, o.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], karpenter.CapacityTypeSpot
 	return o
 }
 
-// withoutOfferings is the stock in which some offerings are not available.
+// withoutOfferings returns the stock with some offerings unavailable.
 func withoutOfferings(stock instancetypes.InstanceTypes, hit map[planning.PricedOffering]bool) instancetypes.InstanceTypes {
 	types := map[string][]instancetypes.Type{}
 	for class, list := range stock.ByNodeClass {
@@ -107,7 +106,7 @@ func removeNodes(f *Fleet, snapshot planning.Snapshot, stock instancetypes.Insta
 			out.Unscheduled[fmt.Sprintf("%s/%s", u.Namespace, pod.Name)] = scenario.Reason(u.Rejections)
 		}
 	}
-	round := f.CarryOut([]Step{{Nodes: nodes, Result: result}})[0]
+	round := f.Execute([]Step{{Nodes: nodes, Result: result}})[0]
 	out.NodesAfter, out.CostAfter, out.PodsMoved = f.Size(), round.CostAfter, round.PodsMoved
 	out.Removed, out.Replacements, out.Moved = round.Removed, round.Replacements, round.Moved
 	return out, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// mixedNodes has an on-demand node with room for one pod more, and four spot nodes of one
-// pod each.
+// mixedNodes returns an on-demand node with free capacity for one pod, and four spot nodes
+// with one pod each.
 func mixedNodes(t *testing.T, capacityTypes string) scenario.Scenario {
 	t.Helper()
 	node := func(name, capacityType string) string {
@@ -32,9 +32,9 @@ func mixedNodes(t *testing.T, capacityTypes string) scenario.Scenario {
 	return s
 }
 
-const both, spotAlone = `"spot", "on-demand"`, `"spot"`
+const both, spotOnly = `"spot", "on-demand"`, `"spot"`
 
-// summarizeRemoval is an answer in a few words.
+// summarizeRemoval formats a result in one line.
 func summarizeRemoval(a simulate.RemovalResult) string {
 	came := []string{}
 	for _, n := range a.Replacements {
@@ -58,12 +58,12 @@ func TestRemoveNodes(t *testing.T) {
 	}
 	s = mixedNodes(t, both)
 	if _, err := simulate.RemoveNodes(simulate.SourceFromScenario(&s).Fleet(), []string{"s9"}); fault.KindOf(err) != fault.Missing || !strings.Contains(err.Error(), "node s9 not found") {
-		t.Errorf("a node that is not there: %v", err)
+		t.Errorf("a missing node: %v", err)
 	}
 }
 
-// In a storm nothing like what is hit can be bought as spot; what is left has room
-// for some.
+// TestInterruptSpotNodes: the spot offerings of removed nodes are unavailable, and the
+// remaining nodes have free capacity for some pods.
 func TestInterruptSpotNodes(t *testing.T) {
 	for _, c := range []struct {
 		name, types string
@@ -72,8 +72,8 @@ func TestInterruptSpotNodes(t *testing.T) {
 	}{
 		{"half", both, 0.5, "[s1 s3]: 5 nodes became 3, 0.8 became 0.6; came [], 2 moved of 2, 0 lost"},
 		{"all", both, 1, "[s1 s2 s3 s4]: 5 nodes became 3, 0.8 became 1.2; came [on-demand on-demand], 1 moved of 4, 0 lost"},
-		{"all, and the pool takes nothing else", spotAlone, 1, "[s1 s2 s3 s4]: 5 nodes became 1, 0.8 became 0.4; came [], 1 moved of 1, 3 lost"},
-		{"some is one at least", both, 0.01, "[s1]: 5 nodes became 4, 0.8 became 0.7; came [], 1 moved of 1, 0 lost"},
+		{"all, and the pool allows only spot", spotOnly, 1, "[s1 s2 s3 s4]: 5 nodes became 1, 0.8 became 0.4; came [], 1 moved of 1, 3 lost"},
+		{"at least one", both, 0.01, "[s1]: 5 nodes became 4, 0.8 became 0.7; came [], 1 moved of 1, 0 lost"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := mixedNodes(t, c.types)
@@ -86,7 +86,7 @@ func TestInterruptSpotNodes(t *testing.T) {
 			}
 			for pod, why := range got.Unscheduled {
 				if !strings.HasPrefix(pod, "default/pod-s") || why == "" {
-					t.Errorf("%s has no place because %q", pod, why)
+					t.Errorf("%s is unschedulable because %q", pod, why)
 				}
 			}
 		})
@@ -94,6 +94,6 @@ func TestInterruptSpotNodes(t *testing.T) {
 	s := mixedNodes(t, both)
 	s.Nodes = s.Nodes[:1]
 	if _, err := simulate.InterruptSpotNodes(simulate.SourceFromScenario(&s).Fleet(), 1); fault.KindOf(err) != fault.Missing {
-		t.Errorf("a storm without spot nodes: %v", err)
+		t.Errorf("without spot nodes: %v", err)
 	}
 }

@@ -16,21 +16,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// podsMax bounds how many pods one set of manifests may come to.
+// podsMax bounds the number of pods of one set of manifests.
 const podsMax = 100_000
 
-// Demand is what the manifests come to.
+// Demand is the result of expanding manifests.
 type Demand struct {
-	// Waiting need a place.
-	Waiting []*corev1.Pod
-	// Bound run on a node of the manifests already, by its name.
+	// Pending are the pods to schedule.
+	Pending []*corev1.Pod
+	// Bound are the pods that run on a node of the manifests, by node name.
 	Bound map[string][]*corev1.Pod
 	// Daemons are one pod of each DaemonSet.
 	Daemons []*corev1.Pod
-	// Claims are the volume claims of the objects, and those that StatefulSets
-	// would make.
+	// Claims are the volume claims of the objects, and those that StatefulSets would create.
 	Claims map[cluster.Key]*corev1.PersistentVolumeClaim
-	// Notes say what was left out or supposed.
+	// Notes are what was ignored or assumed.
 	Notes []string
 }
 
@@ -53,10 +52,10 @@ func ExpandWorkloads(objects []cluster.Object) (Demand, error) {
 	return e.Demand, nil
 }
 
-// owner names a workload; pods and ReplicaSets say by whom they are controlled.
+// owner identifies the controller of a pod or ReplicaSet.
 type owner struct{ namespace, kind, name string }
 
-// ownersOf lists the workloads whose children are among the objects themselves.
+// ownersOf lists the workloads with children among the objects.
 func ownersOf(objects []cluster.Object) map[owner]bool {
 	out := map[owner]bool{}
 	for _, object := range objects {
@@ -72,20 +71,21 @@ func ownersOf(objects []cluster.Object) map[owner]bool {
 	return out
 }
 
-// jobOfCron is the name of a Job that a CronJob made: its own with the minute of the run.
-// Source: Kubernetes: pkg/controller/cronjob/utils.go.
-var jobOfCron = regexp.MustCompile(`^(.+)-\d+$`)
+// cronJobPattern matches the name of a Job of a CronJob: the CronJob's name with the minute of
+// the run. Source: Kubernetes: pkg/controller/cronjob/utils.go.
+var cronJobPattern = regexp.MustCompile(`^(.+)-\d+$`)
 
-// grandparentOf is the Deployment or CronJob that a pod's ReplicaSet or Job belongs to, told by
-// their names, because ReplicaSets and Jobs may be missing from the objects. It is zero where the
-// names do not tell. A ReplicaSet is named after its Deployment and its pods' pod-template-hash.
+// grandparentOf returns the Deployment or CronJob of a pod's ReplicaSet or Job, derived from
+// their names, because ReplicaSets and Jobs may be missing among the objects. It is zero if
+// the names do not match. A ReplicaSet is named after its Deployment and the pod-template-hash
+// of its pods.
 func grandparentOf(pod *corev1.Pod, by metav1.OwnerReference) owner {
 	hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 	switch name, made := strings.CutSuffix(by.Name, "-"+hash); {
 	case by.Kind == "ReplicaSet" && hash != "" && made:
 		return owner{namespaceOf(pod), "Deployment", name}
-	case by.Kind == "Job" && jobOfCron.MatchString(by.Name):
-		return owner{namespaceOf(pod), "CronJob", jobOfCron.FindStringSubmatch(by.Name)[1]}
+	case by.Kind == "Job" && cronJobPattern.MatchString(by.Name):
+		return owner{namespaceOf(pod), "CronJob", cronJobPattern.FindStringSubmatch(by.Name)[1]}
 	}
 	return owner{}
 }
@@ -95,34 +95,34 @@ type expansion struct {
 	priorities priorities
 	owned      map[owner]bool
 	count      int
-	// running are the workloads whose status counts pods that the objects do not have.
+	// running are the workloads whose status counts pods that the objects lack.
 	running []string
-	// taken are the names of pods, which their identities are made of.
+	// taken are the used pod names, from which UIDs are derived.
 	taken map[cluster.Key]bool
 }
 
-func (e *expansion) note(format string, args ...any) {
+func (e *expansion) addNote(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
 }
 
-// KubectlGetAll is the command that prints all that a plan depends on, from a cluster.
+// KubectlGetAll is the command that prints all objects of a cluster that a plan depends on.
 const KubectlGetAll = "kubectl get deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,pods,nodes,csinodes,nodepools,ec2nodeclasses,pvc,pv,storageclasses,namespaces,priorityclasses -A -o yaml"
 
-// noteMissing says what is not among the objects and changes what a plan costs: DaemonSets, whose
-// pods every node has, and the pods of workloads that a cluster runs already.
+// noteMissing notes missing objects that change the cost of a plan: DaemonSets, whose pods run
+// on every node, and running pods of workloads.
 func (e *expansion) noteMissing() {
-	if len(e.Waiting) == 0 {
+	if len(e.Pending) == 0 {
 		return
 	}
 	if len(e.Daemons) == 0 {
-		e.note("no DaemonSet in the files: nodes are planned without capacity for daemon pods, so real nodes will cost more")
+		e.addNote("no DaemonSet in the files: nodes are planned without capacity for daemon pods, so real nodes will cost more")
 	}
 	if len(e.running) > 0 {
-		e.note("the running pods of %s are not in the files: they are planned as new pods; to get everything that a plan uses: %s", strings.Join(e.running, ", "), KubectlGetAll)
+		e.addNote("the running pods of %s are not in the files: they are planned as new pods; to get everything that a plan uses: %s", strings.Join(e.running, ", "), KubectlGetAll)
 	}
 }
 
-// podsRunning is how many pods a workload's status counts.
+// podsRunning returns the number of pods in a workload's status.
 func podsRunning(o cluster.Object) int32 {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -158,7 +158,7 @@ func (e *expansion) addObject(object cluster.Object) {
 	}
 }
 
-// addPod takes over a pod that is in the manifests as such.
+// addPod adds a pod of the manifests.
 func (e *expansion) addPod(o *corev1.Pod) {
 	pod := o.DeepCopy()
 	switch {
@@ -168,26 +168,26 @@ func (e *expansion) addPod(o *corev1.Pod) {
 		e.setDefaults(pod)
 		e.Bound[pod.Spec.NodeName] = append(e.Bound[pod.Spec.NodeName], pod)
 	case len(pod.Spec.SchedulingGates) > 0:
-		e.note("Pod %s has scheduling gates and is ignored", cluster.KeyOf(pod))
+		e.addNote("Pod %s has scheduling gates and is ignored", cluster.KeyOf(pod))
 	default:
 		if by := metav1.GetControllerOf(pod); by != nil && by.Kind == "DaemonSet" {
 			return
 		}
 		e.setDefaults(pod)
-		e.Waiting = append(e.Waiting, pod)
+		e.Pending = append(e.Pending, pod)
 	}
 }
 
-// addReplicas makes the pods of a workload, unless they are among the objects.
+// addReplicas creates the pods of a workload, unless the objects have them.
 func (e *expansion) addReplicas(o cluster.Object, kind, podOwner string, template corev1.PodTemplateSpec, replicas *int32) {
 	name := baseName(o)
 	for i := range e.countMissing(o, kind, replicas) {
-		e.Waiting = append(e.Waiting, e.newPod(o, podOwner, template, fmt.Sprintf("%s-%d", name, i)))
+		e.Pending = append(e.Pending, e.newPod(o, podOwner, template, fmt.Sprintf("%s-%d", name, i)))
 	}
 }
 
-// countMissing is how many pods of a workload have to be made: none when they are
-// among the objects, and none when there are too many, which Of reports.
+// countMissing returns how many pods of a workload to create: none if the objects have them,
+// and none above podsMax, which ExpandWorkloads reports.
 func (e *expansion) countMissing(o cluster.Object, kind string, replicas *int32) int {
 	if e.hasPodsOf(o.GetNamespace(), kind, o.GetName()) {
 		return 0
@@ -205,7 +205,7 @@ func (e *expansion) countMissing(o cluster.Object, kind string, replicas *int32)
 	return wanted
 }
 
-// baseName is what the pods of a workload are named after.
+// baseName returns the prefix of the names of a workload's pods.
 func baseName(o cluster.Object) string {
 	if o.GetName() == "" {
 		return strings.TrimSuffix(o.GetGenerateName(), "-")
@@ -220,7 +220,7 @@ func (e *expansion) hasPodsOf(ns, kind, name string) bool {
 	return e.owned[owner{ns, kind, name}]
 }
 
-// newPod is a pod as a controller makes it from a template.
+// newPod creates a pod from a template, like a controller.
 func (e *expansion) newPod(o cluster.Object, kind string, template corev1.PodTemplateSpec, name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = name, namespaceOf(o)
@@ -229,8 +229,8 @@ func (e *expansion) newPod(o cluster.Object, kind string, template corev1.PodTem
 	return pod
 }
 
-// setDefaults gives a pod what the API server would: a namespace, a name that no other
-// pod has, an identity, and defaults.
+// setDefaults sets the defaults of the API server: a namespace, a unique name, a UID and
+// others.
 func (e *expansion) setDefaults(pod *corev1.Pod) {
 	pod.Namespace = namespaceOf(pod)
 	if pod.Name == "" {
@@ -256,7 +256,7 @@ func namespaceOf(o metav1.Object) string {
 	return o.GetNamespace()
 }
 
-// priorities are the values of priority classes by name; "" is the default's.
+// priorities are the values of PriorityClasses by name; "" is the default.
 type priorities map[string]int32
 
 func prioritiesOf(objects []cluster.Object) priorities {

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// addJob makes the pods of a Job that run at the same time.
+// addJob creates the pods of a Job that run concurrently.
 func (e *expansion) addJob(o *batchv1.Job) {
 	for _, c := range o.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -17,22 +17,22 @@ func (e *expansion) addJob(o *batchv1.Job) {
 	e.addReplicas(o, "Job", "Job", o.Spec.Template, parallelPods(o.Spec))
 }
 
-// addCronJob makes the pods of one run, unless a run is among the objects.
+// addCronJob creates the pods of one run, unless the objects have a run.
 func (e *expansion) addCronJob(o *batchv1.CronJob) {
 	if e.hasPodsOf(o.Namespace, "CronJob", o.Name) {
 		return
 	}
 	if o.Spec.Suspend != nil && *o.Spec.Suspend {
-		e.note("CronJob %s is suspended and ignored", cluster.KeyOf(o))
+		e.addNote("CronJob %s is suspended and ignored", cluster.KeyOf(o))
 		return
 	}
-	e.note("CronJob %s is planned with the pods of one run", cluster.KeyOf(o))
+	e.addNote("CronJob %s is planned with the pods of one run", cluster.KeyOf(o))
 	run := &batchv1.Job{ObjectMeta: *o.Spec.JobTemplate.ObjectMeta.DeepCopy(), Spec: o.Spec.JobTemplate.Spec}
 	run.Name, run.Namespace = baseName(o), o.Namespace
 	e.addJob(run)
 }
 
-// parallelPods is how many pods of a Job run at the same time.
+// parallelPods returns the number of pods of a Job that run concurrently.
 func parallelPods(spec batchv1.JobSpec) *int32 {
 	parallel := int32(1)
 	if spec.Parallelism != nil {

@@ -47,24 +47,24 @@ func TestExpandWorkloads(t *testing.T) {
 	}{
 		{"a Deployment without replicas has one", head("Deployment", "web") + "spec: {template: " + podTemplate + "}", []string{"web-0"}, 0},
 		{"a Deployment with replicas", head("Deployment", "web") + "spec: {replicas: 2, template: " + podTemplate + "}", []string{"web-0", "web-1"}, 0},
-		{"a Deployment that is off", head("Deployment", "web") + "spec: {replicas: 0, template: " + podTemplate + "}", nil, 0},
-		{"a Deployment of less than nothing", head("Deployment", "web") + "spec: {replicas: -3, template: " + podTemplate + "}", nil, 0},
+		{"a Deployment with 0 replicas", head("Deployment", "web") + "spec: {replicas: 0, template: " + podTemplate + "}", nil, 0},
+		{"a Deployment with negative replicas", head("Deployment", "web") + "spec: {replicas: -3, template: " + podTemplate + "}", nil, 0},
 		{"a StatefulSet", head("StatefulSet", "db") + "spec: {replicas: 1, template: " + podTemplate + "}", []string{"db-0"}, 0},
-		{"a StatefulSet that begins later", head("StatefulSet", "db") + "spec: {replicas: 2, ordinals: {start: 3}, template: " + podTemplate + "}", []string{"db-3", "db-4"}, 0},
-		{"a Job that is done", head("Job", "once") + "spec: {template: " + podTemplate + "}\nstatus: {conditions: [{type: Complete, status: \"True\"}]}", nil, 0},
-		{"a Job runs as many as it needs", head("Job", "once") + "spec: {parallelism: 5, completions: 2, template: " + podTemplate + "}", []string{"once-0", "once-1"}, 0},
-		{"a Job that is suspended", head("Job", "once") + "spec: {suspend: true, template: " + podTemplate + "}", nil, 0},
+		{"a StatefulSet with a start ordinal", head("StatefulSet", "db") + "spec: {replicas: 2, ordinals: {start: 3}, template: " + podTemplate + "}", []string{"db-3", "db-4"}, 0},
+		{"a complete Job", head("Job", "once") + "spec: {template: " + podTemplate + "}\nstatus: {conditions: [{type: Complete, status: \"True\"}]}", nil, 0},
+		{"a Job with fewer completions than parallelism", head("Job", "once") + "spec: {parallelism: 5, completions: 2, template: " + podTemplate + "}", []string{"once-0", "once-1"}, 0},
+		{"a suspended Job", head("Job", "once") + "spec: {suspend: true, template: " + podTemplate + "}", nil, 0},
 		{"a CronJob runs once", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {parallelism: 2, completions: 2, template: " + podTemplate + "}}}", []string{"nightly-0", "nightly-1"}, 1},
-		{"a CronJob that is suspended", head("CronJob", "nightly") + "spec: {suspend: true, jobTemplate: {spec: {template: " + podTemplate + "}}}", nil, 1},
-		{"a CronJob that runs", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {template: " + podTemplate + "}}}\n---\n" +
+		{"a suspended CronJob", head("CronJob", "nightly") + "spec: {suspend: true, jobTemplate: {spec: {template: " + podTemplate + "}}}", nil, 1},
+		{"a running CronJob", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {template: " + podTemplate + "}}}\n---\n" +
 			owned("Job", "nightly-1", "CronJob", "nightly") + "spec: {template: " + podTemplate + "}", []string{"nightly-1-0"}, 0},
 		{"a Pod", head("Pod", "p") + pod, []string{"p"}, 0},
-		{"a Pod that has ended", head("Pod", "p") + pod + "status: {phase: Succeeded}", nil, 0},
-		{"a Pod behind gates", head("Pod", "p") + "spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]}", nil, 1},
+		{"a completed Pod", head("Pod", "p") + pod + "status: {phase: Succeeded}", nil, 0},
+		{"a Pod with scheduling gates", head("Pod", "p") + "spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]}", nil, 1},
 		{"a Pod with a volume", head("Pod", "p") + "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: b}]}", []string{"p"}, 0},
-		{"Pods whose names are to be made", strings.Repeat("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, namespace: shop}\n"+pod+"---\n", 3), []string{"p", "p-2", "p-3"}, 0},
-		{"a Pod that runs", head("Pod", "p") + "spec: {nodeName: node-1, containers: [{name: a, image: b}]}", nil, 0},
-		{"a daemon's Pod", owned("Pod", "p", "DaemonSet", "logs") + pod, nil, 0},
+		{"Pods with generated names", strings.Repeat("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, namespace: shop}\n"+pod+"---\n", 3), []string{"p", "p-2", "p-3"}, 0},
+		{"a running Pod", head("Pod", "p") + "spec: {nodeName: node-1, containers: [{name: a, image: b}]}", nil, 0},
+		{"a Pod of a DaemonSet", owned("Pod", "p", "DaemonSet", "logs") + pod, nil, 0},
 		{
 			"a whole chain counts once",
 			head("Deployment", "web") + "spec: {replicas: 3, template: " + podTemplate + "}\n---\n" +
@@ -103,7 +103,7 @@ func TestExpandWorkloads(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := expandWorkloads(t, tt.text)
 			var names []string
-			for _, p := range got.Waiting {
+			for _, p := range got.Pending {
 				names = append(names, p.Name)
 				if p.Namespace != "shop" || p.UID == "" {
 					t.Errorf("pod %s is in namespace %q with UID %q", p.Name, p.Namespace, p.UID)
@@ -135,7 +135,7 @@ spec:
       hostNetwork: true
       priorityClassName: high
       containers: [{name: a, image: b, ports: [{containerPort: 80}], resources: {limits: {cpu: "2", memory: 2Gi}, requests: {memory: 1Gi}}}]
-`).Waiting[0]
+`).Pending[0]
 	c := got.Spec.Containers[0]
 	cpu, memory := c.Resources.Requests[corev1.ResourceCPU], c.Resources.Requests[corev1.ResourceMemory]
 	if got.Namespace != "default" || cpu.String() != "2" || memory.String() != "1Gi" || c.Ports[0].HostPort != 80 || got.Spec.Priority == nil || *got.Spec.Priority != 1000 {
@@ -149,12 +149,12 @@ func TestExpandRejectsTooManyPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := simulate.ExpandWorkloads(manifest.Objects(documents)); err == nil {
-		t.Error("two thousand million pods are accepted")
+		t.Error("two billion pods are accepted")
 	}
 }
 
-// TestExpandStatefulSetClaims: each pod has claims of its own, and those that are
-// there already are older than the set's wishes.
+// TestExpandStatefulSetClaims: each pod has its own claims, and existing claims keep their
+// spec.
 func TestExpandStatefulSetClaims(t *testing.T) {
 	got := expandWorkloads(t, `apiVersion: apps/v1
 kind: StatefulSet
@@ -176,11 +176,11 @@ kind: PersistentVolumeClaim
 metadata: {name: data-db-1, namespace: shop}
 spec: {volumeName: disk, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `)
-	if len(got.Waiting) != 2 || len(got.Claims) != 2 {
-		t.Fatalf("%d pods and %d claims", len(got.Waiting), len(got.Claims))
+	if len(got.Pending) != 2 || len(got.Claims) != 2 {
+		t.Fatalf("%d pods and %d claims", len(got.Pending), len(got.Claims))
 	}
 	for i, want := range []string{"data-db-0", "data-db-1"} {
-		volumes := got.Waiting[i].Spec.Volumes
+		volumes := got.Pending[i].Spec.Volumes
 		if len(volumes) != 2 || volumes[1].PersistentVolumeClaim == nil || volumes[1].PersistentVolumeClaim.ClaimName != want {
 			t.Errorf("pod %d has the volumes %+v", i, volumes)
 		}

@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// claimsOf lists the volume claims that are among the objects, as the API server
-// would show them.
+// claimsOf lists the volume claims of the objects, with their namespaces.
 func claimsOf(objects []cluster.Object) map[cluster.Key]*corev1.PersistentVolumeClaim {
 	out := map[cluster.Key]*corev1.PersistentVolumeClaim{}
 	for _, object := range objects {
@@ -25,8 +24,7 @@ func claimsOf(objects []cluster.Object) map[cluster.Key]*corev1.PersistentVolume
 	return out
 }
 
-// mountClaims gives a pod of a StatefulSet the claims that are its own. A claim that is
-// among the objects is older than the pod and stays as it is.
+// mountClaims mounts the claims of a StatefulSet's pod, and creates missing ones.
 func (e *expansion) mountClaims(set *appsv1.StatefulSet, pod *corev1.Pod) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
@@ -47,7 +45,7 @@ func (e *expansion) mountClaims(set *appsv1.StatefulSet, pod *corev1.Pod) {
 	}
 }
 
-// addStatefulSet makes the pods of a set; they are numbered.
+// addStatefulSet creates the pods of a StatefulSet.
 func (e *expansion) addStatefulSet(o *appsv1.StatefulSet) {
 	first := 0
 	if o.Spec.Ordinals != nil {
@@ -57,6 +55,6 @@ func (e *expansion) addStatefulSet(o *appsv1.StatefulSet) {
 	for i := range e.countMissing(o, "StatefulSet", o.Spec.Replicas) {
 		pod := e.newPod(o, "StatefulSet", o.Spec.Template, fmt.Sprintf("%s-%d", name, first+i))
 		e.mountClaims(o, pod)
-		e.Waiting = append(e.Waiting, pod)
+		e.Pending = append(e.Pending, pod)
 	}
 }

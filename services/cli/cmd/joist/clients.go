@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// kube opens a cluster as kubectl would.
-func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string) ([]byte, error), error) {
+// openCluster opens a cluster like kubectl.
+func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path string) ([]byte, error), error) {
 	const what = "reading the kubeconfig"
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -40,7 +40,7 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 		if err != nil {
 			return nil, fault.E(op, fault.Bug, err)
 		}
-		// AbsPath keeps what stands before it in the server's address, as behind a proxy.
+		// AbsPath keeps the path of the server's address, which a proxy may need.
 		request := client.Get().AbsPath(at.Path)
 		for name, values := range at.Query() {
 			for _, value := range values {
@@ -62,8 +62,8 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 	}, nil
 }
 
-// run runs a program.
-func run(ctx context.Context, name string, args ...string) (string, error) {
+// runProgram runs a program and returns its output.
+func runProgram(ctx context.Context, name string, args ...string) (string, error) {
 	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput() //nolint:gosec // doctor has a fixed list of programs
 	if err != nil {
 		return "", fault.E("running "+name, fault.Missing, err)

@@ -16,9 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// TestKube reads paths of an API server by a kubeconfig, queries included, and tells what
-// is missing from what is denied.
-func TestKube(t *testing.T) {
+// TestOpenCluster reads paths of an API server with a kubeconfig, including queries, and
+// checks the kinds of its errors.
+func TestOpenCluster(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := map[string]int{"/apis/none": http.StatusNotFound, "/apis/denied": http.StatusForbidden, "/apis/login": http.StatusUnauthorized}[strings.TrimPrefix(r.URL.Path, "/proxy")]
 		if status == 0 {
@@ -34,7 +34,7 @@ func TestKube(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read, err := kube(file, "here")
+	read, err := openCluster(file, "here")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +47,13 @@ func TestKube(t *testing.T) {
 			t.Errorf("%s: %v, want %s", path, err, kind)
 		}
 	}
-	if _, err := kube(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "update-kubeconfig") {
+	if _, err := openCluster(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "update-kubeconfig") {
 		t.Errorf("without a file: %v", err)
 	}
 }
 
-// TestCredentialsError: no answer of the metadata service means that no credentials were found.
+// TestCredentialsError: without an answer of the metadata service, the error says that there
+// are no credentials.
 func TestCredentialsError(t *testing.T) {
 	expired := errors.New("the SSO session has expired")
 	metadata := fmt.Errorf("no EC2 IMDS role found, %w", &smithy.OperationError{ServiceID: "ec2imds", OperationName: "GetMetadata", Err: errors.New("timeout")})
@@ -68,12 +69,12 @@ func TestCredentialsError(t *testing.T) {
 	}
 }
 
-// TestRun finds a program, and says where there is none.
-func TestRun(t *testing.T) {
-	if told, err := run(t.Context(), "go", "version"); err != nil || !strings.HasPrefix(told, "go version") {
-		t.Errorf("%q, %v", told, err)
+// TestRunProgram runs an existing program and a missing one.
+func TestRunProgram(t *testing.T) {
+	if output, err := runProgram(t.Context(), "go", "version"); err != nil || !strings.HasPrefix(output, "go version") {
+		t.Errorf("%q, %v", output, err)
 	}
-	if _, err := run(t.Context(), "joist-is-no-such-program"); !fault.Is(err, fault.Missing) {
+	if _, err := runProgram(t.Context(), "joist-is-no-such-program"); !fault.Is(err, fault.Missing) {
 		t.Errorf("%v", err)
 	}
 }

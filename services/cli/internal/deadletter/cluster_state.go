@@ -14,19 +14,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// ClusterState is what decides about a message beside its own bytes: what its receiver would
-// read in Kubernetes, or what would be read of what it does.
+// ClusterState is the state in Kubernetes that predictions depend on.
 type ClusterState struct {
-	// UID is that of the cluster that was asked, kube-system's. A letter of another is not
-	// judged: a kubeconfig's context is easily that of another cluster.
+	// UID is the UID of the namespace kube-system. Messages of another cluster are not
+	// checked, because a kubeconfig context may be of another cluster.
 	UID string
-	// Outbox is the fence that plans pass; nil where there is none.
+	// Outbox is the state of the outbox, which rejects superseded plans; nil if it does not
+	// exist.
 	Outbox *outbox.Held
-	// Intents are those that some NodeClaim carries.
+	// Intents are the intents in the annotations of NodeClaims.
 	Intents map[string]bool
 }
 
-// ReadClusterState reads a cluster whose Joist is in the namespace.
+// ReadClusterState reads the state of a cluster with Joist in the given namespace.
 func ReadClusterState(ctx context.Context, read kube.Reader, namespace string) (ClusterState, error) {
 	var system corev1.Namespace
 	var fence corev1.ConfigMap
@@ -34,7 +34,7 @@ func ReadClusterState(ctx context.Context, read kube.Reader, namespace string) (
 	if _, err := kube.Get(ctx, read, "/api/v1/namespaces/kube-system", &system); err != nil {
 		return ClusterState{}, err
 	}
-	there, err := kube.Get(ctx, read, "/api/v1/namespaces/"+namespace+"/configmaps/"+outbox.Name, &fence)
+	hasOutbox, err := kube.Get(ctx, read, "/api/v1/namespaces/"+namespace+"/configmaps/"+outbox.Name, &fence)
 	if err != nil {
 		return ClusterState{}, err
 	}
@@ -42,12 +42,12 @@ func ReadClusterState(ctx context.Context, read kube.Reader, namespace string) (
 		return ClusterState{}, err
 	}
 	w := ClusterState{UID: string(system.UID), Intents: map[string]bool{}}
-	if there {
-		held, err := outbox.Parse(&fence)
+	if hasOutbox {
+		state, err := outbox.Parse(&fence)
 		if err != nil {
 			return ClusterState{}, err
 		}
-		w.Outbox = &held
+		w.Outbox = &state
 	}
 	for i := range claims.Items {
 		w.Intents[claims.Items[i].Annotations[launchspec.IntentTag]] = true
@@ -55,29 +55,30 @@ func ReadClusterState(ctx context.Context, read kube.Reader, namespace string) (
 	return w, nil
 }
 
-// isFenced reports whether the world has a say in what becomes of a type.
+// isFenced reports whether predictions for a type depend on the cluster state.
 func isFenced(t event.Type) bool { return t == event.PlanMadeType || t == event.LaunchRequestedType }
 
-// applyFence asks the world about a message that its service would begin to act on.
+// applyFence checks a message that the service would handle against the cluster state.
 func (r Reader) applyFence(p Prediction, m queue.Message) Prediction {
 	e, err := event.Decode(m.Body)
-	if p.Verdict != Handle || r.World == nil || err != nil || !isFenced(e.Type) {
+	if p.Disposition != Handle || r.ReadCluster == nil || err != nil || !isFenced(e.Type) {
 		return p
 	}
-	w, err := r.World()
+	w, err := r.ReadCluster()
 	switch {
 	case err != nil:
-		p.Why = joinNotes(p.Why, "not checked against Kubernetes: "+errorText(err))
+		p.Reason = joinNotes(p.Reason, "not checked against Kubernetes: "+errorText(err))
 		return p
 	case e.ClusterUID == "" || w.UID != e.ClusterUID:
-		p.Why = joinNotes(p.Why, "not checked against Kubernetes: the kubeconfig context may be of another cluster")
+		p.Reason = joinNotes(p.Reason, "not checked against Kubernetes: the kubeconfig context may be of another cluster")
 		return p
 	}
 	return w.predictFenced(e, p)
 }
 
-// predictFenced decides as lifecycle would about a plan, by the very fence; and about a launch by
-// what lifecycle makes of it: the launcher, which cannot see Kubernetes, would launch.
+// predictFenced predicts for a plan with the outbox's own check. For a launch request it
+// checks whether lifecycle has a NodeClaim for the instances, because the launcher does not
+// read Kubernetes.
 func (w ClusterState) predictFenced(e event.Envelope, p Prediction) Prediction {
 	switch e.Type {
 	case event.PlanMadeType:
