@@ -98,12 +98,12 @@ func (e Env) openAccount(ctx context.Context) (aws.Config, error) {
 
 // openQueues returns a finder for the queues of the caller's account, and the AWS
 // configuration.
-func (e Env) openQueues(ctx context.Context) (queues.Finder, aws.Config, error) {
+func (e Env) openQueues(ctx context.Context) (queues.QueueFinder, aws.Config, error) {
 	config, err := e.openAccount(ctx)
 	if err != nil {
-		return queues.Finder{}, aws.Config{}, err
+		return queues.QueueFinder{}, aws.Config{}, err
 	}
-	return queues.Finder{Config: config, SQS: sqs.NewFromConfig(config)}, config, nil
+	return queues.QueueFinder{Config: config, SQS: sqs.NewFromConfig(config)}, config, nil
 }
 
 // apiVersion is the version of the commands' JSON output.

@@ -45,11 +45,11 @@ func (d *deadFlags) addFlags(cmd *cobra.Command) {
 
 // deadList is the output of `joist dead list -o json`.
 type deadList struct {
-	APIVersion string               `json:"apiVersion"`
-	Kind       string               `json:"kind"`
-	Cluster    string               `json:"cluster"`
-	At         time.Time            `json:"at"`
-	Messages   []deadletter.Message `json:"letters"`
+	APIVersion string                   `json:"apiVersion"`
+	Kind       string                   `json:"kind"`
+	Cluster    string                   `json:"cluster"`
+	At         time.Time                `json:"at"`
+	Messages   []deadletter.DeadMessage `json:"letters"`
 	// Partial names the services whose queues hold more than the limit.
 	Partial []string `json:"partial"`
 }
@@ -124,7 +124,7 @@ func deadShowCommand(env Env) *cobra.Command {
 
 // readDeadMessages reads the dead-letter messages of the selected queues.
 func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
-	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Messages: []deadletter.Message{}, Partial: []string{}}
+	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Messages: []deadletter.DeadMessage{}, Partial: []string{}}
 	if flags.limit < 1 || flags.limit > limitMax {
 		return list, usageError(fmt.Errorf("invalid --limit %d", flags.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
 	}
@@ -143,7 +143,7 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 	list.Cluster = plan.Cluster
 	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, ReadCluster: env.clusterStateReader(cmd.Context(), flags.clusterState)}
 	type answer struct {
-		deadMessages []deadletter.Message
+		deadMessages []deadletter.DeadMessage
 		all          bool
 		err          error
 	}
@@ -170,7 +170,7 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 
 // readQueue reads the messages of one dead-letter queue, oldest first. It reports whether
 // these are all messages of the queue.
-func readQueue(cmd *cobra.Command, env Env, places queues.Finder, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.Message, bool, error) {
+func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.DeadMessage, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
 	if err != nil {
 		return nil, false, err
@@ -180,7 +180,7 @@ func readQueue(cmd *cobra.Command, env Env, places queues.Finder, reader deadlet
 		return nil, false, fmt.Errorf("reading dead-letter messages: %w", err)
 	}
 	reader.Service = q.Service
-	deadMessages := make([]deadletter.Message, 0, len(messages))
+	deadMessages := make([]deadletter.DeadMessage, 0, len(messages))
 	for _, m := range messages {
 		deadMessages = append(deadMessages, reader.Read(m, env.Now()))
 	}
@@ -229,7 +229,7 @@ func printDeadMessages(cmd *cobra.Command, list deadList, now time.Time) error {
 }
 
 // formatMessageTable formats messages as a table.
-func formatMessageTable(deadMessages []deadletter.Message, now time.Time) string {
+func formatMessageTable(deadMessages []deadletter.DeadMessage, now time.Time) string {
 	var rows [][]string
 	for i := range deadMessages {
 		l := &deadMessages[i]
@@ -251,10 +251,10 @@ func formatMessageTable(deadMessages []deadletter.Message, now time.Time) string
 // messageOutput is the output of `joist dead show -o json`. Body is the message's JSON, or a
 // string if it is not valid JSON.
 type messageOutput struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Message    deadletter.Message `json:"letter"`
-	Body       json.RawMessage    `json:"body"`
+	APIVersion string                 `json:"apiVersion"`
+	Kind       string                 `json:"kind"`
+	Message    deadletter.DeadMessage `json:"letter"`
+	Body       json.RawMessage        `json:"body"`
 }
 
 func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string) error {
@@ -265,7 +265,7 @@ func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list.Messages, func(l deadletter.Message) bool { return l.ID == args[0] || l.EventID == args[0] })
+	at := slices.IndexFunc(list.Messages, func(l deadletter.DeadMessage) bool { return l.ID == args[0] || l.EventID == args[0] })
 	if at < 0 {
 		return fault.F("finding dead-letter message "+args[0], fault.Missing, "none of %d messages has this ID", len(list.Messages)).
 			WithHint("check joist dead list; another consumer may have the message in flight, or raise --limit")
@@ -283,7 +283,7 @@ func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string
 }
 
 // formatMessage formats one message for people.
-func formatMessage(l deadletter.Message, now time.Time) string {
+func formatMessage(l deadletter.DeadMessage, now time.Time) string {
 	var b strings.Builder
 	// A line break in a message must not start a new field.
 	line := func(name, value string) {

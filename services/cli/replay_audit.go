@@ -26,7 +26,7 @@ type auditReplay struct {
 }
 
 // chooseArchived chooses the facts that the archive has, and finds its part with them.
-func (r *queueReplay) chooseArchived(ctx context.Context, deadMessages []deadletter.Message, match replay.Match) (*auditReplay, error) {
+func (r *queueReplay) chooseArchived(ctx context.Context, deadMessages []deadletter.DeadMessage, match replay.Match) (*auditReplay, error) {
 	l := &auditReplay{queueReplay: r, eventBridge: eventbridge.NewFromConfig(r.finder.Config)}
 	now := r.env.Now()
 	if len(deadMessages) > 0 {
@@ -47,7 +47,7 @@ func (r *queueReplay) chooseArchived(ctx context.Context, deadMessages []deadlet
 }
 
 // replayArchived replays the archive, and deletes the messages after the replay has completed.
-func (l *auditReplay) replayArchived(cmd *cobra.Command, deadMessages []deadletter.Message) (replay.Outcome, error) {
+func (l *auditReplay) replayArchived(cmd *cobra.Command, deadMessages []deadletter.DeadMessage) (replay.Outcome, error) {
 	player := l.env.newPlayer(cmd, l.eventBridge, l.plan)
 	did, err := player.Replay(cmd.Context(), *l.part)
 	if err != nil {

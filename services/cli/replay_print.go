@@ -26,17 +26,17 @@ type replayReport struct {
 	// All says that the queue has no other messages.
 	All bool `json:"all"`
 	// Chosen are the messages to replay; Kept stay in the queue.
-	Chosen []deadletter.Message `json:"chosen"`
-	Kept   []deadletter.Message `json:"kept"`
+	Chosen []deadletter.DeadMessage `json:"chosen"`
+	Kept   []deadletter.DeadMessage `json:"kept"`
 	// Predicted counts the chosen messages by disposition.
 	Predicted map[deadletter.Disposition]int `json:"predicted"`
 	Replayed  int                            `json:"replayed"`
 	// Unseen are the IDs of chosen messages that were not received again, Returned the
 	// canaries that returned to the dead-letter queue, and Doubtful the IDs of messages that
 	// may be in both queues.
-	Unseen   []string             `json:"unseen"`
-	Returned []deadletter.Message `json:"returned"`
-	Doubtful []string             `json:"doubtful"`
+	Unseen   []string                 `json:"unseen"`
+	Returned []deadletter.DeadMessage `json:"returned"`
+	Doubtful []string                 `json:"doubtful"`
 	// Stopped is the reason why not all messages were replayed.
 	Stopped string `json:"stopped,omitempty"`
 	// Archive is the part of the bus archive with the chosen messages of the audit log.
@@ -50,7 +50,7 @@ func (r *queueReplay) newReport(all bool) *replayReport {
 	out := &replayReport{
 		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: firstNonEmpty(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
 		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Disposition]int{},
-		Unseen: []string{}, Returned: []deadletter.Message{}, Doubtful: []string{},
+		Unseen: []string{}, Returned: []deadletter.DeadMessage{}, Doubtful: []string{},
 	}
 	for i := range out.Chosen {
 		out.Predicted[out.Chosen[i].Predicted.Disposition]++

@@ -21,7 +21,7 @@ type queueReplay struct {
 	flags    replayFlags
 	plan     topology.Plan
 	queue    topology.Queue
-	finder   queues.Finder
+	finder   queues.QueueFinder
 	dead, to queues.FoundQueue
 	reader   deadletter.Reader
 	choice   replay.Choice
@@ -59,7 +59,7 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 
 // chooseMessages chooses the messages to replay. It returns the function that replays them,
 // and the report.
-func (r *queueReplay) chooseMessages(ctx context.Context, deadMessages []deadletter.Message, all bool, match replay.Match) (run func(*cobra.Command, []deadletter.Message) (replay.Outcome, error), out *replayReport, err error) {
+func (r *queueReplay) chooseMessages(ctx context.Context, deadMessages []deadletter.DeadMessage, all bool, match replay.Match) (run func(*cobra.Command, []deadletter.DeadMessage) (replay.Outcome, error), out *replayReport, err error) {
 	if r.queue.Service != topology.Audit {
 		r.choice = replay.ChooseMessages(deadMessages, all, match)
 		return r.replayChosen, r.newReport(all), nil
@@ -108,7 +108,7 @@ func (r *queueReplay) newRunner(to queue.Sender) replay.Resender {
 }
 
 // replayChosen replays the chosen messages.
-func (r *queueReplay) replayChosen(cmd *cobra.Command, deadMessages []deadletter.Message) (replay.Outcome, error) {
+func (r *queueReplay) replayChosen(cmd *cobra.Command, deadMessages []deadletter.DeadMessage) (replay.Outcome, error) {
 	ctx, runner, canaries := cmd.Context(), r.newRunner(r.to.Client), r.flags.canary
 	if r.choice.Method == replay.Resend || canaries >= len(r.choice.Chosen) {
 		return runner.Resend(ctx, r.choice.Chosen, deadMessages, 0)

@@ -75,7 +75,7 @@ func TestBadImageStopsAfterCanaryThroughAllServices(t *testing.T) {
 }
 
 // requireRolloutCondition requires a condition DriftRolledOut of the NodePool.
-func requireRolloutCondition(t *testing.T, w *embedded.Environment, want metav1.ConditionStatus, reason, says string) {
+func requireRolloutCondition(t *testing.T, w *embedded.EmbeddedCluster, want metav1.ConditionStatus, reason, says string) {
 	t.Helper()
 	pools, err := cluster.List[*karpenter.NodePool](t.Context(), w.Kube, cluster.NodePools)
 	if err != nil || len(pools) != 1 {
@@ -87,14 +87,14 @@ func requireRolloutCondition(t *testing.T, w *embedded.Environment, want metav1.
 }
 
 // publishImage makes AWS recommend another image.
-func publishImage(w *embedded.Environment, name string) string {
+func publishImage(w *embedded.EmbeddedCluster, name string) string {
 	id := w.Cloud.AddImage(cloud.Image{Name: name, Arch: "amd64", Owner: "amazon"}).ID
 	w.Cloud.SetParameter("/aws/service/eks/optimized-ami/"+w.AWS.Cluster.Version+"/amazon-linux-2023/x86_64/standard/recommended/image_id", id)
 	return id
 }
 
 // launchTimes returns when instances of the image were launched.
-func launchTimes(w *embedded.Environment, image string) []time.Time {
+func launchTimes(w *embedded.EmbeddedCluster, image string) []time.Time {
 	var out []time.Time
 	for _, r := range w.Cloud.Records() {
 		if r.ImageID == image {
@@ -105,7 +105,7 @@ func launchTimes(w *embedded.Environment, image string) []time.Time {
 }
 
 // countImages returns the number of NodeClaims of each image.
-func countImages(t *testing.T, w *embedded.Environment) map[string]int {
+func countImages(t *testing.T, w *embedded.EmbeddedCluster) map[string]int {
 	t.Helper()
 	claims, err := cluster.List[*karpenter.NodeClaim](t.Context(), w.Kube, cluster.NodeClaims)
 	if err != nil {
@@ -118,7 +118,7 @@ func countImages(t *testing.T, w *embedded.Environment) map[string]int {
 	return out
 }
 
-func countRunningPods(t *testing.T, w *embedded.Environment) int {
+func countRunningPods(t *testing.T, w *embedded.EmbeddedCluster) int {
 	t.Helper()
 	pods, err := cluster.List[*corev1.Pod](t.Context(), w.Kube, cluster.Pods)
 	if err != nil {

@@ -35,7 +35,7 @@ const maxOrphanAge = 90 * time.Second
 
 // checker compares the models with the promises.
 type checker struct {
-	world      *embedded.Environment
+	world      *embedded.EmbeddedCluster
 	limits     limitChecker
 	violations []Violation
 	// orphanSince is when each instance was first seen without a NodeClaim.
@@ -66,7 +66,7 @@ type checker struct {
 	finishedReceipts map[string]bool
 }
 
-func newChecker(world *embedded.Environment, pools map[string]corev1.ResourceList) *checker {
+func newChecker(world *embedded.EmbeddedCluster, pools map[string]corev1.ResourceList) *checker {
 	vcpu := map[string]int64{}
 	for _, t := range world.Catalogue.Types {
 		vcpu[t.Name] = t.VCPU

@@ -47,7 +47,7 @@ func strictNodePool() *karpenter.NodePool {
 
 // nodeClassAndDeployment returns a node class, a Deployment of five pods with three CPUs each, and the tags of the
 // subnets and security groups.
-func nodeClassAndDeployment(w *embedded.Environment) (*karpenter.EC2NodeClass, *appsv1.Deployment, map[string]string) {
+func nodeClassAndDeployment(w *embedded.EmbeddedCluster) (*karpenter.EC2NodeClass, *appsv1.Deployment, map[string]string) {
 	replicas, labels := int32(5), map[string]string{"app": "web"}
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels

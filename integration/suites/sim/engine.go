@@ -17,7 +17,7 @@ import (
 // engine runs activities as coroutines, one at a time. At each call to a model the engine decides which task
 // continues, so the seed decides every interleaving.
 type engine struct {
-	world         *embedded.Environment
+	world         *embedded.EmbeddedCluster
 	random        *rand.Rand
 	tasks         []*task
 	trace         hash.Hash64

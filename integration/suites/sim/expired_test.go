@@ -75,7 +75,7 @@ func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 
 // deletionMethods reads the log of writes and returns the disruption method of each deleted node. It requires that
 // one node is disrupted at a time, that no node is forced before it expires, and that replacements come first.
-func deletionMethods(t *testing.T, w *embedded.Environment, life time.Duration) map[string]string {
+func deletionMethods(t *testing.T, w *embedded.EmbeddedCluster, life time.Duration) map[string]string {
 	t.Helper()
 	claims, ended := map[string]*karpenter.NodeClaim{}, map[string]string{}
 	for _, e := range w.Kube.Effects() {

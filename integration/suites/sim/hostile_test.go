@@ -55,7 +55,7 @@ func TestHostilePodBlocksNoOtherPod(t *testing.T) {
 }
 
 // countRunning returns the number of running pods of an app.
-func countRunning(t *testing.T, w *embedded.Environment, app string) int {
+func countRunning(t *testing.T, w *embedded.EmbeddedCluster, app string) int {
 	t.Helper()
 	pods, err := cluster.List[*corev1.Pod](context.Background(), w.Kube, cluster.Pods)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // newNodeClass selects the AWS resources of the model.
-func newNodeClass(w *embedded.Environment) *karpenter.EC2NodeClass {
+func newNodeClass(w *embedded.EmbeddedCluster) *karpenter.EC2NodeClass {
 	discovery := map[string]string{"karpenter.sh/discovery": w.Cluster}
 	family := karpenter.AMIFamilyAL2023
 	return &karpenter.EC2NodeClass{
@@ -141,12 +141,12 @@ func newStatefulSet(d *appsv1.Deployment) *statefulSet {
 }
 
 // scaleStatefulSet sets the StatefulSet's replicas, if it exists.
-func scaleStatefulSet(w *embedded.Environment, replicas int32) {
+func scaleStatefulSet(w *embedded.EmbeddedCluster, replicas int32) {
 	w.Kube.Change(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: statefulSetName}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
 }
 
 // scaleDeployment sets a Deployment's replicas.
-func scaleDeployment(w *embedded.Environment, name string, replicas int32) error {
+func scaleDeployment(w *embedded.EmbeddedCluster, name string, replicas int32) error {
 	key := cluster.Key{Namespace: "default", Name: name}
 	if !w.Kube.Change(cluster.Deployments, key, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = &replicas }) {
 		return fmt.Errorf("scaling %s: there is no such Deployment", name)

@@ -43,7 +43,7 @@ spec:
 )
 
 // runServices runs watcher, catalog, lifecycle and launcher for this time and returns the node class.
-func runServices(t *testing.T, w *embedded.Environment, d time.Duration) *karpenter.EC2NodeClass {
+func runServices(t *testing.T, w *embedded.EmbeddedCluster, d time.Duration) *karpenter.EC2NodeClass {
 	t.Helper()
 	ctx := context.Background()
 	for end := w.Now().Add(d); w.Now().Before(end); {

@@ -45,7 +45,7 @@ func TestDriftIsReplacedThroughAllServices(t *testing.T) {
 
 // requireReplacementsFirst reads the log of writes: one node is disrupted at a time, after its replacements are
 // initialized.
-func requireReplacementsFirst(t *testing.T, w *embedded.Environment) {
+func requireReplacementsFirst(t *testing.T, w *embedded.EmbeddedCluster) {
 	t.Helper()
 	claims, gone := map[string]*karpenter.NodeClaim{}, 0
 	for _, e := range w.Kube.Effects() {

@@ -17,7 +17,7 @@ import (
 // uninstallation is a cluster from which Joist is removed.
 type uninstallation struct {
 	t *testing.T
-	*embedded.Environment
+	*embedded.EmbeddedCluster
 	// stopped is whether Joist's pods are deleted: time passes and no service runs.
 	stopped bool
 }
@@ -33,7 +33,7 @@ func startCluster(t *testing.T) *uninstallation {
 	if err := w.Apply(t.Context(), class, strictNodePool(), web); err != nil {
 		t.Fatal(err)
 	}
-	l := &uninstallation{t: t, Environment: w}
+	l := &uninstallation{t: t, EmbeddedCluster: w}
 	l.waitFor("nodes", 10*time.Minute, func() bool {
 		claims := listObjects[*karpenter.NodeClaim](l, cluster.NodeClaims)
 		return len(claims) > 0 && claims[0].Status.Conditions.True(karpenter.ConditionTypeInitialized)

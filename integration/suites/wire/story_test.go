@@ -27,7 +27,7 @@ type hop struct {
 
 // told is a small cluster whose handled messages are written down.
 type told struct {
-	*embedded.Environment
+	*embedded.EmbeddedCluster
 	t    *testing.T
 	hops []hop
 }
@@ -45,7 +45,7 @@ func tell(t *testing.T, o embedded.Options) *told {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Environment = world
+	w.EmbeddedCluster = world
 	for _, name := range []string{"nodepool.yaml", "inflate.yaml"} {
 		data, err := os.ReadFile("../../../services/cli/internal/demo/manifests/" + name)
 		if err != nil {

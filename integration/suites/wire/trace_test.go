@@ -24,7 +24,7 @@ type traced struct {
 func trace(t *testing.T) *traced {
 	t.Helper()
 	w := &traced{collector: collect(t)}
-	w.told = tell(t, embedded.Options{Telemetry: func(_, service string) embedded.Telemetry {
+	w.told = tell(t, embedded.Options{Telemetry: func(_, service string) embedded.ActorTelemetry {
 		voice, err := telemetry.New(t.Context(), telemetry.Options{Service: service, Cluster: "demo", Out: t.Output(), Level: 12, Export: true})
 		if err != nil {
 			t.Fatal(err)

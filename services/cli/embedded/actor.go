@@ -27,7 +27,7 @@ import (
 type Actor struct {
 	Name, Service string
 
-	env      *Environment
+	env      *EmbeddedCluster
 	queue    string // the queue it consumes, or ""
 	worker   host.Worker
 	step     func(ctx context.Context) error
@@ -39,13 +39,13 @@ type Actor struct {
 	cache    *memcluster.Cache
 	build    func(a *Actor, w tapper)
 	// telemetry records the spans of the replica; nil records none.
-	telemetry Telemetry
+	telemetry ActorTelemetry
 	// Err is the error of the last step.
 	Err error
 }
 
 // startActors creates the replicas of every service.
-func (env *Environment) startActors() {
+func (env *EmbeddedCluster) startActors() {
 	builders := []struct {
 		service string
 		build   func(*Actor, tapper)
@@ -121,22 +121,22 @@ func (a *Actor) observeHandler(handle host.Handler) host.Handler {
 	}
 }
 
-func (w tapper) newSender(env *Environment, service string) queue.Sender {
+func (w tapper) newSender(env *EmbeddedCluster, service string) queue.Sender {
 	q, _ := env.Broker.Lookup(env.queueName(service))
 	return tappedSender{w, q, service}
 }
 
-func (w tapper) newQueue(env *Environment, service string) queue.Queue {
+func (w tapper) newQueue(env *EmbeddedCluster, service string) queue.Queue {
 	q, _ := env.Broker.Lookup(env.queueName(service))
 	return tappedQueue{tappedSender{w, q, service}, q}
 }
 
-func (w tapper) newBusSender(env *Environment) queue.Sender {
+func (w tapper) newBusSender(env *EmbeddedCluster) queue.Sender {
 	return tappedSender{w, env.Bus, "bus"}
 }
 
 // planSettings returns the settings with which plans are made and validated.
-func (env *Environment) planSettings() planning.Settings {
+func (env *EmbeddedCluster) planSettings() planning.Settings {
 	return planning.Settings{Gates: env.Gates, PriceLimit: env.PriceLimit}
 }
 
@@ -225,7 +225,7 @@ func (a *Actor) DelayWatch(kind cluster.Kind, delay time.Duration) {
 }
 
 // SourceQueue returns the name of the queue that a dead-letter queue belongs to.
-func (env *Environment) SourceQueue(name string) (source string, ok bool) {
+func (env *EmbeddedCluster) SourceQueue(name string) (source string, ok bool) {
 	return strings.CutSuffix(name, "-dead")
 }
 

@@ -25,7 +25,7 @@ type Activity struct {
 const visibility = 30 * time.Second
 
 // Advance advances the simulated Kubernetes, EC2, watches and scheduler to now.
-func (env *Environment) Advance(ctx context.Context, now time.Time) error {
+func (env *EmbeddedCluster) Advance(ctx context.Context, now time.Time) error {
 	env.now = now
 	env.Cloud.Advance()
 	env.bootInstances()
@@ -42,7 +42,7 @@ func (env *Environment) Advance(ctx context.Context, now time.Time) error {
 }
 
 // bootInstances starts the kubelets of booted instances, and removes those of terminated ones.
-func (env *Environment) bootInstances() {
+func (env *EmbeddedCluster) bootInstances() {
 	for _, b := range env.Cloud.Booted() {
 		if env.Broken[b.ImageID] {
 			continue
@@ -60,7 +60,7 @@ func (env *Environment) bootInstances() {
 }
 
 // publishTicks simulates EventBridge Scheduler, which sends ticks once a minute.
-func (env *Environment) publishTicks(ctx context.Context) error {
+func (env *EmbeddedCluster) publishTicks(ctx context.Context) error {
 	if env.now.Before(env.nextTick) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (env *Environment) publishTicks(ctx context.Context) error {
 }
 
 // Activities lists the steps and receives that actors can run now.
-func (env *Environment) Activities() []Activity {
+func (env *EmbeddedCluster) Activities() []Activity {
 	var out []Activity
 	for _, a := range env.Actors {
 		if a.step != nil && !env.now.Before(a.nextRun) {
@@ -127,7 +127,7 @@ func (a *Actor) receiveMessages(ctx context.Context) {
 
 // NextTime returns the next time at which anything can happen, ignoring busy actors: their
 // next call advances the time.
-func (env *Environment) NextTime(busy func(*Actor) bool) time.Time {
+func (env *EmbeddedCluster) NextTime(busy func(*Actor) bool) time.Time {
 	next := env.nextTick
 	useEarlier := func(at time.Time) {
 		if !at.IsZero() && at.Before(next) {
@@ -159,7 +159,7 @@ func (env *Environment) NextTime(busy func(*Actor) bool) time.Time {
 
 // Run runs all activities, one after the other, until the condition is true or limit of
 // simulated time has passed. It reports whether the condition is true.
-func (env *Environment) Run(ctx context.Context, limit time.Duration, until func() bool) (bool, error) {
+func (env *EmbeddedCluster) Run(ctx context.Context, limit time.Duration, until func() bool) (bool, error) {
 	end := env.now.Add(limit)
 	for env.now.Before(end) {
 		if err := env.Advance(ctx, env.now); err != nil {

@@ -50,7 +50,7 @@ type Options struct {
 	Observe func(actor string, m queue.Message, began time.Time, err error)
 	// Telemetry creates the telemetry of each replica that starts; nil means none. Observe is
 	// then not called for batches.
-	Telemetry func(actor, service string) Telemetry
+	Telemetry func(actor, service string) ActorTelemetry
 	// CacheDelay is the minimum delay of every watch event; up to the same time is added at
 	// random.
 	CacheDelay time.Duration
@@ -69,8 +69,8 @@ type Options struct {
 	TemplateAge time.Duration
 }
 
-// Telemetry is the part of telemetry.Telemetry that records spans.
-type Telemetry interface {
+// ActorTelemetry is the part of telemetry.ActorTelemetry that records spans.
+type ActorTelemetry interface {
 	TraceHandler(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error
 	TraceBatch(batch host.BatchHandler) host.BatchHandler
 	RecordSpan(s host.Span)
@@ -79,8 +79,8 @@ type Telemetry interface {
 // Namespace is the namespace of Joist.
 const Namespace = "joist"
 
-// Environment has the simulated systems and the actors that use them.
-type Environment struct {
+// EmbeddedCluster has the simulated systems and the actors that use them.
+type EmbeddedCluster struct {
 	Options
 	Cloud     *memcloud.Cloud
 	AWS       memcloud.World
@@ -97,7 +97,7 @@ type Environment struct {
 }
 
 // New creates an environment in which nothing has happened yet.
-func New(o Options) (*Environment, error) {
+func New(o Options) (*EmbeddedCluster, error) {
 	o = o.withDefaults()
 	full, err := catalog.Embedded(o.Region)
 	if err != nil {
@@ -105,7 +105,7 @@ func New(o Options) (*Environment, error) {
 	}
 	full = full.Clone()
 	full.Types = slices.DeleteFunc(full.Types, func(t catalog.InstanceType) bool { return !o.hasFamily(t.Name) })
-	env := &Environment{Options: o, now: o.Start, nextTick: o.Start, Catalogue: full}
+	env := &EmbeddedCluster{Options: o, now: o.Start, nextTick: o.Start, Catalogue: full}
 	env.Kube = memcluster.New(memcluster.Options{Now: env.Now, Seed: o.Seed})
 	env.Broker = memqueue.New(memqueue.Options{Now: env.Now, Seed: uint64(o.Seed)})
 	env.Bus = env.Broker.Bus(o.Cluster + "-joist")
@@ -146,21 +146,21 @@ func (o Options) hasFamily(name string) bool {
 }
 
 // Now returns the simulated time.
-func (env *Environment) Now() time.Time { return env.now }
+func (env *EmbeddedCluster) Now() time.Time { return env.now }
 
 // Identity returns the cluster in the services' envelopes.
-func (env *Environment) Identity() event.Cluster {
+func (env *EmbeddedCluster) Identity() event.Cluster {
 	return event.Cluster{Name: env.Cluster, UID: string(env.Kube.UID())}
 }
 
 // publishAWSEvent publishes an event of AWS. The default bus and Joist's bus are the same
 // here.
-func (env *Environment) publishAWSEvent(raw []byte) {
+func (env *EmbeddedCluster) publishAWSEvent(raw []byte) {
 	// The simulator's check of lost messages reports an error of the model.
 	_ = env.Bus.Put(raw)
 }
 
-func (env *Environment) workloadOptions() memworkload.Options {
+func (env *EmbeddedCluster) workloadOptions() memworkload.Options {
 	options := memworkload.Typical(env.Cluster, env.machineOf)
 	if env.Options.Workload != nil {
 		options = *env.Options.Workload
@@ -171,7 +171,7 @@ func (env *Environment) workloadOptions() memworkload.Options {
 
 // machineOf returns the resources of a node of an instance type. They are read from the
 // catalogue, not from the planner's calculation, so that a wrong calculation shows.
-func (env *Environment) machineOf(name string) (memworkload.Machine, bool) {
+func (env *EmbeddedCluster) machineOf(name string) (memworkload.Machine, bool) {
 	i := slices.IndexFunc(env.Catalogue.Types, func(t catalog.InstanceType) bool { return t.Name == name })
 	if i < 0 {
 		return memworkload.Machine{}, false
@@ -182,10 +182,10 @@ func (env *Environment) machineOf(name string) (memworkload.Machine, bool) {
 }
 
 // queueName returns the name of a service's queue.
-func (env *Environment) queueName(service string) string { return env.Cluster + "-" + service }
+func (env *EmbeddedCluster) queueName(service string) string { return env.Cluster + "-" + service }
 
 // createQueues creates the queues and rules, like the CDK app.
-func (env *Environment) createQueues() error {
+func (env *EmbeddedCluster) createQueues() error {
 	for _, service := range []string{"planner", "disruption", "catalog", "launcher", "interruption", "lifecycle"} {
 		dead := env.queueName(service) + "-dead"
 		env.Broker.Queue(dead, memqueue.QueueOptions{Retention: 14 * 24 * time.Hour})
@@ -211,7 +211,7 @@ func (env *Environment) createQueues() error {
 }
 
 // Apply creates objects in the cluster.
-func (env *Environment) Apply(ctx context.Context, objects ...cluster.Object) error {
+func (env *EmbeddedCluster) Apply(ctx context.Context, objects ...cluster.Object) error {
 	for _, o := range objects {
 		if _, err := env.Kube.Create(ctx, o); err != nil {
 			return fmt.Errorf("applying %s: %env", cluster.KeyOf(o), err)

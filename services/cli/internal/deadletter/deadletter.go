@@ -73,8 +73,8 @@ type Prediction struct {
 	Reason string `json:"why,omitempty"`
 }
 
-// Message is one message of a dead-letter queue, as `joist dead list -o json` prints it.
-type Message struct {
+// DeadMessage is one message of a dead-letter queue, as `joist dead list -o json` prints it.
+type DeadMessage struct {
 	// ID is the SQS message ID. It changes when the message is sent again.
 	ID string `json:"id"`
 	// Service is the service of the dead-letter queue.
@@ -109,13 +109,13 @@ type Message struct {
 
 // Outgoing returns the message to send in a replay: as the service would have received it,
 // without the attributes of a dead-letter message.
-func (l Message) Outgoing() queue.Outgoing { return l.outgoing }
+func (l DeadMessage) Outgoing() queue.Outgoing { return l.outgoing }
 
 // IsMovable reports whether SQS can move the message unchanged to its queue.
-func (l Message) IsMovable() bool { return l.isMovable }
+func (l DeadMessage) IsMovable() bool { return l.isMovable }
 
 // Body returns the message as the service would receive it.
-func (l Message) Body() []byte { return l.body }
+func (l DeadMessage) Body() []byte { return l.body }
 
 // Reader reads messages of the dead-letter queue of one service.
 type Reader struct {
@@ -128,8 +128,8 @@ type Reader struct {
 
 // Read reads one message and predicts its disposition at now. It does not fail: an invalid
 // message is predicted as poison.
-func (r Reader) Read(m queue.Message, now time.Time) Message {
-	l := Message{ID: m.ID, Service: r.Service, DeadSince: m.Sent, Receives: m.Receives, Bytes: len(m.Body), isMovable: true, body: m.Body}
+func (r Reader) Read(m queue.Message, now time.Time) DeadMessage {
+	l := DeadMessage{ID: m.ID, Service: r.Service, DeadSince: m.Sent, Receives: m.Receives, Bytes: len(m.Body), isMovable: true, body: m.Body}
 	a := m.Attributes
 	switch {
 	case a[ruleAttribute] != "":
@@ -168,6 +168,6 @@ func (r Reader) Read(m queue.Message, now time.Time) Message {
 }
 
 // CompareAge orders messages by DeadSince and then by ID.
-func CompareAge(a, b Message) int {
+func CompareAge(a, b DeadMessage) int {
 	return cmp.Or(a.DeadSince.Compare(b.DeadSince), cmp.Compare(a.ID, b.ID))
 }

@@ -19,7 +19,7 @@ type wrappedEvent struct {
 
 // unwrapEvent replaces an undelivered event of Joist's bus by its detail, because the rules of
 // the bus have the input path $.detail. Interruption and the audit log receive whole events.
-func (r Reader) unwrapEvent(l *Message) {
+func (r Reader) unwrapEvent(l *DeadMessage) {
 	var outer wrappedEvent
 	if r.Service == interruptionService || r.Service == topology.Audit || json.Unmarshal(l.body, &outer) != nil || outer.DetailType == "" || len(outer.Detail) == 0 {
 		return
@@ -29,7 +29,7 @@ func (r Reader) unwrapEvent(l *Message) {
 }
 
 // describeMessage copies the fields of the envelope, or of the AWS event.
-func (r Reader) describeMessage(l *Message) {
+func (r Reader) describeMessage(l *DeadMessage) {
 	if e, err := r.decodeEnvelope(l.body); err == nil {
 		l.Type, l.EventID, l.Subject, l.From = string(e.Type), e.ID, e.Subject, e.Source
 		l.SentAt, l.Expires = &e.Time, &e.Expires
@@ -53,7 +53,7 @@ func (r Reader) decodeEnvelope(body []byte) (event.Envelope, error) {
 
 // PublishedAt returns when the event was published to its bus, which is its time in the bus
 // archive; zero if the message is not a whole event.
-func (l Message) PublishedAt() time.Time {
+func (l DeadMessage) PublishedAt() time.Time {
 	var outer wrappedEvent
 	if json.Unmarshal(l.body, &outer) != nil {
 		return time.Time{}

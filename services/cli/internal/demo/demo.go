@@ -56,7 +56,7 @@ func Run(ctx context.Context, out io.Writer, seed int64, verbose bool) error {
 }
 
 // applyManifests reads and applies the embedded manifests.
-func applyManifests(ctx context.Context, env *embedded.Environment) error {
+func applyManifests(ctx context.Context, env *embedded.EmbeddedCluster) error {
 	var objects []cluster.Object
 	for _, name := range []string{"nodepool.yaml", "inflate.yaml"} {
 		data, err := manifests.ReadFile("manifests/" + name)

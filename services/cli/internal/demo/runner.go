@@ -20,7 +20,7 @@ import (
 type runner struct {
 	out     io.Writer
 	verbose bool
-	env     *embedded.Environment
+	env     *embedded.EmbeddedCluster
 	// printed is the last text that was printed for each pod, node and claim.
 	printed map[string]string
 	// handled are the messages that the services handled, in order.

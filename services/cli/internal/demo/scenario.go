@@ -132,7 +132,7 @@ func (w *runner) isEmpty() bool {
 }
 
 // listObjects lists the objects of a kind, without simulated faults.
-func listObjects[T cluster.Object](env *embedded.Environment, kind cluster.Kind) []T {
+func listObjects[T cluster.Object](env *embedded.EmbeddedCluster, kind cluster.Kind) []T {
 	objects, err := env.Kube.World("demo").List(context.Background(), kind, "")
 	if err != nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 
 // readQueues starts the reads of the queues, their rules and their functions.
 func (g *collector) readQueues(ctx context.Context) {
-	places := queues.Finder{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
+	places := queues.QueueFinder{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
 	rules, functions := eventbridge.NewFromConfig(g.config), lambda.NewFromConfig(g.config)
 	for _, q := range g.Plan.DeadLetters() {
 		g.calls.Go(func() { _ = g.readQueue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
@@ -69,7 +69,7 @@ func (g *collector) recordRules(target string, list []doctor.Rule) {
 
 // readQueue reads a queue, and then the rules that have it as a target. It returns nil if the
 // queue does not exist or cannot be read.
-func (g *collector) readQueue(ctx context.Context, places queues.Finder, q topology.Queue, rules *eventbridge.Client) *doctor.Queue {
+func (g *collector) readQueue(ctx context.Context, places queues.QueueFinder, q topology.Queue, rules *eventbridge.Client) *doctor.Queue {
 	found, err := places.Find(ctx, q.Name)
 	if err != nil && !fault.Is(err, fault.Missing) {
 		g.recordSkipped("the queue "+q.Name, err, "sqs:GetQueueUrl and sqs:GetQueueAttributes")

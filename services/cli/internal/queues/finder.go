@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// Finder finds queues in an account by name.
-type Finder struct {
+// QueueFinder finds queues in an account by name.
+type QueueFinder struct {
 	Config aws.Config
 	SQS    *sqs.Client
 }
@@ -38,7 +38,7 @@ func (p FoundQueue) MessageCount() int {
 }
 
 // Find finds a queue. Its error is fault.Missing if the queue does not exist.
-func (p Finder) Find(ctx context.Context, name string) (FoundQueue, error) {
+func (p QueueFinder) Find(ctx context.Context, name string) (FoundQueue, error) {
 	what := "finding queue " + name
 	found, err := p.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 	if code := awsfault.Code(err); code == "QueueDoesNotExist" || code == "AWS.SimpleQueueService.NonExistentQueue" {

@@ -47,7 +47,7 @@ const sampleSize = 10
 
 // Inspector reads queues.
 type Inspector struct {
-	Finder Finder
+	Finder QueueFinder
 	// Ages reads the ages of the oldest messages, by queue name.
 	Ages func(ctx context.Context, names []string) (map[string]time.Duration, error)
 	Now  func() time.Time
@@ -104,7 +104,7 @@ func (l Inspector) inspectQueue(ctx context.Context, cluster string, q topology.
 	if err != nil {
 		row.Problem = FormatError(err)
 	}
-	var deadMessages []deadletter.Message
+	var deadMessages []deadletter.DeadMessage
 	for _, m := range messages {
 		deadMessages = append(deadMessages, deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}.Read(m, l.Now()))
 	}

@@ -19,7 +19,7 @@ const ArchiveDelay = 10 * time.Minute
 // ChooseArchived chooses among the dead-letter messages of the audit log those whose event is
 // in an archive with events since a time. A fact that may be missing in the archive is always
 // kept, because the message may be its only copy.
-func ChooseArchived(deadMessages []deadletter.Message, m Match, since, now time.Time) Choice {
+func ChooseArchived(deadMessages []deadletter.DeadMessage, m Match, since, now time.Time) Choice {
 	c := Choice{Method: Archived}
 	for i := range deadMessages {
 		l := deadMessages[i]

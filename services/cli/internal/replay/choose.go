@@ -35,13 +35,13 @@ type Match struct {
 }
 
 // matchers compare a message with the value of a term, by key.
-var matchers = map[string]func(l *deadletter.Message, want string) bool{
-	"type":    func(l *deadletter.Message, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
-	"kind":    func(l *deadletter.Message, want string) bool { return l.Kind == want },
-	"origin":  func(l *deadletter.Message, want string) bool { return string(l.Origin) == want },
-	"verdict": func(l *deadletter.Message, want string) bool { return string(l.Predicted.Disposition) == want },
-	"id":      func(l *deadletter.Message, want string) bool { return l.ID == want || l.EventID == want },
-	"reason": func(l *deadletter.Message, want string) bool {
+var matchers = map[string]func(l *deadletter.DeadMessage, want string) bool{
+	"type":    func(l *deadletter.DeadMessage, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
+	"kind":    func(l *deadletter.DeadMessage, want string) bool { return l.Kind == want },
+	"origin":  func(l *deadletter.DeadMessage, want string) bool { return string(l.Origin) == want },
+	"verdict": func(l *deadletter.DeadMessage, want string) bool { return string(l.Predicted.Disposition) == want },
+	"id":      func(l *deadletter.DeadMessage, want string) bool { return l.ID == want || l.EventID == want },
+	"reason": func(l *deadletter.DeadMessage, want string) bool {
 		return strings.Contains(strings.ToLower(l.Reason), strings.ToLower(want))
 	},
 }
@@ -70,7 +70,7 @@ func invalidMatch(remedy, format string, args ...any) error {
 // Matches reports whether a message is selected. Without terms it selects messages that the
 // service would handle or drop. Poison messages need a term, because the service may be newer
 // than this command. Stale messages cost money and need the term verdict=stale.
-func (m Match) Matches(l *deadletter.Message) bool {
+func (m Match) Matches(l *deadletter.DeadMessage) bool {
 	switch l.Predicted.Disposition {
 	case deadletter.Truncated, deadletter.Forged:
 		return false
@@ -96,12 +96,12 @@ func (m Match) Matches(l *deadletter.Message) bool {
 type Choice struct {
 	Method Method
 	// Chosen are the messages to replay; Kept stay in the queue.
-	Chosen, Kept []deadletter.Message
+	Chosen, Kept []deadletter.DeadMessage
 }
 
 // ChooseMessages chooses among the messages of a queue. If all is true, these are all of its
 // messages: SQS can move only a whole queue, with its messages unchanged.
-func ChooseMessages(deadMessages []deadletter.Message, all bool, m Match) Choice {
+func ChooseMessages(deadMessages []deadletter.DeadMessage, all bool, m Match) Choice {
 	c := Choice{Method: Move}
 	for i := range deadMessages {
 		l := deadMessages[i]

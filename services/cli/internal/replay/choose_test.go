@@ -32,7 +32,7 @@ func goneBody(t *testing.T, n int, ago time.Duration) []byte {
 }
 
 // newMessage returns a message that a host parked.
-func newMessage(t *testing.T, id string, text []byte, more map[string]string) deadletter.Message {
+func newMessage(t *testing.T, id string, text []byte, more map[string]string) deadletter.DeadMessage {
 	t.Helper()
 	attributes := map[string]string{host.MovedAtAttribute: now.Format(time.RFC3339), host.KindAttribute: "bug", host.ReasonAttribute: "No such Instance"}
 	maps.Copy(attributes, more)
@@ -86,7 +86,7 @@ func TestMatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			var matched []string
-			for _, l := range []deadletter.Message{good, expired, poison, cut, stale, forged} {
+			for _, l := range []deadletter.DeadMessage{good, expired, poison, cut, stale, forged} {
 				if m.Matches(&l) {
 					matched = append(matched, l.ID)
 				}
@@ -106,15 +106,15 @@ func TestChooseMessages(t *testing.T) {
 	wrapped := newMessage(t, "m-3", []byte(event1), map[string]string{"RULE_ARN": "r"})
 	for _, test := range []struct {
 		name         string
-		deadMessages []deadletter.Message
+		deadMessages []deadletter.DeadMessage
 		all          bool
 		method       replay.Method
 		chosen       int
 	}{
-		{"all of it", []deadletter.Message{good}, true, replay.Move, 1},
-		{"a part of it", []deadletter.Message{good}, false, replay.Resend, 1},
-		{"one stays", []deadletter.Message{good, poison}, true, replay.Resend, 1},
-		{"one is wrapped", []deadletter.Message{good, wrapped}, true, replay.Resend, 2},
+		{"all of it", []deadletter.DeadMessage{good}, true, replay.Move, 1},
+		{"a part of it", []deadletter.DeadMessage{good}, false, replay.Resend, 1},
+		{"one stays", []deadletter.DeadMessage{good, poison}, true, replay.Resend, 1},
+		{"one is wrapped", []deadletter.DeadMessage{good, wrapped}, true, replay.Resend, 2},
 		{"nothing", nil, true, replay.Move, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestChooseMessages(t *testing.T) {
 // TestChooseArchived: facts that may be missing in the archive are kept, and the time span is
 // minimal.
 func TestChooseArchived(t *testing.T) {
-	audit := func(id string, ago time.Duration, detail []byte) deadletter.Message {
+	audit := func(id string, ago time.Duration, detail []byte) deadletter.DeadMessage {
 		at := `"time":"` + now.Add(-ago).Format(time.RFC3339) + `",`
 		if ago == 0 {
 			at = ""
@@ -137,7 +137,7 @@ func TestChooseArchived(t *testing.T) {
 		text := `{"detail-type":"instance.gone.v1","source":"joist/interruption",` + at + `"detail":` + string(detail) + `}`
 		return deadletter.Reader{Service: "audit", Cluster: event.Cluster{Name: "prod"}}.Read(queue.Message{ID: id, Body: []byte(text), Attributes: map[string]string{"RULE_ARN": "r"}}, now)
 	}
-	deadMessages := []deadletter.Message{
+	deadMessages := []deadletter.DeadMessage{
 		audit("m-1", 3*time.Hour, goneBody(t, 1, 3*time.Hour)), audit("m-2", replay.ArchiveDelay, goneBody(t, 2, replay.ArchiveDelay)),
 		audit("m-3", replay.ArchiveDelay-time.Second, goneBody(t, 3, time.Minute)), audit("m-4", time.Hour, []byte(`{}`)),
 		audit("m-5", 3*time.Hour+time.Second, goneBody(t, 5, time.Minute)), audit("m-6", 0, goneBody(t, 6, time.Minute)),

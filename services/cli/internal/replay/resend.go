@@ -35,7 +35,7 @@ type Outcome struct {
 	// them in flight or has handled them.
 	Unseen []string
 	// Returned are canaries that returned to the dead-letter queue.
-	Returned []deadletter.Message
+	Returned []deadletter.DeadMessage
 	// Doubtful are the IDs of messages that may be in both queues.
 	Doubtful []string
 	// Interrupted says that ctx ended before the replay was complete.
@@ -72,7 +72,7 @@ type resendState struct {
 	out Outcome
 	// pending are the chosen messages that are not yet sent, and knownIDs the IDs of all
 	// messages at the time of the choice.
-	pending    map[string]deadletter.Message
+	pending    map[string]deadletter.DeadMessage
 	knownIDs   map[string]bool
 	sentBodies map[[sha256.Size]byte]bool
 	// toRelease are received messages that are not to be sent.
@@ -85,8 +85,8 @@ type resendState struct {
 // Resend sends the chosen messages, at most limit of them (0 for all). known are all messages
 // of the queue. If there are canaries, Resend stops if one of them returns to the queue. It
 // stops at the first error; the outcome has what was done before.
-func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.Message, limit int) (Outcome, error) {
-	state := &resendState{Resender: r, pending: map[string]deadletter.Message{}, knownIDs: map[string]bool{}, sentBodies: map[[sha256.Size]byte]bool{}, total: len(chosen)}
+func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.DeadMessage, limit int) (Outcome, error) {
+	state := &resendState{Resender: r, pending: map[string]deadletter.DeadMessage{}, knownIDs: map[string]bool{}, sentBodies: map[[sha256.Size]byte]bool{}, total: len(chosen)}
 	for _, l := range known {
 		state.knownIDs[l.ID] = true
 	}
@@ -168,7 +168,7 @@ func (r *resendState) sendBatch(ctx context.Context, messages []queue.Message, l
 }
 
 // sendOne sends a message and then deletes it. An interrupt does not stop it in between.
-func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter.Message) error {
+func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter.DeadMessage) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	if err := r.To.Send(ctx, l.Outgoing()); err != nil {
@@ -195,7 +195,7 @@ func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter
 }
 
 // bodyHash identifies a message independently of its ID.
-func bodyHash(l deadletter.Message) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
+func bodyHash(l deadletter.DeadMessage) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
 
 // watchCanaries waits for canaries that return to the dead-letter queue. It releases the
 // received messages first, so that it reads them as well.

@@ -18,7 +18,7 @@ import (
 type resendTest struct {
 	at       time.Time
 	to, dead *memqueue.Queue
-	messages []deadletter.Message
+	messages []deadletter.DeadMessage
 	pauses   []time.Duration
 	// onPause is called at each pause.
 	onPause func(n int)
