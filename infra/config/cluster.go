@@ -65,7 +65,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		return c, err
 	}
 	var err error
-	c.Plan, err = topology.Of(topology.Cluster{Name: c.Name, Prefix: r.readText("namePrefix"), Functions: functions, InterruptionQueue: queue})
+	c.Plan, err = topology.NewPlan(topology.Cluster{Name: c.Name, Prefix: r.readText("namePrefix"), Functions: functions, InterruptionQueue: queue})
 	if err != nil {
 		return c, err
 	}

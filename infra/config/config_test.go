@@ -22,7 +22,7 @@ func mustRead(t *testing.T, c contextValues) config.Config {
 	t.Helper()
 	got, err := readConfig(c)
 	if err != nil {
-		t.Fatalf("%v (%s)", err, fault.HintOf(err))
+		t.Fatalf("%v (%s)", err, fault.FindHint(err))
 	}
 	return got
 }
@@ -107,13 +107,13 @@ func TestManyClusters(t *testing.T) {
 // alone may still differ.
 func TestSharedFunctions(t *testing.T) {
 	own := mustRead(t, contextValues{"clusters": "prod,staging"})
-	if own.SharedFunctions || own.Clusters[1].Plan.Function("planner") != "staging-joist-planner" {
+	if own.SharedFunctions || own.Clusters[1].Plan.FunctionName("planner") != "staging-joist-planner" {
 		t.Errorf("%+v", own)
 	}
 	shared := mustRead(t, contextValues{"sharedFunctions": "true", "stackName": "Joist-EU", "clusters": []any{
 		map[string]any{"clusterName": "prod", "environment": "LOG_LEVEL=debug,JOIST_MAX_INSTANCES_PER_INTENT=7"}, map[string]any{"clusterName": "staging", "environment": "LOG_LEVEL=debug"}}})
 	for _, k := range shared.Clusters {
-		if !shared.SharedFunctions || !k.Plan.Shared() || k.Plan.Function("planner") != "joist-eu-joist-planner" {
+		if !shared.SharedFunctions || !k.Plan.HasSharedFunctions() || k.Plan.FunctionName("planner") != "joist-eu-joist-planner" {
 			t.Errorf("%+v of %s", k.Plan, shared.SharedPrefix())
 		}
 	}
@@ -214,8 +214,8 @@ func TestInvalidConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readConfig(test.context)
-			if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+" "+fault.HintOf(err), test.says) {
-				t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), test.says)
+			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+" "+fault.FindHint(err), test.says) {
+				t.Errorf("%v (%s) does not say %q", err, fault.FindHint(err), test.says)
 			}
 		})
 	}

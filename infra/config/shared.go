@@ -37,7 +37,7 @@ func (c *Config) checkSharedEnvironment() error {
 		names := slices.Concat(slices.Collect(maps.Keys(first.Environment)), slices.Collect(maps.Keys(other.Environment)))
 		slices.Sort(names)
 		for _, name := range names {
-			if ours, theirs := first.Environment[name], other.Environment[name]; settings.OfProcess(name) && ours != theirs {
+			if ours, theirs := first.Environment[name], other.Environment[name]; settings.IsProcessWide(name) && ours != theirs {
 				return newError("give each cluster the same, or leave sharedFunctions out",
 					"%s is of the functions, which all clusters share: it is %q for %s and %q for %s", name, ours, first.Name, theirs, other.Name)
 			}

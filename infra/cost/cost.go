@@ -115,7 +115,7 @@ func MonthlyBill(of board.Cluster, l Load) []Line {
 		metrics, logged = metrics+inside, logged+inside*minutes*seriesBytes/gb
 	}
 	return []Line{
-		{sqsRequest, (messages+facts)*requestsPerMessage + float64(len(topology.Outside))*emptyQueuePolls + inboxPolls},
+		{sqsRequest, (messages+facts)*requestsPerMessage + float64(len(topology.ExternalServices))*emptyQueuePolls + inboxPolls},
 		{busEvent, facts}, {archiveGB, archived}, {archivedGB, archived}, {tick, ticks},
 		{invocation, messages}, {gigaSecond, seconds},
 		{s3Write, writes}, {s3Read, reads}, {s3GB, writes * documentBytes / gb},

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the table in infra/README.md anew
 
 func testPlan(t *testing.T) topology.Plan {
 	t.Helper()
-	p, err := topology.Of(topology.Cluster{Name: "prod"})
+	p, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestBillGrowsWithLoad(t *testing.T) {
 // Where clusters share functions, the alarms on these are the stack's, once: five functions,
 // two metrics of each.
 func TestSharedFunctionsHaveFewerAlarms(t *testing.T) {
-	shared, err := topology.Of(topology.Cluster{Name: "prod", Functions: "all"})
+	shared, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: "all"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func attacksOnTrust() []attack {
 		call{name: "a function assumes the node role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: singleCall(newCall("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
 		call{name: "an administrator assumes the launcher's role", who: "administrator", models: "AssumeRole", needs: singleCall(newCall("sts:AssumeRole", placeholder+"launcher"))},
 		call{name: "an administrator of another account assumes the launcher's role", who: "outsider", models: "AssumeRole", needs: singleCall(newCall("sts:AssumeRole", placeholder+"launcher"))})
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		needs := singleCall(newCall("sqs:ReceiveMessage", queue(queueOf(service)), key("lambda:SourceFunctionArn", function("prod", "report"))))
 		out = append(out, call{name: "another function of the account reads the queue of " + service + " with its role", who: service, models: "Lambda", needs: needs})
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // readers are the services that have a queue.
-func readers() []string { return append(slices.Clone(topology.Outside), "lifecycle") }
+func readers() []string { return append(slices.Clone(topology.ExternalServices), "lifecycle") }
 
 // forgedMessages reports whether the contract lets one send to the other.
 func forgedMessages(from, to string) bool {
 	return slices.ContainsFunc(event.Specs, func(s event.Spec) bool {
-		return !s.Fact() && slices.Contains(s.Producers, from) && slices.Contains(s.Consumers, to)
+		return !s.IsFact() && slices.Contains(s.Producers, from) && slices.Contains(s.Consumers, to)
 	})
 }
 
@@ -119,7 +119,7 @@ func factsInside() []call {
 		"catalog": event.CatalogRefreshedType, "interruption": event.NodeNoticedType,
 	} {
 		for _, inner := range event.Specs {
-			if of := inner.Producers[0]; inner.Fact() && of != who {
+			if of := inner.Producers[0]; inner.IsFact() && of != who {
 				put(outer, inner.Type, who, of)
 			}
 		}
@@ -136,7 +136,7 @@ func attacksOnBus() []attack {
 	var out []call
 	for _, who := range services() {
 		for _, spec := range event.Specs {
-			if spec.Fact() && !slices.Contains(spec.Producers, who) && len(spec.Producers) > 0 {
+			if spec.IsFact() && !slices.Contains(spec.Producers, who) && len(spec.Producers) > 0 {
 				out = append(out, call{name: who + " publishes " + string(spec.Type), who: who, models: "PutEvents", needs: publishEvents(own, "joist/"+who, spec.Type)})
 			}
 		}

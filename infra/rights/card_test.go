@@ -20,7 +20,7 @@ var (
 func TestCardsListTheRights(t *testing.T) {
 	s := scope(t, cluster)
 	for _, service := range services() {
-		path, section, err := cardtest.Section("../..", service, "Rights")
+		path, section, err := cardtest.ReadSection("../..", service, "Rights")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ const (
 
 func scope(t *testing.T, name string) rights.Scope {
 	t.Helper()
-	plan, err := topology.Of(topology.Cluster{Name: name})
+	plan, err := topology.NewPlan(topology.Cluster{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}

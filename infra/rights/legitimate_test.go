@@ -139,7 +139,7 @@ func legitimateMessages() []call {
 	var out []call
 	for _, spec := range event.Specs {
 		for _, producer := range spec.Producers {
-			if spec.Fact() {
+			if spec.IsFact() {
 				out = append(out, call{name: producer + " says " + string(spec.Type), who: producer, models: "eventbus.Send", needs: deliverMessage("joist/"+producer, spec.Type, "joist/"+producer, spec.Type)})
 				continue
 			}
@@ -148,7 +148,7 @@ func legitimateMessages() []call {
 			}
 		}
 	}
-	for _, service := range append(slices.Clone(topology.Outside), "lifecycle") {
+	for _, service := range append(slices.Clone(topology.ExternalServices), "lifecycle") {
 		q := queue(queueOf(service))
 		needs := []need{newCall("sqs:ReceiveMessage", q), newCall("sqs:DeleteMessage", q), newCall("sqs:ChangeMessageVisibility", q), newCall("sqs:SendMessage", queue(deadOf(service)))}
 		out = append(out, call{name: service + " works on its queue", who: service, models: "host", needs: needs})

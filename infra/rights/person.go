@@ -64,7 +64,7 @@ func (s Scope) archiveARNs() []string {
 // of those with other names. They are only used for reading.
 func (s Scope) prefixedARNs(others map[string]string, arn func(name string) string) []string {
 	names := append(slices.Collect(maps.Values(others)), s.Plan.Prefix+"-joist-*")
-	if s.Plan.Shared() {
+	if s.Plan.HasSharedFunctions() {
 		names = append(names, s.Plan.Functions+"-joist-*")
 	}
 	slices.Sort(names)

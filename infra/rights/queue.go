@@ -41,7 +41,7 @@ func (s Scope) sendQueues(service string) []string {
 func (s Scope) busStatements(service string) []Statement {
 	var types []string
 	for _, spec := range event.Specs {
-		if spec.Fact() && slices.Contains(spec.Producers, service) {
+		if spec.IsFact() && slices.Contains(spec.Producers, service) {
 			types = append(types, string(spec.Type))
 		}
 	}
@@ -117,7 +117,7 @@ func (s Scope) receivePolicy(arn string, roles, rules []string) Document {
 // replay of the archive needs no permission.
 func (s Scope) BusPolicy() Document {
 	var roles []string
-	for _, service := range append(slices.Clone(topology.Outside), topology.Inside...) {
+	for _, service := range append(slices.Clone(topology.ExternalServices), topology.ClusterServices...) {
 		if len(s.busStatements(service)) > 0 {
 			roles = append(roles, s.Role(service))
 		}

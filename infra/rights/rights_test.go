@@ -54,9 +54,9 @@ func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 		}
 		out[service] = d
 	}
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		out[service+"-function"] = s.FunctionPolicy(service)
-		if s.Plan.Shared() {
+		if s.Plan.HasSharedFunctions() {
 			// As many clusters as a template has room for, each with names as long as these.
 			out[service+"-shared"], out["trust-shared-"+service] = rights.SharedFunctionPolicy(service, slices.Repeat([]rights.Scope{s}, 6)...), s.TrustShared(service)
 		}
@@ -117,7 +117,7 @@ func longest(t *testing.T) map[string]rights.Scope {
 	t.Helper()
 	out := map[string]rights.Scope{}
 	for _, functions := range []string{"", strings.Repeat("f", 45)} {
-		plan, err := topology.Of(topology.Cluster{
+		plan, err := topology.NewPlan(topology.Cluster{
 			Name: strings.Repeat("c", 100), Prefix: strings.Repeat("p", 42), Functions: functions, InterruptionQueue: strings.Repeat("q", 80),
 		})
 		if err != nil {
@@ -240,12 +240,12 @@ func TestScopeIsChecked(t *testing.T) {
 		s := scope(t, cluster)
 		spoil(&s)
 		for _, write := range []func() (rights.Document, error){func() (rights.Document, error) { return s.ServicePolicy("launcher") }, s.OperatorPolicy, s.ReplayerPolicy} {
-			if _, err := write(); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+			if _, err := write(); !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	if _, err := scope(t, cluster).ServicePolicy("controller"); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+	if _, err := scope(t, cluster).ServicePolicy("controller"); !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
 		t.Errorf("a service that is none: %v", err)
 	}
 }

@@ -17,9 +17,9 @@ func (s Scope) ServicePolicy(service string) (Document, error) {
 	switch {
 	case service == topology.Scheduler:
 		return newDocument(s.tickStatement()), nil
-	case !slices.Contains(topology.Outside, service) && !slices.Contains(topology.Inside, service):
+	case !slices.Contains(topology.ExternalServices, service) && !slices.Contains(topology.ClusterServices, service):
 		return Document{}, fault.E("writing the rights of "+service, fault.Invalid, errors.New("it is no service of a cluster")).
-			WithHint("one of %v, %v or %s", topology.Outside, topology.Inside, topology.Scheduler)
+			WithHint("one of %v, %v or %s", topology.ExternalServices, topology.ClusterServices, topology.Scheduler)
 	}
 	return newDocument(slices.Concat(s.awsStatements(service), s.storeStatements(service), s.queueStatements(service), s.busStatements(service))...), nil
 }

@@ -99,7 +99,7 @@ func (s Scope) Role(service string) string {
 
 // functionName returns the name of a service's function, and of its role if it is shared.
 func (s Scope) functionName(service string) string {
-	return cmp.Or(s.Functions[service], s.Plan.Function(service))
+	return cmp.Or(s.Functions[service], s.Plan.FunctionName(service))
 }
 
 // functionARN returns the ARN of a service's function.

@@ -27,7 +27,7 @@ func SharedFunctionPolicy(service string, clusters ...Scope) Document {
 
 // isShared reports whether the service runs as a shared function.
 func (s Scope) isShared(service string) bool {
-	return s.Plan.Shared() && slices.Contains(topology.Outside, service)
+	return s.Plan.HasSharedFunctions() && slices.Contains(topology.ExternalServices, service)
 }
 
 // SharedRole returns the ARN of the shared function's role.
@@ -40,5 +40,5 @@ func (s Scope) SharedRole(service string) string { return s.iamARN("role/" + s.f
 func (s Scope) TrustShared(service string) Document {
 	return newDocument(trustStatement("SharedFunction", Principal{"AWS": {s.iamARN("root")}}, []string{"sts:AssumeRole"}, allOf(
 		newCondition("ArnEquals", "aws:PrincipalArn", s.SharedRole(service)),
-		newCondition("StringEquals", "sts:RoleSessionName", topology.Session(service, s.Plan.Cluster)))))
+		newCondition("StringEquals", "sts:RoleSessionName", topology.RoleSessionName(service, s.Plan.Cluster)))))
 }

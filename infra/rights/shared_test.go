@@ -15,8 +15,8 @@ func sharedSystem(s *rights.Scope) { s.Plan.Functions = common }
 // ofCommon are the documents of what clusters share, where they do.
 func ofCommon(clusters []rights.Scope) map[string]rights.Document {
 	out := map[string]rights.Document{}
-	for _, service := range topology.Outside {
-		if s := clusters[0]; s.Plan.Shared() {
+	for _, service := range topology.ExternalServices {
+		if s := clusters[0]; s.Plan.HasSharedFunctions() {
 			out[common+"/"+service], out[s.SharedRole(service)] = rights.SharedFunctionPolicy(service, clusters...), rights.TrustFunction()
 		}
 	}
@@ -44,7 +44,7 @@ func commonNames(together string) func(arn string) string {
 // are those of its own role.
 func (s system) assumedRoles(c call) []string {
 	service := strings.TrimPrefix(c.who, "neighbour/")
-	if s.together == "" || !slices.Contains(topology.Outside, service) {
+	if s.together == "" || !slices.Contains(topology.ExternalServices, service) {
 		return []string{c.who}
 	}
 	if slices.ContainsFunc(c.needs, func(n need) bool { return len(n.context["lambda:SourceFunctionArn"]) > 0 }) {
@@ -68,7 +68,7 @@ func (s system) functionOf(caller string) string {
 	switch {
 	case isShared:
 		return function(common, shared)
-	case s.together != "" || !slices.Contains(topology.Outside, service):
+	case s.together != "" || !slices.Contains(topology.ExternalServices, service):
 		return ""
 	case theirs:
 		return function(beside, service)
@@ -79,7 +79,7 @@ func (s system) functionOf(caller string) string {
 // legitimateTogether are the calls by which shared functions come to their clusters.
 func legitimateTogether() []call {
 	var out []call
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		for _, name := range []string{cluster, beside} {
 			out = append(out, call{name: service + "'s function assumes the role of " + name, who: "common/" + service, models: "stscreds",
 				needs: singleCall(newCall("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
@@ -93,7 +93,7 @@ func legitimateTogether() []call {
 
 // session is what a function calls itself that takes a cluster's role.
 func session(service, name string) map[string][]string {
-	return key("sts:RoleSessionName", topology.Session(service, name))
+	return key("sts:RoleSessionName", topology.RoleSessionName(service, name))
 }
 
 // attacksOnSharing are those on the roles of clusters that share functions.
@@ -103,7 +103,7 @@ func attacksOnSharing() []attack {
 		out = append(out, call{name: name, who: who, models: "AssumeRole", needs: singleCall(needs)})
 	}
 	launcher := placeholder + "launcher"
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		if service != "launcher" {
 			take("the shared function of "+service+" assumes the launcher's role", "common/"+service, newCall("sts:AssumeRole", launcher, session("launcher", cluster)))
 		}
@@ -192,7 +192,7 @@ func TestSynthesizedSharedFunctions(t *testing.T) {
 		s.Bucket = bucket
 	}
 	identity, resource := newDeployment(t, name).policies()
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		for _, of := range []string{common, cluster, beside} {
 			if arn := role(of + "-joist-" + service); len(identity[arn]) == 0 || len(resource[arn]) == 0 {
 				t.Errorf("the template has no rights of %s, or no trust", arn)
@@ -227,7 +227,7 @@ func TestEveryRightOfSharedFunctionsIsNeeded(t *testing.T) {
 		ok, _ := s.isAllowed(t, a.call)
 		return ok
 	})
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		everyRightIsNeeded(t, all, common+"/"+service, calls)
 		for _, whose := range []string{common + "/" + service, role(cluster + "-joist-" + service)} {
 			for i, statement := range all[whose].Statement {

@@ -65,7 +65,7 @@ func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Docume
 		both = append(both, s)
 		for _, service := range append(services(), topology.Scheduler) {
 			out[name+"/"+service], out[s.Role(service)] = must(t)(s.ServicePolicy(service)), trustOf(s, service)
-			if slices.Contains(topology.Outside, service) && !s.Plan.Shared() {
+			if slices.Contains(topology.ExternalServices, service) && !s.Plan.HasSharedFunctions() {
 				out[name+"/"+service+"/function"] = s.FunctionPolicy(service)
 			}
 		}
@@ -136,7 +136,7 @@ func trustOf(s rights.Scope, service string) rights.Document {
 	case topology.Scheduler:
 		return s.TrustScheduler()
 	case "planner", "disruption", "interruption", "catalog", "launcher":
-		if s.Plan.Shared() {
+		if s.Plan.HasSharedFunctions() {
 			return s.TrustShared(service)
 		}
 		return rights.TrustFunction()
@@ -213,7 +213,7 @@ func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 		resource := n.resource
 		if service, ok := strings.CutPrefix(resource, placeholder); ok {
 			resource = s.role(service)
-			if s.together != "" && caller == "aws/lambda.amazonaws.com" && slices.Contains(topology.Outside, service) {
+			if s.together != "" && caller == "aws/lambda.amazonaws.com" && slices.Contains(topology.ExternalServices, service) {
 				resource = role(common + "-joist-" + service)
 			}
 		}

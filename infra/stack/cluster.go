@@ -36,7 +36,7 @@ func newCluster(stack awscdk.Stack, s sharedParts, k config.Cluster) clusterStac
 	p.addQueues()
 	p.addRules()
 	newTicker(p.scope, "Ticker", k.Plan, p.queues, p.roles[topology.Scheduler])
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		p.addFunction(service)
 	}
 	p.addPersonPolicies()
@@ -57,14 +57,14 @@ func (p clusterStack) addFunction(service string) {
 		return
 	}
 	newWorker(p.scope, titleCase(service), workerProps{
-		name: p.cluster.Plan.Function(service), service: service, queue: p.queues[service], role: p.roles[service],
+		name: p.cluster.Plan.FunctionName(service), service: service, queue: p.queues[service], role: p.roles[service],
 		code: p.code[service], environment: functionEnvironment(p.place, p.bucket, p.config, p.cluster, service), memory: p.config.SizeOf(service).Memory, timeout: functionTimeout(p.cluster, service), network: p.network, reserved: p.config.Reserved[service],
 	})
 }
 
 // addRoles adds a role for each service and for the scheduler.
 func (p clusterStack) addRoles() {
-	for _, service := range append(append([]string{topology.Scheduler}, topology.Outside...), topology.Inside...) {
+	for _, service := range append(append([]string{topology.Scheduler}, topology.ExternalServices...), topology.ClusterServices...) {
 		role := newServiceRole(p.scope, titleCase(service)+"Role", roleProps{
 			name: roleName(p.cluster, service), description: "What Joist's " + service + " may do for the cluster " + p.cluster.Name,
 			trust: p.trustPolicy(service), rights: p.rolePolicies(service),
@@ -72,7 +72,7 @@ func (p clusterStack) addRoles() {
 		suppress(role, p.suppressionsOf(service)...)
 		p.roles[service] = role
 	}
-	for _, service := range topology.Inside {
+	for _, service := range topology.ClusterServices {
 		if p.cluster.OIDCProvider == "" {
 			newPodIdentity(p.scope, titleCase(service)+"Identity", p.cluster, service, p.roles[service])
 		}
@@ -87,7 +87,7 @@ func (p clusterStack) suppressionsOf(service string) []suppression {
 			all = append(all, e)
 		}
 	}
-	if p.network != nil && p.functions == nil && slices.Contains(topology.Outside, service) {
+	if p.network != nil && p.functions == nil && slices.Contains(topology.ExternalServices, service) {
 		all = append(all, interfaces)
 	}
 	return all

@@ -57,7 +57,7 @@ func sharedEnvironment(p place, bucket string, c config.Config, service string) 
 	for _, k := range c.Clusters {
 		one := functionEnvironment(p, bucket, c, k, service)
 		for name, value := range one {
-			if settings.OfProcess(name) || name == settings.Bucket {
+			if settings.IsProcessWide(name) || name == settings.Bucket {
 				all[name] = value
 				delete(one, name)
 			}
@@ -83,7 +83,7 @@ func checkEnvironmentSizes(c config.Config) error {
 		return nil
 	}
 	p := placeholderPlace(c)
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		text, err := json.Marshal(sharedEnvironment(p, bucketOf(c, p), c, service))
 		if err != nil {
 			panic("a map of texts: " + err.Error())

@@ -23,10 +23,10 @@ func TestFunctionEnvironments(t *testing.T) {
 			function := template.Name(m.text("FunctionName"))
 			reads[function] = append(reads[function], template.Name(m.text("EventSourceArn")))
 		}
-		for _, service := range topology.Outside {
+		for _, service := range topology.ExternalServices {
 			told := map[string]bool{}
 			for _, k := range c.Clusters {
-				function := k.Plan.Function(service)
+				function := k.Plan.FunctionName(service)
 				for _, s := range checkStartable(t, functions[function], service) {
 					if s.Cluster.Name != k.Name {
 						continue
@@ -57,7 +57,7 @@ func checkStartable(t *testing.T, function resource, service string) []settings.
 	if service != "interruption" {
 		required = append(required, settings.Bucket)
 	}
-	read, err := settings.Each(func(name string) (string, bool) {
+	read, err := settings.ReadClusters(func(name string) (string, bool) {
 		if name == settings.Region {
 			return "eu-west-1", true
 		}

@@ -22,8 +22,8 @@ func app(t *testing.T, context map[string]any) awscdk.App {
 
 func checkRejected(t *testing.T, err error, says string) {
 	t.Helper()
-	if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+fault.HintOf(err), says) {
-		t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), says)
+	if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+fault.FindHint(err), says) {
+		t.Errorf("%v (%s) does not say %q", err, fault.FindHint(err), says)
 	}
 }
 

@@ -26,7 +26,7 @@ func (p clusterStack) addOutputs() {
 	p.addOutput("Namespace", "Where the charts are installed", k.Namespace)
 	p.addOutput("Bucket", "The bucket of documents", p.bucket)
 	p.addOutput("EventBus", "The bus of facts", k.Plan.Bus)
-	for _, service := range topology.Inside {
+	for _, service := range topology.ClusterServices {
 		p.addOutput(titleCase(service)+"IamRoleArn", "The role of the service account "+serviceAccount(service), p.roleARN(service))
 		p.addOutput(titleCase(service)+"ServiceAccount", "The service account of "+service, serviceAccount(service))
 	}
@@ -100,7 +100,7 @@ func (p clusterStack) chartValues() [][2]string {
 		values = append(values, [2]string{"settings.cloudWatchMetrics", k.CloudWatchMetrics})
 	}
 	if k.OIDCProvider != "" {
-		for _, service := range topology.Inside {
+		for _, service := range topology.ClusterServices {
 			values = append(values, [2]string{service + `.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`, p.roleARN(service)})
 		}
 	}

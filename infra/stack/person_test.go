@@ -43,7 +43,7 @@ func TestPersonPolicies(t *testing.T) {
 
 // What is given is what package rights says, and the verbs of `joist` are tested with.
 func TestPersonPoliciesMatchRights(t *testing.T) {
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

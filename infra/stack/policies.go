@@ -23,9 +23,9 @@ func (p clusterStack) trustPolicy(service string) map[string]any {
 	switch {
 	case service == topology.Scheduler:
 		return policyMap(p.rights.TrustScheduler())
-	case p.functions != nil && slices.Contains(topology.Outside, service):
+	case p.functions != nil && slices.Contains(topology.ExternalServices, service):
 		return policyMap(p.rights.TrustShared(service))
-	case slices.Contains(topology.Outside, service):
+	case slices.Contains(topology.ExternalServices, service):
 		return policyMap(rights.TrustFunction())
 	case p.cluster.OIDCProvider != "":
 		_, issuer, _ := strings.Cut(p.cluster.OIDCProvider, ":oidc-provider/")
@@ -42,10 +42,10 @@ func (p clusterStack) rolePolicies(service string) map[string]map[string]any {
 		panic(err)
 	}
 	all := map[string]map[string]any{"joist-" + service: policyMap(document)}
-	if slices.Contains(topology.Outside, service) && p.functions == nil {
+	if slices.Contains(topology.ExternalServices, service) && p.functions == nil {
 		all["function"] = policyMap(p.rights.FunctionPolicy(service))
 		if p.network != nil {
-			all["network"] = networkRights(p.place.resourceARN("lambda", "function:"+p.cluster.Plan.Function(service)))
+			all["network"] = networkRights(p.place.resourceARN("lambda", "function:"+p.cluster.Plan.FunctionName(service)))
 		}
 	}
 	return all

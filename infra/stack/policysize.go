@@ -34,7 +34,7 @@ func checkPolicySizes(c config.Config) error {
 	}
 	for _, k := range c.Clusters {
 		p := clusterStack{sharedParts: s, cluster: k, rights: newScope(at, s.bucket, k)}
-		for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
+		for _, service := range slices.Concat(topology.ExternalServices, topology.ClusterServices, []string{topology.Scheduler}) {
 			size := 0
 			for _, document := range p.rolePolicies(service) {
 				text, err := json.Marshal(document)

@@ -403,8 +403,8 @@ func TestTopologyIsComplete(t *testing.T) {
 					made["AWS::"+kind+" "+called] = r
 				}
 			}
-			for _, service := range topology.Outside {
-				if made["AWS::Lambda::Function "+k.Plan.Function(service)].Type == "" {
+			for _, service := range topology.ExternalServices {
+				if made["AWS::Lambda::Function "+k.Plan.FunctionName(service)].Type == "" {
 					t.Errorf("there is no function of %s", service)
 				}
 			}

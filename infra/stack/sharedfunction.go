@@ -14,7 +14,7 @@ import (
 func (s sharedParts) newSharedFunctions(stack constructs.Construct) map[string]awslambda.CfnFunction {
 	scope := constructs.NewConstruct(stack, jsii.String("Functions"))
 	hosts := map[string]awslambda.CfnFunction{}
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		hosts[service] = s.newSharedFunction(scope, service)
 	}
 	// The alarms cover all clusters; the logs name the cluster of a failed message.
@@ -30,7 +30,7 @@ func (s sharedParts) newSharedFunctions(stack constructs.Construct) map[string]a
 // clusters' queues and assume their roles.
 func (s sharedParts) newSharedFunction(scope constructs.Construct, service string) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(titleCase(service)))
-	name := s.config.Clusters[0].Plan.Function(service)
+	name := s.config.Clusters[0].Plan.FunctionName(service)
 	may := map[string]map[string]any{"function": policyMap(rights.SharedFunctionPolicy(service, s.listScopes(s.bucket)...))}
 	exceptions := []suppression{logStreams}
 	if s.network != nil {

@@ -92,7 +92,7 @@ func validate(app awscdk.App, c config.Config) error {
 			return err
 		}
 	}
-	for _, service := range append(slices.Clone(topology.Outside), helperFunctions(c)...) {
+	for _, service := range append(slices.Clone(topology.ExternalServices), helperFunctions(c)...) {
 		if err := CheckBinary(c.Binaries, service); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func newSharedParts(stack awscdk.Stack, c config.Config) sharedParts {
 	s := sharedParts{config: c, place: placeOf(c), code: map[string]awss3assets.Asset{}}
 	s.bucket = bucketOf(c, s.place)
 	newStore(stack, "Store", s.bucket, func(bucket string) map[string]any { return policyMap(rights.BucketPolicy(s.listScopes(bucket)...)) })
-	for _, service := range append(slices.Clone(topology.Outside), helperFunctions(c)...) {
+	for _, service := range append(slices.Clone(topology.ExternalServices), helperFunctions(c)...) {
 		s.code[service] = awss3assets.NewAsset(stack, jsii.String("Code-"+service), &awss3assets.AssetProps{Path: jsii.String(c.Binaries + "/" + service)})
 	}
 	if len(c.Subnets) > 0 {

@@ -81,7 +81,7 @@ var place = template.Place{Account: "111122223333", Region: "eu-west-1", Partiti
 func binaries(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, service := range append(slices.Clone(topology.Outside), "spotrole") {
+	for _, service := range append(slices.Clone(topology.ExternalServices), "spotrole") {
 		if err := os.MkdirAll(filepath.Join(dir, service), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,7 @@ func lastPublished[T event.Body](t *testing.T, h *harness) T {
 	if len(h.published) == 0 {
 		t.Fatal("no event was published")
 	}
-	body, err := event.As[T](h.published[len(h.published)-1])
+	body, err := event.DecodeBody[T](h.published[len(h.published)-1])
 	if err != nil {
 		t.Fatal(err)
 	}

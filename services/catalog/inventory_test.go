@@ -229,7 +229,7 @@ func TestInventoryCachesOfferings(t *testing.T) {
 	h.Market, doc.Types = h.ec2, []catalog.InstanceType{{Name: "m0.large"}}
 	ref, err := blob.Put(t.Context(), h.blobs, h.now, catalog.Kind, doc)
 	if err == nil {
-		err = blob.Point(t.Context(), h.blobs, ref)
+		err = blob.SetLatest(t.Context(), h.blobs, ref)
 	}
 	if diff := cmp.Diff(map[string]bool{"m6i.large": true, "m0.large": false}, listed()); diff != "" || err != nil {
 		t.Errorf("with the published catalogue, %v (-want +got):\n%s", err, diff)

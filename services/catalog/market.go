@@ -45,11 +45,11 @@ func (s Service) readMarket(ctx context.Context) (catalog.Catalogue, []string, e
 }
 
 func (s Service) marketPolicy() market.Policy {
-	return market.Policy{Isolated: s.Isolated, HasPriceList: catalog.Listed(s.Region), Shifts: s.Shifts != nil}
+	return market.Policy{Isolated: s.Isolated, HasPriceList: catalog.HasPriceList(s.Region), Shifts: s.Shifts != nil}
 }
 
 func (s Service) readOffline() (market.Offline, error) {
-	parts, borrowed, err := catalog.Offline(s.Region)
+	parts, borrowed, err := catalog.OfflineParts(s.Region)
 	if err != nil {
 		return market.Offline{}, fault.E("reading the embedded catalogue", fault.Bug, err)
 	}
@@ -128,7 +128,7 @@ func (s Service) readTypes(ctx context.Context) ([]catalog.InstanceType, error) 
 	}
 	var out []catalog.InstanceType
 	for _, d := range described {
-		if t, ok := catalog.TypeOf(d); ok {
+		if t, ok := catalog.ConvertType(d); ok {
 			out = append(out, t)
 		}
 	}

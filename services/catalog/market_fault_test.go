@@ -99,7 +99,7 @@ func TestMarketWithoutAnyPart(t *testing.T) {
 	h.Region = "mars-north-1"
 	h.ec2.Deny(marketActions...)
 	err := h.handleFrom(t, "scheduler", catalogueTick)
-	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "ec2:DescribeInstanceTypeOfferings") || fault.HintOf(err) == "" {
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "ec2:DescribeInstanceTypeOfferings") || fault.FindHint(err) == "" {
 		t.Errorf("got %v", err)
 	}
 	if len(h.published) > 0 {

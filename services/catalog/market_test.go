@@ -30,7 +30,7 @@ func (h *harness) refreshMarket(t *testing.T) (catalog.Catalogue, []string) {
 	if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := blob.Latest(t.Context(), h.blobs, catalog.Kind)
+	ref, err := blob.GetLatest(t.Context(), h.blobs, catalog.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestMarketFollowsSchedule(t *testing.T) {
 func TestMarketDoesNotRewriteDocuments(t *testing.T) {
 	h := newMarketHarness(t)
 	h.refreshMarket(t)
-	ref, _ := blob.Latest(t.Context(), h.blobs, catalog.Kind)
+	ref, _ := blob.GetLatest(t.Context(), h.blobs, catalog.Kind)
 	for _, step := range []struct {
 		after time.Duration
 		want  time.Time
@@ -119,7 +119,7 @@ func TestMarketDoesNotRewriteDocuments(t *testing.T) {
 		h.now = h.now.Add(step.after)
 		h.refreshMarket(t)
 		for _, key := range []string{ref.Key(), catalog.Kind + "/latest"} {
-			if written, err := h.blobs.Written(t.Context(), key); err != nil || !written.Equal(step.want) {
+			if written, err := h.blobs.LastWritten(t.Context(), key); err != nil || !written.Equal(step.want) {
 				t.Errorf("%s at %s: written at %s, want %s (%v)", key, h.now, written, step.want, err)
 			}
 		}

@@ -50,7 +50,7 @@ func decodeState(text []byte) (state market.State, ok bool) {
 // isMissing reports whether a document does not exist. blob.Get returns fault.Retry for
 // it, as if another service were about to write it; this service is the only writer.
 func (s Service) isMissing(ctx context.Context, ref event.Ref) bool {
-	_, err := s.Blobs.Written(ctx, ref.Key())
+	_, err := s.Blobs.LastWritten(ctx, ref.Key())
 	return fault.Is(err, fault.Missing)
 }
 

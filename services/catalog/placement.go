@@ -88,7 +88,7 @@ func (s Service) addCounts(ctx context.Context, doc catalog.Catalogue) (catalog.
 // currentCatalogue returns the published catalogue, or an empty one if none exists or the
 // stored one is invalid.
 func (s Service) currentCatalogue(ctx context.Context) (catalog.Catalogue, error) {
-	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	ref, err := blob.GetLatest(ctx, s.Blobs, catalog.Kind)
 	var doc catalog.Catalogue
 	if err == nil {
 		doc, err = blob.Get[catalog.Catalogue](ctx, s.Blobs, ref)

@@ -33,12 +33,12 @@ func (s Service) refreshCatalogue(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return fmt.Errorf("storing the catalogue: %w", err)
 	}
-	current, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	current, err := blob.GetLatest(ctx, s.Blobs, catalog.Kind)
 	if err != nil && !fault.Is(err, fault.Missing, fault.Invalid, fault.Poison) {
 		return err
 	}
 	changed := err != nil || current != ref
-	host.AddLogFields(ctx, "types", len(doc.Types), "catalogue", ref.Digest.Short(), "changed", changed)
+	host.AddLogFields(ctx, "types", len(doc.Types), "catalogue", ref.Digest.ShortText(), "changed", changed)
 	if len(warnings) > 0 {
 		host.AddLogFields(ctx, "warnings", warnings)
 	}
@@ -51,17 +51,17 @@ func (s Service) refreshCatalogue(ctx context.Context, e event.Envelope) error {
 	if err := s.publishEvent(ctx, e, fact); err != nil {
 		return err
 	}
-	return blob.Point(ctx, s.Blobs, ref)
+	return blob.SetLatest(ctx, s.Blobs, ref)
 }
 
 // renewPointer writes the pointer to the current catalogue again before the bucket
 // expires it.
 func (s Service) renewPointer(ctx context.Context, ref event.Ref) error {
-	written, err := s.Blobs.Written(ctx, catalog.Kind+"/latest")
+	written, err := s.Blobs.LastWritten(ctx, catalog.Kind+"/latest")
 	if err == nil && s.Now().Sub(written) < blob.Retention/2 {
 		return nil
 	}
-	return blob.Point(ctx, s.Blobs, ref)
+	return blob.SetLatest(ctx, s.Blobs, ref)
 }
 
 // readStatic returns the static catalogue with the cluster's facts.
@@ -88,7 +88,7 @@ func (s Service) staticCatalogue(ctx context.Context) (catalog.Catalogue, error)
 		}
 		return doc, nil
 	}
-	doc, err := catalog.Embedded(s.Region)
+	doc, err := catalog.EmbeddedCatalogue(s.Region)
 	if err != nil {
 		return doc, fault.E("reading the embedded catalogue", fault.Invalid, err).
 			WithHint("use a region that the embedded catalogue has, or add its data with make catalog")

@@ -27,7 +27,7 @@ func TestRefreshPublishesOnce(t *testing.T) {
 		t.Fatalf("published %d events", len(h.published))
 	}
 	fact := lastPublished[event.CatalogRefreshed](t, h)
-	ref, err := blob.Latest(t.Context(), h.blobs, catalog.Kind)
+	ref, err := blob.GetLatest(t.Context(), h.blobs, catalog.Kind)
 	if err != nil || ref != fact.Catalogue {
 		t.Fatalf("the pointer has %v (%v), the event %v", ref, err, fact.Catalogue)
 	}
@@ -42,7 +42,7 @@ func TestRefreshPublishesOnce(t *testing.T) {
 	if doc.Cluster != want || doc.Region != "us-west-2" || len(doc.Types) != fact.Types || fact.Types == 0 {
 		t.Fatalf("cluster %+v in %s with %d types", doc.Cluster, doc.Region, len(doc.Types))
 	}
-	if shared, _ := catalog.Embedded("us-west-2"); shared.Cluster.Name != "" {
+	if shared, _ := catalog.EmbeddedCatalogue("us-west-2"); shared.Cluster.Name != "" {
 		t.Fatal("the shared embedded catalogue was changed")
 	}
 }
@@ -98,7 +98,7 @@ func TestRefreshMovesThePointerLast(t *testing.T) {
 	if err := h.handleFrom(t, "scheduler", catalogueTick); err == nil {
 		t.Fatal("no error from a failing bus")
 	}
-	if _, err := blob.Latest(t.Context(), h.blobs, catalog.Kind); !fault.Is(err, fault.Missing) {
+	if _, err := blob.GetLatest(t.Context(), h.blobs, catalog.Kind); !fault.Is(err, fault.Missing) {
 		t.Fatalf("the pointer was moved: %v", err)
 	}
 	h.Bus = h
@@ -121,8 +121,8 @@ func TestRefreshErrors(t *testing.T) {
 			h := newHarness(t)
 			tt.change(h)
 			err := h.handleFrom(t, "scheduler", catalogueTick)
-			if !fault.Is(err, tt.kind) || tt.kind != fault.Denied && fault.HintOf(err) == "" {
-				t.Fatalf("got %v (kind %s, hint %q)", err, fault.KindOf(err), fault.HintOf(err))
+			if !fault.Is(err, tt.kind) || tt.kind != fault.Denied && fault.FindHint(err) == "" {
+				t.Fatalf("got %v (kind %s, hint %q)", err, fault.KindOf(err), fault.FindHint(err))
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func (c *clusterFlags) topologyPlan(cmd *cobra.Command, env Env) (topology.Plan,
 	if of.Name == "" {
 		return topology.Plan{}, usageError(errors.New("no cluster given"), cmd.CommandPath()+" --cluster NAME")
 	}
-	return topology.Of(of)
+	return topology.NewPlan(of)
 }
 
 // selectQueues returns the queues with the given service names that have a dead-letter queue,
@@ -93,7 +93,7 @@ func (e Env) openAccount(ctx context.Context) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, err
 	}
-	return awshttp.Steady(config), nil
+	return awshttp.WithSafeBodies(config), nil
 }
 
 // openQueues returns a finder for the queues of the caller's account, and the AWS

@@ -68,7 +68,7 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 		if known, ok := counts[pools[i].Name]; ok && nodes == budget.NodesUnknown {
 			nodes = known
 		}
-		preview, err := budget.Look(pools[i], nodes, out.From, out.Until)
+		preview, err := budget.PreviewBudgets(pools[i], nodes, out.From, out.Until)
 		if err != nil {
 			problems = append(problems, err)
 			continue

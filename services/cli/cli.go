@@ -122,11 +122,11 @@ func usageError(err error, try string) error {
 
 // formatError formats an error for stderr: what failed, why, and what to try.
 func formatError(err error) string {
-	hint := fault.HintOf(err)
+	hint := fault.FindHint(err)
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
 		return problems.Error() + "\nTry: correct these lines and run the command again\n"
 	}
-	what := awsfault.Text(err)
+	what := awsfault.ErrorText(err)
 	if strings.HasPrefix(what, "unknown command") && hint == "" {
 		hint = "joist --help"
 	}

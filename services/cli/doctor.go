@@ -67,7 +67,7 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	var unopened []doctor.Skipped
 	if !flags.kube.offline {
 		if sources.Kube, err = env.openCluster(flags.kube); err != nil {
-			unopened = append(unopened, doctor.Skipped{What: facts.WholeCluster, Why: oneLine(awsfault.Text(err)), Fix: firstNonEmpty(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
+			unopened = append(unopened, doctor.Skipped{What: facts.WholeCluster, Why: oneLine(awsfault.ErrorText(err)), Fix: firstNonEmpty(fault.FindHint(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
 	known, unseen := facts.Gather(cmd.Context(), sources)

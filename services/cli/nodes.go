@@ -115,7 +115,7 @@ func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
 			WithHint("--catalogue FILE, the catalogue that the snapshot refers to")
 	}
 	region := s.Nodes[at].Labels[corev1.LabelTopologyRegion]
-	c, err := catalog.Embedded(region)
+	c, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
 		return simulate.Source{}, fault.E("finding the prices of "+region, fault.Missing, err).
 			WithHint("--catalogue FILE, the catalogue that the snapshot refers to; the command has prices for %s", strings.Join(catalog.Regions(), ", "))
@@ -141,7 +141,7 @@ func openDocument(what, kind, name string, doc any) error {
 	if err != nil {
 		return fault.E("reading the "+what, fault.Missing, err).WithHint("check the path")
 	}
-	if err := blob.Open(name, data, doc); err != nil {
+	if err := blob.DecodeFile(name, data, doc); err != nil {
 		return fault.E("reading the "+what, fault.Invalid, err).WithHint(documentHint, kind)
 	}
 	return nil

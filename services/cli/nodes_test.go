@@ -166,7 +166,7 @@ func storeWithSnapshot(t *testing.T, s planning.Snapshot) *memblob.Store {
 	}
 	ref, err := blob.Put(t.Context(), store, s.TakenAt, planning.SnapshotKind, s)
 	if err == nil {
-		err = blob.Point(t.Context(), store, ref)
+		err = blob.SetLatest(t.Context(), store, ref)
 	}
 	if err != nil {
 		t.Fatal(err)

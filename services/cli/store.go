@@ -33,7 +33,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	if err != nil {
 		return simulate.Source{}, err
 	}
-	ref, err := blob.Latest(ctx, store, planning.SnapshotKind)
+	ref, err := blob.GetLatest(ctx, store, planning.SnapshotKind)
 	if fault.Is(err, fault.Missing) {
 		return simulate.Source{}, fault.E("finding the latest snapshot in "+n.store, fault.Missing, err).
 			WithHint("check that the prefix is that of the cluster and that its watcher runs; the watcher writes snapshots only for clusters that have a node with a NodeClaim")

@@ -47,7 +47,7 @@ const maxSnapshotAge = 2 * time.Minute
 type Service struct {
 	Blobs blob.Store
 	// Catalogues caches the catalogue; nil reads it for each snapshot.
-	Catalogues *blob.Kept[catalog.Catalogue]
+	Catalogues *blob.DocumentCache[catalog.Catalogue]
 	// LastIdle remembers the last snapshot that needed no action; nil evaluates each snapshot.
 	LastIdle *LastIdle
 	// ReportSchedule records when the nodes that stay were last reported; nil reports none.
@@ -65,7 +65,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if e.Type != event.ClusterSnapshotType {
 		return fault.F("handling "+string(e.Type), fault.Poison, "disruption does not handle this event type")
 	}
-	body, err := event.As[event.ClusterSnapshot](e)
+	body, err := event.DecodeBody[event.ClusterSnapshot](e)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (
 	if err != nil {
 		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	if owner := (event.Cluster{Name: snapshot.Cluster, UID: snapshot.UID}); !s.Cluster.Agrees(owner) {
+	if owner := (event.Cluster{Name: snapshot.Cluster, UID: snapshot.UID}); !s.Cluster.Matches(owner) {
 		return snapshot, catalog.Catalogue{}, fault.F("reading the snapshot", fault.Poison, "the snapshot belongs to cluster %q (%s), and this service serves %q (%s)",
 			owner.Name, owner.UID, s.Cluster.Name, s.Cluster.UID)
 	}

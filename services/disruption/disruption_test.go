@@ -80,7 +80,7 @@ func envelope(t *testing.T, body event.Body) event.Envelope {
 // proposal reads what was said.
 func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 	t.Helper()
-	body, err := event.As[event.DisruptionProposed](e)
+	body, err := event.DecodeBody[event.DisruptionProposed](e)
 	if err != nil {
 		t.Fatal(err)
 	}

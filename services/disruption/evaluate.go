@@ -61,7 +61,7 @@ type evaluation struct {
 	driftWaves   driftWaves
 	thresholds   thresholds.Thresholds
 	// expiry caches the expiration policies of NodePools.
-	expiry map[string]policy.Expiring
+	expiry map[string]policy.ExpirationPolicy
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
 	// buffers are the nodes whose free capacity CapacityBuffers use.
@@ -87,7 +87,7 @@ type evaluation struct {
 }
 
 func newEvaluation(s planning.Snapshot, stock instancetypes.InstanceTypes, o Options) *evaluation {
-	p := &evaluation{snapshot: prepareSnapshot(s), stock: stock, inCommand: map[int]bool{}, excluded: map[int]candidate.Objection{}, indexByName: map[string]int{}, objections: map[int]candidate.Objection{}, expiry: map[string]policy.Expiring{}}
+	p := &evaluation{snapshot: prepareSnapshot(s), stock: stock, inCommand: map[int]bool{}, excluded: map[int]candidate.Objection{}, indexByName: map[string]int{}, objections: map[int]candidate.Objection{}, expiry: map[string]policy.ExpirationPolicy{}}
 	for i := range s.Nodes {
 		p.indexByName[s.Nodes[i].Name] = i
 	}

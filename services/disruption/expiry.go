@@ -45,9 +45,9 @@ func (p *evaluation) checkExpiry(c *candidate.Candidate) candidate.Objection {
 
 // expiryPolicy returns what a NodePool asks for, cached. An annotation that cannot be read asks for
 // nothing; the evaluation reports it elsewhere.
-func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.Expiring {
+func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.ExpirationPolicy {
 	if pool == nil {
-		return policy.Expiring{}
+		return policy.ExpirationPolicy{}
 	}
 	expiring, known := p.expiry[pool.Name]
 	if !known {
@@ -61,7 +61,7 @@ func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.Expiring {
 // node has its own time in the first half of the window, so that nodes of one age are not due at
 // once and the second half is left for nodes that wait for a budget. The time derives from the
 // claim's UID, so every evaluation computes the same.
-func replacementTime(n *planning.Node, e policy.Expiring) time.Time {
+func replacementTime(n *planning.Node, e policy.ExpirationPolicy) time.Time {
 	if !e.Graceful || n.ExpiresAt.IsZero() {
 		return time.Time{}
 	}

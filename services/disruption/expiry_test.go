@@ -113,7 +113,7 @@ func TestExpirationMoments(t *testing.T) {
 			const count = 1000
 			for i := range count {
 				n := fixture.Node(fmt.Sprint("n", i), "t4g.medium", func(n *node) { n.Created, n.ExpiresAt = fixture.Taken, fixture.Taken.Add(tt.life) })
-				e := policy.Expiring{Graceful: true, Window: tt.window}
+				e := policy.ExpirationPolicy{Graceful: true, Window: tt.window}
 				from := replacementTime(&n, e)
 				since := from.Sub(n.ExpiresAt.Add(-tt.within))
 				if since < 0 || since > tt.within/2 || !from.Equal(replacementTime(&n, e)) {
@@ -122,7 +122,7 @@ func TestExpirationMoments(t *testing.T) {
 				if tt.within > 0 {
 					quarters[min(3, int(since*8/tt.within))]++
 				}
-				if !replacementTime(&n, policy.Expiring{Window: tt.window}).IsZero() {
+				if !replacementTime(&n, policy.ExpirationPolicy{Window: tt.window}).IsZero() {
 					t.Fatal("it is due though its pool does not ask for it")
 				}
 			}

@@ -88,7 +88,7 @@ func checkDrifted(c *candidate.Candidate, static bool) candidate.Objection {
 	if no := c.CheckDrifted(); !no.IsNone() {
 		return no
 	}
-	if c.Node.Drift == nil || c.Pool.Static() != static {
+	if c.Node.Drift == nil || c.Pool.IsStatic() != static {
 		return candidate.Objection{Rule: RuleNotDrifted, Detail: "it has not drifted"}
 	}
 	return candidate.Objection{}
@@ -126,7 +126,7 @@ func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) att
 		out.objection = wave
 	case !p.fitsBudgets(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
-	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
+	case m == StaticDrift, m == Expiration && nodes[0].Pool.IsStatic():
 		out.Result, out.objection = p.planStaticReplacement(nodes[0])
 		out.SavedPerHour -= out.Result.PricePerHour
 	case m == Drift, m == Expiration:

@@ -125,7 +125,7 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	}
 	for _, c := range found.Commands {
 		going += len(c.Nodes)
-		allowed, err := budget.Allowed(&s.NodePools[0], total, c.Reason, s.TakenAt)
+		allowed, err := budget.AllowedDisruptions(&s.NodePools[0], total, c.Reason, s.TakenAt)
 		if err != nil || busy+going > allowed {
 			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", describeFindings(s, c), busy+going, allowed, err)
 		}

@@ -34,7 +34,7 @@ func (b *harness) takeReports(t *testing.T) (out []event.NodesKept) {
 		if e.Type != event.NodesKeptType {
 			continue
 		}
-		body, err := event.As[event.NodesKept](e)
+		body, err := event.DecodeBody[event.NodesKept](e)
 		if err != nil {
 			t.Fatal(err)
 		}

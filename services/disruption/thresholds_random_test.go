@@ -89,14 +89,14 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 			if price := c.SavedPerHour + c.Result.PricePerHour; c.SavedPerHour < p.MinSaving || c.SavedPerHour < p.MinSavingPart*price-1e-9 {
 				t.Fatalf("%s saves $%v of %v", describeFindings(s, c), c.SavedPerHour, price)
 			}
-			if youngest < p.Cooldown || p.EvictionsPerHour.Set() && youngest < time.Hour {
+			if youngest < p.Cooldown || p.EvictionsPerHour.IsSet() && youngest < time.Hour {
 				t.Fatalf("%s moves a pod that is %s old", describeFindings(s, c), youngest)
 			}
-			if !p.EvictionsPerHour.Set() {
+			if !p.EvictionsPerHour.IsSet() {
 				continue
 			}
 			for app, moved := range seen.moved {
-				if most := p.EvictionsPerHour.Of(seen.pods[app]); moves(s, c, app) && seen.young[app]+moved > most {
+				if most := p.EvictionsPerHour.CountOf(seen.pods[app]); moves(s, c, app) && seen.young[app]+moved > most {
 					t.Fatalf("%s: %d pods of %s move after %d, and %d may", describeFindings(s, c), moved, app, seen.young[app], most)
 				}
 			}

@@ -22,7 +22,7 @@ func newCorpusFixture() *fixture {
 	b.Account, b.Region = noticetest.Account, noticetest.Region
 	tags := map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}
 	b.instances = []cloud.Instance{
-		{ID: noticetest.Stranger, State: cloud.Running, Tags: map[string]string{"Name": "db"}},
+		{ID: noticetest.OtherAccount, State: cloud.Running, Tags: map[string]string{"Name": "db"}},
 		{ID: noticetest.Ended, State: cloud.Terminated, Tags: tags},
 	}
 	for _, id := range noticetest.Ours {
@@ -38,7 +38,7 @@ func (b *fixture) deliverEntry(t *testing.T, e noticetest.Entry) error {
 }
 
 // dispositionOf is the corpus's disposition for the error of a handler.
-func dispositionOf(err error) noticetest.Verdict {
+func dispositionOf(err error) noticetest.ExpectedResult {
 	if err == nil {
 		return noticetest.Act
 	}
@@ -50,9 +50,9 @@ func dispositionOf(err error) noticetest.Verdict {
 	case fault.Poison:
 		return noticetest.Poison
 	case fault.Retry:
-		return noticetest.Unseen
+		return noticetest.NotDelivered
 	default:
-		return noticetest.Verdict("an error of kind " + string(fault.KindOf(err)))
+		return noticetest.ExpectedResult("an error of kind " + string(fault.KindOf(err)))
 	}
 }
 

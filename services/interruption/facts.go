@@ -30,13 +30,13 @@ func (s *Service) encodeFacts(b *batchState, h *pendingEvent, now time.Time) err
 // their bytes in the old one.
 func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ event.Type, body event.Body) error {
 	before := len(b.buffer)
-	out, err := s.eventMaker().Append(b.buffer, now, body)
+	out, err := s.eventMaker().AppendNew(b.buffer, now, body)
 	if err != nil {
 		return err
 	}
 	b.buffer = out
 	if h.LogFields.Correlation == "" { // A log line has one correlation ID: that of the first instance.
-		h.LogFields.Correlation = s.eventMaker().Story(body)
+		h.LogFields.Correlation = s.eventMaker().TraceID(body)
 	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil
@@ -65,7 +65,7 @@ func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
 }
 
 func (s *Service) recordSpan(h *pendingEvent, name string, body event.Body, now time.Time) {
-	head := s.eventMaker().Head(now, body)
+	head := s.eventMaker().NewHead(now, body)
 	h.Traceparents = append(h.Traceparents, head.Traceparent)
 	s.Span(host.Span{Name: name, Envelope: head, IsRoot: true, Start: h.notice.Noticed, End: now, Fields: []any{"aws_event", h.notice.EventID}})
 }

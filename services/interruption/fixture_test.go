@@ -98,7 +98,7 @@ const (
 
 func decodeBody[T event.Body](t *testing.T, e event.Envelope) T {
 	t.Helper()
-	b, err := event.As[T](e)
+	b, err := event.DecodeBody[T](e)
 	if err != nil {
 		t.Fatal(err)
 	}

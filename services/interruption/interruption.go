@@ -101,7 +101,7 @@ var typeLabels = func() map[event.NoticeKind]string {
 
 // handleEnvelope handles a tick.
 func (s *Service) handleEnvelope(ctx context.Context, e event.Envelope) error {
-	tick, err := event.As[event.Tick](e)
+	tick, err := event.DecodeBody[event.Tick](e)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Service) pollStatuses(ctx context.Context, e event.Envelope, tick event
 	for _, fact := range facts {
 		notice := fact.(event.NodeNoticed)
 		s.Span(host.Span{
-			Name: "notice " + string(notice.Kind), Envelope: s.eventMaker().Head(s.Now(), fact), IsRoot: true, Start: notice.Noticed, End: s.Now(),
+			Name: "notice " + string(notice.Kind), Envelope: s.eventMaker().NewHead(s.Now(), fact), IsRoot: true, Start: notice.Noticed, End: s.Now(),
 		})
 	}
 	return nil

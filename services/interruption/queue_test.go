@@ -85,7 +85,7 @@ func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 		c.Now = func() time.Time { return start.Add(time.Since(c.began)) }
 		c.Bus = c
 		for _, body := range bodies {
-			c.queue.Put(body)
+			c.queue.PutRaw(body)
 		}
 		worker := host.Worker{
 			Service: "interruption", Queue: remoteQueue{c.queue}, Dead: remoteQueue{c.dead}, Now: time.Now,
@@ -116,7 +116,7 @@ func runQueue(t *testing.T, bodies [][]byte) *queueRun {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := broker.Conserved(); err != nil {
+		if err := broker.CheckConservation(); err != nil {
 			t.Error(err)
 		}
 		c.stats, c.deadLetters = c.queue.Stats(), receiveAll(t, c.dead)

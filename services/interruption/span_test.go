@@ -32,7 +32,7 @@ func (b *fixture) requireSpans(t *testing.T, spans []host.Span, from time.Time) 
 	correlation := b.published[0].Correlation
 	for i, fact := range b.published {
 		s := spans[i]
-		if !s.IsRoot || s.Envelope.Root() != fact.Traceparent || fact.Correlation != correlation || !s.Start.Equal(from) || !s.End.Equal(b.now) {
+		if !s.IsRoot || s.Envelope.RootTraceparent() != fact.Traceparent || fact.Correlation != correlation || !s.Start.Equal(from) || !s.End.Equal(b.now) {
 			t.Errorf("%s %s with the parent %q has the span %+v", fact.Type, fact.Correlation, fact.Traceparent, s)
 		}
 	}
@@ -117,7 +117,7 @@ func TestBatchReturnsTraces(t *testing.T) {
 		{Message: queue.Message{ID: "2", Body: warningBody(foreignID, start)}, Err: host.ErrNotBatched},
 	}
 	b.Batch(t.Context(), batch)
-	if diff := cmp.Diff([]string{(*spans)[0].Envelope.Root()}, batch[0].Traceparents); diff != "" || len(batch[1].Traceparents) > 0 || batch[0].LogFields.Correlation != b.published[0].Correlation {
+	if diff := cmp.Diff([]string{(*spans)[0].Envelope.RootTraceparent()}, batch[0].Traceparents); diff != "" || len(batch[1].Traceparents) > 0 || batch[0].LogFields.Correlation != b.published[0].Correlation {
 		t.Errorf("(-want +got)\n%s%v", diff, batch[1].Traceparents)
 	}
 }

@@ -151,7 +151,7 @@ func nextFact[T event.Body](s *fixture) T {
 	}
 	e := s.bus.published[0]
 	s.bus.published = s.bus.published[1:]
-	body, err := event.As[T](e)
+	body, err := event.DecodeBody[T](e)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launc
 	if err := s.ensureTemplates(ctx, intent); err != nil {
 		return cloud.FleetResult{}, err
 	}
-	if e.Expired(s.Now()) {
+	if e.HasExpired(s.Now()) {
 		return cloud.FleetResult{}, fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its launch templates were created")
 	}
 	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)

@@ -306,7 +306,7 @@ func TestForeignIntents(t *testing.T) {
 func TestMismatchedRequests(t *testing.T) {
 	s := newFixture(t)
 	good := s.launchRequest(s.newIntent("one", 2))
-	body, err := event.As[event.LaunchRequested](good)
+	body, err := event.DecodeBody[event.LaunchRequested](good)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func (s *launchStorm) Send(_ context.Context, messages ...queue.Outgoing) error 
 		if err != nil {
 			return err
 		}
-		settled, err := event.As[event.LaunchSettled](e)
+		settled, err := event.DecodeBody[event.LaunchSettled](e)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.
 	if err != nil {
 		return err
 	}
-	if err := held.Fits(b); err != nil {
+	if err := held.CheckPlan(b); err != nil {
 		return err
 	}
 	if held.State == outbox.Done {
@@ -60,7 +60,7 @@ func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.
 
 // executePlan creates the claims of an admitted plan, and launches them once the outbox lists
 // which of them exist.
-func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (outbox.Held, error) {
+func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (outbox.Stored, error) {
 	if held.State == outbox.Applying {
 		refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox
 }
 
 // admitBatch counts and swaps the outbox from sent to applying.
-func (s *Service) admitBatch(ctx context.Context, held outbox.Held, plan planning.Plan, b event.PlanMade) (outbox.Held, error) {
+func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan planning.Plan, b event.PlanMade) (outbox.Stored, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
 		return held, fmt.Errorf("listing NodePools to admit a plan: %w", err)
@@ -105,11 +105,11 @@ type listedClaim struct {
 // createClaims creates the claims that the outbox lists. It returns the names of the dropped
 // ones: all claims of an intent if the API server rejects one of them as invalid, because the
 // same plan would be rejected forever. A name that exists is a claim of an earlier delivery.
-func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (dropped []string, err error) {
+func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
-			if held.Lists(planned.Object.Name) {
+			if held.ListsClaim(planned.Object.Name) {
 				listed = append(listed, listedClaim{planned, at})
 			}
 		}
@@ -135,7 +135,7 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 
 // createClaim creates one claim, or writes the launch on a claim that a person created.
 // Replacements are planned without a sequence number and get that of the outbox.
-func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned planning.PlannedClaim) error {
+func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) error {
 	if planned.Object.UID != "" {
 		return s.writeLaunch(ctx, held, planned)
 	}

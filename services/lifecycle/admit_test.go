@@ -29,7 +29,7 @@ func TestPlanIsAdmittedOnce(t *testing.T) {
 	if diff := cmp.Diff(want, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
-	if request, err := event.As[event.LaunchRequested](sent[0]); err != nil || request.Claims != 2 || request.Intent != "one" {
+	if request, err := event.DecodeBody[event.LaunchRequested](sent[0]); err != nil || request.Claims != 2 || request.Intent != "one" {
 		t.Errorf("%+v, %v", request, err)
 	}
 	if sent[0].Causation != made.ID {
@@ -76,7 +76,7 @@ func TestPlansThatComeTooLate(t *testing.T) {
 
 func TestLimitsAreCheckedLive(t *testing.T) {
 	s := newTestCluster(t)
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Limits = karpenter.Limits{"cpu": resource.MustParse("5")}
 	})
 	held := s.startBatch()
@@ -198,7 +198,7 @@ func TestPartLeftBehindIsDeleted(t *testing.T) {
 func TestRequestWaitsForAllClaims(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
-	s.startService(failingClient{s.As("lifecycle"), "one-1", fault.Retry})
+	s.startService(failingClient{s.ClientFor("lifecycle"), "one-1", fault.Retry})
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), fault.Retry)
 	if got := s.takeSent(); len(got) != 0 || !admission.IsAdmitted(s.getClaim("one-0")) {
 		t.Fatalf("launched with one of two claims admitted: %v", typesAndSubjects(got))
@@ -220,7 +220,7 @@ func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 2)))
 	s.restartService()
 	one := s.getClaim("one-1")
-	s.Change(cluster.NodeClaims, cluster.KeyOf(one), func(o cluster.Object) { o.SetFinalizers(nil) })
+	s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(one), func(o cluster.Object) { o.SetFinalizers(nil) })
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(one), one.UID); err != nil {
 		t.Fatal(err)
 	}
@@ -300,12 +300,12 @@ func TestRequestIsSentAgain(t *testing.T) {
 func TestLostSwapLaunchesNothing(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict})
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 1)), "")
 	if got := s.takeSent(); len(got) != 0 {
 		t.Fatalf("launched without a mark: %v", typesAndSubjects(got))
 	}
-	s.Heal()
+	s.ClearFaults()
 	s.reconcile()
 	if got := typesAndSubjects(s.takeSent()); len(got) != 1 {
 		t.Errorf("the next look sent %v", got)
@@ -316,7 +316,7 @@ func TestLostSwapLaunchesNothing(t *testing.T) {
 func TestBrokenClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[launchspec.IntentRefAnnotation] = "broken"
 	})
 	held := s.startBatch()
@@ -325,7 +325,7 @@ func TestBrokenClaim(t *testing.T) {
 		t.Error(diff)
 	}
 	s.now = s.now.Add(31 * time.Second)
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	if err := s.svc.Step(t.Context()); err == nil {
 		t.Error("no error was returned")
 	}

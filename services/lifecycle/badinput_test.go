@@ -20,10 +20,10 @@ func (s *testCluster) editClaim(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
 	c := s.getClaim("one-0").DeepCopy()
 	how(c)
-	if _, err := s.As("person").Update(s.t.Context(), c); err != nil {
+	if _, err := s.ClientFor("person").Update(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cache.Flush()
+	s.cache.DeliverAll()
 }
 
 // editClaimStatus changes the claim's status in the same way.
@@ -31,10 +31,10 @@ func (s *testCluster) editClaimStatus(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
 	c := s.getClaim("one-0").DeepCopy()
 	how(c)
-	if _, err := s.As("person").UpdateStatus(s.t.Context(), c); err != nil {
+	if _, err := s.ClientFor("person").UpdateStatus(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cache.Flush()
+	s.cache.DeliverAll()
 }
 
 // A node with the name or address of a former node is another node: a notice about the former
@@ -47,7 +47,7 @@ func TestReusedNodeName(t *testing.T) {
 		n.Spec.ProviderID = karpenter.ProviderID{Zone: "eu-west-1a", InstanceID: "i-2"}.String()
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalDNS, Address: "node-1"}}
 	})
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if s.getClaim("one-0").DeletionTimestamp == nil {
 		t.Error("the claim of the instance stays")
@@ -127,10 +127,10 @@ func TestNoticeSurvivesErrors(t *testing.T) {
 				t.Run(fmt.Sprintf("%d for %s, done %t", status, verb, done), func(t *testing.T) {
 					s := newTestCluster(t)
 					s.runNode()
-					s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, As: kind, Done: done, Times: 1})
+					s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, As: kind, Done: done, Times: 1})
 					e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 					want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
-					s.cache.Flush()
+					s.cache.DeliverAll()
 					if err := s.svc.Handle(t.Context(), e); err != nil && fault.Is(err, errLost...) {
 						t.Fatalf("the notice is given up: %v", err)
 					}
@@ -156,7 +156,7 @@ func TestNoticeSurvivesOutage(t *testing.T) {
 		memcluster.VerbGet, memcluster.VerbList, memcluster.VerbCreate, memcluster.VerbUpdate, memcluster.VerbUpdateStatus, memcluster.VerbDelete, memcluster.VerbEvict,
 	} {
 		for _, kind := range []cluster.Kind{cluster.NodeClaims, cluster.Nodes, cluster.Pods, cluster.ConfigMaps} {
-			s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Unknown})
+			s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Unknown})
 		}
 	}
 	for range 60 {
@@ -168,7 +168,7 @@ func TestNoticeSurvivesOutage(t *testing.T) {
 			t.Fatal("something was written")
 		}
 	}
-	s.Heal()
+	s.ClearFaults()
 	s.handleMessage(e, "")
 	s.advance(2 * time.Second)
 	if s.terminationDeadline() != want || s.getClaim("one-0").DeletionTimestamp == nil || !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {

@@ -22,9 +22,9 @@ func benchmarkReconcile(b *testing.B, rest time.Duration) {
 	server := memcluster.New(memcluster.Options{Now: time.Now})
 	newFleet(server, 5000, 10)
 	cache := server.NewCache(memcluster.CacheOptions{})
-	cache.Flush()
+	cache.DeliverAll()
 	service := lifecycle.New(lifecycle.Config{
-		Client: server.As("lifecycle"), Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}),
+		Client: server.ClientFor("lifecycle"), Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}),
 		Launcher: memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{}), Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1", Rest: rest, Now: time.Now,
 	})
@@ -32,7 +32,7 @@ func benchmarkReconcile(b *testing.B, rest time.Duration) {
 		if err := service.Step(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		cache.Flush()
+		cache.DeliverAll()
 	}
 	b.ReportAllocs()
 	b.ResetTimer()

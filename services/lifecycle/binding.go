@@ -20,7 +20,7 @@ import (
 // has is neither bound nor terminated; the message is then fault.Poison.
 func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instances []event.Launched) ([]*karpenter.NodeClaim, error) {
 	claims = slices.Clone(claims)
-	cached := cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
+	cached := cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
 	others := slices.DeleteFunc(slices.Clone(cached), func(c *karpenter.NodeClaim) bool { return c.Annotations[launchspec.IntentTag] == intent })
 	instances, held := findUnbound(instances, others)
 	instances, _ = findUnbound(instances, claims)

@@ -30,7 +30,7 @@ func (s *testCluster) bufferStatus() karpenter.CapacityBufferStatus {
 // buffer that cannot be read does not delay it.
 func TestBuffers(t *testing.T) {
 	s := newTestCluster(t)
-	s.Seed(
+	s.SeedObjects(
 		&karpenter.CapacityBuffer{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "spare"},
 			Spec: karpenter.CapacityBufferSpec{
@@ -50,9 +50,9 @@ func TestBuffers(t *testing.T) {
 		t.Fatalf("with the gate off: %+v", got)
 	}
 	s.configureService(func(c *lifecycle.Config) { c.CapacityBuffers = true })
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.StatefulSets, As: fault.Throttled})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.StatefulSets, As: fault.Throttled})
 	s.advance(time.Second)
-	if got := s.bufferStatus(); !got.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || got.Replicas == nil || *got.Replicas != 2 {
+	if got := s.bufferStatus(); !got.Conditions.IsTrue(karpenter.ConditionTypeReadyForProvisioning) || got.Replicas == nil || *got.Replicas != 2 {
 		t.Fatalf("read: %+v", got)
 	}
 	held := s.startBatch()
@@ -61,11 +61,11 @@ func TestBuffers(t *testing.T) {
 	s.handleMessage(s.planMadeMessage(held, planning.Plan{
 		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{gone, room, room},
 	}), "")
-	if got := s.bufferStatus(); !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+	if got := s.bufferStatus(); !got.Conditions.IsTrue(karpenter.ConditionTypeProvisioning) {
 		t.Fatalf("planned: %+v", got)
 	}
 	quiet := s.bufferStatus()
-	s.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = new(int32(10))
 	})
 	s.advance(9 * time.Second)
@@ -73,7 +73,7 @@ func TestBuffers(t *testing.T) {
 		t.Error("it is read more than once in ten seconds")
 	}
 	s.advance(2 * time.Second)
-	if got := s.bufferStatus(); *got.Replicas != 5 || !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+	if got := s.bufferStatus(); *got.Replicas != 5 || !got.Conditions.IsTrue(karpenter.ConditionTypeProvisioning) {
 		t.Errorf("after the workload has grown: %+v", got)
 	}
 }

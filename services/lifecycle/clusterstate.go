@@ -47,15 +47,15 @@ type clusterState struct {
 
 func (s *Service) readClusterState(ctx context.Context) clusterState {
 	w := clusterState{
-		claims:            cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
+		claims:            cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
 		nodesByProviderID: map[string][]*corev1.Node{}, nodesByName: map[string]*corev1.Node{},
 		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
 		pods: func(node string) []*corev1.Pod {
-			return cluster.Cast[*corev1.Pod](s.Cache.ListBy(cluster.Pods, cluster.ByNode, node))
+			return cluster.CastAll[*corev1.Pod](s.Cache.ListBy(cluster.Pods, cluster.ByNode, node))
 		},
 		livePods: func(node string) ([]*corev1.Pod, error) {
 			pods, err := s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, node)
-			return cluster.Cast[*corev1.Pod](pods), err
+			return cluster.CastAll[*corev1.Pod](pods), err
 		},
 		attachments: indexBy[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
 		budgets:     indexBy[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),
@@ -65,16 +65,16 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 			return volumeClaim
 		},
 	}
-	for _, node := range cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes) {
+	for _, node := range cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes) {
 		w.nodesByName[node.Name] = node
 		if id := node.Spec.ProviderID; id != "" {
 			w.nodesByProviderID[id] = append(w.nodesByProviderID[id], node)
 		}
 	}
-	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		w.pools[pool.Name] = pool
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		w.classes[class.Name] = class
 	}
 	w.zoneID = zoneIDLookup(s.Cache)
@@ -86,7 +86,7 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 func indexBy[T cluster.Object](cache cluster.Cache, kind cluster.Kind, key func(T) string) func(string) []T {
 	index := sync.OnceValue(func() map[string][]T {
 		out := map[string][]T{}
-		for _, object := range cluster.Cached[T](cache, kind) {
+		for _, object := range cluster.ListCached[T](cache, kind) {
 			if k := key(object); k != "" {
 				out[k] = append(out[k], object)
 			}
@@ -99,7 +99,7 @@ func indexBy[T cluster.Object](cache cluster.Cache, kind cluster.Kind, key func(
 // nodesByProvider returns one node for each providerID.
 func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
 	nodes := map[string]*corev1.Node{}
-	for _, node := range cluster.Cached[*corev1.Node](cache, cluster.Nodes) {
+	for _, node := range cluster.ListCached[*corev1.Node](cache, cluster.Nodes) {
 		if node.Spec.ProviderID != "" {
 			nodes[node.Spec.ProviderID] = node
 		}
@@ -139,7 +139,7 @@ func (w clusterState) findNode(c *karpenter.NodeClaim) *corev1.Node {
 }
 
 // claimView collects the input of nodeclaim.Next for one claim.
-func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Held, w clusterState) nodeclaim.View {
+func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clusterState) nodeclaim.View {
 	v := nodeclaim.View{
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),

@@ -146,12 +146,12 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 
 // readIdleOutbox reads the outbox and returns fault.Retry while a batch is in flight, because
 // replacements could be planned for the same capacity twice.
-func (s *Service) readIdleOutbox(ctx context.Context, b event.DisruptionProposed) (outbox.Held, error) {
+func (s *Service) readIdleOutbox(ctx context.Context, b event.DisruptionProposed) (outbox.Stored, error) {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return held, err
 	}
-	if !held.Free() {
+	if !held.IsFree() {
 		return held, fault.F("confirming proposal "+b.Proposal, fault.Retry, "batch %d is in flight", held.Seq)
 	}
 	return held, nil
@@ -166,7 +166,7 @@ func (s *Service) readCandidates(ctx context.Context, claims []*karpenter.NodeCl
 		if c.Node, err = s.readNode(ctx, claims[i]); err == nil && c.Node != nil {
 			var pods []cluster.Object
 			pods, err = s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, c.Node.Name)
-			c.Pods = cluster.Cast[*corev1.Pod](pods)
+			c.Pods = cluster.CastAll[*corev1.Pod](pods)
 		}
 		if err != nil {
 			return fmt.Errorf("reading the node of NodeClaim %s for a proposal: %w", claims[i].Name, err)
@@ -190,7 +190,7 @@ func (s *Service) readNode(ctx context.Context, c *karpenter.NodeClaim) (*corev1
 
 // admitReplacements admits the replacements of a proposal, all or none. It returns the outbox
 // that allows to create them, or an objection.
-func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, held outbox.Held, l *liveState) (outbox.Outbox, disruption.Objection, bool, error) {
+func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, held outbox.Stored, l *liveState) (outbox.Outbox, disruption.Objection, bool, error) {
 	next := held.Outbox
 	next.Seq++
 	plan := f.plan
@@ -211,9 +211,9 @@ func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, hel
 
 // addUninitialized adds the claims of the previous plan that are not initialized yet. The watcher
 // has built no batch since, so that its snapshot may not contain them.
-func addUninitialized(names []string, held outbox.Held, claims []*karpenter.NodeClaim) []string {
+func addUninitialized(names []string, held outbox.Stored, claims []*karpenter.NodeClaim) []string {
 	for _, c := range claims {
-		if held.Lists(c.Name) && !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if held.ListsClaim(c.Name) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			names = append(names, c.Name)
 		}
 	}

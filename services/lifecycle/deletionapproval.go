@@ -32,9 +32,9 @@ func (s *Service) reconcileDeletionApprovals(ctx context.Context, w clusterState
 		name := c.Labels[karpenter.NodePoolLabelKey]
 		claims[name] = append(claims[name], c)
 	}
-	size := len(cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes))
+	size := len(cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes))
 	var failures []error
-	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		if nodepool.ForeignClass(np) {
 			continue
 		}

@@ -38,7 +38,7 @@ func withDeletionApproval(t *testing.T, nodes int, gate lifecycle.DeletionApprov
 func (s *testCluster) ownedByPool(pool *karpenter.NodePool) {
 	s.t.Helper()
 	for _, c := range s.listClaims() {
-		s.Change(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: pool.Name, UID: pool.UID}})
 		})
 	}
@@ -56,7 +56,7 @@ func (s *testCluster) deletePool() {
 func (s *testCluster) collectGarbage() {
 	s.t.Helper()
 	for range 5 {
-		s.Collect()
+		s.CollectGarbage()
 		s.advance(time.Second)
 	}
 }
@@ -133,7 +133,7 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 	if s.getPool() != nil || len(s.listClaims()) != 6 || s.countDeleting() != 0 {
 		t.Fatalf("pool %v, %d claims, %d going", s.getPool(), len(s.listClaims()), s.countDeleting())
 	}
-	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	s.collectGarbage()
 	if got := s.getPool(); *got.Status.Nodes != 6 || !slices.Contains(got.Finalizers, "joist.sh/gate") {
 		t.Errorf("the next pool: %+v, %v", got.Status, got.Finalizers)

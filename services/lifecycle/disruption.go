@@ -128,7 +128,7 @@ func (s *Service) mayBeCreated(ctx context.Context, p planning.Proposal, name st
 	if err != nil {
 		return false, err
 	}
-	if held.Lists(name) {
+	if held.ListsClaim(name) {
 		return held.State == outbox.Applying, nil
 	}
 	return s.Now().Sub(p.ConfirmedAt) < disruption.AdmissionTime, nil
@@ -171,7 +171,7 @@ func (s *Service) deleteCandidates(ctx context.Context, candidates []disruption.
 func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) (*karpenter.NodeClaim, error) {
 	said, err := s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		p := disruption.ActingProposal(c)
-		if p == nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+		if p == nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) {
 			return false
 		}
 		c.Status.Conditions = conditions.With(c, metav1.Condition{
@@ -293,7 +293,7 @@ func (s *Service) nominateReplacements(ctx context.Context, w clusterState, clai
 func (s *Service) reportWaiting(ctx context.Context, w clusterState, p planning.Proposal) {
 	for _, name := range p.Replacements {
 		c := w.findClaim(name)
-		if c == nil || c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !s.allowAction("replacing/"+name, events.RepeatAfter) {
+		if c == nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || !s.allowAction("replacing/"+name, events.RepeatAfter) {
 			continue
 		}
 		for _, said := range []effect.Report{

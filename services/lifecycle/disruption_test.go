@@ -136,7 +136,7 @@ func TestRolledBack(t *testing.T) {
 			}
 		}, "replacement NodeClaim new-0 is being deleted"},
 		{"it is gone at once", func(s *testCluster) {
-			s.Change(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
+			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestReplacementsUseOutbox(t *testing.T) {
 func TestLiveObjections(t *testing.T) {
 	node := func(name string, change func(*corev1.Node)) func(*testCluster) {
 		return func(s *testCluster) {
-			s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) { change(o.(*corev1.Node)) })
+			s.ChangeObject(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 		}
 	}
 	protected := func(p *corev1.Pod) { p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"} }
@@ -238,7 +238,7 @@ func TestLiveObjections(t *testing.T) {
 		}},
 		{name: "pods are expected", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
 		{name: "a pod is protected", changes: func(s *testCluster) {
-			s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
+			s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
 		{name: "a budget of pods is spent", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
@@ -250,7 +250,7 @@ func TestLiveObjections(t *testing.T) {
 		{name: "the budget is smaller by now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
 		{name: "the budget cannot be read", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
 		{name: "its time zone is invalid", changes: func(s *testCluster) {
-			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
 			})
 		}, blocked: "NodePool default: annotation joist.sh/budget-time-zone"},
@@ -275,7 +275,7 @@ func TestLiveObjections(t *testing.T) {
 		}, blocked: "NodePool default: a replacement was not admitted: limit cpu=6 would be exceeded: 8"},
 		{name: "the money is spent", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement was not admitted: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
 		{name: "the pool is going", changes: func(s *testCluster) {
-			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
+			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
 			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
@@ -309,7 +309,7 @@ func TestLiveObjections(t *testing.T) {
 }
 
 func (s *testCluster) nominateClaim(name string, d time.Duration) {
-	s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 		o.GetAnnotations()["joist.sh/nominated-until"] = s.now.Add(d).Format(time.RFC3339)
 	})
 }
@@ -317,14 +317,14 @@ func (s *testCluster) nominateClaim(name string, d time.Duration) {
 func blockByBudget(s *testCluster) {
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pdb"}}
 	pdb.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod-of-old-1"}}
-	s.Seed(pdb)
+	s.SeedObjects(pdb)
 }
 
 // blockByBudgetWithGrace also sets a terminationGracePeriod on the claims.
 func blockByBudgetWithGrace(s *testCluster) {
 	blockByBudget(s)
 	for _, name := range []string{"old-0", "old-1"} {
-		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
 		})
 	}
@@ -339,7 +339,7 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
 	end := s.now.Add(time.Minute)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(end.Sub(o.GetCreationTimestamp().Time))
 	})
 	s.advanceOnce(time.Minute - time.Second)
@@ -402,7 +402,7 @@ func TestLeftOverDisruption(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), planning.ProposalAnnotation) })
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), planning.ProposalAnnotation) })
 	s.advance(2 * time.Second)
 	s.expectStates(stateUntouched, "old-0")
 }
@@ -411,16 +411,16 @@ func TestLeftOverDisruption(t *testing.T) {
 func TestLeftOverTaint(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	for _, name := range []string{"old-0", "old-1"} {
-		s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
 			node := o.(*corev1.Node)
 			node.Spec.Taints = append(node.Spec.Taints, karpenter.DisruptedTaint())
 		})
 	}
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.now}) })
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.now}) })
 	s.advance(2 * time.Second)
 	s.expectStates(stateUntouched, "old-0")
 	s.expectStates("going", "old-1")
-	if !karpenter.HoldsTaint(s.getNode("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
+	if !karpenter.HasTaint(s.getNode("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
 		t.Error("the node of a claim that is being deleted takes pods again")
 	}
 }
@@ -430,8 +430,8 @@ func TestDisruptionMarksAreRestored(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")
-	s.Change(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
 		c := o.(*karpenter.NodeClaim)
 		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
 	})
@@ -445,7 +445,7 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
 			s := newInitializedCluster(t, 1)
 			m := s.startProposal(1, "old-0")
-			s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Conflict, Times: 3})
+			s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Conflict, Times: 3})
 			m.deliver(event.Confirmed, "")
 			s.expectStates(stateActing, "old-0")
 		}
@@ -457,7 +457,7 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 func TestNoticedWhileItBegins(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0", "old-1")
-	s.startService(&deletingClient{Client: s.As("lifecycle"), site: s, name: "old-1"})
+	s.startService(&deletingClient{Client: s.ClientFor("lifecycle"), site: s, name: "old-1"})
 	m.deliver(event.Confirmed, fault.Retry)
 	m.deliver(event.Confirmed, fault.Stale)
 	s.advance(3 * time.Minute)

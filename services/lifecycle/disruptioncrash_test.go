@@ -50,7 +50,7 @@ func (p *crashScenario) deliverConfirmation() {
 		return
 	}
 	p.restartIfCrashed()
-	p.cache.Flush()
+	p.cache.DeliverAll()
 	if !p.redelivers {
 		return
 	}
@@ -64,7 +64,7 @@ func (p *crashScenario) deliverConfirmation() {
 func (p *crashScenario) advanceWithPeers(d time.Duration) {
 	p.restartIfCrashed()
 	p.now = p.now.Add(d)
-	p.cache.Flush()
+	p.cache.DeliverAll()
 	if err := p.svc.Step(p.t.Context()); !p.hasCrashed() && err != nil {
 		p.t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func (p *crashScenario) deliverInventory() {
 	for i := range 3 {
 		shown = append(shown, listedInstance(fmt.Sprintf("i-%d", i), "old", fmt.Sprintf("old-%d", i)))
 	}
-	p.cache.Flush()
+	p.cache.DeliverAll()
 	if err := p.svc.Handle(p.t.Context(), p.inventoryMessage(p.now, shown...)); err != nil && !p.hasCrashed() {
 		p.t.Fatal(err)
 	}
@@ -99,10 +99,10 @@ func (p *crashScenario) settleLaunch() {
 		body = launchSettled("new", 1, "i-new")
 		p.joinNode("new-0", "i-new")
 	}
-	p.cache.Flush()
+	p.cache.DeliverAll()
 	err := p.svc.Handle(p.t.Context(), p.newMessage(body))
 	if p.restartIfCrashed() {
-		p.cache.Flush()
+		p.cache.DeliverAll()
 		err = p.svc.Handle(p.t.Context(), p.newMessage(body))
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func newCrashScenario(t *testing.T, n int, done, again, comes bool) (*crashScena
 	p := &crashScenario{testProposal: s.startProposal(1, "old-0", "old-1"), redelivers: again, launchSucceeds: comes, limit: limit}
 	s.takeSent()
 	p.since = s.now
-	p.client = &crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: done}
+	p.client = &crashingClient{Client: s.ClientFor("lifecycle"), writesLeft: n, completesLast: done}
 	s.startService(p.client)
 	p.deliverConfirmation()
 	for range 10 {
@@ -201,7 +201,7 @@ func newCrashScenario(t *testing.T, n int, done, again, comes bool) (*crashScena
 	}
 	moved := p.checkEnd(fmt.Sprintf("write %d, done %t", n, done))
 	if moved {
-		if c := s.getClaim("new-0"); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if c := s.getClaim("new-0"); c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			t.Errorf("write %d, done %t: nothing came for the nodes that went", n, done)
 		}
 	}

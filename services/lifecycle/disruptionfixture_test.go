@@ -41,7 +41,7 @@ func newInitializedCluster(t *testing.T, n int) *testCluster {
 	s.advance(6 * time.Second)
 	s.advanceOnce(25 * time.Second)
 	for _, c := range s.listClaims() {
-		if !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			t.Fatalf("%s is not initialized", c.Name)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *testCluster) addPod(node, name string, changes ...func(*corev1.Pod)) {
 	for _, change := range changes {
 		change(pod)
 	}
-	s.Seed(pod)
+	s.SeedObjects(pod)
 }
 
 // launchReplacement binds an instance to the replacement new-0 and registers its node.
@@ -160,10 +160,10 @@ func (s *testCluster) disruptionState(name string) string {
 			out += "confirmed "
 		}
 	}
-	if c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+	if c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) {
 		out += "condition "
 	}
-	if karpenter.HoldsTaint(s.getNode(name).Spec.Taints, karpenter.DisruptedTaint()) {
+	if karpenter.HasTaint(s.getNode(name).Spec.Taints, karpenter.DisruptedTaint()) {
 		out += "taint "
 	}
 	return out
@@ -245,7 +245,7 @@ func (s *testCluster) findViolation(budget, limit int) string {
 
 // countsAllClaims reports whether all claims count against the pool's limit until they are gone.
 func (s *testCluster) countsAllClaims() bool {
-	pool, err := s.As("test").Get(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
+	pool, err := s.ClientFor("test").Get(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
 		return false
 	}
@@ -270,7 +270,7 @@ func countStaying(claims map[string]*karpenter.NodeClaim, back map[string]time.T
 func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	going := 0
 	for _, c := range claims {
-		is := c.Status.Conditions.True
+		is := c.Status.Conditions.IsTrue
 		if is(karpenter.ConditionTypeInitialized) && !is(karpenter.ConditionTypeInstanceTerminating) && (c.DeletionTimestamp != nil || disruption.ActingProposal(c) != nil) {
 			going++
 		}
@@ -286,7 +286,7 @@ func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.Nod
 		return ""
 	}
 	for _, name := range p.Replacements {
-		if r := claims[name]; r == nil || !r.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.DeletionTimestamp != nil {
+		if r := claims[name]; r == nil || !r.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || r.DeletionTimestamp != nil {
 			return name
 		}
 	}
@@ -296,7 +296,7 @@ func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.Nod
 // setBudgetAndLimit sets one budget and a limit of that many claims on the pool.
 func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 	s.t.Helper()
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
 		pool.Spec.Limits = karpenter.Limits{"cpu": *cpuQuantity(2 * limit)}
@@ -306,7 +306,7 @@ func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 // setStrictLimits sets strict limits: nodes count until they are gone.
 func (s *testCluster) setStrictLimits() {
 	s.t.Helper()
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{policy.Limits: "strict"})
 	})
 }
@@ -314,7 +314,7 @@ func (s *testCluster) setStrictLimits() {
 // setBudgetAndPriceLimit sets one budget and a price limit of that many claims on the pool.
 func (s *testCluster) setBudgetAndPriceLimit(budget string, limit int) {
 	s.t.Helper()
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
 		pool.Annotations = map[string]string{policy.PriceLimit: fmt.Sprintf("%.4f", 0.0301*float64(limit))}

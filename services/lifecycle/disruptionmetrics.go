@@ -66,7 +66,7 @@ func (s *Service) countFailure(w clusterState, p planning.Proposal) {
 	}
 	missing := 0
 	for _, name := range p.Replacements {
-		if c := w.findClaim(name); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if c := w.findClaim(name); c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			missing++
 		}
 	}

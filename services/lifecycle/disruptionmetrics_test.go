@@ -27,7 +27,7 @@ func (s *testCluster) countMetrics() *[]string {
 // countMetricsOf restarts the service so that it records these metrics.
 func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]string {
 	told := &[]string{}
-	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
 			if !some(what) || what == lifecycle.Overdue && value == 0 {
 				return // Each reconcile publishes zero for the overdue counter (TestOverdueStartsAtZero).

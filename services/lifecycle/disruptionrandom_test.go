@@ -31,7 +31,7 @@ type randomScenario struct {
 
 // deliver delivers a message. After a crash a new process starts. Rejections are expected.
 func (u *randomScenario) deliver(e event.Envelope) {
-	u.cache.Flush()
+	u.cache.DeliverAll()
 	err := u.svc.Handle(u.t.Context(), e)
 	if u.client != nil && u.client.writesLeft < 0 {
 		u.client = nil
@@ -67,7 +67,7 @@ func (u *randomScenario) sendPhase(phase event.Phase) {
 // settleLaunches answers the launches of replacements, with or without success.
 func (u *randomScenario) settleLaunches() {
 	for _, e := range u.takeSent() {
-		if ask, err := event.As[event.LaunchRequested](e); err == nil && e.Type == event.LaunchRequestedType && !slices.Contains(u.answeredIntents, ask.Intent) {
+		if ask, err := event.DecodeBody[event.LaunchRequested](e); err == nil && e.Type == event.LaunchRequestedType && !slices.Contains(u.answeredIntents, ask.Intent) {
 			u.answeredIntents = append(u.answeredIntents, ask.Intent)
 			if !rapid.Bool().Draw(u.draw, "it comes") {
 				u.deliver(u.newMessage(launchSettled(ask.Intent, 1)))
@@ -82,7 +82,7 @@ func (u *randomScenario) settleLaunches() {
 func (u *randomScenario) advanceRandomly() {
 	for range rapid.IntRange(1, 4).Draw(u.draw, "looks") {
 		u.now = u.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 20 * time.Second}).Draw(u.draw, "time"))
-		u.cache.Flush()
+		u.cache.DeliverAll()
 		err := u.svc.Step(u.t.Context())
 		if u.client != nil && u.client.writesLeft < 0 {
 			u.client = nil
@@ -106,10 +106,10 @@ func (u *randomScenario) runRandomAction() {
 	case 6:
 		u.deliver(u.noticeMessage(event.SpotInterruption, fmt.Sprintf("i-%d", rapid.IntRange(0, 4).Draw(u.draw, "instance")), "terminate"))
 	case 7:
-		u.client = &crashingClient{Client: u.As("lifecycle"), writesLeft: rapid.IntRange(0, 8).Draw(u.draw, "writes"), completesLast: rapid.Bool().Draw(u.draw, "done")}
+		u.client = &crashingClient{Client: u.ClientFor("lifecycle"), writesLeft: rapid.IntRange(0, 8).Draw(u.draw, "writes"), completesLast: rapid.Bool().Draw(u.draw, "done")}
 		u.startService(u.client)
 	case 8:
-		u.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 2})
+		u.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 2})
 	case 9:
 		u.insertBatch()
 	default:
@@ -149,7 +149,7 @@ func TestRandomEventsRespectBudgets(t *testing.T) {
 			u.runRandomAction()
 		}
 		u.restartService()
-		u.Heal()
+		u.ClearFaults()
 		// The watcher abandons a plan that is not executed. Its message is not redelivered here.
 		for u.now = u.now.Add(2 * time.Minute); u.readOutbox().State != outbox.Done; {
 			u.insertBatch()

@@ -70,15 +70,15 @@ func (s *Service) spendRateOf(ctx context.Context, name string, nodes int, propo
 // computeSpent returns the pool's annotation after so many nodes began to go, or why they may
 // not.
 func computeSpent(np *karpenter.NodePool, nodes int, proposal string, wanted int, now time.Time) (text, why string) {
-	rate, err := budget.RateOf(np, nodes)
+	rate, err := budget.ReadRate(np, nodes)
 	if err != nil {
 		return "", err.Error()
 	}
-	spent, may := rate.Spend(proposal, wanted, now)
+	spent, may := rate.Reserve(proposal, wanted, now)
 	if !may {
-		return "", rate.Why(now)
+		return "", rate.Explain(now)
 	}
-	if !spent.Asked() {
+	if !spent.IsLimited() {
 		return np.Annotations[budget.SpentAnnotation], ""
 	}
 	return spent.Text(), ""
@@ -90,8 +90,8 @@ func (l *liveState) hasRate(pool string) bool {
 	if i < 0 {
 		return false
 	}
-	rate, err := budget.RateOf(l.pools[i], 0)
-	return err != nil || rate.Asked()
+	rate, err := budget.ReadRate(l.pools[i], 0)
+	return err != nil || rate.IsLimited()
 }
 
 // countNodes returns how many nodes of the pool its budgets count.

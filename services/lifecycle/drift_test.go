@@ -33,8 +33,8 @@ func withClassHash(t *testing.T) *testCluster {
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	class.Status.Subnets, class.Status.SecurityGroups = []karpenter.Subnet{{ID: "subnet-1"}}, []karpenter.SecurityGroup{{ID: "sg-1"}}
 	class.Status.AMIs = []karpenter.AMI{{ID: "ami-1"}}
-	s.Seed(class)
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.SeedObjects(class)
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	})
 	s.runNode()
@@ -50,7 +50,7 @@ func TestDrifted(t *testing.T) {
 		t.Fatalf("a node as it was launched has drifted: %s", reason)
 	}
 	subnets := func(ids ...string) {
-		s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 			status := &o.(*karpenter.EC2NodeClass).Status
 			status.Subnets = nil
 			for _, id := range ids {
@@ -77,7 +77,7 @@ func TestDrifted(t *testing.T) {
 	if reason, _ := s.driftReason(); reason != "" {
 		t.Errorf("its subnet is selected again: %q", reason)
 	}
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.EC2NodeClass).Status.AMIs[0].ID = "ami-2"
 	})
 	s.advance(time.Second)
@@ -89,7 +89,7 @@ func TestDrifted(t *testing.T) {
 // Drift from the NodePool is detected at once, without an inventory.
 func TestPoolDrifted(t *testing.T) {
 	s := withClassHash(t)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodePoolHashAnnotationKey] = "1"
 		o.GetAnnotations()[karpenter.NodePoolHashVersionAnnotationKey] = karpenter.NodePoolHashVersion
 	})
@@ -97,10 +97,10 @@ func TestPoolDrifted(t *testing.T) {
 	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
 		t.Fatalf("its pool's template is another: %q", reason)
 	}
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef.Group = "other"
 	})
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		delete(o.GetAnnotations(), karpenter.NodePoolHashAnnotationKey)
 	})
 	s.advance(2 * time.Second)

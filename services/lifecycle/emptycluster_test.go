@@ -116,8 +116,8 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 	newFleet(x.server, n, 0)
 	pool := &karpenter.NodePool{}
 	pool.Name, pool.Spec.Disruption.Budgets = "default", []karpenter.Budget{{Nodes: "100%"}}
-	x.server.Seed(pool)
-	x.Client = x.server.As("lifecycle")
+	x.server.SeedObjects(pool)
+	x.Client = x.server.ClientFor("lifecycle")
 	cache := x.server.NewCache(memcluster.CacheOptions{})
 	service := lifecycle.New(lifecycle.Config{
 		Client: x, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}),
@@ -129,7 +129,7 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 	x.lanes = service.ConcurrentHandler(gate)
 	ctx, stop := context.WithCancel(t.Context())
 	loop := host.Loop{Reconcile: gate.WrapLocked(func(ctx context.Context) error {
-		cache.Flush()
+		cache.DeliverAll()
 		return service.Step(ctx)
 	}), Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry, Changed: x.writes}
 	var running sync.WaitGroup

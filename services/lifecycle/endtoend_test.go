@@ -23,7 +23,7 @@ func (s *testCluster) runNode() {
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
 	s.joinNode("node-1", "i-1")
 	s.advance(5 * time.Second)
-	if c := s.getClaim("one-0"); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if c := s.getClaim("one-0"); c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		s.t.Fatalf("the claim is %+v", c)
 	}
 	s.takeSent()
@@ -49,7 +49,7 @@ func (s *testCluster) addPodTo(name string) {
 	pod.Spec.NodeName = "node-1"
 	pod.Spec.TerminationGracePeriodSeconds = &grace
 	pod.Status.Phase = corev1.PodRunning
-	s.Seed(pod)
+	s.SeedObjects(pod)
 }
 
 func (s *testCluster) terminationDeadline() string {
@@ -182,7 +182,7 @@ func TestNotice(t *testing.T) {
 func TestNoticeIsNotLost(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
 	e := s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-1", Noticed: s.now, Deadline: s.now.Add(2 * time.Minute)})
 	s.handleMessage(e, fault.Conflict)
 	s.handleMessage(e, "")

@@ -26,7 +26,7 @@ func (s *Service) reportPlan(ctx context.Context, plan planning.Plan, held outbo
 	var refused []string
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {
-			if !held.Lists(c.Object.Name) {
+			if !held.ListsClaim(c.Object.Name) {
 				refused = append(refused, c.Object.Name)
 			}
 		}

@@ -61,8 +61,8 @@ func TestPlanEvents(t *testing.T) {
 	s.addNodeClass("")
 	pool, _ := s.cache.Get(cluster.NodePools, cluster.Key{Name: "default"})
 	if pool == nil {
-		s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}})
-		s.cache.Flush()
+		s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}})
+		s.cache.DeliverAll()
 	}
 	held := s.startBatch()
 	intent := s.planIntent(held, "intent", 1)

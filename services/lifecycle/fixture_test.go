@@ -53,19 +53,19 @@ func newTestCluster(t *testing.T) *testCluster {
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.launcher = memqueue.New(memqueue.Options{Now: clock}).Queue("launcher", memqueue.QueueOptions{})
 	s.cache = s.NewCache(memcluster.CacheOptions{})
-	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	s.cache.Flush()
+	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	s.cache.DeliverAll()
 	s.restartService()
 	return s
 }
 
 // restartService starts a new process without any state in memory.
-func (s *testCluster) restartService() { s.startService(s.As("lifecycle")) }
+func (s *testCluster) restartService() { s.startService(s.ClientFor("lifecycle")) }
 
 // crashAtWrite starts a process that crashes at its nth write; later writes have no effect. done
 // says that the nth write still takes effect.
 func (s *testCluster) crashAtWrite(n int, done bool) {
-	s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: done})
+	s.startService(&crashingClient{Client: s.ClientFor("lifecycle"), writesLeft: n, completesLast: done})
 }
 
 func (s *testCluster) startService(client cluster.Client, changes ...func(*lifecycle.Config)) {
@@ -127,11 +127,11 @@ func (m *crashingClient) write(o cluster.Object, write func() (cluster.Object, e
 // reconcile delivers the watch events and runs one Step.
 func (s *testCluster) reconcile() {
 	s.t.Helper()
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	if err := s.svc.Step(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	if changed := s.cache.Mutated(); len(changed) > 0 {
+	if changed := s.cache.ListMutated(); len(changed) > 0 {
 		s.t.Fatalf("objects of the cache were changed: %v", changed)
 	}
 }
@@ -158,7 +158,7 @@ func (s *testCluster) newMessage(body event.Body) event.Envelope {
 // handleMessage handles a message and expects an error of this kind, "" for none.
 func (s *testCluster) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	if err := s.svc.Handle(s.t.Context(), e); fault.KindOf(err) != want {
 		s.t.Fatalf("handling %s: %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
 	}
@@ -198,7 +198,7 @@ func typesAndSubjects(envelopes []event.Envelope) []string {
 	return out
 }
 
-func (s *testCluster) readOutbox() outbox.Held {
+func (s *testCluster) readOutbox() outbox.Stored {
 	s.t.Helper()
 	held, err := outbox.Read(s.t.Context(), s.Server, namespace)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *testCluster) readOutbox() outbox.Held {
 }
 
 // startBatch starts the next batch in the outbox, as the watcher does.
-func (s *testCluster) startBatch() outbox.Held {
+func (s *testCluster) startBatch() outbox.Stored {
 	s.t.Helper()
 	held := s.readOutbox()
 	next := outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
@@ -224,7 +224,7 @@ func (s *testCluster) startBatch() outbox.Held {
 func cpu(n string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(n)} }
 
 // planIntent stores an intent for n claims of the default pool, as a planner does.
-func (s *testCluster) planIntent(held outbox.Held, id string, n int) planning.PlannedIntent {
+func (s *testCluster) planIntent(held outbox.Stored, id string, n int) planning.PlannedIntent {
 	s.t.Helper()
 	intent := launchspec.Intent{
 		ID: id, Cluster: "prod", NodePool: "default",
@@ -260,12 +260,12 @@ func (s *testCluster) planIntent(held outbox.Held, id string, n int) planning.Pl
 }
 
 // planMessage stores a plan of the batch and returns its message.
-func (s *testCluster) planMessage(held outbox.Held, intents ...planning.PlannedIntent) event.Envelope {
+func (s *testCluster) planMessage(held outbox.Stored, intents ...planning.PlannedIntent) event.Envelope {
 	s.t.Helper()
 	return s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
 }
 
-func (s *testCluster) planMadeMessage(held outbox.Held, plan planning.Plan) event.Envelope {
+func (s *testCluster) planMadeMessage(held outbox.Stored, plan planning.Plan) event.Envelope {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, planning.PlanKind, plan)
 	if err != nil {
@@ -336,7 +336,7 @@ func (s *testCluster) joinNode(name, instance string) {
 	node.Spec.ProviderID = "aws:///eu-west-1a/" + instance
 	node.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint()}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	s.Seed(node)
+	s.SeedObjects(node)
 }
 
 // inventoryMessage stores an inventory of these instances and returns its message.

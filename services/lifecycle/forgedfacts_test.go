@@ -101,7 +101,7 @@ func TestOrphansAreEndedByTheirTags(t *testing.T) {
 	}
 	var got []event.TerminateRequested
 	for _, e := range s.takeSent() {
-		body, err := event.As[event.TerminateRequested](e)
+		body, err := event.DecodeBody[event.TerminateRequested](e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestForgedGoneStops(t *testing.T) {
 	if len(*told) != 5 {
 		t.Errorf("it was counted %v", *told)
 	}
-	s.Change(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
 	})
 	s.handleMessage(s.instanceGone("i-7"), "")

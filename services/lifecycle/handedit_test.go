@@ -16,7 +16,7 @@ import (
 func (s *testCluster) isTerminationRequested(instance string) bool {
 	s.t.Helper()
 	for _, e := range s.takeSent() {
-		if ask, err := event.As[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType && ask.InstanceID == instance {
+		if ask, err := event.DecodeBody[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType && ask.InstanceID == instance {
 			return true
 		}
 	}
@@ -30,7 +30,7 @@ func (s *testCluster) addProtectedPod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}}}
 	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "node-1", &grace
 	pod.Status.Phase = corev1.PodRunning
-	s.Seed(pod)
+	s.SeedObjects(pod)
 }
 
 // A person's edits of a draining claim neither terminate the instance before its pods' time nor
@@ -86,7 +86,7 @@ func TestDuplicatedAndOldFacts(t *testing.T) {
 	for range 10 {
 		s.handleMessage(e, "")
 		s.now = s.now.Add(7 * time.Second)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if got := s.terminationDeadline(); got != want {
 			t.Fatalf("the deadline is %s, want %s", got, want)
 		}

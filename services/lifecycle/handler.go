@@ -66,7 +66,7 @@ type latestInventory struct {
 // recordArrival returns the start time of an inventory and records the newest. It returns zero
 // for all other messages, and for an inventory with an invalid time.
 func (n *latestInventory) recordArrival(e event.Envelope, now time.Time) (taken time.Time) {
-	listed, err := event.As[event.InstancesListed](e)
+	listed, err := event.DecodeBody[event.InstancesListed](e)
 	if e.Type != event.InstancesListedType || err != nil || garbagecollection.CheckStart(listed.Started, now) != nil {
 		return time.Time{}
 	}

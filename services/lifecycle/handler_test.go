@@ -23,11 +23,11 @@ func TestConcurrentHandler(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
 		newFleet(server, 1, 10)
 		d := &remoteClient{
-			Client: server.As("lifecycle"), latency: 100 * time.Millisecond, writes: make(chan struct{}, 1),
+			Client: server.ClientFor("lifecycle"), latency: 100 * time.Millisecond, writes: make(chan struct{}, 1),
 			tainted: map[string]time.Time{}, reportedStuck: map[string]time.Time{},
 		}
 		cache := server.NewCache(memcluster.CacheOptions{})
-		cache.Flush()
+		cache.DeliverAll()
 		service := lifecycle.New(lifecycle.Config{
 			Client: d, Cache: cache, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
 		})
@@ -100,7 +100,7 @@ func TestInventoryFromTheFuture(t *testing.T) {
 	if diff := cmp.Diff([]fault.Kind{""}, kinds); diff != "" {
 		t.Errorf("clocks may disagree: %s", diff)
 	}
-	document, err := event.As[event.InstancesListed](s.inventoryMessage(s.now.Add(24 * time.Hour)))
+	document, err := event.DecodeBody[event.InstancesListed](s.inventoryMessage(s.now.Add(24 * time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestAdmissionSwapsCountedOutbox(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	first, second := s.planMessage(held, s.planIntent(held, "one", 1)), s.planMessage(held, s.planIntent(held, "two", 1))
-	s.startService(&interleavedList{s.As("lifecycle"), func() {
+	s.startService(&interleavedList{s.ClientFor("lifecycle"), func() {
 		slow := s.svc
 		s.restartService()
 		s.handleMessage(second, "")
@@ -66,7 +66,7 @@ func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 	deleted := false
 	// The cache first shows the replacement initialized in the deciding reconcile. The
 	// replacement is deleted before the second check.
-	s.startService(&interleavedGet{Client: s.As("lifecycle"), before: func() {
+	s.startService(&interleavedGet{Client: s.ClientFor("lifecycle"), before: func() {
 		if !deleted {
 			deleted = true
 			if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
@@ -95,7 +95,7 @@ type interleavedGet struct {
 
 func (c *interleavedGet) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	if kind == cluster.NodeClaims && key.Name == "old-0" {
-		if o, err := c.Client.Get(ctx, kind, cluster.Key{Name: "new-0"}); err == nil && o.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if o, err := c.Client.Get(ctx, kind, cluster.Key{Name: "new-0"}); err == nil && o.(*karpenter.NodeClaim).Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			c.before()
 		}
 	}
@@ -110,11 +110,11 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 	given := s.planIntent(held, "one", 1).Claims[0].Object
 	given.Annotations[launchspec.BatchAnnotation] = admission.BatchID(held.UID(), held.Seq-1)
 	s.handleMessage(s.planMessage(held), "")
-	s.Seed(&given)
+	s.SeedObjects(&given)
 	admitted := false
-	s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, func() {
+	s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbDelete, func() {
 		admitted = true
-		s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 			o.GetAnnotations()[admission.AdmittedAnnotation] = s.now.Format(time.RFC3339)
 		})
 	}})
@@ -129,13 +129,13 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 func TestUnavailableIsRecordedBeforeDeletion(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableConfigMapName, As: fault.Denied})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableConfigMapName, As: fault.Denied})
 	e := s.newMessage(launchSettled("one", 2, "i-1"))
 	s.handleMessage(e, fault.Denied)
 	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
 		t.Fatal("a claim was deleted before its offering was recorded as unavailable")
 	}
-	s.Heal()
+	s.ClearFaults()
 	s.handleMessage(e, "")
 	if c := s.getClaim("one-1"); len(s.unavailableOfferings()) != 1 || c != nil && c.DeletionTimestamp == nil {
 		t.Errorf("short is %v, and the claim %+v", s.unavailableOfferings(), c)
@@ -181,13 +181,13 @@ func (p *interleavedUpdate) Update(ctx context.Context, o cluster.Object) (clust
 func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(0, "old-0", "old-1")
-	s.startService(&interleavedUpdate{s.As("lifecycle"), "old-1", func() {
+	s.startService(&interleavedUpdate{s.ClientFor("lifecycle"), "old-1", func() {
 		if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "old-1"}, ""); err != nil {
 			s.t.Fatal(err)
 		}
 	}})
 	m.deliver(event.Confirmed, fault.Retry)
-	if c := s.getClaim("old-0"); c.DeletionTimestamp != nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+	if c := s.getClaim("old-0"); c.DeletionTimestamp != nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) {
 		t.Errorf("old-0 is disrupted although old-1 goes by itself: %+v", c.Status.Conditions)
 	}
 }

@@ -39,7 +39,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 			b.Started.Format(time.RFC3339Nano), inventory.Started.Format(time.RFC3339Nano))
 	}
 	s.drift.setInventory(inventory)
-	findings := s.compareInventory(inventory, cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
+	findings := s.compareInventory(inventory, cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 	if findings.Empty() {
 		host.AddLogFields(ctx, "instances", len(inventory.Instances))
 		return nil

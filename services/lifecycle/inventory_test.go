@@ -58,7 +58,7 @@ func TestAbsence(t *testing.T) {
 	if absent() != "" {
 		t.Fatal("an instance whose node is ready counts as absent")
 	}
-	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
 	})
 	look()
@@ -164,7 +164,7 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 			s.runNode()
 			s.launchIntent("bad", 2)
 			s.launchIntent("good", 1)
-			s.Change(cluster.NodeClaims, cluster.Key{Name: broken}, func(o cluster.Object) {
+			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: broken}, func(o cluster.Object) {
 				delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
 			})
 			dead := listedInstance("i-1", "one", "one-0")
@@ -194,7 +194,7 @@ func TestInventoryWritesEachClaimByItself(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
 	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-0", "i-1", "i-2")), "")
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-0", As: fault.Invalid})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-0", As: fault.Invalid})
 	tagged := func(name string) bool {
 		return s.getClaim(name).Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
 	}

@@ -56,7 +56,7 @@ func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o out
 
 // awaitsAdmission reports whether the outbox lists the claim and it is not admitted yet.
 func awaitsAdmission(o outbox.Outbox, c *karpenter.NodeClaim) bool {
-	return o.Lists(c.Name) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
+	return o.ListsClaim(c.Name) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 }
 
 // deletePartial deletes a claim of an intent of which other claims are missing.
@@ -67,7 +67,7 @@ func deletePartial(c *karpenter.NodeClaim) effect.Delete {
 // listLaunchClaims lists all claims from the API server: for a plan, because the cache may not
 // contain the new claims yet, and in a reconcile if a cached claim awaits admission.
 func (s *Service) listLaunchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
-	if cause == nil && !slices.ContainsFunc(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return awaitsAdmission(o, c) }) {
+	if cause == nil && !slices.ContainsFunc(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return awaitsAdmission(o, c) }) {
 		return nil, nil
 	}
 	return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)

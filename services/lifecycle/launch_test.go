@@ -45,7 +45,7 @@ func TestAdmittingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
-	s.startService(failingClient{s.As("lifecycle"), "one-0", fault.Denied})
+	s.startService(failingClient{s.ClientFor("lifecycle"), "one-0", fault.Denied})
 	if err := s.svc.Handle(t.Context(), plan); !fault.Is(err, fault.Denied) {
 		t.Errorf("the error is not reported: %v", err)
 	}
@@ -58,7 +58,7 @@ func TestAdmittingOneFails(t *testing.T) {
 func TestAskingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[launchspec.ClaimsAnnotation] = "0"
 	})
 	held := s.startBatch()
@@ -115,8 +115,8 @@ func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	if err := s.svc.Handle(t.Context(), plan); err == nil {
 		t.Fatal("it survived")
 	}
-	s.startService(unreadableClient{s.As("lifecycle"), "one-0"})
-	s.cache.Flush()
+	s.startService(unreadableClient{s.ClientFor("lifecycle"), "one-0"})
+	s.cache.DeliverAll()
 	if err := s.svc.Step(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -128,7 +128,7 @@ func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 func TestRefusingOneFails(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
-	s.startService(failingClient{s.As("lifecycle"), "one-0", fault.Denied})
+	s.startService(failingClient{s.ClientFor("lifecycle"), "one-0", fault.Denied})
 	s.handleMessage(s.newMessage(launchSettled("one", 2)), fault.Denied)
 	s.restartService()
 	s.reconcile()
@@ -211,7 +211,7 @@ func TestNodeClassNotReady(t *testing.T) {
 				class.Status.Conditions = class.Status.Conditions.With(metav1.Condition{
 					Type: karpenter.ConditionTypeReady, Status: test.ready, Reason: "Test", Message: "no subnets",
 				}, s.now)
-				s.Seed(class)
+				s.SeedObjects(class)
 			}
 			held := s.startBatch()
 			intent := s.planIntent(held, "one", 1)
@@ -248,7 +248,7 @@ func TestMissingQueueIsReported(t *testing.T) {
 	s.runNode()
 	held := s.startBatch()
 	lost := func(c *lifecycle.Config) { c.Launcher = missingQueue{} }
-	s.startService(s.As("lifecycle"), lost)
+	s.startService(s.ClientFor("lifecycle"), lost)
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "two", 1)), fault.Missing)
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "one-0"), listedInstance("i-9", "lost", "")), fault.Missing)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
@@ -257,7 +257,7 @@ func TestMissingQueueIsReported(t *testing.T) {
 	reported := map[string]bool{}
 	for range 30 {
 		s.now = s.now.Add(time.Second)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		err := s.svc.Step(t.Context())
 		for _, sent := range []string{"launch.requested.v1", "terminate.requested.v1"} {
 			reported[sent] = reported[sent] || err != nil && strings.Contains(err.Error(), "sending "+sent)

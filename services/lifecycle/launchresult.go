@@ -66,7 +66,7 @@ const maxSingleReads = 10
 // readIntentClaims reads the claims of an intent from the API server. If the cache contains as
 // many claims as each of them states, these are read by name, else all claims are listed.
 func (s *Service) readIntentClaims(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
-	known := filterByIntent(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
+	known := filterByIntent(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
 	if len(known) == 0 || len(known) > maxSingleReads || known[0].Annotations[launchspec.ClaimsAnnotation] != strconv.Itoa(len(known)) {
 		all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 		if err != nil {

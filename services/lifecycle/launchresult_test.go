@@ -40,7 +40,7 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	if price, known := planning.ReadPrice(c); !known || price != 0.0301 {
 		t.Errorf("it was bought for %v", price)
 	}
-	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
+	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
 		t.Errorf("the status is %+v", c.Status)
 	}
 	version := s.Version()
@@ -54,7 +54,7 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 func TestTemplateLabelsWin(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetLabels()["kubernetes.io/arch"] = "by-template"
 	})
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
@@ -69,7 +69,7 @@ func TestTemplateLabelsWin(t *testing.T) {
 func TestLabelsOfAFixedType(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetLabels()[corev1.LabelInstanceTypeStable] = "m6i.large"
 	})
 	s.reconcile()
@@ -131,7 +131,7 @@ func listedInstance(instance, intent, claim string) event.Listed {
 func TestLostSwapIsARetry(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, As: fault.Conflict, Times: 1})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, As: fault.Conflict, Times: 1})
 	e := s.newMessage(launchSettled("one", 1, "i-1"))
 	s.handleMessage(e, fault.Conflict)
 	s.handleMessage(e, "")
@@ -274,7 +274,7 @@ func TestOrphanInSettled(t *testing.T) {
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
-	order, err := event.As[event.TerminateRequested](sent[0])
+	order, err := event.DecodeBody[event.TerminateRequested](sent[0])
 	if err != nil || order.Claim != "" || order.Reason != "no NodeClaim of intent one exists for it" {
 		t.Errorf("%+v, %v", order, err)
 	}
@@ -307,7 +307,7 @@ func TestLateInstanceOfDeletedClaim(t *testing.T) {
 func TestUnreadableClaimEndsItsInstance(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
 	})
 	e := s.inventoryMessage(s.now, listedInstance("i-1", "one", ""))
@@ -337,7 +337,7 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	other := lifecycle.New(lifecycle.Config{
-		Client: s.As("other"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
+		Client: s.ClientFor("other"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-2", Now: func() time.Time { return s.now },
 	})
 	if err := other.Handle(t.Context(), s.newMessage(launchSettled("one", 1, "i-1"))); !fault.Is(err, fault.Retry) {

@@ -66,7 +66,7 @@ type Config struct {
 	Settings planning.Settings
 	// Catalogues caches the latest catalogue. Every intent is verified against it before it is
 	// admitted. Nil disables verification and is only for tests.
-	Catalogues *blob.Kept[catalog.Catalogue]
+	Catalogues *blob.DocumentCache[catalog.Catalogue]
 	// ReservedCapacity is the feature gate of that name.
 	ReservedCapacity bool
 	// DryRuns enables dry runs of each EC2NodeClass. Validation waits for their result.
@@ -156,8 +156,8 @@ func New(config Config) *Service {
 			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Events: teller,
 			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
 		},
-		election: lease.Elect(lease.Candidate{
-			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Alone: config.Alone, Holder: config.Holder,
+		election: lease.NewElection(lease.Candidate{
+			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
 		unavailableMutex: host.NewMutex(),
@@ -172,20 +172,20 @@ func New(config Config) *Service {
 
 // Leads reports whether this replica may act: it holds Joist's Lease and Karpenter's.
 func (s *Service) Leads(ctx context.Context) (bool, error) {
-	return s.election.Leads(ctx, s.Client, s.Now())
+	return s.election.AcquireLeases(ctx, s.Client, s.Now())
 }
 
 // Renew renews the Leases of the leader when that is due. The host calls it every
 // lease.RetryPeriod, also during Step and Handle, which end when the Leases are lost.
 func (s *Service) Renew(ctx context.Context) error {
-	return s.election.Renew(ctx, s.Client, s.Now())
+	return s.election.RenewLeases(ctx, s.Client, s.Now())
 }
 
 // Release releases this service's own Lease, so that another replica can lead at once after
 // this one has stopped. Karpenter's Lease expires by itself, because the watcher may still
 // act under it.
 func (s *Service) Release(ctx context.Context) error {
-	return s.election.Release(ctx, s.Client)
+	return s.election.ReleaseLease(ctx, s.Client)
 }
 
 // Handle handles one message of the inbox. On a standby replica it returns fault.Retry.
@@ -197,7 +197,7 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 	if !leads {
 		return fault.F("handling "+string(e.Type), fault.Retry, "another replica leads")
 	}
-	return s.election.Act(ctx, func(ctx context.Context) error { return s.handleAsLeader(ctx, e) })
+	return s.election.RunAsLeader(ctx, func(ctx context.Context) error { return s.handleAsLeader(ctx, e) })
 }
 
 // handleAsLeader handles one message on the leader.

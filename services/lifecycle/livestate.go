@@ -57,7 +57,7 @@ func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
 
 // liveStateAt returns the known state if no other plan has been admitted since, else it lists the
 // state again.
-func (s *Service) liveStateAt(ctx context.Context, held outbox.Held, known *liveState) (*liveState, error) {
+func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *liveState) (*liveState, error) {
 	if known != nil && known.outboxSeq == held.Seq {
 		return known, nil
 	}
@@ -70,7 +70,7 @@ func (s *Service) liveStateAt(ctx context.Context, held outbox.Held, known *live
 }
 
 // addReplacements adds the admitted replacements of a proposal and marks its claims as leaving.
-func (l *liveState) addReplacements(f *proposalMessage, held outbox.Held) {
+func (l *liveState) addReplacements(f *proposalMessage, held outbox.Stored) {
 	l.leaving = append(l.leaving, f.claimNames()...)
 	for i := range f.plan.Intents {
 		for k := range f.plan.Intents[i].Claims {

@@ -20,7 +20,7 @@ func withDryRuns(t *testing.T) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
 	s.svc = lifecycle.New(lifecycle.Config{
-		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
+		Client: s.ClientFor("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		ReservedCapacity: true, DryRuns: true, Now: func() time.Time { return s.now },
 	})
@@ -33,7 +33,7 @@ func (s *testCluster) lastEnsureRequest() event.NodeClassEnsure {
 	sent := s.takeSent()
 	for _, e := range slices.Backward(sent) {
 		if e.Type == event.NodeClassEnsureType {
-			ask, err := event.As[event.NodeClassEnsure](e)
+			ask, err := event.DecodeBody[event.NodeClassEnsure](e)
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestDryRuns(t *testing.T) {
 	}
 	answer.Invalid = nil
 	s.handleMessage(s.newMessage(answer), "")
-	if !s.getNodeClass().Status.Conditions.True("Ready") {
+	if !s.getNodeClass().Status.Conditions.IsTrue("Ready") {
 		t.Fatalf("it is not ready: %+v", s.getNodeClass().Status.Conditions)
 	}
 	s.requestsWithin(time.Second)
@@ -112,7 +112,7 @@ func TestDryRunsOfDedicatedInstances(t *testing.T) {
 		if name == "elsewhere" {
 			pool.Spec.Template.Spec.Requirements = nil
 		}
-		s.Seed(pool)
+		s.SeedObjects(pool)
 	}
 	s.reconcile()
 	s.handleMessage(s.newMessage(event.NodeClassEnsured{
@@ -150,7 +150,7 @@ func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	s.handleMessage(s.newMessage(event.NodeClassEnsured{
 		Name: class.Name, UID: string(class.UID), Profile: "mine", Generation: class.Generation, Validated: true, Asked: s.now,
 	}), "")
-	if got := s.getNodeClass().Status; !got.Conditions.True("Ready") || got.InstanceProfile != "mine" {
+	if got := s.getNodeClass().Status; !got.Conditions.IsTrue("Ready") || got.InstanceProfile != "mine" {
 		t.Errorf("the status is %+v", got)
 	}
 }
@@ -168,7 +168,7 @@ func TestFromRoleToProfile(t *testing.T) {
 	if ask := s.lastEnsureRequest(); ask.Profile != managed || ask.Former != "" {
 		t.Fatalf("asked %+v", ask)
 	}
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		mine := "mine"
 		o.(*karpenter.EC2NodeClass).Spec.Role, o.(*karpenter.EC2NodeClass).Spec.InstanceProfile = "", &mine
 		o.(*karpenter.EC2NodeClass).Generation++
@@ -199,7 +199,7 @@ func TestHash(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	for i, name := range []string{"one-0", "one-1"} {
-		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			claim := o.(*karpenter.NodeClaim)
 			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 			claim.Labels[karpenter.LabelEC2NodeClass] = "default"
@@ -241,7 +241,7 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	s.addNodeClass("")
 	s.launchIntent("one", 7)
 	for _, c := range []string{"one-0", "one-1", "one-2", "one-3", "one-4", "one-5", "one-6"} {
-		s.Change(cluster.NodeClaims, cluster.Key{Name: c}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: c}, func(o cluster.Object) {
 			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 		})
 	}

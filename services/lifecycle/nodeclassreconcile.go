@@ -40,7 +40,7 @@ func (s *Service) reconcileNodeClasses(ctx context.Context, w clusterState) erro
 		}
 	}
 	var failures []error
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		effects, err := s.nodeClassEffects(class, users[class.Name])
 		if err == nil {
 			err = s.executor.Execute(ctx, nil, effects...)
@@ -124,7 +124,7 @@ func (s *Service) requestEnsure(class *karpenter.EC2NodeClass) ([]effect.Effect,
 // dryRunTenancy returns "dedicated" if a NodePool of the class requires dedicated instances, else
 // "" (Karpenter: pkg/controllers/nodeclass/validation.go, getTenancyType).
 func (s *Service) dryRunTenancy(class *karpenter.EC2NodeClass) string {
-	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil || ref.Name != class.Name {
 			continue
@@ -141,9 +141,9 @@ func (s *Service) dryRunTenancy(class *karpenter.EC2NodeClass) string {
 func (s *Service) ensureInterval(class *karpenter.EC2NodeClass, managed, try bool) time.Duration {
 	conditions := class.Status.Conditions
 	switch {
-	case managed && (!conditions.True(karpenter.ConditionTypeInstanceProfileReady) || class.Status.InstanceProfile != s.profileName(class)):
+	case managed && (!conditions.IsTrue(karpenter.ConditionTypeInstanceProfileReady) || class.Status.InstanceProfile != s.profileName(class)):
 		return resendInterval
-	case try && conditions.False(karpenter.ConditionTypeValidationSucceeded):
+	case try && conditions.IsFalse(karpenter.ConditionTypeValidationSucceeded):
 		return failedDryRunInterval
 	case try && !nodeclass.IsValidated(class):
 		return resendInterval

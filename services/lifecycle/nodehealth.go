@@ -25,7 +25,7 @@ func (s *Service) repairNodes(ctx context.Context, w clusterState) error {
 		return nil
 	}
 	view := nodehealth.View{
-		Policy: s.Repair, Nodes: cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
+		Policy: s.Repair, Nodes: cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
 		Paused: func(node *corev1.Node) bool { return s.throttle.usedWithin(repairKey(node), nodehealth.RetryPause) },
 	}
 	for _, c := range w.claims {

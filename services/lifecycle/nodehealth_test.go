@@ -32,7 +32,7 @@ func withNodeRepair(t *testing.T) *testCluster {
 
 func (s *testCluster) makeNotReady(node string) {
 	s.t.Helper()
-	s.Change(cluster.Nodes, cluster.Key{Name: node}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: node}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(s.now),
 		}}
@@ -45,7 +45,7 @@ func TestRepair(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
 	s.addPodTo("web")
-	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"})
 	})
 	s.makeNotReady("node-1")
@@ -82,7 +82,7 @@ func TestRepairShortensDrain(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
 	s.addPodTo("web")
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(2 * time.Hour).UTC().Format(time.RFC3339)
 	})
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
@@ -128,7 +128,7 @@ func TestRepairBlocked(t *testing.T) {
 	if diff := cmp.Diff(want, about); diff != "" {
 		t.Errorf("the Events are on %s", diff)
 	}
-	s.Change(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionTrue
 	})
 	s.now = s.now.Add(5*time.Minute - 2*time.Second)

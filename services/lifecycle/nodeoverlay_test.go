@@ -17,7 +17,7 @@ import (
 func TestOverlays(t *testing.T) {
 	s := newTestCluster(t)
 	for _, name := range []string{"bad", "fine"} {
-		s.Seed(&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		s.SeedObjects(&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	stored := func(name string) *karpenter.NodeOverlay {
 		o, err := cluster.Get[*karpenter.NodeOverlay](t.Context(), s.Server, cluster.NodeOverlays, cluster.Key{Name: name})
@@ -38,10 +38,10 @@ func TestOverlays(t *testing.T) {
 	}
 	plan()
 	valid, _ := stored("bad").Status.Conditions.Get(karpenter.ConditionTypeValidationSucceeded)
-	if valid.Status != metav1.ConditionFalse || valid.Reason != "RuntimeValidation" || stored("bad").Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if valid.Status != metav1.ConditionFalse || valid.Reason != "RuntimeValidation" || stored("bad").Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("the error is not in the status: %+v", valid)
 	}
-	if !stored("fine").Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if !stored("fine").Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("it is not ready: %+v", stored("fine").Status)
 	}
 	quiet := stored("fine").ResourceVersion

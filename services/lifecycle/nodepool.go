@@ -19,7 +19,7 @@ import (
 func (s *Service) reconcileNodePools(ctx context.Context, w clusterState) error {
 	members := s.nodePoolMembers(w)
 	var failures []error
-	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		effects, err := s.nodePoolEffects(ctx, np, w, members[np.Name])
 		if err == nil {
 			err = s.executor.Execute(ctx, nil, effects...)
@@ -44,7 +44,7 @@ func (s *Service) nodePoolMembers(w clusterState) map[string][]nodepool.Member {
 		name := c.Labels[karpenter.NodePoolLabelKey]
 		out[name] = append(out[name], member)
 	}
-	for _, node := range cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes) {
+	for _, node := range cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes) {
 		if name := node.Labels[karpenter.NodePoolLabelKey]; name != "" && !claimed[node.Spec.ProviderID] {
 			out[name] = append(out[name], nodepool.Member{Node: node})
 		}

@@ -38,7 +38,7 @@ func (s *testCluster) poolCondition(kind string) metav1.Condition {
 
 func (s *testCluster) updatePool(how func(*karpenter.NodePool)) {
 	s.t.Helper()
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
 }
 
 func TestNodePoolStatus(t *testing.T) {
@@ -47,13 +47,13 @@ func TestNodePoolStatus(t *testing.T) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 	})
 	s.runNode()
-	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { o.(*corev1.Node).Status.Capacity = cpu("3") })
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { o.(*corev1.Node).Status.Capacity = cpu("3") })
 	s.reconcile()
 	got := s.getPool()
 	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 3 {
 		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
 	}
-	if s.poolCondition("NodeClassReady").Reason != "NodeClassNotFound" || got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if s.poolCondition("NodeClassReady").Reason != "NodeClassNotFound" || got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("without its node class: %+v", got.Status.Conditions)
 	}
 	class := s.addNodeClass("")
@@ -63,12 +63,12 @@ func TestNodePoolStatus(t *testing.T) {
 	}
 	s.handleMessage(s.resolvedMessage(class), "")
 	s.advance(2 * time.Second)
-	if got := s.getPool(); !got.Status.Conditions.True(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
+	if got := s.getPool(); !got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
 		t.Errorf("with a node class that is ready: %+v", got.Status)
 	}
 	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
 	s.advance(2 * time.Second)
-	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.getPool().Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.getPool().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("with a label that disturbs: %+v", got)
 	}
 	quiet := s.getPool().ResourceVersion
@@ -97,7 +97,7 @@ func TestNodePoolHashVersion(t *testing.T) {
 	s.runNode()
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	s.updatePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[hash], o.GetAnnotations()[version] = "1", "v2"
 	})
 	s.advance(2 * time.Second)
@@ -127,7 +127,7 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 	s.launchIntent("one", 3)
 	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "default", UID: s.getPool().UID}
 	for _, name := range []string{"one-0", "one-1", "one-2"} {
-		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) { o.SetOwnerReferences([]metav1.OwnerReference{owner}) })
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) { o.SetOwnerReferences([]metav1.OwnerReference{owner}) })
 	}
 	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1", "i-2", "i-3")), "")
 	s.joinNode("node-1", "i-1")
@@ -138,7 +138,7 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 	s.now = s.now.Add(nodeclaim.RegistrationTimeout)
 	for _, name := range []string{"one-1", "one-2"} {
 		s.restartService()
-		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			o.GetAnnotations()[nodeclaim.FailedAnnotation] = nodeclaim.FailedRegistration
 		})
 		s.advance(2 * time.Second)
@@ -169,10 +169,10 @@ func (u *failingPoolClient) Update(ctx context.Context, o cluster.Object) (clust
 // A pool that cannot be written does not stop the status of others.
 func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 	s := newTestCluster(t)
-	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
-	s.startService(&failingPoolClient{Client: s.As("lifecycle"), pool: "another"})
+	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
+	s.startService(&failingPoolClient{Client: s.ClientFor("lifecycle"), pool: "another"})
 	for range 2 {
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); err == nil {
 			t.Fatal("a failed write of a pool is not reported")
 		}
@@ -192,21 +192,21 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 	s.addNodeClass("role")
 	s.advance(2 * time.Second)
 	s.takeSent()
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.GetAnnotations()[classVersion] = karpenter.EC2NodeClassHashVersion
 	})
 	s.updatePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
 	for _, c := range s.listClaims() {
-		s.Change(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
 			o.GetAnnotations()[version], o.GetAnnotations()[classVersion] = "v2", "v4"
 			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 		})
 	}
 	s.now = s.now.Add(time.Minute)
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-1", As: fault.Invalid})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-1", As: fault.Invalid})
 	for range 5 { // One write of a claim at a time: others of the same look are at an older version.
 		s.now = s.now.Add(time.Second)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Invalid) {
 			t.Fatalf("the failure is not reported: %v", err)
 		}
@@ -222,7 +222,7 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 	if got := typesAndSubjects(s.takeSent()); !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "nodeclass.ensure") }) {
 		t.Errorf("the class is not asked about: %v", got)
 	}
-	s.Heal()
+	s.ClearFaults()
 	s.advance(5 * time.Second)
 	if a := s.getClaim("one-1").Annotations; a[version] != karpenter.NodePoolHashVersion || s.getPool().Annotations[version] != karpenter.NodePoolHashVersion {
 		t.Errorf("it does not heal: the claim has %v, the pool %v", a, s.getPool().Annotations)

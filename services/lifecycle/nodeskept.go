@@ -53,7 +53,7 @@ func (s *Service) reportClosedBudget(name string, reason karpenter.DisruptionRea
 	}
 	pool := object.(*karpenter.NodePool)
 	// One node is sufficient, because percentages are rounded up.
-	if n, err := budget.Allowed(pool, 1, reason, s.Now()); err != nil || n > 0 {
+	if n, err := budget.AllowedDisruptions(pool, 1, reason, s.Now()); err != nil || n > 0 {
 		return nil
 	}
 	return []effect.Effect{events.BudgetBlocked.About(cluster.NodePools, pool, s.Now(),

@@ -57,7 +57,7 @@ func TestClosedBudgetsHaveEvents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInitializedCluster(t, 2)
-			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 				o.(*karpenter.NodePool).Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: c.nodes}}
 			})
 			for range 2 {
@@ -119,10 +119,10 @@ func TestFleetAtRestHasFewEvents(t *testing.T) {
 		c.Status.NodeName, c.Status.ProviderID = name, "aws:///eu-west-1a/i-"+name
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		node.Spec.ProviderID = c.Status.ProviderID
-		s.Seed(c, node)
+		s.SeedObjects(c, node)
 		claims = append(claims, name)
 	}
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	// calls counts the API calls except those for Leases.
 	calls := func() (n int) {
 		for what, count := range s.Calls() {

@@ -55,7 +55,7 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 		return nil
 	}
 	if !s.expectsTermination(found) {
-		size := len(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
+		size := len(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
 			s.emitMetric(GarbageCollectionStopped, 1)
 			return fault.E("marking NodeClaim "+found.Name+" as gone while its node is ready", fault.Retry, err)
@@ -69,7 +69,7 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 	if c.DeletionTimestamp != nil {
 		by := nodeclaim.Deadline(c)
-		if c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || !by.IsZero() && !s.Now().Before(by) {
+		if c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || !by.IsZero() && !s.Now().Before(by) {
 			return true
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Service) findClaimOfInstance(ctx context.Context, instanceID string) (*
 		id, err := c.Instance()
 		return err == nil && id.InstanceID == instanceID
 	}
-	cached := cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
+	cached := cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
 	if i := slices.IndexFunc(cached, has); i >= 0 {
 		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(cached[i]))
 		if err == nil && has(c) {
@@ -131,7 +131,7 @@ func (s *Service) cachedNodeByProviderID(c *karpenter.NodeClaim) *corev1.Node {
 	if c.Status.ProviderID == "" {
 		return nil
 	}
-	nodes := cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes)
+	nodes := cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes)
 	return selectNode(c, slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Spec.ProviderID != c.Status.ProviderID }))
 }
 

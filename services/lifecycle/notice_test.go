@@ -144,9 +144,9 @@ func (r *readCounter) List(ctx context.Context, kind cluster.Kind, namespace str
 func TestNoticeReadsOneClaim(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	client := &readCounter{Client: s.As("lifecycle")}
+	client := &readCounter{Client: s.ClientFor("lifecycle")}
 	s.startService(client)
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if client.gets != 1 || client.lists != 0 {
 		t.Errorf("%d claims and %d lists were read", client.gets, client.lists)
@@ -167,7 +167,7 @@ func TestNoticeTaintsAtOnce(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.Conflict, fault.Missing} {
 		s := newTestCluster(t)
 		s.runNode()
-		s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: kind, Times: 1})
+		s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: kind, Times: 1})
 		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 		s.advance(time.Second)
 		if !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {
@@ -237,7 +237,7 @@ func TestRebalancePolicies(t *testing.T) {
 			s.addPodTo("web")
 			for range 2 {
 				s.handleMessage(s.noticeMessage(event.RebalanceRecommendation, "i-1", ""), "")
-				s.cache.Flush()
+				s.cache.DeliverAll()
 			}
 			node := s.getNodeOf()
 			if going := s.getClaim("one-0").DeletionTimestamp != nil; going != want.going || s.terminationDeadline() != "" {

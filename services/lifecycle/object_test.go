@@ -44,7 +44,7 @@ func (s *testCluster) addNodeClass(role string) *karpenter.EC2NodeClass {
 		profile := "mine"
 		class.Spec.InstanceProfile = &profile
 	}
-	s.Seed(class)
+	s.SeedObjects(class)
 	s.reconcile()
 	return s.getNodeClass()
 }
@@ -83,31 +83,31 @@ func TestNodeClassWithRole(t *testing.T) {
 	if diff := cmp.Diff([]string{"nodeclass.ensure.v1 ec2nodeclass/default"}, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
-	ask, err := event.As[event.NodeClassEnsure](sent[0])
+	ask, err := event.DecodeBody[event.NodeClassEnsure](sent[0])
 	if err != nil || ask.Role != "node" || ask.Delete || ask.Tags["kubernetes.io/cluster/prod"] != "owned" {
 		t.Fatalf("%+v, %v", ask, err)
 	}
 	class = s.getNodeClass()
 	s.handleMessage(s.resolvedMessage(class), "")
-	if s.getNodeClass().Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if s.getNodeClass().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Error("it is ready without a profile")
 	}
 	problem := &event.Problem{Condition: karpenter.ConditionTypeInstanceProfileReady, Reason: "InstanceProfileRefused", Message: "no"}
 	ensured := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
 	s.handleMessage(s.newMessage(ensured), "")
-	if s.getNodeClass().Status.Conditions.True(karpenter.ConditionTypeInstanceProfileReady) || s.getNodeClass().Status.InstanceProfile != "" {
+	if s.getNodeClass().Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceProfileReady) || s.getNodeClass().Status.InstanceProfile != "" {
 		t.Error("a refusal made it ready")
 	}
 	ensured.Problem = nil
 	s.handleMessage(s.newMessage(ensured), "")
-	if got := s.getNodeClass(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if got := s.getNodeClass(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("the status is %+v", got.Status)
 	}
 	ensured.Role = "another"
 	s.handleMessage(s.newMessage(ensured), fault.Stale)
 
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	})
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
@@ -120,7 +120,7 @@ func TestNodeClassWithRole(t *testing.T) {
 	s.handleMessage(s.newMessage(launchSettled("one", 1)), "")
 	s.advance(2 * time.Second)
 	sent = s.takeSent()
-	ask, err = event.As[event.NodeClassEnsure](sent[len(sent)-1])
+	ask, err = event.DecodeBody[event.NodeClassEnsure](sent[len(sent)-1])
 	if err != nil || !ask.Delete {
 		t.Fatalf("%+v, %v", ask, err)
 	}
@@ -147,11 +147,11 @@ func TestNodeClassWithProfile(t *testing.T) {
 	s.handleMessage(s.resolvedMessage(class, event.Problem{Condition: karpenter.ConditionTypeSubnetsReady, Reason: "SubnetsNotFound", Message: "none"}), "")
 	got := s.getNodeClass().Status
 	subnets, _ := got.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
-	if subnets.Status != metav1.ConditionFalse || subnets.Reason != "SubnetsNotFound" || got.Conditions.True(karpenter.ConditionTypeReady) {
+	if subnets.Status != metav1.ConditionFalse || subnets.Reason != "SubnetsNotFound" || got.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("the conditions are %+v", got.Conditions)
 	}
 	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
-	if got := s.getNodeClass().Status; !got.Conditions.True(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
+	if got := s.getNodeClass().Status; !got.Conditions.IsTrue(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
 		t.Errorf("the status is %+v", got)
 	}
 	version := s.Version()

@@ -18,7 +18,7 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	s.runNode()
 	s.addPodTo("web")
 	key := cluster.Key{Name: "one-0"}
-	s.Change(cluster.NodeClaims, key, func(o cluster.Object) { o.(*karpenter.NodeClaim).Finalizers = nil })
+	s.ChangeObject(cluster.NodeClaims, key, func(o cluster.Object) { o.(*karpenter.NodeClaim).Finalizers = nil })
 	if err := s.Delete(t.Context(), cluster.NodeClaims, key, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestOverdueStartsAtZero(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	var told []string
-	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
 			if what == lifecycle.Overdue {
 				told = append(told, fmt.Sprint(value, labels))

@@ -64,7 +64,7 @@ func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 			}
 			c.Annotations[planning.ProposalAnnotation] = string(text)
 		}
-		if _, err := s.As("other").Update(context.Background(), c); err != nil {
+		if _, err := s.ClientFor("other").Update(context.Background(), c); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestPausedBeforeTheEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s, stood := newInitializedCluster(t, 3), false
 		m := s.startProposal(0, "old-0")
-		s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
+		s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
 		m.deliver(event.Confirmed, "")
 		s.endLease(stood)
 	})
@@ -86,7 +86,7 @@ func TestPausedBeforeTheEnd(t *testing.T) {
 		m.deliver(event.Confirmed, "")
 		s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
 		s.joinNode("new-0", "i-new")
-		s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
+		s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbDelete, s.claimRewritten(nil, &stood)})
 		for range 10 {
 			s.advance(3 * time.Second)
 		}
@@ -115,7 +115,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 				c.other.Reason, c.other.Method, c.other.ProposedAt, c.other.ConfirmedAt = m.Reason, m.Method, s.now.Add(-time.Minute), s.now
 			}
 			seq := s.readOutbox().Seq
-			s.startService(&pausedClient{s.As("lifecycle"), memcluster.VerbUpdateStatus, s.claimRewritten(c.other, &stood)})
+			s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbUpdateStatus, s.claimRewritten(c.other, &stood)})
 			m.deliver(event.Confirmed, fault.Retry)
 			if s.readOutbox().Seq != seq || s.getClaim("new-0") != nil {
 				t.Error("a replacement came")

@@ -10,7 +10,7 @@ import (
 func (s *testCluster) configureService(change func(*lifecycle.Config)) {
 	s.t.Helper()
 	config := lifecycle.Config{
-		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
+		Client: s.ClientFor("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		Now: func() time.Time { return s.now },
 	}

@@ -77,7 +77,7 @@ func (s *Service) newProposalQueue(turn func(context.Context, func(context.Conte
 
 // handle waits until the message is handled.
 func (l *proposalQueue) handle(ctx context.Context, e event.Envelope, came time.Time) error {
-	body, err := event.As[event.DisruptionProposed](e)
+	body, err := event.DecodeBody[event.DisruptionProposed](e)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Service) handleProposals(ctx context.Context, facts []*proposalMessage)
 	for _, f := range facts {
 		host.AddLogFields(f.ctx, "together", len(facts), "waited_ms", came.Sub(f.received).Milliseconds())
 	}
-	return s.election.Act(ctx, func(ctx context.Context) error {
+	return s.election.RunAsLeader(ctx, func(ctx context.Context) error {
 		s.processProposals(ctx, latestMessages(facts))
 		return nil
 	})

@@ -23,7 +23,7 @@ import (
 // handled before any turn.
 func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Kind, early int) {
 	s.t.Helper()
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	kinds = make([]fault.Kind, len(facts))
 	synctest.Test(s.t, func(t *testing.T) {
 		gate, closed, ended := host.NewMutex(), make(chan struct{}), make(chan struct{}, len(facts))
@@ -70,7 +70,7 @@ func TestProposalsOfOneTurnShareBudgets(t *testing.T) {
 			s := newInitializedCluster(t, 10)
 			s.setBudgetAndLimit("3", 10)
 			moves := s.proposeEmpty(10)
-			s.startService(s.As("lifecycle"), func(c *lifecycle.Config) { c.Parallel = parallel })
+			s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) { c.Parallel = parallel })
 			kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
 			if diff := cmp.Diff(make([]fault.Kind, 10), kinds); diff != "" {
 				t.Error(diff)
@@ -118,7 +118,7 @@ func (l *countingClient) Get(ctx context.Context, kind cluster.Kind, key cluster
 func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 	s := newInitializedCluster(t, 40)
 	moves := s.proposeEmpty(40)
-	client := &countingClient{Client: s.As("lifecycle")}
+	client := &countingClient{Client: s.ClientFor("lifecycle")}
 	s.startService(client)
 	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
 	if diff := cmp.Diff(make([]fault.Kind, 40), kinds); diff != "" {
@@ -136,7 +136,7 @@ func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 func TestPanicAffectsOneProposal(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	moves := s.proposeEmpty(4)
-	s.startService(&countingClient{Client: s.As("lifecycle"), panics: "old-2"}, func(c *lifecycle.Config) { c.Parallel = 8 })
+	s.startService(&countingClient{Client: s.ClientFor("lifecycle"), panics: "old-2"}, func(c *lifecycle.Config) { c.Parallel = 8 })
 	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
 	if diff := cmp.Diff([]fault.Kind{"", "", fault.Bug, ""}, kinds); diff != "" {
 		t.Error(diff)
@@ -198,7 +198,7 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 		moves = append(moves, m)
 	}
 	s.advanceOnce(planning.ConfirmAfter)
-	client := &countingClient{Client: s.As("lifecycle")}
+	client := &countingClient{Client: s.ClientFor("lifecycle")}
 	s.startService(client)
 	kinds, _ := s.deliverTogether(confirmedMessages(moves)...)
 	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {

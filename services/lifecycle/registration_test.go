@@ -47,7 +47,7 @@ func TestClaimConditions(t *testing.T) {
 	})
 	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
 	says("ready", all...)
-	if !s.getClaim("one-0").Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
+	if !s.getClaim("one-0").Status.Conditions.IsTrue(karpenter.ConditionTypeConsistentStateFound) {
 		t.Error("its node was not compared with it")
 	}
 	s.addPodTo("web")
@@ -60,7 +60,7 @@ func TestClaimConditions(t *testing.T) {
 // updateNode changes the node as its kubelet would.
 func (s *testCluster) updateNode(change func(*corev1.Node)) {
 	s.t.Helper()
-	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 }
 
 // A claim without a node is marked and deleted, also after a crash in between.
@@ -115,7 +115,7 @@ func TestPodEventsOnClaims(t *testing.T) {
 	if got := s.lastPodEvent(start); got != -1 {
 		t.Fatalf("a pod event at %s, and there was no pod", got)
 	}
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
 	s.addPodTo("web")
 	s.advance(2 * time.Second)
 	if got := s.lastPodEvent(start); got != 6*time.Second {
@@ -138,7 +138,7 @@ func TestPodEventsOnClaims(t *testing.T) {
 	}
 	s.advance(5 * time.Second)
 	before := s.now
-	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		pod := o.(*corev1.Pod)
 		pod.Status.Phase = corev1.PodSucceeded
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
@@ -185,8 +185,8 @@ func TestDemotion(t *testing.T) {
 		labels[karpenter.CapacityTypeLabelKey], labels[karpenter.LabelCapacityReservationID] = "reserved", "cr-1"
 		o.SetLabels(labels)
 	}
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, reserve)
-	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, reserve)
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, reserve)
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, reserve)
 	shown := listedInstance("i-1", "one", "one-0")
 	for _, capacityType := range []string{"reserved", "on-demand"} {
 		s.now = s.now.Add(time.Minute)
@@ -212,7 +212,7 @@ func TestDemotion(t *testing.T) {
 func TestPartition(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetLabels()[karpenter.LabelPlacementGroupID], o.GetLabels()[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
 	})
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
@@ -221,7 +221,7 @@ func TestPartition(t *testing.T) {
 	if got := s.conditionStates("one-0")[1]; got != "Registered Unknown RegistrationHookPending" {
 		t.Errorf("it is %s", got)
 	}
-	if node := s.getNodeOf(); !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || len(node.Finalizers) == 0 {
+	if node := s.getNodeOf(); !karpenter.HasTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || len(node.Finalizers) == 0 {
 		t.Errorf("the node has the taints %v and the finalizers %v", node.Spec.Taints, node.Finalizers)
 	}
 	shown := listedInstance("i-1", "one", "one-0")

@@ -37,13 +37,13 @@ func TestSearchesShareAList(t *testing.T) {
 	hide := func(id string) {
 		c := s.getClaim("old-0").DeepCopy()
 		c.Status.ProviderID = id
-		if _, err := s.As("test").UpdateStatus(context.Background(), c); err != nil {
+		if _, err := s.ClientFor("test").UpdateStatus(context.Background(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	hide("")
-	s.cache.Flush() // The cache goes on showing a claim without an instance.
-	client := &slowListClient{Client: s.As("lifecycle")}
+	s.cache.DeliverAll() // The cache goes on showing a claim without an instance.
+	client := &slowListClient{Client: s.ClientFor("lifecycle")}
 	s.startService(client)
 	const storm = 50
 	kinds := make([]fault.Kind, storm)

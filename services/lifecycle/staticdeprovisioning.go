@@ -19,7 +19,7 @@ func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) 
 		return nil
 	}
 	var failures []error
-	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		if nodepool.ForeignClass(np) || len(staticdeprovisioning.SelectSurplus(s.staticView(np, w.claims, w))) == 0 {
 			continue
 		}
@@ -33,7 +33,7 @@ func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) 
 // staticView collects the input of staticdeprovisioning for a pool and these claims.
 func (s *Service) staticView(np *karpenter.NodePool, claims []*karpenter.NodeClaim, w clusterState) staticdeprovisioning.View {
 	v := staticdeprovisioning.View{Pool: np, Now: s.Now()}
-	if !np.Static() {
+	if !np.IsStatic() {
 		return v
 	}
 	for _, c := range claims {

@@ -47,7 +47,7 @@ func TestSurplusOnAStaleCache(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	s.configureService(withStaticCapacity)
 	s.setReplicas(3)
-	s.cache.Lag(cluster.NodeClaims, time.Hour)
+	s.cache.SetDelay(cluster.NodeClaims, time.Hour)
 	for range 4 {
 		s.now = s.now.Add(time.Second)
 		s.cache.Advance(s.now)
@@ -70,8 +70,8 @@ func TestSurplusCrash(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		s := newInitializedCluster(t, 5)
 		s.setReplicas(2)
-		s.cache.Flush()
-		s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n, completesLast: n%2 == 0}, withStaticCapacity)
+		s.cache.DeliverAll()
+		s.startService(&crashingClient{Client: s.ClientFor("lifecycle"), writesLeft: n, completesLast: n%2 == 0}, withStaticCapacity)
 		_ = s.svc.Step(t.Context())
 		s.configureService(withStaticCapacity)
 		s.advance(5 * time.Second)

@@ -34,7 +34,7 @@ func (s *Service) Step(ctx context.Context) error {
 	if s.reconciled = err == nil && leads && s.Cache.Synced(); !s.reconciled {
 		return err
 	}
-	return s.election.Act(ctx, s.reconcileAsLeader)
+	return s.election.RunAsLeader(ctx, s.reconcileAsLeader)
 }
 
 // reconcileAsLeader is Step on the leader.
@@ -70,7 +70,7 @@ func (s *Service) Reconciled() bool { return s.reconciled }
 // decideClaims decides the effects for every claim, or only for changed claims, and returns pod
 // removals separately. Each reconcile begins with another claim, so that a slow claim does not
 // always delay the same others.
-func (s *Service) decideClaims(held *outbox.Held, w clusterState) (urgent, drains []effect.Job) {
+func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, drains []effect.Job) {
 	s.claimOffset++
 	before := s.lastSeen
 	s.lastSeen = make(map[types.UID]claimSnapshot, len(w.claims))
@@ -97,7 +97,7 @@ type claimSnapshot struct {
 
 // launchStep returns a reconcileFunc that launches claims: those of an executed plan, which the
 // outbox lists, and those whose request is due again.
-func (s *Service) launchStep(held *outbox.Held) reconcileFunc {
+func (s *Service) launchStep(held *outbox.Stored) reconcileFunc {
 	return func(ctx context.Context, w clusterState) error {
 		var fresh error
 		if held != nil {
@@ -115,7 +115,7 @@ func joinUnexpected(failures []error) error {
 }
 
 // readOutbox reads the outbox if a claim waits to be admitted, else it returns nil.
-func (s *Service) readOutbox(ctx context.Context, claims []*karpenter.NodeClaim) (*outbox.Held, error) {
+func (s *Service) readOutbox(ctx context.Context, claims []*karpenter.NodeClaim) (*outbox.Stored, error) {
 	waits := slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 		_, _, planned := admission.BatchOf(c)
 		return planned && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil

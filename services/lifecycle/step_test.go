@@ -17,13 +17,13 @@ func TestUnreadableOutbox(t *testing.T) {
 	s.runNode()
 	held := s.startBatch()
 	waits := s.planIntent(held, "two", 1).Claims[0].Object
-	s.Seed(&waits)
+	s.SeedObjects(&waits)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.Inject(memcluster.Fault{Verb: memcluster.VerbGet, Kind: cluster.ConfigMaps, As: fault.Retry, Times: 100})
+	s.InjectFaults(memcluster.Fault{Verb: memcluster.VerbGet, Kind: cluster.ConfigMaps, As: fault.Retry, Times: 100})
 	s.now = s.now.Add(time.Second)
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Retry) {
 		t.Errorf("the error of reading the outbox is not returned: %v", err)
 	}
@@ -38,20 +38,20 @@ func TestUnchangedObjectsAreSkipped(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-1", "i-2")), "")
-	s.startService(s.As("lifecycle"), func(c *lifecycle.Config) { c.Rest = 10 * time.Second })
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) { c.Rest = 10 * time.Second })
 	s.reconcile()
 	s.now = s.now.Add(9 * time.Second)
 	s.joinNode("node-1", "i-1")
 	for range 3 {
 		s.reconcile()
 	}
-	if c := s.getClaim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+	if c := s.getClaim("one-0"); !c.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
 		t.Error("a node that came was not looked at")
 	}
 	s.joinNode("node-2", "i-2")
 	s.advance(30 * time.Second)
 	// The other claim expires without any change.
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-1"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-1"}, func(o cluster.Object) {
 		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
 	})
 	s.now = memcluster.Epoch.Add(time.Hour - 5*time.Second)

@@ -191,12 +191,12 @@ func newFleet(server *memcluster.Server, n, pods int) {
 		}}
 		node.Spec.ProviderID = c.Status.ProviderID
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		server.Seed(c, node)
+		server.SeedObjects(c, node)
 		for j := range pods {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", name, j)}}
 			pod.Spec.NodeName = node.Name
 			pod.Status.Phase = corev1.PodRunning
-			server.Seed(pod)
+			server.SeedObjects(pod)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	newFleet(server, n, 10)
 	cache := server.NewCache(memcluster.CacheOptions{})
-	d.Client, d.writes = server.As("lifecycle"), make(chan struct{}, 1)
+	d.Client, d.writes = server.ClientFor("lifecycle"), make(chan struct{}, 1)
 	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}
 	d.reportedStuck = map[string]time.Time{}
 	service := lifecycle.New(lifecycle.Config{
@@ -220,7 +220,7 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	lanes := service.ConcurrentHandler(gate)
 	ctx, stop := context.WithCancel(t.Context())
 	loop := host.Loop{Reconcile: gate.WrapLocked(func(ctx context.Context) error {
-		cache.Flush()
+		cache.DeliverAll()
 		return service.Step(ctx)
 	}), Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry, Changed: d.writes}
 	var running sync.WaitGroup

@@ -24,7 +24,7 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			s := newTestCluster(t)
 			var spans []string
 			live := func() {
-				s.startService(s.As("lifecycle"), func(c *lifecycle.Config) {
+				s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 					c.Span = func(told host.Span) {
 						if told.Start.After(told.End) || len(told.Envelope.Data) != 0 || told.IsRoot {
 							t.Errorf("%+v", told)
@@ -54,8 +54,8 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			s.advance(40 * time.Second)
 			s.expectSent(event.TagRequestedType, answer)
 			notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
-			if notice.Traceparent != notice.Root() {
-				t.Errorf("a notice begins with %q, want %q", notice.Traceparent, notice.Root())
+			if notice.Traceparent != notice.RootTraceparent() {
+				t.Errorf("a notice begins with %q, want %q", notice.Traceparent, notice.RootTraceparent())
 			}
 			heard(notice)
 			s.advance(40 * time.Second)
@@ -159,7 +159,7 @@ func filterLaunches(sent []event.Envelope) []event.Envelope {
 func TestTraceSurvivesLostWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	client := &failingClient{s.As("lifecycle"), "one-0", fault.Conflict}
+	client := &failingClient{s.ClientFor("lifecycle"), "one-0", fault.Conflict}
 	s.startService(client)
 	notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 	s.handleMessage(notice, fault.Conflict)
@@ -189,7 +189,7 @@ func (s *testCluster) launchAndTakeSent(id string) []event.Envelope {
 	s.t.Helper()
 	held := s.startBatch()
 	plan := s.planMessage(held, s.planIntent(held, id, 1))
-	plan.Traceparent = plan.Root()
+	plan.Traceparent = plan.RootTraceparent()
 	s.handleMessage(plan, "")
 	return s.takeSent()
 }

@@ -21,7 +21,7 @@ import (
 // writeLaunch adds to a NodeClaim that a person created the labels and annotations that
 // planned NodeClaims are created with. Its own labels and annotations stay. A NodeClaim that
 // has been deleted, is being deleted or is already admitted is not changed.
-func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned planning.PlannedClaim) error {
+func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned planning.PlannedClaim) error {
 	object := planned.Object
 	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(&object))
 	if fault.Is(err, fault.Missing) || err == nil && (c.UID != object.UID || !launchspec.WaitsUnplanned(c)) {

@@ -44,7 +44,7 @@ func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.
 func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	s.t.Helper()
 	for _, c := range claims {
-		if _, err := s.As("person").Create(s.t.Context(), c); err != nil {
+		if _, err := s.ClientFor("person").Create(s.t.Context(), c); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 					}
 				}
 			}
-			if held := s.readOutbox(); held.State != outbox.Done || !held.Lists("mine") || held.Seq != 1 {
+			if held := s.readOutbox(); held.State != outbox.Done || !held.ListsClaim("mine") || held.Seq != 1 {
 				t.Errorf("the outbox is %+v", held.Outbox)
 			}
 			instance := event.Launched{InstanceID: "i-1", ImageID: "ami-1", Offering: event.Offering{
@@ -198,10 +198,10 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 				s, configure := withCatalogue(t, batch)
 				s.createClaim(personalClaim("mine"))
 				made := s.planUnplanned(batch.Snapshot)
-				s.startService(&crashingClient{Client: s.As("lifecycle"), writesLeft: n}, configure)
-				s.cache.Flush()
+				s.startService(&crashingClient{Client: s.ClientFor("lifecycle"), writesLeft: n}, configure)
+				s.cache.DeliverAll()
 				_ = s.svc.Handle(t.Context(), made)
-				s.startService(s.As("lifecycle"), configure)
+				s.startService(s.ClientFor("lifecycle"), configure)
 				s.advance(2 * time.Second)
 				if again {
 					s.handleMessage(made, "")

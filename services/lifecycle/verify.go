@@ -123,7 +123,7 @@ func (s *Service) readSnapshot(ctx context.Context, pools []*karpenter.NodePool)
 
 // readLatestCatalogue reads the catalogue that the catalog service published last.
 func (s *Service) readLatestCatalogue(ctx context.Context) (catalog.Catalogue, error) {
-	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	ref, err := blob.GetLatest(ctx, s.Blobs, catalog.Kind)
 	if err != nil {
 		return catalog.Catalogue{}, err
 	}

@@ -25,25 +25,25 @@ func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*life
 	s, cat := newTestCluster(t), planningtest.NewCatalogue()
 	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
 	if err == nil {
-		err = blob.Point(t.Context(), s.blobs, ref)
+		err = blob.SetLatest(t.Context(), s.blobs, ref)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec, pool.Status = batch.Snapshot.NodePools[0].Spec, batch.Snapshot.NodePools[0].Status
 	})
-	s.Seed(&batch.Snapshot.NodeClasses[0])
+	s.SeedObjects(&batch.Snapshot.NodeClasses[0])
 	configure := func(c *lifecycle.Config) {
-		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.Kept[catalog.Catalogue]{}
+		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.DocumentCache[catalog.Catalogue]{}
 	}
-	s.startService(s.As("lifecycle"), configure)
+	s.startService(s.ClientFor("lifecycle"), configure)
 	return s, configure
 }
 
 // newVerifyingCluster returns such a cluster, and the planner's result for a batch.
-func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Built) {
+func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Stored, launchspec.Built) {
 	t.Helper()
 	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
 	s, _ := withCatalogue(t, batch)
@@ -61,7 +61,7 @@ func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Held, launchspec.Bu
 }
 
 // storeBuilt stores the documents of a plan and returns its message.
-func (s *testCluster) storeBuilt(held outbox.Held, built launchspec.Built) event.Envelope {
+func (s *testCluster) storeBuilt(held outbox.Stored, built launchspec.Built) event.Envelope {
 	s.t.Helper()
 	for i, intent := range built.Intents {
 		ref, err := blob.Put(s.t.Context(), s.blobs, s.now, launchspec.Kind, intent)

@@ -48,7 +48,7 @@ func (s *Service) zonalShiftEvents(zoneIDs []string, r events.Reason, format str
 		return nil
 	}
 	var effects []effect.Effect
-	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		ref := np.Spec.Template.Spec.NodeClassRef
 		if ref == nil {
 			continue
@@ -91,7 +91,7 @@ func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, w clusterState) boo
 func zoneIDLookup(cache cluster.Cache) func(zone string) string {
 	ids := sync.OnceValue(func() map[string]string {
 		out := map[string]string{}
-		for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
+		for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
 			for _, subnet := range class.Status.Subnets {
 				out[subnet.Zone] = subnet.ZoneID
 			}

@@ -20,7 +20,7 @@ const zone = "euw1-az1"
 // inventoryWithShifts returns an inventory of these instances and zonal shifts.
 func (s *testCluster) inventoryWithShifts(zones []event.ShiftedZone, instances ...event.Listed) event.Envelope {
 	s.t.Helper()
-	body, err := event.As[event.InstancesListed](s.inventoryMessage(s.now, instances...))
+	body, err := event.DecodeBody[event.InstancesListed](s.inventoryMessage(s.now, instances...))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func (s *testCluster) setZone() {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 	})
 	s.addNodeClass("")
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.EC2NodeClass).Status.Subnets = []karpenter.Subnet{{ID: "subnet-1", Zone: "eu-west-1a", ZoneID: zone}}
 	})
 }
@@ -86,7 +86,7 @@ func TestRequestsWait(t *testing.T) {
 			if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 				t.Fatalf("its end: %v", got)
 			}
-			if c := s.getClaim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if c := s.getClaim("one-0"); !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
 				t.Fatalf("its drain waits as well: %+v", c.Status.Conditions)
 			}
 			test.over(s)
@@ -139,7 +139,7 @@ func TestWaitForFirstReport(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()
-	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "classless"}}) // Without a class, and so without zones.
+	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "classless"}}) // Without a class, and so without zones.
 	said := func() []string {
 		var out []string
 		for _, e := range s.Events() {

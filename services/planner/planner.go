@@ -33,7 +33,7 @@ var Types = []event.Type{event.PodsUnschedulableType}
 type Service struct {
 	Blobs blob.Store
 	// Catalogues caches the catalogue; nil reads it for each batch.
-	Catalogues *blob.Kept[catalog.Catalogue]
+	Catalogues *blob.DocumentCache[catalog.Catalogue]
 	Bus        queue.Sender
 	Now        func() time.Time
 	Cluster    event.Cluster
@@ -46,7 +46,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if e.Type != event.PodsUnschedulableType {
 		return fault.F("handling "+string(e.Type), fault.Poison, "the planner does not handle this event type")
 	}
-	asked, err := event.As[event.PodsUnschedulable](e)
+	asked, err := event.DecodeBody[event.PodsUnschedulable](e)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s Service) readBatch(ctx context.Context, asked event.PodsUnschedulable) (
 	switch {
 	case batch.Outbox != asked.Outbox || batch.Seq != asked.Seq:
 		return batch, poison("the document has batch %d of outbox %s, want %d of %s", batch.Seq, batch.Outbox, asked.Seq, asked.Outbox)
-	case !of.Agrees(s.Cluster):
+	case !of.Matches(s.Cluster):
 		return batch, poison("the document belongs to cluster %q, and this planner serves %q", of.Name, s.Cluster.Name)
 	}
 	return batch, nil

@@ -90,7 +90,7 @@ func TestPlansTheSeed(t *testing.T) {
 	if err := f.svc.Handle(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	made, err := event.DecodeBody[event.PlanMade](f.bus.sent[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestMetricsOfBatch(t *testing.T) {
 	if err := f.svc.Handle(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	made, err := event.DecodeBody[event.PlanMade](f.bus.sent[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestAnswersWhenNothingFits(t *testing.T) {
 	if err := f.svc.Handle(t.Context(), f.storeBatch(t, planningtest.NewBatch(planningtest.NewPods("huge", 3, "500", "1Gi")))); err != nil {
 		t.Fatal(err)
 	}
-	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	made, err := event.DecodeBody[event.PlanMade](f.bus.sent[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestRejectedBatches(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			err := f.svc.Handle(t.Context(), tt.make(t, f))
-			if !fault.Is(err, fault.Poison) || (fault.HintOf(err) != "") != tt.hint {
+			if !fault.Is(err, fault.Poison) || (fault.FindHint(err) != "") != tt.hint {
 				t.Errorf("error = %v, want poison, with a hint: %v", err, tt.hint)
 			}
 			if len(f.bus.sent) != 0 {

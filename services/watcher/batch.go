@@ -81,7 +81,7 @@ func (s *Service) batchStatus(at outboxView, waiting bool) inflight.BatchState {
 // buildBatch stores the next batch, updates the outbox and sends the message, in this order. If the
 // process stops in between, it leaves an unused object in S3 or a message that the next leader
 // sends. failure is how the batch before failed, or empty.
-func (s *Service) buildBatch(ctx context.Context, held outbox.Held, view collect.View, failure bisect.Failure) error {
+func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view collect.View, failure bisect.Failure) error {
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
 			WithHint("check that the catalog service runs and that its schedule invokes it; it publishes a catalogue within a minute")
@@ -134,7 +134,7 @@ func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox
 
 // lastFailure returns how the last batch failed, or empty if it succeeded. Replacements that time
 // out do not count: they do not belong to a batch.
-func lastFailure(held outbox.Held) bisect.Failure {
+func lastFailure(held outbox.Stored) bisect.Failure {
 	switch {
 	case held.State == outbox.Sent:
 		return bisect.Unanswered
@@ -146,7 +146,7 @@ func lastFailure(held outbox.Held) bisect.Failure {
 }
 
 // closeBatch ends a batch that timed out when no pods are pending any more.
-func (s *Service) closeBatch(ctx context.Context, held outbox.Held) error {
+func (s *Service) closeBatch(ctx context.Context, held outbox.Stored) error {
 	next := held.Outbox
 	next.Seq++
 	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, s.Now().UTC()
@@ -156,12 +156,12 @@ func (s *Service) closeBatch(ctx context.Context, held outbox.Held) error {
 }
 
 // sendBatch sends the batch in flight. A batch has the same message ID each time.
-func (s *Service) sendBatch(ctx context.Context, held outbox.Held) error {
+func (s *Service) sendBatch(ctx context.Context, held outbox.Stored) error {
 	batch, err := s.maker.New(s.Now(), batchMessage(held), nil)
 	if err != nil {
 		return err
 	}
-	batch.Traceparent = batch.Root()
+	batch.Traceparent = batch.RootTraceparent()
 	if err := s.publishMessage(ctx, s.Planner, batch); err != nil {
 		return fmt.Errorf("sending batch %d: %w", held.Seq, err)
 	}
@@ -171,6 +171,6 @@ func (s *Service) sendBatch(ctx context.Context, held outbox.Held) error {
 }
 
 // batchMessage returns the message of the batch in the outbox.
-func batchMessage(held outbox.Held) event.PodsUnschedulable {
+func batchMessage(held outbox.Stored) event.PodsUnschedulable {
 	return event.PodsUnschedulable{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch}
 }

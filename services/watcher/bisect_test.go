@@ -23,7 +23,7 @@ func (s *harness) runPlanner(d time.Duration, killer string, planned map[string]
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		_ = s.svc.Step(s.t.Context()) // A planner that never answers leads to an error.
 		held := s.readOutbox()
 		if held.State != outbox.Sent {
@@ -46,7 +46,7 @@ func (s *harness) runPlanner(d time.Duration, killer string, planned map[string]
 // addPodIn adds a pod of its own class.
 func (s *harness) addPodIn(namespace string) {
 	p := unschedulable(namespace, "p")
-	s.Seed(p)
+	s.SeedObjects(p)
 }
 
 // Pods that make batches fail are found, get Events and are left out, and other pods are planned. A
@@ -104,7 +104,7 @@ func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, plann
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		_ = s.svc.Step(s.t.Context()) // Step returns an error when no claim is created.
 		held := s.readOutbox()
 		if held.State != outbox.Sent {
@@ -207,7 +207,7 @@ func TestIgnoredPodsGetEvents(t *testing.T) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
 		}}
-		s.Seed(p)
+		s.SeedObjects(p)
 	}
 	require("picky", corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
 	require("shy", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}})

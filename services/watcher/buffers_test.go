@@ -21,7 +21,7 @@ func TestStaticPool(t *testing.T) {
 	s.svc.Settings.Gates.StaticCapacity = true
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Spec: karpenter.NodePoolSpec{Replicas: new(int64(2))}}
 	pool.Status.Conditions = pool.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}, s.now)
-	s.Seed(pool)
+	s.SeedObjects(pool)
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
 	if got := planning.FindShortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
@@ -30,7 +30,7 @@ func TestStaticPool(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		c := claim(name, true)
 		c.Labels = map[string]string{karpenter.NodePoolLabelKey: "fixed"}
-		s.Seed(c)
+		s.SeedObjects(c)
 	}
 	s.applyPlan(outbox.Done, "a", "b")
 	s.advance(5 * time.Second)
@@ -38,7 +38,7 @@ func TestStaticPool(t *testing.T) {
 		t.Fatalf("%d batches for a NodePool that lacks no node", len(got))
 	}
 	for range 2 { // The second time the same node is lost again.
-		s.Change(cluster.NodeClaims, cluster.Key{Name: "a"}, func(o cluster.Object) {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "a"}, func(o cluster.Object) {
 			c := o.(*karpenter.NodeClaim)
 			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
 		})
@@ -52,7 +52,7 @@ func TestStaticPool(t *testing.T) {
 		}
 		c := claim("a", true)
 		c.Labels = map[string]string{karpenter.NodePoolLabelKey: "fixed"}
-		s.Seed(c)
+		s.SeedObjects(c)
 		s.applyPlan(outbox.Done, "a")
 		s.advance(5 * time.Second)
 	}
@@ -67,7 +67,7 @@ func TestBuffer(t *testing.T) {
 	template.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
 	buffer := &karpenter.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "spare", UID: "spare"}}
 	buffer.Spec.PodTemplateRef, buffer.Spec.Replicas = &karpenter.LocalObjectRef{Name: "web"}, new(int32(2))
-	s.Seed(template, buffer, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	s.SeedObjects(template, buffer, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	answered := func(d time.Duration) int {
 		t.Helper()
 		n := 0
@@ -90,7 +90,7 @@ func TestBuffer(t *testing.T) {
 	run := func(name string) {
 		p := unschedulable("default", name)
 		p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-		s.Seed(p)
+		s.SeedObjects(p)
 	}
 	run("a")
 	if got := answered(2 * time.Second); got != 1 {

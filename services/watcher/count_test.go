@@ -21,7 +21,7 @@ func TestWatcherCounts(t *testing.T) {
 	s := newHarness(t)
 	var told []string
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now },
 		Count: func(what watcher.Counted, value float64, labels ...string) {
@@ -30,7 +30,7 @@ func TestWatcherCounts(t *testing.T) {
 	})
 	pod := unschedulable("default", "web")
 	pod.CreationTimestamp = metav1.NewTime(s.now)
-	s.Seed(pod)
+	s.SeedObjects(pod)
 	s.advance(5 * time.Second)
 	for _, want := range []string{"waiting [] 1", "sent [watcher pods.unschedulable.v1] 1", "sent [watcher inventory.wanted.v1] 1"} {
 		if !slices.Contains(told, want) {
@@ -43,7 +43,7 @@ func TestWatcherCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
-	s.Seed(runs)
+	s.SeedObjects(runs)
 	s.advance(time.Second)
 	for _, want := range []string{"waiting [] 0", "bound [] 5.5", "started [] 5.5"} {
 		if !slices.Contains(told, want) {
@@ -53,7 +53,7 @@ func TestWatcherCounts(t *testing.T) {
 	s.catalog.err = errors.New("the queue is unavailable")
 	told = nil
 	s.now = s.now.Add(time.Minute)
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	_ = s.svc.Step(t.Context())
 	if slices.Contains(told, "sent [watcher inventory.wanted.v1] 1") {
 		t.Error("a message that could not be sent was counted")

@@ -36,7 +36,7 @@ func avoidHosts(p *corev1.Pod, hosts int) *corev1.Pod {
 func TestLargePodsAreLeftOut(t *testing.T) {
 	s := newHarness(t)
 	for i := range 90 {
-		s.Seed(avoidHosts(unschedulable("tenant", fmt.Sprint("p", i)), 1000+i))
+		s.SeedObjects(avoidHosts(unschedulable("tenant", fmt.Sprint("p", i)), 1000+i))
 	}
 	s.addPodIn("other")
 	planned := map[string]int{}
@@ -73,7 +73,7 @@ func (b sizeLimitedStore) Put(ctx context.Context, key string, data []byte) erro
 
 func (s *harness) limitBatchSize(most int) {
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As("pod-1"), Cache: s.cache, Blobs: sizeLimitedStore{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: sizeLimitedStore{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now }, Span: func(host.Span) {},
 	})
@@ -85,7 +85,7 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 	s := newHarness(t)
 	const teams = 8
 	for i := range teams {
-		s.Seed(avoidHosts(unschedulable(fmt.Sprint("team-", i), "p"), 200))
+		s.SeedObjects(avoidHosts(unschedulable(fmt.Sprint("team-", i), "p"), 200))
 	}
 	ref, _, err := blob.Encode(planning.BatchKind, avoidHosts(unschedulable("team-0", "p"), 200))
 	if err != nil {
@@ -111,7 +111,7 @@ func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	var last error
 	for range 100 {
 		s.now = s.now.Add(watcher.StepInterval)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); err != nil {
 			last = err
 		}

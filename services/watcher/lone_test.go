@@ -40,7 +40,7 @@ func startWatcher(t *testing.T) *liveWatcher {
 	s.now = time.Now()
 	s.publishCatalogue(s.now)
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
 	})
 	loop := host.Loop{Reconcile: s.svc.Step, Interval: watcher.StepInterval, NextDue: s.svc.NextStep, MinPause: s.svc.MinPause, Changed: l.changed}
@@ -59,7 +59,7 @@ func startWatcher(t *testing.T) *liveWatcher {
 
 // flushWatches delivers the pending watch events.
 func (l *liveWatcher) flushWatches() {
-	l.cache.Flush()
+	l.cache.DeliverAll()
 	select {
 	case l.changed <- struct{}{}:
 	default:
@@ -72,7 +72,7 @@ func (l *liveWatcher) replaceRunningPod(turn int) {
 	_ = l.DeletePod(l.t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0)
 	p := unschedulable("default", name)
 	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-	l.Seed(p)
+	l.SeedObjects(p)
 	l.flushWatches()
 }
 
@@ -92,7 +92,7 @@ func TestLonePodIsSentSoon(t *testing.T) {
 
 func checkLonePods(t *testing.T, turnover time.Duration) {
 	l := startWatcher(t)
-	l.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	l.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	l.flushWatches()
 	turn := 0
 	// idle advances the clock in a cluster without pending pods.

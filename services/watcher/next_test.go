@@ -22,7 +22,7 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	seen := s.now
 	look := func() {
 		t.Helper()
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -35,14 +35,14 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	}
 	s.applyPlan(outbox.Done)
 
-	s.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	for _, name := range []string{"b", "c"} {
 		p := unschedulable("default", name)
 		p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-		s.Seed(p)
+		s.SeedObjects(p)
 	}
 	s.advance(2 * time.Second)
-	s.Change(cluster.Nodes, cluster.Key{Name: "n"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "n"}, func(o cluster.Object) {
 		o.(*corev1.Node).Spec.Taints = []corev1.Taint{karpenter.DisruptedTaint()}
 	})
 	look()
@@ -63,7 +63,7 @@ func TestDeadlineWakesStep(t *testing.T) {
 	p := unschedulable("default", "a")
 	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
-	s.Seed(c, n, p)
+	s.SeedObjects(c, n, p)
 	s.advance(time.Minute)
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatalf("%d batches for a pod that stays for an hour", len(got))

@@ -21,7 +21,7 @@ const admittedAnnotation = launchspec.AdmittedAnnotation
 
 // outboxView is the outbox as read, and what the cache shows of the claims of the last plan.
 type outboxView struct {
-	held       outbox.Held
+	held       outbox.Stored
 	visibility inflight.Visibility
 	// unconfirmed names the claims that are neither admitted nor gone. err reports the claims that
 	// could not be read.
@@ -103,7 +103,7 @@ func (s *Service) dropVanishedClaims() bool {
 			found = true
 			continue
 		}
-		if object.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		if object.(*karpenter.NodeClaim).Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 			delete(s.expectedClaims, name)
 		}
 	}

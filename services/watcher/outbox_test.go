@@ -25,7 +25,7 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 	s.addPending("a")
 	s.advance(2 * time.Second)
 	s.takeBatch()
-	s.cache.Lag(cluster.NodeClaims, time.Hour)
+	s.cache.SetDelay(cluster.NodeClaims, time.Hour)
 	step := func(d time.Duration) {
 		t.Helper()
 		for end := s.now.Add(d); s.now.Before(end); {
@@ -36,19 +36,19 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 			}
 		}
 	}
-	s.Seed(claim("c", false))
+	s.SeedObjects(claim("c", false))
 	s.applyPlan(outbox.Done, "c", "refused-already")
 	s.addPending("b")
 	step(40 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built before its cache had seen the last plan's claim")
 	}
-	s.cache.Lag(cluster.NodeClaims, 0)
+	s.cache.SetDelay(cluster.NodeClaims, 0)
 	step(2 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built while a claim might still be abandoned")
 	}
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "c"}, func(o cluster.Object) { o.SetAnnotations(claim("c", true).Annotations) })
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "c"}, func(o cluster.Object) { o.SetAnnotations(claim("c", true).Annotations) })
 	step(time.Second)
 	_, batch := s.takeBatch()
 	if len(batch.Snapshot.Nodes) != 1 || batch.Snapshot.Nodes[0].Claim != "c" {
@@ -60,22 +60,22 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 // each time.
 func TestOneBrokenClaim(t *testing.T) {
 	for name, breaks := range map[string]func(*harness){
-		"it is not admitted": func(s *harness) { s.Seed(claim("broken", false)) },
+		"it is not admitted": func(s *harness) { s.SeedObjects(claim("broken", false)) },
 		"its providerID was edited": func(s *harness) {
 			c := claim("broken", false)
 			c.Status.ProviderID = "i-1, I think"
-			s.Seed(c)
+			s.SeedObjects(c)
 		},
 		"it has no labels and no annotations": func(s *harness) {
-			s.Seed(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
+			s.SeedObjects(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
 		},
 		"it has another's instance": func(s *harness) {
 			c, other := claim("broken", false), claim("other", true)
 			c.Status.ProviderID, other.Status.ProviderID = "aws:///eu-west-1a/i-1", "aws:///eu-west-1a/i-1"
-			s.Seed(c, other)
+			s.SeedObjects(c, other)
 		},
 		"it cannot be read": func(s *harness) {
-			s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Unknown})
+			s.InjectFaults(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Unknown})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,14 +83,14 @@ func TestOneBrokenClaim(t *testing.T) {
 			step := func(d time.Duration) {
 				for end := s.now.Add(d); s.now.Before(end); {
 					s.now = s.now.Add(watcher.StepInterval)
-					s.cache.Flush()
+					s.cache.DeliverAll()
 					_ = s.svc.Step(t.Context()) // It may return an error about the claim.
 				}
 			}
 			s.addPending("a")
 			step(2 * time.Second)
 			s.takeBatch()
-			s.Seed(claim("sound", true))
+			s.SeedObjects(claim("sound", true))
 			breaks(s)
 			for i, wait := range []time.Duration{inflight.UnconfirmedTimeout, 0} {
 				s.applyPlan(outbox.Done, "broken", "sound")
@@ -125,8 +125,8 @@ func TestNextBatchWaitsForReplacements(t *testing.T) {
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built while replacements were being admitted")
 	}
-	s.cache.Lag(cluster.NodeClaims, time.Hour)
-	s.Seed(claim("replacement", true))
+	s.cache.SetDelay(cluster.NodeClaims, time.Hour)
+	s.SeedObjects(claim("replacement", true))
 	s.applyPlan(outbox.Done, "replacement")
 	step := func(d time.Duration) {
 		t.Helper()
@@ -142,7 +142,7 @@ func TestNextBatchWaitsForReplacements(t *testing.T) {
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built before its cache had seen the replacement")
 	}
-	s.cache.Lag(cluster.NodeClaims, 0)
+	s.cache.SetDelay(cluster.NodeClaims, 0)
 	step(2 * time.Second)
 	if _, batch := s.takeBatch(); batch.Seq != first.Seq+2 || len(batch.Snapshot.Nodes) != 1 {
 		t.Errorf("batch %d after %d has the nodes %+v", batch.Seq, first.Seq, batch.Snapshot.Nodes)
@@ -170,7 +170,7 @@ func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s.addPending("a")
 	s.advance(2 * time.Second)
 	s.takeBatch()
-	s.Seed(claim("c", true))
+	s.SeedObjects(claim("c", true))
 	s.applyPlan(outbox.Done, "c")
 	s.addPending("b")
 	s.advance(2 * time.Second)
@@ -190,7 +190,7 @@ func TestVanishedClaim(t *testing.T) {
 	s.addPending("a")
 	s.advance(2 * time.Second)
 	s.takeBatch()
-	s.Seed(claim("c", true))
+	s.SeedObjects(claim("c", true))
 	s.applyPlan(outbox.Done, "c")
 	s.advance(5 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
@@ -234,7 +234,7 @@ func (s *harness) startReplacement(claims ...string) {
 	}
 }
 
-func (s *harness) readOutbox() outbox.Held {
+func (s *harness) readOutbox() outbox.Stored {
 	s.t.Helper()
 	held, err := outbox.Read(s.t.Context(), s.Server, namespace)
 	if err != nil {
@@ -250,11 +250,11 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 	s.addPending("a")
 	s.advance(2 * time.Second)
 	s.takeBatch()
-	s.cache.Lag(cluster.NodeClaims, time.Hour)
-	s.Seed(claim("late", true))
+	s.cache.SetDelay(cluster.NodeClaims, time.Hour)
+	s.SeedObjects(claim("late", true))
 	s.applyPlan(outbox.Done, "late")
 	s.addPending("b")
-	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Throttled})
+	s.InjectFaults(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Throttled})
 	step := func(d time.Duration) (err error) {
 		for end := s.now.Add(d); s.now.Before(end); {
 			s.now = s.now.Add(watcher.StepInterval)
@@ -269,8 +269,8 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built without the claim")
 	}
-	s.Heal()
-	s.cache.Lag(cluster.NodeClaims, 0)
+	s.ClearFaults()
+	s.cache.SetDelay(cluster.NodeClaims, 0)
 	if err := step(2 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	s := newHarness(t)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
-	s.Seed(c)
+	s.SeedObjects(c)
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
 	if len(batch.Unplanned) != 1 || batch.Unplanned[0].Name != "mine" || batch.Unplanned[0].UID == "" || len(batch.Pending) != 0 {
@@ -292,7 +292,7 @@ func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	}
 	s.applyPlan(outbox.Applying, "mine")
 	number := s.readOutbox().UID() + "/1"
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "mine"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "mine"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{
 			launchspec.BatchAnnotation: number, launchspec.UnplannedAnnotation: "true", launchspec.AdmittedAnnotation: "2026-01-01T00:00:00Z",
 		})

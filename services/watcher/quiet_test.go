@@ -30,7 +30,7 @@ func TestIdleStepsMakeFewCalls(t *testing.T) {
 	s := newHarness(t)
 	blobs := &countingStore{Store: s.blobs}
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As("pod-1"), Cache: s.cache, Blobs: blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now },
 	})

@@ -16,7 +16,7 @@ import (
 // instances. A failure for one class does not affect the others.
 func (s *Service) sendRequests(ctx context.Context) error {
 	var failures []error
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		failures = append(failures, s.requestNodeClass(ctx, class))
 	}
 	// Request an inventory also when there are no claims: only an inventory shows orphan instances.
@@ -33,7 +33,7 @@ func (s *Service) sendRequests(ctx context.Context) error {
 func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2NodeClass) error {
 	every := nodeClassInterval
 	subnets, _ := class.Status.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
-	if !class.Status.Conditions.True(karpenter.ConditionTypeReady) || subnets.ObservedGeneration != class.Generation {
+	if !class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) || subnets.ObservedGeneration != class.Generation {
 		every = unreadyNodeClassInterval
 	}
 	if class.DeletionTimestamp != nil {

@@ -69,7 +69,7 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 		return false, err
 	}
 	// Services receive the reference in messages. The pointer is for people.
-	if err := blob.Point(ctx, s.Blobs, ref); err != nil {
+	if err := blob.SetLatest(ctx, s.Blobs, ref); err != nil {
 		return false, err
 	}
 	next.ref, next.at = ref, now

@@ -25,13 +25,13 @@ func TestSnapshots(t *testing.T) {
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
 	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
-	s.Seed(c)
+	s.SeedObjects(c)
 	s.advance(30 * time.Second)
 	sent := s.disruption.drain()
 	if len(sent) != 3 {
 		t.Fatalf("%d snapshots in 30 s", len(sent))
 	}
-	body, err := event.As[event.ClusterSnapshot](sent[0])
+	body, err := event.DecodeBody[event.ClusterSnapshot](sent[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
 	// While nothing changes, the message refers to the same document.
-	again, err := event.As[event.ClusterSnapshot](sent[2])
+	again, err := event.DecodeBody[event.ClusterSnapshot](sent[2])
 	if err != nil || again.Snapshot != body.Snapshot || !again.Again || again.Taken.Sub(body.Taken) < 20*time.Second || sent[1].ID == sent[2].ID {
 		t.Errorf("the third is %+v after %+v, %v", again, body, err)
 	}
@@ -48,12 +48,12 @@ func TestSnapshots(t *testing.T) {
 		"a pod comes": func() {
 			pod := unschedulable("default", "late")
 			pod.Spec.NodeName, pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-			s.Seed(pod)
+			s.SeedObjects(pod)
 		},
 		"a budget is spent": func() {
 			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
 			budget.Status.DisruptionsAllowed = 0
-			s.Seed(budget)
+			s.SeedObjects(budget)
 		},
 		"another catalogue comes":  func() { s.publishCatalogue(s.now) },
 		"an hour has passed since": func() { s.advance(time.Hour - 20*time.Second) },
@@ -62,7 +62,7 @@ func TestSnapshots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Seed(&corev1.ConfigMap{
+			s.SeedObjects(&corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableConfigMapName},
 				Data:       map[string]string{planning.UnavailableKey: string(list)},
 			})
@@ -74,12 +74,12 @@ func TestSnapshots(t *testing.T) {
 		s.advance(30 * time.Second)
 		var last event.ClusterSnapshot
 		if !slices.ContainsFunc(s.disruption.drain(), func(e event.Envelope) bool {
-			last, err = event.As[event.ClusterSnapshot](e)
+			last, err = event.DecodeBody[event.ClusterSnapshot](e)
 			return err == nil && !last.Again
 		}) {
 			t.Errorf("%s: the old snapshot was sent again", name)
 		}
-		if latest, err := blob.Latest(t.Context(), s.blobs, planning.SnapshotKind); err != nil || latest != last.Snapshot {
+		if latest, err := blob.GetLatest(t.Context(), s.blobs, planning.SnapshotKind); err != nil || latest != last.Snapshot {
 			t.Errorf("%s: the latest snapshot is %v, %v", name, latest, err)
 		}
 	}
@@ -92,14 +92,14 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
 	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
-	s.Seed(c)
+	s.SeedObjects(c)
 	s.addPending("a")
 	s.advance(5 * time.Second)
 	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || len(batch.Snapshot.PendingPods) != 0 {
 		t.Errorf("a batch has %d pending classes, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.PendingPods))
 	}
 	sent := s.disruption.drain()
-	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
+	body, err := event.DecodeBody[event.ClusterSnapshot](sent[len(sent)-1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestUnsynced(t *testing.T) {
 	begun := s.now
 	for s.now.Sub(begun) < time.Minute {
 		if err := s.svc.Step(t.Context()); err != nil {
-			if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), s.now.Sub(begun).String()) {
+			if !fault.Is(err, fault.Retry) || fault.FindHint(err) == "" || !strings.Contains(err.Error(), s.now.Sub(begun).String()) {
 				t.Errorf("after %s the error is %v", s.now.Sub(begun), err)
 			}
 			told = append(told, s.now.Sub(begun))

@@ -26,7 +26,7 @@ type batchTrace struct {
 }
 
 // recordTrace records the pods and links of a batch for its trace.
-func (s *Service) recordTrace(held outbox.Held, view collect.View) {
+func (s *Service) recordTrace(held outbox.Stored, view collect.View) {
 	if s.Span == nil {
 		return
 	}
@@ -36,7 +36,7 @@ func (s *Service) recordTrace(held outbox.Held, view collect.View) {
 			batch.links = append(batch.links, to)
 		}
 	}
-	own, claims := s.batchHead(held).Root(), claimsByNode(view.Snapshot.Nodes)
+	own, claims := s.batchHead(held).RootTraceparent(), claimsByNode(view.Snapshot.Nodes)
 	tried := make(map[string]string, len(s.podTraces))
 	for _, class := range view.Pending {
 		for i := range class.Pods {
@@ -59,13 +59,13 @@ func (s *Service) recordTrace(held outbox.Held, view collect.View) {
 }
 
 // batchHead returns the envelope of a batch without its body, which is enough to name the trace.
-func (s *Service) batchHead(held outbox.Held) event.Envelope {
-	return s.maker.Head(s.Now(), batchMessage(held))
+func (s *Service) batchHead(held outbox.Stored) event.Envelope {
+	return s.maker.NewHead(s.Now(), batchMessage(held))
 }
 
 // reportPendingSpan reports the span that begins the trace of a batch, once for each batch and
 // process. Another process that sends the same batch again reports the same span.
-func (s *Service) reportPendingSpan(batch event.Envelope, held outbox.Held) {
+func (s *Service) reportPendingSpan(batch event.Envelope, held outbox.Stored) {
 	if s.Span == nil || s.lastSentSeq == held.Seq {
 		return
 	}
@@ -112,7 +112,7 @@ func (s *Service) reportRunningSpans(view collect.View, ready []collect.PodStart
 // couldWaitFor reports whether a pod with this creation time can have waited for the claim's node.
 func couldWaitFor(c *karpenter.NodeClaim, created time.Time) bool {
 	initialized, known := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
-	return c.DeletionTimestamp == nil && (!known || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || created.Before(initialized.LastTransitionTime.Time))
+	return c.DeletionTimestamp == nil && (!known || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || created.Before(initialized.LastTransitionTime.Time))
 }
 
 // claimTrace returns an envelope with the trace that the claim's annotation names, or an empty

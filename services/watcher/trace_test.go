@@ -21,7 +21,7 @@ import (
 func (s *harness) addPendingSince(name string, made time.Time) {
 	pod := unschedulable("default", name)
 	pod.CreationTimestamp = metav1.NewTime(made)
-	s.Seed(pod)
+	s.SeedObjects(pod)
 }
 
 // takeTracedBatch returns the only message to the planner and the span that begins its trace.
@@ -33,7 +33,7 @@ func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	}
 	told := s.spans[0]
 	s.spans = nil
-	if !told.IsRoot || told.Name != "pods pending" || sent.Traceparent == "" || told.Envelope.Root() != sent.Traceparent {
+	if !told.IsRoot || told.Name != "pods pending" || sent.Traceparent == "" || told.Envelope.RootTraceparent() != sent.Traceparent {
 		s.t.Errorf("%+v begins %q", told, sent.Traceparent)
 	}
 	return sent, told
@@ -57,7 +57,7 @@ func TestPendingSpan(t *testing.T) {
 	}
 	s.restart("pod-1")
 	s.advance(40 * time.Second)
-	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Envelope.Root() != first.Traceparent {
+	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Envelope.RootTraceparent() != first.Traceparent {
 		t.Errorf("another process sent %v and reported %+v", again, s.spans)
 	}
 }
@@ -77,7 +77,7 @@ func TestPendingSpanLinks(t *testing.T) {
 	})
 	leaves := unschedulable("default", "b")
 	leaves.Spec.NodeName, leaves.Status.Phase, leaves.Status.Conditions = "c", corev1.PodRunning, nil
-	s.Seed(leaves)
+	s.SeedObjects(leaves)
 	s.advance(5 * time.Second)
 	_, told := s.takeTracedBatch()
 	if diff := cmp.Diff([]string{first.Traceparent, notice}, told.Links); diff != "" {
@@ -92,7 +92,7 @@ func (s *harness) addJoinedClaim(name string, change func(*karpenter.NodeClaim))
 	claim.Status.ProviderID, claim.Status.NodeName = provider, name
 	change(claim)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node"}, Spec: corev1.NodeSpec{ProviderID: provider}}
-	s.Seed(claim, node)
+	s.SeedObjects(claim, node)
 }
 
 // The trace ends with pods that run on a node that was started after they were created; others did
@@ -120,7 +120,7 @@ func TestRunningSpan(t *testing.T) {
 			if waits.CreationTimestamp = metav1.NewTime(made); c.daemon {
 				waits.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
 			}
-			s.Seed(waits)
+			s.SeedObjects(waits)
 			s.advance(time.Second)
 			s.addJoinedClaim("n", func(claim *karpenter.NodeClaim) {
 				claim.Annotations = map[string]string{planning.TraceAnnotation: c.story}
@@ -136,7 +136,7 @@ func TestRunningSpan(t *testing.T) {
 				t.Fatal(err)
 			}
 			pod.Spec.NodeName, pod.Status.Phase, pod.Status.Conditions = "n", corev1.PodRunning, nil
-			s.Seed(pod)
+			s.SeedObjects(pod)
 			s.advance(2 * time.Second)
 			var told []host.Span
 			for _, span := range s.spans {

@@ -30,14 +30,14 @@ const (
 // readOutbox returns the outbox. It reads it from the API server unless the cache shows the version
 // that was last read. An outdated copy does no harm: updating it fails with a conflict, and a
 // message sent for it again has the same ID.
-func (s *Service) readOutbox(ctx context.Context) (outbox.Held, error) {
+func (s *Service) readOutbox(ctx context.Context) (outbox.Stored, error) {
 	now := s.Now()
-	if s.cachedOutbox.Is(s.cachedConfigMap(outbox.Name)) && now.Sub(s.cachedOutboxAt) < outboxMaxAge {
+	if s.cachedOutbox.IsSameVersion(s.cachedConfigMap(outbox.Name)) && now.Sub(s.cachedOutboxAt) < outboxMaxAge {
 		return s.cachedOutbox, nil
 	}
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
-		s.cachedOutbox = outbox.Held{}
+		s.cachedOutbox = outbox.Stored{}
 		return held, err
 	}
 	s.cachedOutbox, s.cachedOutboxAt = held, now
@@ -69,7 +69,7 @@ func (s *Service) refreshCatalogue(ctx context.Context) error {
 	if !s.catalogue.IsZero() && now.Sub(s.catalogueReadAt) < every {
 		return nil
 	}
-	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	ref, err := blob.GetLatest(ctx, s.Blobs, catalog.Kind)
 	if fault.Is(err, fault.Missing) {
 		ref, err = event.Ref{}, nil
 	}

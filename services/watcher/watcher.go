@@ -108,7 +108,7 @@ type Service struct {
 	// reconciled reports whether the last Step reconciled.
 	reconciled bool
 	// cachedOutbox is the outbox as last read from the API server.
-	cachedOutbox   outbox.Held
+	cachedOutbox   outbox.Stored
 	cachedOutboxAt time.Time
 	// catalogue refers to the latest catalogue as last read. hasPendingPods reports whether the
 	// last view had pending pods.
@@ -134,8 +134,8 @@ func New(config Config) *Service {
 	return &Service{
 		Config: config,
 		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster},
-		election: lease.Elect(lease.Candidate{
-			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Alone: config.Alone, Holder: config.Holder,
+		election: lease.NewElection(lease.Candidate{
+			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
 		state:          collect.NewState(config.Cache),
@@ -151,18 +151,18 @@ const StepInterval = 500 * time.Millisecond
 
 // Leads reports whether this replica may act.
 func (s *Service) Leads(ctx context.Context) (bool, error) {
-	return s.election.Leads(ctx, s.Client, s.Now())
+	return s.election.AcquireLeases(ctx, s.Client, s.Now())
 }
 
 // Renew renews the leader's Leases if that is due. The host calls it every lease.RetryPeriod, also
 // during a Step, which ends once the Leases are lost.
 func (s *Service) Renew(ctx context.Context) error {
-	return s.election.Renew(ctx, s.Client, s.Now())
+	return s.election.RenewLeases(ctx, s.Client, s.Now())
 }
 
 // Release gives up the watcher's Lease so that another replica can lead at once. Karpenter's Lease
 // runs out by itself, because lifecycle may still act under it.
-func (s *Service) Release(ctx context.Context) error { return s.election.Release(ctx, s.Client) }
+func (s *Service) Release(ctx context.Context) error { return s.election.ReleaseLease(ctx, s.Client) }
 
 // Step reconciles if this replica leads and the cache has synced. It makes no calls except for the
 // Leases while nothing is due.
@@ -179,7 +179,7 @@ func (s *Service) Step(ctx context.Context) error {
 		return errors.Join(err, unsynced)
 	}
 	s.reconciled = true
-	return s.election.Act(ctx, s.reconcile)
+	return s.election.RunAsLeader(ctx, s.reconcile)
 }
 
 // reconcile sends the messages that are due. The caller holds the Leases.
@@ -199,7 +199,7 @@ func (s *Service) reconcile(ctx context.Context) error {
 	err = s.handleBatch(ctx, fence, view)
 	if fault.Is(err, fault.Conflict) {
 		// Another process updated the outbox: reconcile again at the next step.
-		err, s.cachedOutbox = nil, outbox.Held{}
+		err, s.cachedOutbox = nil, outbox.Stored{}
 	}
 	return errors.Join(append(failures, s.sendSnapshot(ctx, view), err)...)
 }

@@ -93,7 +93,7 @@ func (s *harness) publishCatalogue(asOf time.Time) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := blob.Point(s.t.Context(), s.blobs, ref); err != nil {
+	if err := blob.SetLatest(s.t.Context(), s.blobs, ref); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -101,7 +101,7 @@ func (s *harness) publishCatalogue(asOf time.Time) {
 // restart starts a new process without memory.
 func (s *harness) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
-		Client: s.As(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: holder,
 		Now: func() time.Time { return s.now }, Span: func(told host.Span) { s.spans = append(s.spans, told) },
 	})
@@ -112,7 +112,7 @@ func (s *harness) advance(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(watcher.StepInterval)
-		s.cache.Flush()
+		s.cache.DeliverAll()
 		if err := s.svc.Step(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func (s *harness) advance(d time.Duration) {
 // addPending adds an unschedulable pod.
 func (s *harness) addPending(name string) {
 	s.t.Helper()
-	s.Seed(unschedulable("default", name))
+	s.SeedObjects(unschedulable("default", name))
 }
 
 func unschedulable(namespace, name string) *corev1.Pod {
@@ -139,7 +139,7 @@ func (s *harness) takeBatch() (event.Envelope, planning.Batch) {
 	if len(sent) != 1 {
 		s.t.Fatalf("%d messages to the planner", len(sent))
 	}
-	body, err := event.As[event.PodsUnschedulable](sent[0])
+	body, err := event.DecodeBody[event.PodsUnschedulable](sent[0])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestResend(t *testing.T) {
 	s := newHarness(t)
 	s.planner.err = fault.E("sending", fault.Unknown, nil)
 	s.addPending("a")
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	for range 4 {
 		s.now = s.now.Add(watcher.StepInterval)
 		_ = s.svc.Step(t.Context())
@@ -279,17 +279,17 @@ func TestLevelTriggered(t *testing.T) {
 
 func TestNoCatalogueYet(t *testing.T) {
 	s := newHarness(t)
-	for _, key := range s.blobs.Keys() {
-		s.blobs.Remove(key)
+	for _, key := range s.blobs.ListKeys() {
+		s.blobs.RemoveKey(key)
 	}
 	s.addPending("a")
-	s.cache.Flush()
+	s.cache.DeliverAll()
 	var err error
 	for range 4 {
 		s.now = s.now.Add(watcher.StepInterval)
 		err = s.svc.Step(t.Context())
 	}
-	if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || s.readOutbox().Seq != 0 {
+	if !fault.Is(err, fault.Retry) || fault.FindHint(err) == "" || s.readOutbox().Seq != 0 {
 		t.Errorf("%v, outbox at %d", err, s.readOutbox().Seq)
 	}
 	s.publishCatalogue(s.now)
@@ -301,7 +301,7 @@ func TestNoCatalogueYet(t *testing.T) {
 func TestOutboxConflict(t *testing.T) {
 	s := newHarness(t)
 	s.advance(watcher.StepInterval)
-	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbUpdate, Kind: cluster.ConfigMaps, As: fault.Conflict, Times: 1})
+	s.InjectFaults(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbUpdate, Kind: cluster.ConfigMaps, As: fault.Conflict, Times: 1})
 	s.addPending("a")
 	s.advance(2 * watcher.StepInterval)
 	if got := s.planner.drain(); len(got) != 0 || s.readOutbox().State != outbox.Idle {
@@ -315,7 +315,7 @@ func TestRequests(t *testing.T) {
 	s := newHarness(t)
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 3}}
 	class.Spec.Role = "node"
-	s.Seed(class)
+	s.SeedObjects(class)
 	types := func(d time.Duration) map[event.Type]int {
 		t.Helper()
 		s.catalog.drain()
@@ -329,7 +329,7 @@ func TestRequests(t *testing.T) {
 	if diff := cmp.Diff(map[event.Type]int{event.NodeClassChangedType: 4, event.InventoryWantedType: 2}, types(time.Minute)); diff != "" {
 		t.Errorf("in the first minute, not ready:\n%s", diff)
 	}
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		c := o.(*karpenter.EC2NodeClass)
 		for _, kind := range []string{karpenter.ConditionTypeReady, karpenter.ConditionTypeSubnetsReady} {
 			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: 3}, s.now)
@@ -340,7 +340,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("in two minutes, ready:\n%s", diff)
 	}
 	s.catalog.drain()
-	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "other" })
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "other" })
 	s.advance(watcher.StepInterval)
 	if got := s.catalog.drain(); len(got) != 1 || got[0].Type != event.NodeClassChangedType {
 		t.Errorf("%d requests after a change", len(got))
@@ -354,8 +354,8 @@ func TestFailedRequests(t *testing.T) {
 	huge := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "a-huge-one"}}
 	data := string(make([]byte, 64<<10)) // six bytes each in JSON
 	huge.Spec.UserData = &data
-	s.Seed(huge, &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	s.cache.Flush()
+	s.SeedObjects(huge, &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	s.cache.DeliverAll()
 	s.catalog.err = fault.E("sending", fault.Retry, nil)
 	if err := s.svc.Step(t.Context()); err == nil {
 		t.Fatal("Step returned no error")
@@ -393,7 +393,7 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	karpenters := lease.Lease{Key: cluster.Key{Namespace: namespace, Name: lease.KarpenterName}, Holder: "karpenter-1"}
 	s.addPending("a")
 	for range 20 {
-		if held, err := karpenters.Hold(t.Context(), s.Server, s.now); !held || err != nil {
+		if held, err := karpenters.AcquireOrRenew(t.Context(), s.Server, s.now); !held || err != nil {
 			t.Fatalf("Karpenter lost its lease: %v", err)
 		}
 		s.advance(2 * time.Second)

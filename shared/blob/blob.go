@@ -26,7 +26,7 @@ type Store interface {
 	Put(ctx context.Context, key string, data []byte) error
 	// Get reads the object; fault.Missing when there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Written says when the object was last written; fault.Missing when there is
+	// LastWritten says when the object was last written; fault.Missing when there is
 	// none.
-	Written(ctx context.Context, key string) (time.Time, error)
+	LastWritten(ctx context.Context, key string) (time.Time, error)
 }

@@ -55,7 +55,7 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 	if len(data) > MaxObject {
 		return event.Ref{}, fault.E("storing "+ref.Key(), fault.Bug, fmt.Errorf("%d bytes exceed the limit of %d: %w", len(data), MaxObject, ErrTooLarge))
 	}
-	written, err := store.Written(ctx, ref.Key())
+	written, err := store.LastWritten(ctx, ref.Key())
 	switch {
 	case err == nil && now.Sub(written) < Retention/2:
 		return ref, nil
@@ -106,10 +106,10 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 	return decodeJSON(ref.Key(), text, doc)
 }
 
-// Open fills doc from a document that somebody has taken out of the store, as it was
+// DecodeFile fills doc from a document that somebody has taken out of the store, as it was
 // stored or unpacked since. Nothing says whether it is what was written; name is how
 // errors, which are Poison, call it.
-func Open(name string, data []byte, doc any) error {
+func DecodeFile(name string, data []byte, doc any) error {
 	if !bytes.HasPrefix(data, frameMagic) {
 		return decodeJSON(name, data, doc)
 	}

@@ -103,7 +103,7 @@ func TestPutKeepsAlive(t *testing.T) {
 			if err != nil || first != second {
 				t.Fatalf("%v, then %v (%v)", first, second, err)
 			}
-			written, err := b.Written(t.Context(), first.Key())
+			written, err := b.LastWritten(t.Context(), first.Key())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,13 +202,13 @@ func TestOpen(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{"packed": data, "unpacked": text} {
 		var got document
-		if err := blob.Open("x.json", data, &got); err != nil || !cmp.Equal(want, got) {
+		if err := blob.DecodeFile("x.json", data, &got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	for name, data := range map[string][]byte{"cut": data[:len(data)-3], "nothing": nil, "another shape": []byte(`{"name":7}`)} {
 		var got document
-		if err := blob.Open("x.json", data, &got); !fault.Is(err, fault.Poison) {
+		if err := blob.DecodeFile("x.json", data, &got); !fault.Is(err, fault.Poison) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestDecodeStopsBombs(t *testing.T) {
 
 func TestPointer(t *testing.T) {
 	b := newBucket()
-	if _, err := blob.Latest(t.Context(), b, "things"); !fault.Is(err, fault.Missing) {
+	if _, err := blob.GetLatest(t.Context(), b, "things"); !fault.Is(err, fault.Missing) {
 		t.Errorf("before anything was written: %v, want missing", err)
 	}
 	for _, name := range []string{"first", "second"} {
@@ -247,10 +247,10 @@ func TestPointer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := blob.Point(t.Context(), b, ref); err != nil {
+		if err := blob.SetLatest(t.Context(), b, ref); err != nil {
 			t.Fatal(err)
 		}
-		got, err := blob.Latest(t.Context(), b, "things")
+		got, err := blob.GetLatest(t.Context(), b, "things")
 		if err != nil || got != ref {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, ref)
 		}
@@ -259,7 +259,7 @@ func TestPointer(t *testing.T) {
 		if err := b.Put(t.Context(), "things/latest", []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if ref, err := blob.Latest(t.Context(), b, "things"); err == nil {
+		if ref, err := blob.GetLatest(t.Context(), b, "things"); err == nil {
 			t.Errorf("a broken pointer %s leads to %v", text, ref)
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Kept remembers the last document of a kind that it read, by digest. A document
+// DocumentCache remembers the last document of a kind that it read, by digest. A document
 // is what its digest says for good, so remembering one can save work and never
 // change an answer. What it gives is shared: read it, do not change it. A nil
-// Kept reads each time.
-type Kept[T any] struct {
+// DocumentCache reads each time.
+type DocumentCache[T any] struct {
 	mu  sync.Mutex
 	ref event.Ref
 	doc T
 }
 
 // Get is blob.Get, or the document that is remembered.
-func (k *Kept[T]) Get(ctx context.Context, store Store, ref event.Ref) (T, error) {
+func (k *DocumentCache[T]) Get(ctx context.Context, store Store, ref event.Ref) (T, error) {
 	if k == nil {
 		return Get[T](ctx, store, ref)
 	}

@@ -20,13 +20,13 @@ func TestKeptRemembersByDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept blob.Kept[string]
+	var kept blob.DocumentCache[string]
 	for range 2 {
 		if got, err := kept.Get(t.Context(), store, first); err != nil || got != "first" {
 			t.Fatalf("got %q, %v", got, err)
 		}
 	}
-	store.Remove(first.Key())
+	store.RemoveKey(first.Key())
 	if got, err := kept.Get(t.Context(), store, first); err != nil || got != "first" {
 		t.Errorf("what is remembered was read again: %q, %v", got, err)
 	}
@@ -36,7 +36,7 @@ func TestKeptRemembersByDigest(t *testing.T) {
 	if _, err := kept.Get(t.Context(), store, first); !fault.Is(err, fault.Retry) {
 		t.Errorf("only the last document is remembered, and reading the first gave %v", err)
 	}
-	var none *blob.Kept[string]
+	var none *blob.DocumentCache[string]
 	if got, err := none.Get(t.Context(), store, second); err != nil || got != "second" {
 		t.Errorf("without memory: %q, %v", got, err)
 	}

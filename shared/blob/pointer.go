@@ -12,8 +12,8 @@ import (
 // pointerKey is where the one mutable object of a kind lies.
 func pointerKey(kind string) string { return kind + "/latest" }
 
-// Point makes ref the latest document of its kind.
-func Point(ctx context.Context, store Store, ref event.Ref) error {
+// SetLatest makes ref the latest document of its kind.
+func SetLatest(ctx context.Context, store Store, ref event.Ref) error {
 	text, err := json.Marshal(ref)
 	if err != nil {
 		return fault.E("encoding a pointer", fault.Bug, err)
@@ -24,9 +24,9 @@ func Point(ctx context.Context, store Store, ref event.Ref) error {
 	return nil
 }
 
-// Latest reads which document of a kind is the latest; fault.Missing when none
+// GetLatest reads which document of a kind is the latest; fault.Missing when none
 // was written yet.
-func Latest(ctx context.Context, store Store, kind string) (event.Ref, error) {
+func GetLatest(ctx context.Context, store Store, kind string) (event.Ref, error) {
 	text, err := store.Get(ctx, pointerKey(kind))
 	if err != nil {
 		return event.Ref{}, fmt.Errorf("reading the pointer to the latest of %s: %w", kind, err)

@@ -126,14 +126,14 @@ func TestPartitions(t *testing.T) {
 		{"us-east-1", "aws", true}, {"cn-northwest-1", "aws-cn", true}, {"us-gov-west-1", "aws-us-gov", false},
 		{"us-iso-east-1", "aws-iso", false}, {"us-isob-east-1", "aws-iso-b", false}, {"eusc-de-east-1", "aws-eusc", false},
 	} {
-		if got, listed := catalog.Partition(test.region), catalog.Listed(test.region); got != test.partition || listed != test.listed {
+		if got, listed := catalog.Partition(test.region), catalog.HasPriceList(test.region); got != test.partition || listed != test.listed {
 			t.Errorf("%s: %s, listed %t", test.region, got, listed)
 		}
 	}
 }
 
 func TestOfflineParts(t *testing.T) {
-	known, borrowed, err := catalog.Offline("eu-west-1")
+	known, borrowed, err := catalog.OfflineParts("eu-west-1")
 	if err != nil || borrowed {
 		t.Fatalf("borrowed %t, %v", borrowed, err)
 	}
@@ -148,12 +148,12 @@ func TestOfflineParts(t *testing.T) {
 		"us-gov-west-1": {"USD", false}, "us-gov-east-1": {"USD", false}, "us-gov-north-1": {"USD", true},
 		"cn-north-1": {"CNY", false}, "cn-northwest-1": {"CNY", true},
 	} {
-		apart, borrowed, err := catalog.Offline(region)
+		apart, borrowed, err := catalog.OfflineParts(region)
 		if err != nil || borrowed != want.borrowed || len(apart.OnDemand) < 100 || apart.OnDemand[0].Currency != want.currency || apart.AsOf.Year() != 2026 {
 			t.Errorf("%s: %d prices as of %s, borrowed %t (%v)", region, len(apart.OnDemand), apart.AsOf, borrowed, err)
 		}
 	}
-	strange, borrowed, err := catalog.Offline("mars-north-1")
+	strange, borrowed, err := catalog.OfflineParts("mars-north-1")
 	if err != nil || !borrowed {
 		t.Fatalf("borrowed %t, %v", borrowed, err)
 	}

@@ -190,5 +190,5 @@ type Offering struct {
 	Available bool `json:"available"`
 }
 
-// Priced reports whether AWS publishes a price for the offering.
-func (o Offering) Priced() bool { return o.PricePerHour > 0 }
+// HasPrice reports whether AWS publishes a price for the offering.
+func (o Offering) HasPrice() bool { return o.PricePerHour > 0 }

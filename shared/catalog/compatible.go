@@ -6,10 +6,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Compatible reports whether an instance of type t can be launched as the class asks. The
+// IsCompatible reports whether an instance of type t can be launched as the class asks. The
 // family is that of the class's images. Karpenter:
 // pkg/providers/instancetype/compatibility/compatibility.go.
-func Compatible(t InstanceType, class *karpenter.EC2NodeClass, family string) bool {
+func IsCompatible(t InstanceType, class *karpenter.EC2NodeClass, family string) bool {
 	switch {
 	case family == karpenter.AMIFamilyAL2023 && strings.HasPrefix(t.Name, "a1."):
 		return false // AL2023 demands processors with features that Graviton1 lacks.

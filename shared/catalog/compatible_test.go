@@ -43,7 +43,7 @@ func TestIsCompatible(t *testing.T) {
 	} {
 		class := &karpenter.EC2NodeClass{}
 		tt.class(class)
-		if got := catalog.Compatible(tt.typ, class, tt.family); got != tt.want {
+		if got := catalog.IsCompatible(tt.typ, class, tt.family); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}

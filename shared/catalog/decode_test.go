@@ -35,20 +35,20 @@ func BenchmarkDecode(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if c := Join(h, m); len(c.Types) == 0 {
+		if c := JoinMarket(h, m); len(c.Types) == 0 {
 			b.Fatal("no types")
 		}
 	}
 }
 
 func BenchmarkResources(b *testing.B) {
-	c, err := Embedded("us-east-1")
+	c, err := EmbeddedCatalogue("us-east-1")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
 		for _, t := range c.Types {
-			Resources(t, NodeConfig{AMIFamily: "AL2023"})
+			NodeResources(t, NodeConfig{AMIFamily: "AL2023"})
 		}
 	}
 }

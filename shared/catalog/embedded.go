@@ -25,10 +25,10 @@ const (
 	storedBytesMax = 16 << 20
 )
 
-// Embedded is the offline catalogue of a region: no account and no network, but prices of the day that AsOf names, a spot price
+// EmbeddedCatalogue is the offline catalogue of a region: no account and no network, but prices of the day that AsOf names, a spot price
 // that is the region's average rather than the zone's, and zone names that follow a fixed rule instead of an
 // account's own shuffle. It is decoded on first use, and then shared: treat it as read-only.
-func Embedded(region string) (Catalogue, error) {
+func EmbeddedCatalogue(region string) (Catalogue, error) {
 	if !slices.Contains(Regions(), region) {
 		return Catalogue{}, fmt.Errorf("no embedded catalogue of region %q; there are %s", region, strings.Join(Regions(), ", "))
 	}
@@ -66,7 +66,7 @@ func decodeEmbedded(region string) (Catalogue, error) {
 	if err != nil {
 		return Catalogue{}, err
 	}
-	return Join(h, m), nil
+	return JoinMarket(h, m), nil
 }
 
 func decodeStored[T any](name string) (value T, err error) {

@@ -11,7 +11,7 @@ import (
 
 func embeddedCatalogues(t testing.TB, region string) catalog.Catalogue {
 	t.Helper()
-	c, err := catalog.Embedded(region)
+	c, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestEmbeddedNamesItsSources(t *testing.T) {
 }
 
 func TestEmbeddedCatalogueListsKnownRegions(t *testing.T) {
-	_, err := catalog.Embedded("mars-north-1")
+	_, err := catalog.EmbeddedCatalogue("mars-north-1")
 	if err == nil || !strings.Contains(err.Error(), "mars-north-1") || !strings.Contains(err.Error(), "eu-central-1") {
 		t.Errorf("got %v, want an error that names the region asked for and those there are", err)
 	}

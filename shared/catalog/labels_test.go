@@ -106,7 +106,7 @@ func TestOptionalLabels(t *testing.T) {
 func TestEveryLabelIsWellKnownAndValid(t *testing.T) {
 	for _, it := range embeddedCatalogues(t, "us-east-1").Types {
 		for key, value := range catalog.Labels(it, it.Offerings[0], "us-east-1") {
-			if !karpenter.WellKnownLabel(key) {
+			if !karpenter.IsWellKnownLabel(key) {
 				t.Errorf("%s: %s is not well-known", it.Name, key)
 			}
 			if faults := validation.IsValidLabelValue(value); len(faults) > 0 {

@@ -35,9 +35,9 @@ type NodeConfig struct {
 	DiscoveredMemory *resource.Quantity
 }
 
-// ConfigOf reads a class. Settings of the installation (ReservedENIs, VMMemoryOverheadPercent) and DiscoveredMemory, which
+// NewNodeConfig reads a class. Settings of the installation (ReservedENIs, VMMemoryOverheadPercent) and DiscoveredMemory, which
 // goes by type, are for the caller to fill in.
-func ConfigOf(class *karpenter.EC2NodeClass) (NodeConfig, error) {
+func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 	family, err := class.AMIFamily()
 	if err != nil {
 		return NodeConfig{}, err

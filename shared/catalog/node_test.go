@@ -43,17 +43,17 @@ func TestNewNodeConfig(t *testing.T) {
 	class.Spec.InstanceStorePolicy = new(karpenter.InstanceStorePolicyRAID0)
 	class.Spec.BlockDeviceMappings = []karpenter.BlockDeviceMapping{device("/dev/xvdb", "80Gi")}
 	class.Spec.Kubelet = &karpenter.KubeletConfiguration{MaxPods: new(int32(40))}
-	cfg, err := catalog.ConfigOf(class)
+	cfg, err := catalog.NewNodeConfig(class)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, allocatable := catalog.Resources(gpu, cfg)
+	_, _, allocatable := catalog.NodeResources(gpu, cfg)
 	check(t, "allocatable", allocatable, want{"pods": "40"})
-	capacity, _, _ := catalog.Resources(x86, cfg)
+	capacity, _, _ := catalog.NodeResources(x86, cfg)
 	check(t, "capacity", capacity, want{"ephemeral-storage": "80Gi"})
 
 	class.Spec.Kubelet.KubeReserved = map[string]string{"cpu": "one"}
-	if _, err := catalog.ConfigOf(class); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") {
+	if _, err := catalog.NewNodeConfig(class); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") {
 		t.Errorf("got %v, want an error that names the class", err)
 	}
 }

@@ -16,11 +16,11 @@ const fallbackRegion = "us-east-1"
 // partitionRegions are the regions of other partitions whose prices stand in for those of the partition's other regions.
 var partitionRegions = map[string]string{"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 
-// Offline is the embedded catalogue in parts, for those that cannot be read. Of a region that it does not know it has
+// OfflineParts is the embedded catalogue in parts, for those that cannot be read. Of a region that it does not know it has
 // the hardware and on-demand prices; borrowed says that these are another region's.
-func Offline(region string) (parts Parts, borrowed bool, err error) {
+func OfflineParts(region string) (parts Parts, borrowed bool, err error) {
 	if slices.Contains(Regions(), region) {
-		c, err := Embedded(region)
+		c, err := EmbeddedCatalogue(region)
 		if err != nil {
 			return Parts{}, false, err
 		}
@@ -42,7 +42,7 @@ func Offline(region string) (parts Parts, borrowed bool, err error) {
 		err = parts.addStoredPrices(from)
 		return parts, from != region, err
 	}
-	c, err := Embedded(fallbackRegion)
+	c, err := EmbeddedCatalogue(fallbackRegion)
 	if err != nil {
 		return Parts{}, false, err
 	}
@@ -108,7 +108,7 @@ func (p *Parts) addOfferings(name string, offerings []Offering, currency string)
 			p.Offerings = append(p.Offerings, at)
 		}
 		switch {
-		case !o.Priced():
+		case !o.HasPrice():
 		case o.CapacityType == Spot:
 			p.Spot = append(p.Spot, cloud.SpotPrice{Type: name, Zone: o.Zone, ZoneID: o.ZoneID, PerHour: o.PricePerHour})
 		case o.CapacityType == OnDemand:

@@ -28,7 +28,7 @@ var reservedCPU = []struct{ fromMilli, toMilli, share int64 }{
 }
 
 func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
-	pods := Pods(t, cfg)
+	pods := MaxPods(t, cfg)
 	if familyOf(cfg.AMIFamily).eniReserve {
 		// These images reserve by the type alone: neither maxPods nor ReservedENIs lowers it.
 		pods = addressablePods(t, cfg, 0)

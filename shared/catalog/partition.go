@@ -23,9 +23,9 @@ func Partition(region string) string {
 	return "aws"
 }
 
-// Listed reports whether AWS's price list has the region: GovCloud and the isolated partitions have no
+// HasPriceList reports whether AWS's price list has the region: GovCloud and the isolated partitions have no
 // endpoint of it.
-func Listed(region string) bool {
+func HasPriceList(region string) bool {
 	partition := Partition(region)
 	return partition == "aws" || partition == "aws-cn"
 }

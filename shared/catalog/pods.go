@@ -5,8 +5,8 @@ import "github.com/joist-autoscaler/joist/shared/karpenter"
 // podsDefault is the kubelet's own limit, for families that do not count addresses.
 const podsDefault = 110
 
-// Pods is how many pods a node runs at most.
-func Pods(t InstanceType, cfg NodeConfig) int64 {
+// MaxPods is how many pods a node runs at most.
+func MaxPods(t InstanceType, cfg NodeConfig) int64 {
 	kubelet, f := cfg.kubeletConfig(), familyOf(cfg.AMIFamily)
 	count := int64(podsDefault)
 	switch {

@@ -38,10 +38,10 @@ func TestMaxPods(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := catalog.NodeConfig{AMIFamily: test.family, Kubelet: &test.kubelet, ReservedENIs: test.reserved}
-			if got := catalog.Pods(x86, cfg); got != test.pods {
+			if got := catalog.MaxPods(x86, cfg); got != test.pods {
 				t.Errorf("got %d pods, want %d", got, test.pods)
 			}
-			_, overhead, _ := catalog.Resources(x86, cfg)
+			_, overhead, _ := catalog.NodeResources(x86, cfg)
 			if memory := overhead["memory"]; memory.Value() != test.reserve<<20 {
 				t.Errorf("got %s reserved, want %dMi", memory.String(), test.reserve)
 			}

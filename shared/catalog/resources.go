@@ -16,15 +16,15 @@ const mebibyte = 1 << 20
 // gravitonReserveMiB is memory that the kernel keeps for contiguous allocation on arm64.
 const gravitonReserveMiB = 64
 
-// Resources is what a node of type t will report as capacity, what is kept from pods, and what is left for them.
-// Resources that the type has none of are left out of capacity.
-func Resources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable corev1.ResourceList) {
+// NodeResources is what a node of type t will report as capacity, what is kept from pods, and what is left for them.
+// NodeResources that the type has none of are left out of capacity.
+func NodeResources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable corev1.ResourceList) {
 	memory, storage := estimatedMemory(t, cfg), EphemeralStorage(t, cfg)
 	capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(t.VCPU, resource.DecimalSI),
 		corev1.ResourceMemory:           memory,
 		corev1.ResourceEphemeralStorage: storage,
-		corev1.ResourcePods:             *resource.NewQuantity(Pods(t, cfg), resource.DecimalSI),
+		corev1.ResourcePods:             *resource.NewQuantity(MaxPods(t, cfg), resource.DecimalSI),
 	}
 	if cfg.DiscoveredMemory != nil {
 		capacity[corev1.ResourceMemory] = cfg.DiscoveredMemory.DeepCopy()

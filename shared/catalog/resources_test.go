@@ -83,7 +83,7 @@ func run(t *testing.T, tests []resourcesCase) {
 	t.Helper()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			capacity, overhead, allocatable := catalog.Resources(test.instance, test.cfg)
+			capacity, overhead, allocatable := catalog.NodeResources(test.instance, test.cfg)
 			check(t, "capacity", capacity, test.capacity)
 			check(t, "overhead", overhead, test.overhead)
 			check(t, "allocatable", allocatable, test.allocatable)

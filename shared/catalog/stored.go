@@ -47,9 +47,9 @@ type PriceList struct {
 	Prices   []Price `json:"prices"`
 }
 
-// Join makes the catalogue of a market. Prices of types that the hardware does not know are left out, and so are
+// JoinMarket makes the catalogue of a market. Prices of types that the hardware does not know are left out, and so are
 // types that the market does not sell.
-func Join(hardware Hardware, market Market) Catalogue {
+func JoinMarket(hardware Hardware, market Market) Catalogue {
 	byName := make(map[string]int, len(hardware.Types))
 	for i, t := range hardware.Types {
 		byName[t.Name] = i

@@ -32,7 +32,7 @@ func TestJoinMarket(t *testing.T) {
 		}},
 		{Name: "c1.large", SupportedUsage: both, Offerings: []catalog.Offering{{"rb", "r-az2", "on-demand", 2, true}, {"rb", "r-az2", "spot", 0, false}}},
 	}
-	if diff := cmp.Diff(want, catalog.Join(hardware, market).Types); diff != "" {
+	if diff := cmp.Diff(want, catalog.JoinMarket(hardware, market).Types); diff != "" {
 		t.Error(diff)
 	}
 }

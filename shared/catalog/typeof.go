@@ -10,10 +10,10 @@ import (
 // architectures are Kubernetes' words for EC2's.
 var architectures = map[string]string{"x86_64": AMD64, "arm64": ARM64}
 
-// TypeOf is the hardware that EC2 describes, without offerings; false where no Kubernetes node can run on it, or where
+// ConvertType is the hardware that EC2 describes, without offerings; false where no Kubernetes node can run on it, or where
 // EC2 says too little. What EC2 does not say at all is taken from the embedded catalogue: how many branch interfaces a
 // type has, which only the VPC resource controller knows, and the EBS driver's corrections of volume limits.
-func TypeOf(in cloud.InstanceType) (InstanceType, bool) {
+func ConvertType(in cloud.InstanceType) (InstanceType, bool) {
 	t := InstanceType{
 		Name: in.Name, Arch: convertArchitecture(in.Architectures), OS: []string{Linux}, VCPU: in.VCPU, MemoryMiB: in.MemoryMiB,
 		Storage: localStorage(in.Storage), Network: convertNetwork(in.Network),

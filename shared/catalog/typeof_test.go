@@ -64,7 +64,7 @@ func TestConvertType(t *testing.T) {
 		})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, ok := catalog.TypeOf(base(test.change))
+			got, ok := catalog.ConvertType(base(test.change))
 			if ok != (test.want != nil) {
 				t.Fatalf("a node can run on it: %t", ok)
 			}
@@ -79,7 +79,7 @@ func TestConvertType(t *testing.T) {
 
 // What EC2 does not say is known of types that the binary knows.
 func TestConvertTypeAddsEmbeddedFacts(t *testing.T) {
-	got, ok := catalog.TypeOf(cloud.InstanceType{
+	got, ok := catalog.ConvertType(cloud.InstanceType{
 		Name: "m5.large", Architectures: []string{"x86_64"}, VCPU: 2, MemoryMiB: 8192, Network: cloud.InstanceNetwork{Interfaces: 3, IPv4: 10},
 	})
 	if !ok || got.Network.BranchENIs != 9 || got.Network.Mbps != 750 {

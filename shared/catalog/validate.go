@@ -67,7 +67,7 @@ func (t InstanceType) validate() error {
 		if i > 0 && compareOfferings(t.Offerings[i-1], o) == 0 && o.CapacityType != Reserved {
 			return fmt.Errorf("%s in %s is offered twice", o.CapacityType, o.Zone)
 		}
-		if !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1) || o.Available && !o.Priced() {
+		if !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1) || o.Available && !o.HasPrice() {
 			return fmt.Errorf("%s in %s has the price %v", o.CapacityType, o.Zone, o.PricePerHour)
 		}
 		if o.Zone == "" {
@@ -79,7 +79,7 @@ func (t InstanceType) validate() error {
 
 // HasPrices reports whether any offering has a price.
 func (c Catalogue) HasPrices() bool {
-	return slices.ContainsFunc(c.Types, func(t InstanceType) bool { return slices.ContainsFunc(t.Offerings, Offering.Priced) })
+	return slices.ContainsFunc(c.Types, func(t InstanceType) bool { return slices.ContainsFunc(t.Offerings, Offering.HasPrice) })
 }
 
 // Find is the type of that name.

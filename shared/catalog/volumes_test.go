@@ -53,7 +53,7 @@ func TestVolumeLimit(t *testing.T) {
 
 // Some types of the embedded catalogue, as EC2's user guide has them.
 func TestEmbeddedVolumes(t *testing.T) {
-	cat, err := catalog.Embedded("us-east-1")
+	cat, err := catalog.EmbeddedCatalogue("us-east-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,14 +138,14 @@ func List[T Object](ctx context.Context, c Client, kind Kind) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Cast[T](objects), nil
+	return CastAll[T](objects), nil
 }
 
-// Cached gives all objects of a kind from the cache as their Go type.
-func Cached[T Object](c Cache, kind Kind) []T { return Cast[T](c.List(kind)) }
+// ListCached gives all objects of a kind from the cache as their Go type.
+func ListCached[T Object](c Cache, kind Kind) []T { return CastAll[T](c.List(kind)) }
 
-// Cast turns objects of one kind into their Go type.
-func Cast[T Object](objects []Object) []T {
+// CastAll turns objects of one kind into their Go type.
+func CastAll[T Object](objects []Object) []T {
 	out := make([]T, len(objects))
 	for i, o := range objects {
 		out[i] = o.(T)

@@ -24,10 +24,10 @@ func (c Changed) Empty() bool { return !c.All && len(c.Keys) == 0 }
 // computed values computes only changed objects again.
 type Feed interface {
 	Cache
-	// Drain returns what changed of a kind since the last call, and clears it. It names
+	// TakeChanges returns what changed of a kind since the last call, and clears it. It names
 	// every object whose state in the cache differed at any time since then. The cache
 	// already shows the named changes. The first call returns All.
-	Drain(kind Kind) Changed
+	TakeChanges(kind Kind) Changed
 }
 
 // MaxNamed is the largest number of keys in Changed. More changes set All.
@@ -42,8 +42,8 @@ type Changes struct {
 	named   map[Key]struct{}
 }
 
-// Note records that an object was added, changed or removed.
-func (c *Changes) Note(key Key) {
+// RecordChange records that an object was added, changed or removed.
+func (c *Changes) RecordChange(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all || !c.drained {
@@ -59,8 +59,8 @@ func (c *Changes) Note(key Key) {
 	c.named[key] = struct{}{}
 }
 
-// Drain returns the recorded changes and clears them.
-func (c *Changes) Drain() Changed {
+// TakeChanges returns the recorded changes and clears them.
+func (c *Changes) TakeChanges() Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all, named := c.all || !c.drained, c.named

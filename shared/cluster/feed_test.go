@@ -11,29 +11,29 @@ import (
 
 func TestChanges(t *testing.T) {
 	var c cluster.Changes
-	c.Note(cluster.Key{Name: "before anybody asked"})
+	c.RecordChange(cluster.Key{Name: "before anybody asked"})
 	expect := func(what string, want cluster.Changed) {
 		t.Helper()
-		if diff := cmp.Diff(want, c.Drain()); diff != "" {
+		if diff := cmp.Diff(want, c.TakeChanges()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
 	expect("the first time", cluster.Changed{All: true})
 	expect("nothing", cluster.Changed{})
 	for _, name := range []string{"b", "a", "b"} {
-		c.Note(cluster.Key{Name: name})
+		c.RecordChange(cluster.Key{Name: name})
 	}
-	c.Note(cluster.Key{Namespace: "x", Name: "a"})
+	c.RecordChange(cluster.Key{Namespace: "x", Name: "a"})
 	expect("three", cluster.Changed{Keys: []cluster.Key{{Name: "a"}, {Name: "b"}, {Namespace: "x", Name: "a"}}})
 	expect("told once", cluster.Changed{})
 	for i := range cluster.MaxNamed {
-		c.Note(cluster.Key{Name: strconv.Itoa(i)})
+		c.RecordChange(cluster.Key{Name: strconv.Itoa(i)})
 	}
-	if got := c.Drain(); got.All || len(got.Keys) != cluster.MaxNamed {
+	if got := c.TakeChanges(); got.All || len(got.Keys) != cluster.MaxNamed {
 		t.Errorf("as many as are named: all is %t, %d keys", got.All, len(got.Keys))
 	}
 	for i := range cluster.MaxNamed + 1 {
-		c.Note(cluster.Key{Name: strconv.Itoa(i)})
+		c.RecordChange(cluster.Key{Name: strconv.Itoa(i)})
 	}
 	expect("one more than are named", cluster.Changed{All: true})
 	expect("after too many", cluster.Changed{})

@@ -111,7 +111,7 @@ func (s *Store) putLocked(object Object) bool {
 		return false
 	}
 	s.objects[key] = object
-	s.changes.Note(key)
+	s.changes.RecordChange(key)
 	for index, values := range s.by {
 		value := index.Value(object)
 		if old != nil {
@@ -141,7 +141,7 @@ func (s *Store) removeLocked(key Key) {
 		return
 	}
 	delete(s.objects, key)
-	s.changes.Note(key)
+	s.changes.RecordChange(key)
 	for index, values := range s.by {
 		removeFromIndex(values, index.Value(old), key)
 	}
@@ -196,11 +196,11 @@ func (s *Store) Get(key Key) (Object, bool) {
 	return object, ok
 }
 
-// Drain returns the changes since the last call and clears them.
-func (s *Store) Drain() Changed {
+// TakeChanges returns the changes since the last call and clears them.
+func (s *Store) TakeChanges() Changed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changes.Drain()
+	return s.changes.TakeChanges()
 }
 
 // Synced reports whether a first list has arrived.

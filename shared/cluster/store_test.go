@@ -79,7 +79,7 @@ func relist(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod,
 }
 
 func follow(store *cluster.Store, held map[cluster.Key]cluster.Object) {
-	changed := store.Drain()
+	changed := store.TakeChanges()
 	keys := changed.Keys
 	if changed.All {
 		clear(held)
@@ -135,9 +135,9 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	if store.Replace([]cluster.Object{first}); !store.Synced() {
 		t.Fatal("the store is not synced after a list")
 	}
-	store.Drain()
+	store.TakeChanges()
 	store.Replace([]cluster.Object{pod("1", "u")})
-	if changed := store.Drain(); !changed.Empty() {
+	if changed := store.TakeChanges(); !changed.Empty() {
 		t.Errorf("the same list changed %+v", changed)
 	}
 	if got, _ := store.Get(cluster.KeyOf(first)); got != cluster.Object(first) {
@@ -145,7 +145,7 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	}
 	for _, next := range []*corev1.Pod{pod("2", "u"), pod("2", "v")} {
 		store.Replace([]cluster.Object{next})
-		if changed := store.Drain(); len(changed.Keys) != 1 {
+		if changed := store.TakeChanges(); len(changed.Keys) != 1 {
 			t.Errorf("the list with version %s of %s changed %+v", next.ResourceVersion, next.UID, changed)
 		}
 	}
@@ -165,7 +165,7 @@ func TestStoreTrims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := cluster.NewStore(cluster.Pods, trim)
-			store.Drain()
+			store.TakeChanges()
 			for _, step := range []struct {
 				version, node, message string
 				changes                bool
@@ -174,7 +174,7 @@ func TestStoreTrims(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: step.version}, Spec: corev1.PodSpec{NodeName: step.node},
 					Status: corev1.PodStatus{Message: step.message},
 				})
-				if changed := store.Drain(); changed.Empty() == step.changes {
+				if changed := store.TakeChanges(); changed.Empty() == step.changes {
 					t.Errorf("version %s: changed %+v, want a change: %t", step.version, changed, step.changes)
 				}
 				held, _ := store.Get(cluster.Key{Name: "a"})

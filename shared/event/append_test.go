@@ -74,7 +74,7 @@ func TestAppendIsNewAndEncode(t *testing.T) {
 			Tick{Want: WantStatus, Due: at},
 			Tick{Want: id, Due: at},
 		}).Draw(t, "body")
-		got, err := maker.Append([]byte("before"), at, body)
+		got, err := maker.AppendNew([]byte("before"), at, body)
 		e, wantErr := maker.New(at, body, nil)
 		var want []byte
 		if wantErr == nil {
@@ -104,7 +104,7 @@ func BenchmarkAppend(b *testing.B) {
 	out := make([]byte, 0, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := maker.Append(out, at, body); err != nil {
+		if _, err := maker.AppendNew(out, at, body); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func (b PodsUnschedulable) Validate() error {
 	if b.Outbox == "" || b.Seq == 0 {
 		return errors.New("outbox and seq are needed: they fence the plan")
 	}
-	return b.Batch.Of(BatchKind)
+	return b.Batch.ValidateKind(BatchKind)
 }
 
 // PlanMade publishes the plan of a batch. Lifecycle accepts one plan a batch:
@@ -63,7 +63,7 @@ func (b PlanMade) Validate() error {
 	if b.Outbox == "" || b.Seq == 0 {
 		return errors.New("outbox and seq are needed: they fence the plan")
 	}
-	return errors.Join(b.Batch.Of(BatchKind), b.Plan.Of(PlanKind))
+	return errors.Join(b.Batch.ValidateKind(BatchKind), b.Plan.ValidateKind(PlanKind))
 }
 
 // ClusterSnapshot hands the state of the cluster to disruption. While nothing
@@ -85,7 +85,7 @@ func (b ClusterSnapshot) Key() []string {
 	}
 	return []string{string(b.Snapshot.Digest), b.Taken.UTC().Format(time.RFC3339Nano)}
 }
-func (b ClusterSnapshot) Subject() string { return "snapshot/" + b.Snapshot.Digest.Short() }
+func (b ClusterSnapshot) Subject() string { return "snapshot/" + b.Snapshot.Digest.ShortText() }
 func (b ClusterSnapshot) Reference() Ref  { return b.Snapshot }
 
 // Validate demands the document.
@@ -93,7 +93,7 @@ func (b ClusterSnapshot) Validate() error {
 	if b.Taken.IsZero() {
 		return errors.New("taken is missing")
 	}
-	return b.Snapshot.Of(SnapshotKind)
+	return b.Snapshot.ValidateKind(SnapshotKind)
 }
 
 // CatalogRefreshed says that a new catalogue is current.
@@ -114,7 +114,7 @@ func (b CatalogRefreshed) Subject() string { return "catalogue/" + b.Region }
 func (b CatalogRefreshed) Reference() Ref  { return b.Catalogue }
 
 // Validate demands the document.
-func (b CatalogRefreshed) Validate() error { return b.Catalogue.Of(CatalogueKind) }
+func (b CatalogRefreshed) Validate() error { return b.Catalogue.ValidateKind(CatalogueKind) }
 
 // Tick is what the scheduler sends each minute. Its template fills in id and
 // time; the expiry follows from the type.

@@ -46,7 +46,7 @@ func proposal(snapshot, plan event.Ref) event.Body {
 
 // A message lives no longer than its type, whatever it says.
 func TestExpiryIsBoundedByTheType(t *testing.T) {
-	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.Until(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
+	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.NewUntil(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

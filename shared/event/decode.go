@@ -77,10 +77,10 @@ func (e *Envelope) completeExpiry(spec Spec) {
 	}
 }
 
-// BoundTime lets the message live no longer than its type does from a time on. Its sender may
+// LimitExpiry lets the message live no longer than its type does from a time on. Its sender may
 // have written a later time than that, and with it a later expiry.
-func (e *Envelope) BoundTime(latest time.Time) {
-	if expires := latest.Add(max(e.Type.Life(), MinTTL)); e.Expires.After(expires) {
+func (e *Envelope) LimitExpiry(latest time.Time) {
+	if expires := latest.Add(max(e.Type.TTL(), MinTTL)); e.Expires.After(expires) {
 		e.Expires = expires
 	}
 }
@@ -118,8 +118,8 @@ func (e *Envelope) validate() error {
 	return nil
 }
 
-// As reads the body of an envelope and validates it.
-func As[T Body](e Envelope) (T, error) {
+// DecodeBody reads the body of an envelope and validates it.
+func DecodeBody[T Body](e Envelope) (T, error) {
 	var body T
 	if want := body.EventType(); want != e.Type {
 		return body, fault.F("reading a body", fault.Bug, "the envelope is a %s, not a %s", e.Type, want)

@@ -200,7 +200,7 @@ func TestTickNeedsNoExpiry(t *testing.T) {
 	if want := noon.Add(2 * time.Minute); !e.Expires.Equal(want) {
 		t.Errorf("the tick expires at %s, want %s", e.Expires, want)
 	}
-	if _, err := event.As[event.Tick](e); err != nil {
+	if _, err := event.DecodeBody[event.Tick](e); err != nil {
 		t.Error(err)
 	}
 }
@@ -210,12 +210,12 @@ func TestAs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := event.As[event.PlanMade](e); !fault.Is(err, fault.Bug) {
+	if _, err := event.DecodeBody[event.PlanMade](e); !fault.Is(err, fault.Bug) {
 		t.Errorf("reading another type's body: %v, want a bug", err)
 	}
 	for name, data := range map[string]string{"wrong kind": `{"asked":7}`, "array": `[]`, "empty": `{}`, "null": `null`} {
 		e.Data = json.RawMessage(data)
-		if _, err := event.As[event.InventoryWanted](e); !fault.Is(err, fault.Poison) {
+		if _, err := event.DecodeBody[event.InventoryWanted](e); !fault.Is(err, fault.Poison) {
 			t.Errorf("%s: %v, want poison", name, err)
 		}
 	}

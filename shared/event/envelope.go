@@ -20,8 +20,8 @@ type Cluster struct {
 	UID  string
 }
 
-// Agrees reports whether two statements of a cluster can be of the same one.
-func (c Cluster) Agrees(other Cluster) bool {
+// Matches reports whether two statements of a cluster can be of the same one.
+func (c Cluster) Matches(other Cluster) bool {
 	if c.Name != other.Name {
 		return false
 	}
@@ -52,11 +52,11 @@ type Envelope struct {
 	extra map[string]json.RawMessage
 }
 
-// Of gives the cluster that the envelope states.
-func (e Envelope) Of() Cluster { return Cluster{Name: e.Cluster, UID: e.ClusterUID} }
+// SourceCluster gives the cluster that the envelope states.
+func (e Envelope) SourceCluster() Cluster { return Cluster{Name: e.Cluster, UID: e.ClusterUID} }
 
-// Expired reports whether the envelope must be dropped at now.
-func (e Envelope) Expired(now time.Time) bool { return !now.Before(e.Expires) }
+// HasExpired reports whether the envelope must be dropped at now.
+func (e Envelope) HasExpired(now time.Time) bool { return !now.Before(e.Expires) }
 
 // Body is the typed content of a message.
 type Body interface {
@@ -94,12 +94,12 @@ func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) 
 	if err != nil {
 		return Envelope{}, err
 	}
-	return m.Until(now, now.Add(spec.TTL), body, cause)
+	return m.NewUntil(now, now.Add(spec.TTL), body, cause)
 }
 
-// Until is New with an absolute expiry. An expiry closer than MinTTL is moved
+// NewUntil is New with an absolute expiry. An expiry closer than MinTTL is moved
 // to MinTTL: a shorter one would die of ordinary delivery delay.
-func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
+func (m Maker) NewUntil(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
 	spec, err := body.EventType().Spec()
 	if err != nil {
 		return Envelope{}, err
@@ -116,9 +116,9 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	return e, nil
 }
 
-// Append writes the message that New would make where a story begins, for who says
+// AppendNew writes the message that New would make where a story begins, for who says
 // thousands a second.
-func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
+func (m Maker) AppendNew(out []byte, now time.Time, body Body) ([]byte, error) {
 	spec, err := body.EventType().Spec()
 	if err != nil {
 		return nil, err
@@ -145,12 +145,12 @@ func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]by
 // sourcePrefix stands before the service in a source.
 const sourcePrefix = "joist/"
 
-// Head is the envelope that New makes where no message is the cause, without its data,
+// NewHead is the envelope that New makes where no message is the cause, without its data,
 // for who tells of a message rather than sends it.
-func (m Maker) Head(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
+func (m Maker) NewHead(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
 
-// Story is the correlation that Head gives, without the rest of it.
-func (m Maker) Story(body Body) string {
+// TraceID is the correlation that Head gives, without the rest of it.
+func (m Maker) TraceID(body Body) string {
 	if c, ok := body.(tracedBody); ok {
 		return m.traceIDOf(c)
 	}
@@ -177,7 +177,7 @@ func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	e.Correlation = e.ID
 	if c, ok := body.(tracedBody); ok {
 		e.Correlation = m.traceIDOf(c)
-		e.Traceparent = e.Root()
+		e.Traceparent = e.RootTraceparent()
 	}
 	if r, ok := body.(documentBody); ok {
 		e.Dataref = r.Reference().Key()
@@ -198,15 +198,15 @@ func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 	}
 }
 
-// Root is the W3C context of the span that a message begins with which no message
+// RootTraceparent is the W3C context of the span that a message begins with which no message
 // caused, or which belongs to another story than its cause: the trace is the story, and
 // the span is derived from the id, so that the same fact said twice is the same span.
-func (e Envelope) Root() string {
+func (e Envelope) RootTraceparent() string {
 	return tracePrefix + e.Correlation + "-" + e.ID[:spanDigits] + traceSuffix
 }
 
-// StoryOf reads the story off a W3C context of ours; false where that is none.
-func StoryOf(traceparent string) (story string, ours bool) {
+// TraceIDOf reads the story off a W3C context of ours; false where that is none.
+func TraceIDOf(traceparent string) (story string, ours bool) {
 	trace, ok := strings.CutPrefix(traceparent, tracePrefix)
 	if !ok || len(trace) != 2*idBytes+len("-")+spanDigits+len(traceSuffix) || trace[2*idBytes] != '-' {
 		return "", false

@@ -59,7 +59,7 @@ func TestStory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := maker.Story(sample.body); got != made.Correlation || got != maker.Head(noon, sample.body).Correlation {
+		if got := maker.TraceID(sample.body); got != made.Correlation || got != maker.NewHead(noon, sample.body).Correlation {
 			t.Errorf("%s: %s instead of %s", made.Type, got, made.Correlation)
 		}
 	}
@@ -77,14 +77,14 @@ func TestExpiry(t *testing.T) {
 		{"just long enough", noon.Add(event.MinTTL), noon.Add(event.MinTTL)},
 		{"longer", noon.Add(5 * time.Minute), noon.Add(5 * time.Minute)},
 	} {
-		e, err := maker.Until(noon, test.expires, body, nil)
+		e, err := maker.NewUntil(noon, test.expires, body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !e.Expires.Equal(test.want) {
 			t.Errorf("%s: it expires at %s, want %s", test.name, e.Expires, test.want)
 		}
-		if e.Expired(test.want.Add(-1)) || !e.Expired(test.want) {
+		if e.HasExpired(test.want.Add(-1)) || !e.HasExpired(test.want) {
 			t.Errorf("%s: it does not expire exactly at its expiry", test.name)
 		}
 	}
@@ -116,7 +116,7 @@ func TestClusterAgrees(t *testing.T) {
 		{event.Cluster{Name: "a", UID: "1"}, event.Cluster{Name: "b", UID: "1"}, false},
 		{event.Cluster{Name: "a"}, event.Cluster{Name: "b"}, false},
 	} {
-		if test.a.Agrees(test.b) != test.want || test.b.Agrees(test.a) != test.want {
+		if test.a.Matches(test.b) != test.want || test.b.Matches(test.a) != test.want {
 			t.Errorf("%v and %v agree: want %t both ways", test.a, test.b, test.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestSpecs(t *testing.T) {
 		if err != nil || got.Type != spec.Type {
 			t.Errorf("%s is not found: %v", spec.Type, err)
 		}
-		if spec.Fact() {
+		if spec.IsFact() {
 			facts++
 			if slices.Contains(spec.Producers, "lifecycle") {
 				t.Errorf("%s: lifecycle says commands alone", spec.Type)
@@ -154,8 +154,8 @@ func TestReferences(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
-	if want := "batches/" + string(good.Digest); good.Key() != want || good.Digest.Short() != string(good.Digest[:12]) || event.Digest("abc").Short() != "abc" {
-		t.Errorf("key %q, short %q", good.Key(), good.Digest.Short())
+	if want := "batches/" + string(good.Digest); good.Key() != want || good.Digest.ShortText() != string(good.Digest[:12]) || event.Digest("abc").ShortText() != "abc" {
+		t.Errorf("key %q, short %q", good.Key(), good.Digest.ShortText())
 	}
 	if good.IsZero() || !(event.Ref{}).IsZero() {
 		t.Error("IsZero is wrong")

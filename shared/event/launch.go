@@ -31,7 +31,7 @@ func (b LaunchRequested) Validate() error {
 	if b.Intent == "" || b.Claims <= 0 {
 		return errors.New("intent and claims are needed")
 	}
-	return b.IntentRef.Of(IntentKind)
+	return b.IntentRef.ValidateKind(IntentKind)
 }
 
 // Offering is what EC2 sells: a type in a zone under a capacity type. An empty
@@ -255,7 +255,7 @@ func (b InstancesListed) Validate() error {
 	if b.Shifts != nil && slices.ContainsFunc(b.Shifts.Zones, func(z ShiftedZone) bool { return z.ZoneID == "" }) {
 		return errors.New("a shifted zone has no zoneId")
 	}
-	return b.Inventory.Of(InventoryKind)
+	return b.Inventory.ValidateKind(InventoryKind)
 }
 
 // InventoryKind is the folder of inventory documents.

@@ -124,9 +124,9 @@ func (b DisruptionProposed) Validate() error {
 		return errors.New("podsMoved is below zero")
 	}
 	if !b.Plan.IsZero() {
-		return errors.Join(b.Snapshot.Of(SnapshotKind), b.Plan.Of(PlanKind))
+		return errors.Join(b.Snapshot.ValidateKind(SnapshotKind), b.Plan.ValidateKind(PlanKind))
 	}
-	return b.Snapshot.Of(SnapshotKind)
+	return b.Snapshot.ValidateKind(SnapshotKind)
 }
 
 // NodesKept lists the nodes that disruption does not remove, and why. Lifecycle turns it
@@ -170,5 +170,5 @@ func (b NodesKept) Validate() error {
 			return errors.New("each reason needs a rule and claims")
 		}
 	}
-	return b.Snapshot.Of(SnapshotKind)
+	return b.Snapshot.ValidateKind(SnapshotKind)
 }

@@ -17,16 +17,16 @@ func DigestOf(data []byte) Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
-// Valid reports whether the digest is well formed.
-func (d Digest) Valid() bool {
+// IsValid reports whether the digest is well formed.
+func (d Digest) IsValid() bool {
 	if len(d) != hex.EncodedLen(sha256.Size) {
 		return false
 	}
 	return strings.Trim(string(d), "0123456789abcdef") == ""
 }
 
-// Short is the first twelve digits, for people.
-func (d Digest) Short() string {
+// ShortText is the first twelve digits, for people.
+func (d Digest) ShortText() string {
 	if len(d) < 12 {
 		return string(d)
 	}
@@ -56,9 +56,9 @@ const (
 	CatalogueKind = "catalogues"
 )
 
-// Of reports a reference that cannot be followed, or that names a document of another kind
+// ValidateKind reports a reference that cannot be followed, or that names a document of another kind
 // than the field that it stands in.
-func (r Ref) Of(kind string) error {
+func (r Ref) ValidateKind(kind string) error {
 	if r.Kind != kind {
 		return fault.F("checking a reference", fault.Poison, "it is of kind %q, and this field has one of kind %q", r.Kind, kind)
 	}
@@ -70,7 +70,7 @@ func (r Ref) Validate() error {
 	if r.Kind == "" || strings.ContainsAny(r.Kind, "/.") {
 		return fault.F("checking a reference", fault.Poison, "kind %q is not a folder name", r.Kind)
 	}
-	if !r.Digest.Valid() {
+	if !r.Digest.IsValid() {
 		return fault.F("checking a reference", fault.Poison, "digest %q is not 64 hex digits", r.Digest)
 	}
 	if r.Size <= 0 {

@@ -27,7 +27,7 @@ type sample struct {
 }
 
 func of[T event.Body](body T) sample {
-	return sample{body, func(e event.Envelope) (event.Body, error) { return event.As[T](e) }}
+	return sample{body, func(e event.Envelope) (event.Body, error) { return event.DecodeBody[T](e) }}
 }
 
 var samples = []sample{

@@ -49,18 +49,18 @@ type Spec struct {
 	MaxData   int
 }
 
-// Fact reports whether the type goes to the bus; the others are commands and go
+// IsFact reports whether the type goes to the bus; the others are commands and go
 // to their consumer's queue.
-func (s Spec) Fact() bool {
+func (s Spec) IsFact() bool {
 	return slices.Contains([]Type{
 		PlanMadeType, DisruptionProposedType, NodesKeptType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
 		NodeClassResolvedType, InstancesListedType, NodeNoticedType, InstanceGoneType,
 	}, s.Type)
 }
 
-// SentBy reports whether a source is that of a producer of the type. The scheduler's
+// AllowsSource reports whether a source is that of a producer of the type. The scheduler's
 // source has no prefix.
-func (s Spec) SentBy(source string) bool {
+func (s Spec) AllowsSource(source string) bool {
 	return slices.ContainsFunc(s.Producers, func(producer string) bool {
 		return source == sourcePrefix+producer || producer == "scheduler" && source == producer
 	})
@@ -113,9 +113,9 @@ func (t Type) Spec() (Spec, error) {
 	return Spec{}, fault.F("reading the type", fault.Poison, "%q is no message type of Joist", string(t))
 }
 
-// Life is how long a message of the type is valid after it was made; 0 for a type that
+// TTL is how long a message of the type is valid after it was made; 0 for a type that
 // is not in Specs.
-func (t Type) Life() time.Duration {
+func (t Type) TTL() time.Duration {
 	spec, err := t.Spec()
 	if err != nil {
 		return 0

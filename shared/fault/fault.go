@@ -112,17 +112,17 @@ func Is(err error, kinds ...Kind) bool {
 	return err != nil && slices.Contains(kinds, KindOf(err))
 }
 
-// HintOf finds the first hint in err's tree, or "".
-func HintOf(err error) string {
+// FindHint finds the first hint in err's tree, or "".
+func FindHint(err error) string {
 	if e, ok := err.(*Error); ok && e.Hint != "" { //nolint:errorlint // the tree is walked here
 		return e.Hint
 	}
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case interface{ Unwrap() error }:
-		return HintOf(e.Unwrap())
+		return FindHint(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, cause := range e.Unwrap() {
-			if hint := HintOf(cause); hint != "" {
+			if hint := FindHint(cause); hint != "" {
 				return hint
 			}
 		}

@@ -71,7 +71,7 @@ func TestHintOf(t *testing.T) {
 		{"the outermost", fault.E("x", fault.Retry, hinted).WithHint("d"), "d"},
 		{"in the second of many", fmt.Errorf("z: %w", errors.Join(io.EOF, fault.E("x", fault.Bug, nil), hinted)), "c"},
 	} {
-		if got := fault.HintOf(test.err); got != test.want {
+		if got := fault.FindHint(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -55,7 +55,7 @@ func fates(sizes *[]int) host.BatchHandler {
 func (b *bench) deliveries(t *testing.T, bodies ...string) []queue.Message {
 	t.Helper()
 	for _, body := range bodies {
-		b.Put([]byte(body))
+		b.PutRaw([]byte(body))
 	}
 	messages, err := b.Queue.Receive(t.Context(), len(bodies), 0, time.Minute)
 	if err != nil || len(messages) != len(bodies) {
@@ -329,7 +329,7 @@ func TestPollBatchesThroughput(t *testing.T) {
 		w := &wire{bench: newBench()}
 		w.broker.Queue("q", memqueue.QueueOptions{})
 		for range n {
-			w.Put([]byte("ok"))
+			w.PutRaw([]byte("ok"))
 		}
 		began := time.Now()
 		var mu sync.Mutex

@@ -50,7 +50,7 @@ func NewEventHandler(accept EnvelopeFilter, handle func(ctx context.Context, e e
 // HandleBody decodes the body that a handler wants and hands it over with its
 // envelope, which becomes the cause of what the handler says.
 func HandleBody[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
-	body, err := event.As[T](e)
+	body, err := event.DecodeBody[T](e)
 	if err != nil {
 		return err
 	}
@@ -64,17 +64,17 @@ func OpenEnvelope(accept EnvelopeFilter, m queue.Message) (event.Envelope, error
 		return event.Envelope{}, err
 	}
 	if !m.Sent.IsZero() {
-		e.BoundTime(m.Sent.Add(MaxSkew))
+		e.LimitExpiry(m.Sent.Add(MaxSkew))
 	}
 	op := fmt.Sprintf("accepting %s %s", e.Type, e.ID)
 	switch {
-	case !accept.Cluster.Agrees(e.Of()):
+	case !accept.Cluster.Matches(e.SourceCluster()):
 		return e, fault.F(op, fault.Foreign, "it is of cluster %q (%s), and this queue serves %q (%s)",
 			e.Cluster, e.ClusterUID, accept.Cluster.Name, accept.Cluster.UID)
 	case !slices.Contains(accept.Types, e.Type):
 		return e, fault.F(op, fault.Poison, "this service does not handle the type").
 			WithHint("look at the rule or the sender that routed it here")
-	case e.Expired(accept.Now()):
+	case e.HasExpired(accept.Now()):
 		return e, fault.F(op, fault.Stale, "it expired at %s", e.Expires.Format(time.RFC3339))
 	}
 	return e, nil

@@ -35,8 +35,8 @@ func TestEvents(t *testing.T) {
 		{name: "no envelope", garble: true, kind: fault.Poison},
 		{name: "of an unknown major version", change: func(e *event.Envelope) { e.Type = "tick.v99" }, kind: fault.Poison},
 		{name: "of our cluster, from a clock ahead of ours", change: ahead, handled: true},
-		{name: "from a clock ahead of ours, before its life since the queue took it is over", change: ahead, after: event.TickType.Life() + host.MaxSkew - time.Nanosecond, handled: true},
-		{name: "from a clock ahead of ours, after that", change: ahead, after: event.TickType.Life() + host.MaxSkew, kind: fault.Stale},
+		{name: "from a clock ahead of ours, before its life since the queue took it is over", change: ahead, after: event.TickType.TTL() + host.MaxSkew - time.Nanosecond, handled: true},
+		{name: "from a clock ahead of ours, after that", change: ahead, after: event.TickType.TTL() + host.MaxSkew, kind: fault.Stale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := tick(t, noon, c.change)

@@ -136,7 +136,7 @@ func (l letters) Send(ctx context.Context, messages ...queue.Outgoing) error {
 // deliver puts a body into the queue and receives it.
 func (b *bench) deliver(t *testing.T, body []byte) queue.Message {
 	t.Helper()
-	b.Put(body)
+	b.PutRaw(body)
 	messages, err := b.Queue.Receive(t.Context(), 1, 0, time.Minute)
 	if err != nil || len(messages) != 1 {
 		t.Fatalf("receiving gave %d messages: %v", len(messages), err)

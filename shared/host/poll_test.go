@@ -30,7 +30,7 @@ func polling(t *testing.T, w host.Worker, o host.Options) (stop func() error) {
 
 func (b *bench) put(n int) {
 	for range n {
-		b.Put([]byte("{}"))
+		b.PutRaw([]byte("{}"))
 	}
 }
 

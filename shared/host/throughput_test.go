@@ -99,7 +99,7 @@ func handling(t *testing.T, o host.Options, poison, n int) (done []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{bench: newBench()}
 		for i := range poison + n {
-			w.Put(fmt.Appendf(nil, "%t", i < poison))
+			w.PutRaw(fmt.Appendf(nil, "%t", i < poison))
 		}
 		began := time.Now()
 		var mu sync.Mutex
@@ -170,7 +170,7 @@ func firstAfter(t *testing.T, w *wire, cut *atomic.Bool, handle host.Handler) (t
 	time.Sleep(5 * time.Second)
 	cut.Store(true)
 	for range 45 {
-		w.Put([]byte("{}"))
+		w.PutRaw([]byte("{}"))
 		time.Sleep(time.Second)
 	}
 	now := time.Now()

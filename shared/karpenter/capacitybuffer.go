@@ -130,8 +130,8 @@ const (
 	BufferNotReadyForProvisioning = "NotReadyForProvisioning"
 )
 
-// Active reports whether nodes are to be kept ready for the buffer.
-func (b *CapacityBuffer) Active() bool {
+// IsActive reports whether nodes are to be kept ready for the buffer.
+func (b *CapacityBuffer) IsActive() bool {
 	strategy := b.Spec.ProvisioningStrategy
 	return strategy == nil || *strategy == "" || *strategy == ActiveCapacityStrategy
 }

@@ -38,11 +38,11 @@ func (c Conditions) Get(kind string) (metav1.Condition, bool) {
 	return c[i], true
 }
 
-// True reports whether the condition is there and True.
-func (c Conditions) True(kind string) bool { return c.status(kind) == metav1.ConditionTrue }
+// IsTrue reports whether the condition is there and IsTrue.
+func (c Conditions) IsTrue(kind string) bool { return c.status(kind) == metav1.ConditionTrue }
 
-// False reports whether the condition is there and False; an absent or Unknown one is neither.
-func (c Conditions) False(kind string) bool { return c.status(kind) == metav1.ConditionFalse }
+// IsFalse reports whether the condition is there and IsFalse; an absent or Unknown one is neither.
+func (c Conditions) IsFalse(kind string) bool { return c.status(kind) == metav1.ConditionFalse }
 
 // With returns the list with the condition set. Its transition time is at when the status changes and stays what it was
 // when the status does not, whatever the argument carries. Order is kept and new types go to the end, so that equal inputs give equal bytes.

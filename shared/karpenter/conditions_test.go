@@ -69,7 +69,7 @@ func TestWithDoesNotShare(t *testing.T) {
 
 func TestGetAndWithout(t *testing.T) {
 	all := Conditions{condition("A", metav1.ConditionTrue, 1, monday), condition("B", metav1.ConditionFalse, 1, monday)}
-	if !all.True("A") || all.True("B") || all.True("C") || all.False("A") || !all.False("B") || all.False("C") {
+	if !all.IsTrue("A") || all.IsTrue("B") || all.IsTrue("C") || all.IsFalse("A") || !all.IsFalse("B") || all.IsFalse("C") {
 		t.Error("True and False disagree with the list")
 	}
 	if _, ok := all.Get("C"); ok {

@@ -44,8 +44,8 @@ func ParseNillableDuration(text string) (NillableDuration, error) {
 // IsNever reports that there is no duration.
 func (d NillableDuration) IsNever() bool { return d.Duration == nil }
 
-// Elapsed reports whether the duration has passed between since and now; Never does not pass.
-func (d NillableDuration) Elapsed(since, now time.Time) bool {
+// HasElapsed reports whether the duration has passed between since and now; Never does not pass.
+func (d NillableDuration) HasElapsed(since, now time.Time) bool {
 	return d.Duration != nil && !now.Before(since.Add(*d.Duration))
 }
 

@@ -77,7 +77,7 @@ func TestHasElapsed(t *testing.T) {
 		{"never", NillableDuration{}, start.AddDate(100, 0, 0), false},
 		{"zero", DurationOf(0), start, true},
 	} {
-		if got := c.d.Elapsed(start, c.at); got != c.want {
+		if got := c.d.HasElapsed(start, c.at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -77,8 +77,8 @@ var wellKnownLabels = func() map[string]bool {
 	return known
 }()
 
-// WellKnownLabel reports whether a pod may ask for the label although its pool does not define it.
-func WellKnownLabel(key string) bool { return wellKnownLabels[key] }
+// IsWellKnownLabel reports whether a pod may ask for the label although its pool does not define it.
+func IsWellKnownLabel(key string) bool { return wellKnownLabels[key] }
 
 // WellKnownLabels lists all well-known labels in alphabetical order.
 func WellKnownLabels() []string { return slices.Sorted(maps.Keys(wellKnownLabels)) }

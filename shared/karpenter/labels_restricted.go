@@ -19,11 +19,11 @@ func LabelDomain(key string) string {
 	return domain
 }
 
-// RestrictedLabel reports whether scheduling keeps the label for itself, so that pools and pods must not set it.
+// IsRestrictedLabel reports whether scheduling keeps the label for itself, so that pools and pods must not set it.
 // Well-known labels are free to use even in a restricted domain. A pool's own template additionally may not name
 // karpenter.sh/nodepool: see ValidateTemplateLabel.
-func RestrictedLabel(key string) bool {
-	if WellKnownLabel(key) {
+func IsRestrictedLabel(key string) bool {
+	if IsWellKnownLabel(key) {
 		return false
 	}
 	if key == corev1.LabelHostname {
@@ -43,7 +43,7 @@ func ValidateTemplateLabel(key string) error {
 	if key == NodePoolLabelKey {
 		return fmt.Errorf("label %s is set by the pool itself: leave it out", key)
 	}
-	if RestrictedLabel(key) {
+	if IsRestrictedLabel(key) {
 		return fmt.Errorf("label %s would disturb scheduling: use a well-known label, or one in a domain other than %s",
 			key, strings.Join(RestrictedLabelDomains(), " and "))
 	}

@@ -24,7 +24,7 @@ func TestNormalizeLabel(t *testing.T) {
 		}
 	}
 	for old, stable := range NormalizedLabels() {
-		if WellKnownLabel(old) || !WellKnownLabel(stable) {
+		if IsWellKnownLabel(old) || !IsWellKnownLabel(stable) {
 			t.Errorf("%s to %s must lead from a label that is not well-known to one that is", old, stable)
 		}
 	}
@@ -86,7 +86,7 @@ func TestIsRestrictedTag(t *testing.T) {
 		"team":                           false,
 		"karpenter.sh/discovery":         false,
 	} {
-		if got := RestrictedTag(key); got != want {
+		if got := IsRestrictedTag(key); got != want {
 			t.Errorf("%q: %v, want %v", key, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ func (c *NodeClaim) Validate() []error {
 }
 
 func validateClaimLabel(key string) error {
-	if RestrictedLabel(key) && key != LabelEC2NodeClass {
+	if IsRestrictedLabel(key) && key != LabelEC2NodeClass {
 		return fmt.Errorf("label %s is restricted", key)
 	}
 	return nil

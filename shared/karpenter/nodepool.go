@@ -67,8 +67,8 @@ type Limits corev1.ResourceList
 // ResourceNodes is the key of Limits that bounds the number of nodes.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// Static reports whether the pool keeps a fixed number of nodes.
-func (p *NodePool) Static() bool { return p.Spec.Replicas != nil }
+// IsStatic reports whether the pool keeps a fixed number of nodes.
+func (p *NodePool) IsStatic() bool { return p.Spec.Replicas != nil }
 
 // Weight of the pool: 0 when unset.
 func (p *NodePool) Weight() int32 {

@@ -14,8 +14,8 @@ const (
 	ClusterTagPrefix = "kubernetes.io/cluster/"
 )
 
-// RestrictedTag reports whether the tag is ours to set, so that a node class must not.
-func RestrictedTag(key string) bool {
+// IsRestrictedTag reports whether the tag is ours to set, so that a node class must not.
+func IsRestrictedTag(key string) bool {
 	switch key {
 	case "", NodePoolTagKey, NodeClaimTagKey, NodeClassTagKey, EKSClusterNameTagKey:
 		return true

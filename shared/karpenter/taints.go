@@ -36,13 +36,13 @@ func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}
 }
 
-// EphemeralTaint reports whether the taint is one that a node loses by itself while it starts.
-func EphemeralTaint(t corev1.Taint) bool {
-	return strings.HasPrefix(t.Key, readinessPrefix) || HoldsTaint(ephemeralTaints, t)
+// IsEphemeralTaint reports whether the taint is one that a node loses by itself while it starts.
+func IsEphemeralTaint(t corev1.Taint) bool {
+	return strings.HasPrefix(t.Key, readinessPrefix) || HasTaint(ephemeralTaints, t)
 }
 
-// HoldsTaint reports whether the taint is in the list. Taints are told apart by key and effect; whatever value one has, it
+// HasTaint reports whether the taint is in the list. Taints are told apart by key and effect; whatever value one has, it
 // is the same taint.
-func HoldsTaint(taints []corev1.Taint, t corev1.Taint) bool {
+func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(other corev1.Taint) bool { return other.MatchTaint(&t) })
 }

@@ -32,7 +32,7 @@ func TestIsEphemeralTaint(t *testing.T) {
 		{"dedicated", "", noSchedule, false},
 	} {
 		taint := corev1.Taint{Key: test.key, Value: test.value, Effect: test.effect}
-		if got := karpenter.EphemeralTaint(taint); got != test.want {
+		if got := karpenter.IsEphemeralTaint(taint); got != test.want {
 			t.Errorf("%s=%s:%s is ephemeral: %t", test.key, test.value, test.effect, got)
 		}
 	}

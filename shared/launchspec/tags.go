@@ -13,7 +13,7 @@ import (
 func ownerTags(cluster, nodePool string, class *karpenter.EC2NodeClass) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)
-	maps.DeleteFunc(tags, func(key, _ string) bool { return karpenter.RestrictedTag(key) })
+	maps.DeleteFunc(tags, func(key, _ string) bool { return karpenter.IsRestrictedTag(key) })
 	maps.Copy(tags, map[string]string{
 		karpenter.ClusterTagPrefix + cluster: "owned",
 		karpenter.EKSClusterNameTagKey:       cluster,

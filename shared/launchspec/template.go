@@ -54,7 +54,7 @@ func (g *recipe) variant(o offer) (variant, error) {
 	if !ok {
 		return variant{}, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
 	}
-	v := variant{image: image.ID, imageName: image.Name, maxPods: catalog.Pods(m.hardware, g.config), efas: g.efas(m.hardware)}
+	v := variant{image: image.ID, imageName: image.Name, maxPods: catalog.MaxPods(m.hardware, g.config), efas: g.efas(m.hardware)}
 	if o.reservation != nil {
 		v.reservation, v.kind = o.reservation.ID, o.kind()
 	}

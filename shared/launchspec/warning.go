@@ -49,7 +49,7 @@ func (g *recipe) warnings(intent Intent) []planning.Warning {
 		warn(WarnInstanceStore, "images of family %s do not join the instance's disks: remove instanceStorePolicy, or let userData join them", g.config.AMIFamily)
 	}
 	keys := slices.Sorted(maps.Keys(g.class.Spec.Tags))
-	if keys = slices.DeleteFunc(keys, func(key string) bool { return !karpenter.RestrictedTag(key) }); len(keys) > 0 {
+	if keys = slices.DeleteFunc(keys, func(key string) bool { return !karpenter.IsRestrictedTag(key) }); len(keys) > 0 {
 		warn(WarnTags, "the tags %s are Joist's to set, and were left out: remove them from the class", strings.Join(keys, ", "))
 	}
 	return out

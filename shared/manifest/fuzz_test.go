@@ -34,7 +34,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("Read = %v, %v", documents, err)
 		}
 		for _, p := range problems.List {
-			if p.Line < 1 || p.What == "" {
+			if p.Line < 1 || p.Text == "" {
 				t.Errorf("problem without line or text: %+v", p)
 			}
 		}

@@ -67,7 +67,7 @@ func (in *validation) checkNodePool(p *karpenter.NodePool) {
 	if p.Spec.Weight != nil && (*p.Spec.Weight < 1 || *p.Spec.Weight > 100) {
 		in.report("spec.weight", "%d is not between 1 and 100: leave it out for the lowest weight", *p.Spec.Weight)
 	}
-	if p.Static() && p.Spec.Weight != nil {
+	if p.IsStatic() && p.Spec.Weight != nil {
 		in.report("spec.weight", "a pool with replicas has no weight: remove one of them")
 	}
 }

@@ -19,7 +19,7 @@ func (in *validation) checkNodeClass(c *karpenter.EC2NodeClass) {
 		in.report("spec.securityGroupSelectorTerms", "missing: name at least one security group by tags, id or name")
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.Tags)) {
-		if karpenter.RestrictedTag(key) {
+		if karpenter.IsRestrictedTag(key) {
 			in.report(joinPath("spec.tags", key), "Joist sets this tag: remove it")
 		}
 	}

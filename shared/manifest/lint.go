@@ -51,7 +51,7 @@ func (l *linter) warn(path, format string, args ...any) {
 }
 
 func (l *linter) lintNodePool(p *karpenter.NodePool, classes map[string]*karpenter.EC2NodeClass) {
-	if len(p.Spec.Limits) == 0 && !p.Static() {
+	if len(p.Spec.Limits) == 0 && !p.IsStatic() {
 		l.warn("spec.limits", "missing: without limits the cost of this pool is unlimited")
 	}
 	l.lintLimits(p)

@@ -51,7 +51,7 @@ func Read(name string, data []byte, opts ...Option) ([]Document, error) {
 	}
 	chunks, what := splitDocuments(data)
 	if what != "" {
-		return nil, newReadError(name, []Problem{{Place: Place{File: name, Line: 1}, What: what}})
+		return nil, newReadError(name, []Problem{{Place: Place{File: name, Line: 1}, Text: what}})
 	}
 	var documents []Document
 	var problems []Problem
@@ -95,7 +95,7 @@ func readDocument(name string, c chunk, body ast.Node) ([]Document, []Problem) {
 	if len(r.problems) > 1 && lacksIndentation(c.text) {
 		// Lost indentation causes many problems; only the first helps.
 		first := limitProblems(r.problems).List[0]
-		first.Path, first.What = "", lostIndentation
+		first.Path, first.Text = "", lostIndentation
 		return nil, []Problem{first}
 	}
 	return documents, r.problems

@@ -27,17 +27,17 @@ type Problem struct {
 	// Path is the field, such as spec.limits.cpu; empty for syntax errors.
 	Path string
 	// Text describes the mistake and the fix.
-	What string
+	Text string
 }
 
 // String returns the problem in one line.
-func (p Problem) String() string { return formatProblem(p.Place, p.Path, p.What) }
+func (p Problem) String() string { return formatProblem(p.Place, p.Path, p.Text) }
 
 // Warning is a valid value that is probably a mistake.
 type Warning Problem
 
 // String returns the warning in one line.
-func (w Warning) String() string { return formatProblem(w.Place, w.Path, w.What) }
+func (w Warning) String() string { return formatProblem(w.Place, w.Path, w.Text) }
 
 func formatProblem(place Place, path, what string) string {
 	if path == "" {

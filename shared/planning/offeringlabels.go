@@ -25,7 +25,7 @@ func (r Requirements) AllowsType(typeLabels map[string]string) bool {
 			}
 			continue
 		}
-		if karpenter.WellKnownLabel(key) && !values.AllowsAbsent() && (values.IsEmpty() || !slices.Contains(LabelsNotFromType, key)) {
+		if karpenter.IsWellKnownLabel(key) && !values.AllowsAbsent() && (values.IsEmpty() || !slices.Contains(LabelsNotFromType, key)) {
 			return false
 		}
 	}

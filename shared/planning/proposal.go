@@ -34,7 +34,7 @@ func (n *Node) IsBeingRemoved() bool { return n.MarkedForDeletion || n.Proposal.
 
 // IsClaimBeingRemoved reports the same of a claim.
 func IsClaimBeingRemoved(claim *karpenter.NodeClaim) bool {
-	return claim.DeletionTimestamp != nil || claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || ReadProposal(claim).isConfirmed()
+	return claim.DeletionTimestamp != nil || claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || ReadProposal(claim).isConfirmed()
 }
 
 func (p *Proposal) isConfirmed() bool { return p != nil && !p.ConfirmedAt.IsZero() }
@@ -53,5 +53,5 @@ func ReadProposal(claim *karpenter.NodeClaim) *Proposal {
 // (pkg/controllers/disruption/helpers.go, SimulateScheduling), and all nodes against
 // limits.nodes of a static pool (pkg/controllers/state/statenodepool.go, ReserveNodeCount).
 func CountsNodesBeingRemoved(np *karpenter.NodePool) bool {
-	return np.Static() || poolpolicy.StrictLimits(np.Annotations)
+	return np.IsStatic() || poolpolicy.StrictLimits(np.Annotations)
 }

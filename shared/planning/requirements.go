@@ -118,7 +118,7 @@ func (r Requirements) AllowedValues(key string) Values {
 	if values, ok := r[key]; ok {
 		return values
 	}
-	if karpenter.WellKnownLabel(key) {
+	if karpenter.IsWellKnownLabel(key) {
 		return AnyValue()
 	}
 	return AbsentValue()
@@ -164,7 +164,7 @@ func (r Requirements) Labels() map[string]string {
 func (r Requirements) FixCustomLabels() {
 	maps.DeleteFunc(r, func(key string, _ Values) bool { return RegistrationLabels[key].listed != nil })
 	for key, values := range r {
-		if !karpenter.WellKnownLabel(key) && !values.absent {
+		if !karpenter.IsWellKnownLabel(key) && !values.absent {
 			r[key] = In(values.pickValue()).WithMinValues(values.minValues)
 		}
 	}

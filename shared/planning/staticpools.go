@@ -32,7 +32,7 @@ func FindShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
 	var out []Shortfall
 	for i := range s.NodePools {
 		np := &s.NodePools[i]
-		if !np.Static() || NotReadyReason(np) != "" {
+		if !np.IsStatic() || NotReadyReason(np) != "" {
 			continue
 		}
 		staying, all := int64(0), int64(0)

@@ -14,7 +14,7 @@ const TraceAnnotation = "joist.sh/traceparent"
 // ReadTrace is the trace context in the object's annotation; nil if it has none.
 func ReadTrace(o metav1.Object) *event.Envelope {
 	traceparent := o.GetAnnotations()[TraceAnnotation]
-	story, ok := event.StoryOf(traceparent)
+	story, ok := event.TraceIDOf(traceparent)
 	if !ok {
 		return nil
 	}

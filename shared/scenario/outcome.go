@@ -142,7 +142,7 @@ func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools 
 // pool decide.
 func chosen(n *planning.PlannedNode, pools []karpenter.NodePool) map[string]string {
 	out := n.Requirements.Labels()
-	maps.DeleteFunc(out, func(key, _ string) bool { return karpenter.WellKnownLabel(key) })
+	maps.DeleteFunc(out, func(key, _ string) bool { return karpenter.IsWellKnownLabel(key) })
 	for i := range pools {
 		if pools[i].Name == n.NodePool {
 			maps.DeleteFunc(out, func(key, _ string) bool { _, said := pools[i].Spec.Template.Labels[key]; return said })

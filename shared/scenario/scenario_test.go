@@ -75,7 +75,7 @@ func TestProblemHoldsTheTypes(t *testing.T) {
 		t.Errorf("offers of %s: %+v", small.Name, small.Offerings)
 	}
 	class := batch.Snapshot.NodeClasses[0]
-	if len(batch.Snapshot.NodeClasses) != 1 || class.Name != "default" || len(class.Status.Subnets) != 2 || !class.Status.Conditions.True("Ready") {
+	if len(batch.Snapshot.NodeClasses) != 1 || class.Name != "default" || len(class.Status.Subnets) != 2 || !class.Status.Conditions.IsTrue("Ready") {
 		t.Errorf("node classes: %+v", batch.Snapshot.NodeClasses)
 	}
 }

@@ -16,7 +16,7 @@ func InboxPattern(cluster string) string { return factPattern(cluster, inboxType
 func inboxTypes() []event.Type {
 	var types []event.Type
 	for _, spec := range event.Specs {
-		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
+		if spec.IsFact() && slices.Contains(spec.Consumers, "lifecycle") {
 			types = append(types, spec.Type)
 		}
 	}
@@ -27,7 +27,7 @@ func inboxTypes() []event.Type {
 func allFactTypes() []event.Type {
 	var types []event.Type
 	for _, spec := range event.Specs {
-		if spec.Fact() {
+		if spec.IsFact() {
 			types = append(types, spec.Type)
 		}
 	}

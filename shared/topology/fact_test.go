@@ -21,15 +21,15 @@ func TestRulesSelectTheFactsOfOneCluster(t *testing.T) {
 	for _, spec := range event.Specs {
 		source := "joist/" + spec.Producers[0]
 		raw := entry(source, spec.Type, source, spec.Type)
-		want := spec.Fact() && slices.Contains(spec.Consumers, "lifecycle")
+		want := spec.IsFact() && slices.Contains(spec.Consumers, "lifecycle")
 		if got := matches(t, ours, raw); got != want {
 			t.Errorf("the inbox rule selects %s: %t, want %t", spec.Type, got, want)
 		}
 		if matches(t, theirs, raw) {
 			t.Errorf("the inbox rule of prod-2 selects %s of prod", spec.Type)
 		}
-		if got := matches(t, rule(t, "prod", "AuditRule"), raw); got != spec.Fact() {
-			t.Errorf("the audit rule selects %s: %t, want %t", spec.Type, got, spec.Fact())
+		if got := matches(t, rule(t, "prod", "AuditRule"), raw); got != spec.IsFact() {
+			t.Errorf("the audit rule selects %s: %t, want %t", spec.Type, got, spec.IsFact())
 		}
 	}
 }

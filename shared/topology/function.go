@@ -11,21 +11,21 @@ import (
 // of their roles: those have 64 characters, and "-joist-interruption" at their end.
 const maxFunctionPrefixLength = 45
 
-// Function is the name of the function that does a service's work for the cluster.
-func (p Plan) Function(service string) string {
+// FunctionName is the name of the function that does a service's work for the cluster.
+func (p Plan) FunctionName(service string) string {
 	return cmp.Or(p.Functions, p.Prefix) + "-joist-" + service
 }
 
-// Shared reports whether the cluster's functions are other clusters', too.
-func (p Plan) Shared() bool { return p.Functions != "" }
+// HasSharedFunctions reports whether the cluster's functions are other clusters', too.
+func (p Plan) HasSharedFunctions() bool { return p.Functions != "" }
 
 // maxSessionLength is how long the name of a session of a role may be
 // (https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html).
 const maxSessionLength = 64
 
-// Session is what a function that several clusters share calls itself when it takes a
+// RoleSessionName is what a function that several clusters share calls itself when it takes a
 // cluster's role: CloudTrail shows it, and the role trusts no other.
-func Session(service, cluster string) string {
+func RoleSessionName(service, cluster string) string {
 	name := service + "@" + cluster
 	return name[:min(len(name), maxSessionLength)]
 }

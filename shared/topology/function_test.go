@@ -10,18 +10,18 @@ import (
 
 func TestFunctions(t *testing.T) {
 	own := of(t, topology.Cluster{Name: "prod", Prefix: "p"})
-	if own.Shared() || own.Function("planner") != "p-joist-planner" {
-		t.Errorf("%t, %s", own.Shared(), own.Function("planner"))
+	if own.HasSharedFunctions() || own.FunctionName("planner") != "p-joist-planner" {
+		t.Errorf("%t, %s", own.HasSharedFunctions(), own.FunctionName("planner"))
 	}
 	shared := of(t, topology.Cluster{Name: "prod", Functions: strings.Repeat("f", 45)})
-	if !shared.Shared() || len(shared.Function("interruption")) != 64 {
-		t.Errorf("%t, %s", shared.Shared(), shared.Function("interruption"))
+	if !shared.HasSharedFunctions() || len(shared.FunctionName("interruption")) != 64 {
+		t.Errorf("%t, %s", shared.HasSharedFunctions(), shared.FunctionName("interruption"))
 	}
 	for functions, says := range map[string]string{
 		strings.Repeat("f", 46): "at most 45", "all functions": "letters, digits", "prod": "a name that no cluster has", "Prod": "a name that no cluster has",
 	} {
-		_, err := topology.Of(topology.Cluster{Name: "prod", Functions: functions})
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), says) {
+		_, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: functions})
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), says) {
 			t.Errorf("%s: %v", functions, err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestFunctions(t *testing.T) {
 // IAM takes 64 characters for the name of a session, and the role trusts the same.
 func TestSession(t *testing.T) {
 	for cluster, want := range map[string]string{"prod": "planner@prod", strings.Repeat("c", 100): "planner@" + strings.Repeat("c", 56)} {
-		if got := topology.Session("planner", cluster); got != want || len(got) > 64 {
+		if got := topology.RoleSessionName("planner", cluster); got != want || len(got) > 64 {
 			t.Errorf("%s: %s", cluster, got)
 		}
 	}

@@ -25,8 +25,8 @@ const DefaultBus = "default"
 // Services that run outside of the cluster, as functions or as pollers, and those
 // that run inside of it.
 var (
-	Outside = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
-	Inside  = []string{"watcher", "lifecycle"}
+	ExternalServices = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
+	ClusterServices  = []string{"watcher", "lifecycle"}
 )
 
 // Plan is what a cluster has.
@@ -124,16 +124,16 @@ var timeouts = map[string]time.Duration{
 	"lifecycle": 75 * time.Second,
 }
 
-// Of plans what a cluster has. Errors are fault.Invalid, name what is wrong and say
+// NewPlan plans what a cluster has. Errors are fault.Invalid, name what is wrong and say
 // how to mend it.
-func Of(c Cluster) (Plan, error) {
+func NewPlan(c Cluster) (Plan, error) {
 	if err := c.validate(); err != nil {
 		return Plan{}, err
 	}
 	prefix := c.namePrefix()
 	p := Plan{Cluster: c.Name, Prefix: prefix, Functions: c.Functions, Bus: prefix + "-joist", Archive: prefix + "-joist",
 		AuditLogGroup: "/joist/" + prefix + "/facts", AuditDead: prefix + "-joist-audit-dead", ScheduleGroup: prefix + "-joist"}
-	for _, service := range append(slices.Clone(Outside), "lifecycle") {
+	for _, service := range append(slices.Clone(ExternalServices), "lifecycle") {
 		p.Queues = append(p.Queues, c.newQueue(service))
 	}
 	for i, rule := range event.NoticeRules {
@@ -181,7 +181,7 @@ func sendersOf(service string) []string {
 			continue
 		}
 		by := spec.Producers
-		if spec.Fact() {
+		if spec.IsFact() {
 			by = []string{EventBridge}
 		}
 		list = append(list, by...)

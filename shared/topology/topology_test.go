@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func of(t *testing.T, c topology.Cluster) topology.Plan {
 	t.Helper()
-	p, err := topology.Of(c)
+	p, err := topology.NewPlan(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestTicksDecode(t *testing.T) {
 			t.Errorf("%s: %v", tick.Name, err)
 			continue
 		}
-		body, err := event.As[event.Tick](e)
+		body, err := event.DecodeBody[event.Tick](e)
 		if err != nil || body.Want != tick.Want || e.Cluster != "prod_1-A" {
 			t.Errorf("%s: %+v of %s: %v", tick.Name, body, e.Cluster, err)
 		}
@@ -161,12 +161,12 @@ func TestNamesThatAWSWouldRefuse(t *testing.T) {
 		"queue's FIFO": {topology.Cluster{Name: "prod", InterruptionQueue: "prod.fifo"}, "standard queue"},
 		"no queue":     {topology.Cluster{Name: strings.Repeat("c", 81), Prefix: "c"}, "interruptionQueue"},
 	} {
-		_, err := topology.Of(test.cluster)
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error()+fault.HintOf(err), test.says) {
-			t.Errorf("%s: %v (%s) does not say %q", name, err, fault.HintOf(err), test.says)
+		_, err := topology.NewPlan(test.cluster)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error()+fault.FindHint(err), test.says) {
+			t.Errorf("%s: %v (%s) does not say %q", name, err, fault.FindHint(err), test.says)
 		}
 	}
-	if _, err := topology.Of(topology.Cluster{Name: long, Prefix: "short"}); err != nil {
+	if _, err := topology.NewPlan(topology.Cluster{Name: long, Prefix: "short"}); err != nil {
 		t.Error(err)
 	}
 }

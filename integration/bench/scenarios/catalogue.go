@@ -24,7 +24,7 @@ func Zones() []string { return []string{"us-east-1b", "us-east-1d", "us-east-1f"
 // Types are those of the embedded catalogue in Zones, as nodes of a class with
 // Amazon Linux 2023 and no settings.
 func Types() ([]Type, error) {
-	cat, err := catalog.Embedded(region)
+	cat, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
 		return nil, fmt.Errorf("reading the instance types for scenarios: %w", err)
 	}
@@ -39,7 +39,7 @@ func Types() ([]Type, error) {
 }
 
 func newType(t catalog.InstanceType) Type {
-	capacity, overhead, _ := catalog.Resources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
+	capacity, overhead, _ := catalog.NodeResources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
 	out := Type{Name: t.Name, Arch: t.Arch, OS: []string{catalog.Linux}, Capacity: capacity, Overhead: overhead}
 	out.Labels = catalog.TypeLabels(t)
 	// These follow from other fields of the document.
@@ -48,7 +48,7 @@ func newType(t catalog.InstanceType) Type {
 	})
 	out.Labels[corev1.LabelTopologyRegion] = region
 	for _, o := range t.Offerings {
-		if o.Priced() && slices.Contains(Zones(), o.Zone) {
+		if o.HasPrice() && slices.Contains(Zones(), o.Zone) {
 			out.Offerings = append(out.Offerings, Offering{o.Zone, o.ZoneID, o.CapacityType, price(t, o), true})
 		}
 	}
@@ -68,7 +68,7 @@ func price(t catalog.InstanceType, o catalog.Offering) float64 {
 	factor := 1 - apart + 2*apart*float64(hash.Sum64()%steps)/(steps-1)
 	spot := math.Round(o.PricePerHour*factor*decimals) / decimals
 	for _, other := range t.Offerings {
-		if other.Zone == o.Zone && other.CapacityType == catalog.OnDemand && other.Priced() {
+		if other.Zone == o.Zone && other.CapacityType == catalog.OnDemand && other.HasPrice() {
 			spot = min(spot, other.PricePerHour)
 		}
 	}

@@ -73,7 +73,7 @@ func TestALargerScenarioBeginsWithTheSmaller(t *testing.T) {
 }
 
 func TestZonesAreWhereMostIsOnOffer(t *testing.T) {
-	cat, err := catalog.Embedded(region)
+	cat, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,17 +36,17 @@ const (
 func (w *TestBed) startAWS() {
 	w.Helper()
 	var err error
-	w.Catalogue, err = catalog.Embedded(Region)
+	w.Catalogue, err = catalog.EmbeddedCatalogue(Region)
 	w.RequireNoError(err)
 	w.Broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
-	events := w.Broker.Bus("default").In("123456789012", Region)
+	events := w.Broker.Bus("default").SetAccount("123456789012", Region)
 	w.Cloud = memcloud.New(memcloud.Options{
 		Now: time.Now, Seed: 1, Region: Region, Catalogue: w.Catalogue, Boot: w.options.Boot, Shutdown: shutdown,
 		Events: func(raw []byte) {
 			if w.options.Notice != nil {
 				w.options.Notice(raw)
 			}
-			if err := events.Put(raw); err != nil {
+			if err := events.PutEvent(raw); err != nil {
 				w.backgroundErrors <- err
 			}
 		},
@@ -71,7 +71,7 @@ func (w *TestBed) runTicks() error {
 		if strings.Contains(s.Target.Input, event.WantCatalogue) && due.Sub(w.Began) > time.Minute {
 			continue
 		}
-		q, ok := w.Broker.Lookup(template.Name(s.Target.Arn))
+		q, ok := w.Broker.FindQueue(template.Name(s.Target.Arn))
 		if !ok {
 			return fmt.Errorf("the schedule %s sends to %s, which does not exist", s.Name, s.Target.Arn)
 		}

@@ -45,7 +45,7 @@ func (w *TestBed) deployStack() {
 	// The nodes' role is the template's, which the launcher may pass to EC2.
 	w.AWS.Role = w.deployed.Outputs["NodeIamRoleName"]
 	w.Cloud.AddRole(w.AWS.Role)
-	for _, service := range slices.Concat(topology.Inside, topology.Outside) {
+	for _, service := range slices.Concat(topology.ClusterServices, topology.ExternalServices) {
 		name := ClusterName + "-joist-" + service
 		role, ok := rights.Roles[name]
 		if !ok {

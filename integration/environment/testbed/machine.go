@@ -57,7 +57,7 @@ func (w *TestBed) joinNode(boot memcloud.Boot) error {
 	if i < 0 {
 		return fmt.Errorf("the catalogue has no type %s", boot.Type)
 	}
-	capacity, _, allocatable := catalog.Resources(w.Catalogue.Types[i], catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
+	capacity, _, allocatable := catalog.NodeResources(w.Catalogue.Types[i], catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
 	if joining.MaxPods > 0 {
 		pods := resource.MustParse(strconv.Itoa(joining.MaxPods))
 		capacity[corev1.ResourcePods], allocatable[corev1.ResourcePods] = pods, pods

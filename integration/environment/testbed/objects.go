@@ -13,16 +13,18 @@ import (
 )
 
 // Nodes returns all nodes in the cache.
-func (w *TestBed) Nodes() []*corev1.Node { return cluster.Cached[*corev1.Node](w.Cache, cluster.Nodes) }
+func (w *TestBed) Nodes() []*corev1.Node {
+	return cluster.ListCached[*corev1.Node](w.Cache, cluster.Nodes)
+}
 
 // Claims returns all NodeClaims in the cache.
 func (w *TestBed) Claims() []*karpenter.NodeClaim {
-	return cluster.Cached[*karpenter.NodeClaim](w.Cache, cluster.NodeClaims)
+	return cluster.ListCached[*karpenter.NodeClaim](w.Cache, cluster.NodeClaims)
 }
 
 // Pods returns the pods in the cache with the label app.
 func (w *TestBed) Pods(app string) []*corev1.Pod {
-	return slices.DeleteFunc(cluster.Cached[*corev1.Pod](w.Cache, cluster.Pods), func(p *corev1.Pod) bool { return p.Labels["app"] != app })
+	return slices.DeleteFunc(cluster.ListCached[*corev1.Pod](w.Cache, cluster.Pods), func(p *corev1.Pod) bool { return p.Labels["app"] != app })
 }
 
 // RunningInstances returns the instances that are not terminated or shutting down.

@@ -45,7 +45,7 @@ func (w *TestBed) startFunction(dir, service string) {
 	environ := w.functionEnvironment(service)
 	w.functionNames = append(w.functionNames, f.FunctionName)
 	w.functions = append(w.functions, startProcess(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
-	q, _ := w.Broker.Lookup(template.Name(m.EventSourceArn))
+	q, _ := w.Broker.FindQueue(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{
 		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second, Region: Region,
 	}

@@ -27,11 +27,11 @@ func (w *TestBed) Stop() {
 // requireEmptyQueues requires that no message is lost or in a dead-letter queue.
 func (w *TestBed) requireEmptyQueues() {
 	w.Helper()
-	if err := w.Broker.Conserved(); err != nil {
+	if err := w.Broker.CheckConservation(); err != nil {
 		w.Error(err)
 	}
 	for _, name := range w.Broker.Queues() {
-		q, _ := w.Broker.Lookup(name)
+		q, _ := w.Broker.FindQueue(name)
 		if visible, hidden, err := q.Depth(w.Ctx); strings.HasSuffix(name, "-dead") && (err != nil || visible+hidden > 0) {
 			messages, _ := q.Receive(w.Ctx, 10, 0, 0)
 			w.Errorf("%s holds %d messages (%v)", name, visible+hidden, err)

@@ -130,12 +130,12 @@ var (
 // "Kinds, Kinds `names`: verbs; their status: verbs; only with the gate `X`".
 func cardRights(t *testing.T, service string) map[string]rights {
 	t.Helper()
-	_, section, err := cardtest.Section(root, service, "Rights")
+	_, section, err := cardtest.ReadSection(root, service, "Rights")
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]rights{}
-	for cell := range cardtest.Rows(section, "right") {
+	for cell := range cardtest.TableRows(section, "right") {
 		if ofAWS.MatchString(cell) {
 			continue
 		}

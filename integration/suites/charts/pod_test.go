@@ -246,7 +246,7 @@ func read(t *testing.T, environ map[string]string) settings.Settings {
 
 // What the chart calls queues is what carries the cluster's events is called.
 func TestQueuesAreTheTopologys(t *testing.T) {
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

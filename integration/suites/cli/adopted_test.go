@@ -25,7 +25,7 @@ func (c *clinic) adopt(t *testing.T) {
 	// What the adopted queue is told of has to hide messages for six times the function's time.
 	c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: 6 * 30 * time.Second, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
 	c.policy(t, q.Name, sendPolicy)
-	bus, _ := c.broker.LookupBus(topology.DefaultBus)
+	bus, _ := c.broker.FindBus(topology.DefaultBus)
 	adopted := 0
 	for _, r := range bus.Rules() {
 		if own[r.Name] {
@@ -36,7 +36,7 @@ func (c *clinic) adopt(t *testing.T) {
 		foreign.Name = "Karpenter-prod-" + strings.ReplaceAll(strings.TrimPrefix(r.Name, "prod-joist-"), "-", "") + "Rule-1X2Y3Z4A5B6C"
 		r.Targets = nil
 		for _, rule := range []memqueue.Rule{r, foreign} {
-			if err := bus.Rule(rule); err != nil {
+			if err := bus.PutRule(rule); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,11 +54,11 @@ func TestDoctorReadsAdoptedRules(t *testing.T) {
 	if out, text, code := c.doctor(t, "-o", "json"); code != 0 || len(out.Unseen) > 0 || len(out.Findings) > 0 {
 		t.Errorf("code %d: %s", code, text)
 	}
-	bus, _ := c.broker.LookupBus(topology.DefaultBus)
+	bus, _ := c.broker.FindBus(topology.DefaultBus)
 	for _, r := range bus.Rules() {
 		if strings.HasPrefix(r.Name, "Karpenter-prod-spot") {
 			r.Targets = nil
-			if err := bus.Rule(r); err != nil {
+			if err := bus.PutRule(r); err != nil {
 				t.Fatal(err)
 			}
 		}

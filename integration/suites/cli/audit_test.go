@@ -21,7 +21,7 @@ func (w *world) gone(t *testing.T, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	bus, _ := w.broker.FindBus(w.plan.Bus)
 	if err := queue.Publish(t.Context(), bus, e); err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +31,11 @@ func (w *world) gone(t *testing.T, n int) string {
 // audit makes the audit log's rule write to another place, which may be none.
 func (w *world) audit(t *testing.T, to string) {
 	t.Helper()
-	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	bus, _ := w.broker.FindBus(w.plan.Bus)
 	for _, rule := range bus.Rules() {
 		if strings.HasSuffix(rule.Name, "-audit") {
 			rule.Targets[0].Queue = to
-			if err := bus.Rule(rule); err != nil {
+			if err := bus.PutRule(rule); err != nil {
 				t.Fatal(err)
 			}
 		}

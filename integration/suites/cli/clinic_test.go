@@ -104,12 +104,12 @@ func (c *clinic) equip(made stack.Stack) {
 func (c *clinic) share(t *testing.T) {
 	t.Helper()
 	made := deployed(t, "shared")
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		delete(c.account.Roles, "prod-joist-"+service)
 	}
 	c.staff(t, made)
 	c.equip(made)
-	plan, err := topology.Of(topology.Cluster{Name: "prod", Functions: "joist-all"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: "joist-all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func (c *clinic) write(t *testing.T, kind string, document any) {
 	t.Helper()
 	ref, err := blob.Put(t.Context(), c.blobs, c.clock.Now(), kind, document)
 	if err == nil {
-		err = blob.Point(t.Context(), c.blobs, ref)
+		err = blob.SetLatest(t.Context(), c.blobs, ref)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -46,9 +46,9 @@ func TestDoctorFinds(t *testing.T) {
 		{"no policy", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
 		{"a rule has another pattern", func(t *testing.T, c *clinic) {
 			t.Helper()
-			bus, _ := c.broker.LookupBus("default")
+			bus, _ := c.broker.FindBus("default")
 			q, _ := c.plan.Queue("interruption")
-			if err := bus.Rule(memqueue.Rule{Name: "prod-joist-spot", Pattern: `{"source":["none"]}`, Targets: []memqueue.Target{{Queue: q.Name, DeadLetter: q.Dead}}}); err != nil {
+			if err := bus.PutRule(memqueue.Rule{Name: "prod-joist-spot", Pattern: `{"source":["none"]}`, Targets: []memqueue.Target{{Queue: q.Name, DeadLetter: q.Dead}}}); err != nil {
 				t.Fatal(err)
 			}
 		}, "rule-missing"},
@@ -106,11 +106,11 @@ func TestDoctorFinds(t *testing.T) {
 		}, "dead-letters"},
 		{"the audit log loses what it refuses", func(t *testing.T, c *clinic) {
 			t.Helper()
-			bus, _ := c.broker.LookupBus(c.plan.Bus)
+			bus, _ := c.broker.FindBus(c.plan.Bus)
 			for _, r := range bus.Rules() {
 				if r.Name == "prod-joist-audit" {
 					r.Targets[0].DeadLetter = ""
-					if err := bus.Rule(r); err != nil {
+					if err := bus.PutRule(r); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -219,10 +219,10 @@ func TestDoctorGolden(t *testing.T) {
 	c.policy(t, "prod", "")
 	delete(c.tools, "helm")
 	delete(c.account.Roles, "AWSServiceRoleForEC2Spot")
-	bus, _ := c.broker.LookupBus("default")
+	bus, _ := c.broker.FindBus("default")
 	for _, r := range c.plan.Rules {
 		if r.Service == "interruption" {
-			if err := bus.Rule(memqueue.Rule{Name: r.Name, Pattern: r.Pattern}); err != nil {
+			if err := bus.PutRule(memqueue.Rule{Name: r.Name, Pattern: r.Pattern}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,7 +262,7 @@ func TestDoctorAsksForTheWholeCard(t *testing.T) {
 		t.Fatalf("code %d: %s", code, text)
 	}
 	scope := scopeOf(c.plan)
-	for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
+	for _, service := range slices.Concat(topology.ExternalServices, topology.ClusterServices, []string{topology.Scheduler}) {
 		may, err := scope.ServicePolicy(service)
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func TestMoveTakesTheWholeQueue(t *testing.T) {
 	if code != 0 || out.Method != "move" || out.Replayed != 31 || len(bodies(t, q)) != 31 || dead.Stats().Visible+dead.Stats().Hidden != 0 {
 		t.Errorf("code %d, %s %d: %s", code, out.Method, out.Replayed, stderr)
 	}
-	if err := w.broker.Conserved(); err != nil {
+	if err := w.broker.CheckConservation(); err != nil {
 		t.Error(err)
 	}
 }
@@ -277,7 +277,7 @@ func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 				t.Errorf("code %d, %d here and %d there: %s", code, len(here), len(there), stdout)
 			}
 			once(t, all, here, there)
-			if err := w.broker.Conserved(); err != nil {
+			if err := w.broker.CheckConservation(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -369,7 +369,7 @@ func TestFaultsOnTheWay(t *testing.T) {
 // the service finds it expired.
 func TestArchive(t *testing.T) {
 	w := start(t)
-	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	bus, _ := w.broker.FindBus(w.plan.Bus)
 	var said []string
 	for i := range 3 {
 		e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(i), Shown: noon}, nil)
@@ -385,7 +385,7 @@ func TestArchive(t *testing.T) {
 	inbox, _ := w.own(t, "lifecycle")
 	inbox.Purge()
 	second := w.queue(t, "prod-joist-planner")
-	if err := bus.Rule(memqueue.Rule{Name: "another", Pattern: `{"source":[{"prefix":"joist/"}]}`, Targets: []memqueue.Target{{Queue: second.Name()}}}); err != nil {
+	if err := bus.PutRule(memqueue.Rule{Name: "another", Pattern: `{"source":[{"prefix":"joist/"}]}`, Targets: []memqueue.Target{{Queue: second.Name()}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.Advance(2 * time.Hour)

@@ -86,7 +86,7 @@ type world struct {
 
 func start(t *testing.T, more ...fakeaws.Service) *world {
 	t.Helper()
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 		if q, ok := plan.Queue(r.Service); ok {
 			rule.Targets = []memqueue.Target{{ID: "queue", Queue: q.Name, InputPath: r.InputPath, DeadLetter: q.Dead}}
 		}
-		if err := w.broker.Bus(r.Bus).Rule(rule); err != nil {
+		if err := w.broker.Bus(r.Bus).PutRule(rule); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,7 +181,7 @@ func compare(t *testing.T, name, got string) {
 // queue is one of the broker's.
 func (w *world) queue(t *testing.T, name string) *memqueue.Queue {
 	t.Helper()
-	q, ok := w.broker.Lookup(name)
+	q, ok := w.broker.FindQueue(name)
 	if !ok {
 		t.Fatalf("no queue %s", name)
 	}

@@ -94,7 +94,7 @@ func (s *scene) up() {
 	})
 	s.await(time.Minute, "every NodeClaim to be initialized", func(Sample) bool {
 		for _, c := range s.Claims() {
-			if !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 				return false
 			}
 		}
@@ -106,7 +106,7 @@ func (s *scene) up() {
 func (s *scene) fallApart() {
 	s.comeApart()
 	s.await(time.Minute, "two thirds of the pods to go", func(now Sample) bool {
-		return now.Running == s.size.pods(staying) && len(cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods)) == now.Running
+		return now.Running == s.size.pods(staying) && len(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods)) == now.Running
 	})
 	s.widen()
 	fresh := s.fresh()
@@ -142,16 +142,16 @@ func (s *scene) fresh() float64 {
 	s.Helper()
 	batch := planning.Batch{Snapshot: planning.Snapshot{TakenAt: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
 	s.WaitUntil(time.Minute, "the NodePool to be widened", func() bool {
-		pools := cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools)
+		pools := cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools)
 		return len(pools) == 1 && !pools[0].Spec.Disruption.ConsolidateAfter.IsNever()
 	})
-	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, *pool)
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		batch.Snapshot.NodeClasses = append(batch.Snapshot.NodeClasses, *class)
 	}
-	batch.Pending = podspec.Group(cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods), podspec.Named{}, nil)
+	batch.Pending = podspec.Group(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), podspec.Named{}, nil)
 	plan := solver.Solve(batch, s.Catalogue)
 	if len(plan.Unplaced) > 0 {
 		s.Fatalf("a fresh plan leaves pods out: %v", plan.Unplaced[0].Rejections)

@@ -34,7 +34,7 @@ type record struct {
 
 // watch looks at the cluster once.
 func (s *scene) watch() error {
-	pods, nodes, claims := cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes(), s.Claims()
+	pods, nodes, claims := cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes(), s.Claims()
 	perHour := s.perHour()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -93,8 +93,8 @@ func (w *scene) applied() {
 	w.RequireNoError(err)
 	w.Logf("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
 	w.WaitUntil(time.Minute, "the NodePool to be ready", func() bool {
-		for _, pool := range cluster.Cached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
-			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
+		for _, pool := range cluster.ListCached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
+			return pool.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 		}
 		return false
 	})
@@ -123,7 +123,7 @@ func (w *scene) settled() {
 	w.WaitUntil(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
 		for _, claim := range w.Claims() {
 			r, _ := w.Cloud.Record(testbed.InstanceID(claim.Status.ProviderID))
-			if !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
+			if !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
 				return false
 			}
 		}

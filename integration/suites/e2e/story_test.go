@@ -45,8 +45,8 @@ func (w *scene) look() {
 	if time.Since(w.story.since) >= steady {
 		now["pods"] = w.story.pods
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.Cache, cluster.NodeClasses) {
-		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](w.Cache, cluster.NodeClasses) {
+		if class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 			now["class "+class.Name] = fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
 				class.Name, len(class.Status.Subnets), len(class.Status.AMIs), class.Status.InstanceProfile)
 		}
@@ -154,13 +154,13 @@ func instanceState(r memcloud.Record) string {
 func claimState(c *karpenter.NodeClaim) string {
 	conditions := c.Status.Conditions
 	switch {
-	case c.DeletionTimestamp != nil && conditions.True(karpenter.ConditionTypeInstanceTerminating):
+	case c.DeletionTimestamp != nil && conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating):
 		return "is drained, its instance is to be terminated"
 	case c.DeletionTimestamp != nil:
 		return "is being deleted"
-	case conditions.True(karpenter.ConditionTypeInitialized):
+	case conditions.IsTrue(karpenter.ConditionTypeInitialized):
 		return "is initialized"
-	case conditions.True(karpenter.ConditionTypeRegistered):
+	case conditions.IsTrue(karpenter.ConditionTypeRegistered):
 		return "is registered as node " + c.Status.NodeName
 	case c.Status.ProviderID != "":
 		return "is bound to " + c.Status.ProviderID

@@ -68,7 +68,7 @@ func Match(ctx context.Context, scene Scene, known int, messages []Message, roun
 func Play(ctx context.Context, side Side, scene Scene, known int, messages []Message) (Result, error) {
 	b := newBench(scene)
 	for _, m := range messages {
-		b.queue.Put(m.Body)
+		b.queue.PutRaw(m.Body)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func Play(ctx context.Context, side Side, scene Scene, known int, messages []Mes
 	if err := <-done; err != nil {
 		return Result{}, fmt.Errorf("%s stopped badly: %w", side.Name, err)
 	}
-	if stats := b.queue.Stats(); stats.Deleted != len(messages) || b.dead.Stats().In() > 0 {
+	if stats := b.queue.Stats(); stats.Deleted != len(messages) || b.dead.Stats().TotalIn() > 0 {
 		return Result{}, fmt.Errorf("%s gave up or lost some of %d messages: %+v", side.Name, len(messages), stats)
 	}
 	n := float64(len(messages))

@@ -70,7 +70,7 @@ func (b *bench) trickle(ctx context.Context, messages []Message) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	for _, m := range messages {
-		b.queue.Put(m.Body)
+		b.queue.PutRaw(m.Body)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

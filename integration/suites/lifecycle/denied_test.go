@@ -110,7 +110,7 @@ func TestDenied(t *testing.T) {
 			if c.hint == "" {
 				return cache.Synced() && cache.Problem() == nil
 			}
-			return strings.Contains(fault.HintOf(cache.Problem()), c.hint)
+			return strings.Contains(fault.FindHint(cache.Problem()), c.hint)
 		})
 		restore()
 	}
@@ -124,7 +124,7 @@ func TestDenied(t *testing.T) {
 		return strings.Contains(errors.Join(s.cache.Problem()).Error(), "persistentvolumeclaims")
 	})
 	time.Sleep(5 * time.Second)
-	if gone, _ := m.leaving("seen"); gone || m.asks() || karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
+	if gone, _ := m.leaving("seen"); gone || m.asks() || karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
 		s.Error("it drains without knowing which volumes to wait for")
 	}
 	restore()

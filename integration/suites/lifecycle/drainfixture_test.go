@@ -123,7 +123,7 @@ func (s *site) listen(ctx context.Context, q *memqueue.Queue) {
 			if err != nil {
 				continue
 			}
-			if ask, err := event.As[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType {
+			if ask, err := event.DecodeBody[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType {
 				s.asked.mu.Lock()
 				s.asked.of[ask.InstanceID] = true
 				s.asked.mu.Unlock()

@@ -226,7 +226,7 @@ func vanished(s *site) {
 	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/last")
 	n := m.node()
 	if n.DeletionTimestamp == nil || n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" ||
-		!karpenter.HoldsTaint(n.Spec.Taints, karpenter.DisruptedTaint()) || len(n.Finalizers) == 0 {
+		!karpenter.HasTaint(n.Spec.Taints, karpenter.DisruptedTaint()) || len(n.Finalizers) == 0 {
 		s.Errorf("a node that drains looks like %+v", n.ObjectMeta)
 	}
 	m.vanish()

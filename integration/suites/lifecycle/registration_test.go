@@ -140,7 +140,7 @@ func (b birth) whole(node string) {
 		n.Labels[karpenter.NodeRegisteredLabelKey] != "true" || n.Labels[karpenter.NodeInitializedLabelKey] != "true" {
 		b.Errorf("%s: owners %v, finalizers %v, labels %v", node, n.OwnerReferences, n.Finalizers, n.Labels)
 	}
-	if karpenter.HoldsTaint(n.Spec.Taints, karpenter.UnregisteredTaint()) || c.Status.NodeName != node {
+	if karpenter.HasTaint(n.Spec.Taints, karpenter.UnregisteredTaint()) || c.Status.NodeName != node {
 		b.Errorf("%s: taints %v; the claim names %q", node, n.Spec.Taints, c.Status.NodeName)
 	}
 }
@@ -275,7 +275,7 @@ func (e *estate) edited() {
 	e.WaitUntil(time.Minute, "what was taken off to come back", func() bool {
 		c := b.claim()
 		return slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) && c.Labels[karpenter.LabelEC2NodeClass] == "default" &&
-			c.Status.NodeName == "edited" && c.Status.Conditions.True(karpenter.ConditionTypeReady)
+			c.Status.NodeName == "edited" && c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 	})
 	b.whole("edited")
 }

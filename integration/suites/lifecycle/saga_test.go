@@ -199,7 +199,7 @@ func replacedByOne(s *site) {
 		m.kill(m.name)
 		m.ends()
 	}
-	if c := next.claim(); c == nil || c.DeletionTimestamp != nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+	if c := next.claim(); c == nil || c.DeletionTimestamp != nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 		s.Errorf("the replacement is %+v", c)
 	}
 }
@@ -217,7 +217,7 @@ func rolledBack(s *site) {
 	s.tell(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
 	for _, m := range []machine{a, b} {
 		m.until(30*time.Second, "as it was", func() bool {
-			return !karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ReadProposal(m.claim()) == nil &&
+			return !karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ReadProposal(m.claim()) == nil &&
 				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
 		})
 		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption was rolled back: replacement NodeClaim new-back is being deleted")

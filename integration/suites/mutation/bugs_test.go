@@ -35,8 +35,8 @@ var bugs = []bug{{
 }, {
 	name: "strict-limits-are-not", promise: "no NodePool limit is exceeded",
 	file: "shared/planning/proposal.go",
-	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
-	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
+	from: `	return np.IsStatic() || poolpolicy.StrictLimits(np.Annotations)`,
+	to:   `	_ = poolpolicy.StrictLimits; return np.IsStatic()`,
 }, {
 	name: "part-of-an-intent", promise: "no intent is launched twice", seed: 95,
 	file: "services/lifecycle/internal/admission/completeness.go",
@@ -84,7 +84,7 @@ var bugs = []bug{{
 }, {
 	name: "no-expiry", promise: "expired messages are not handled",
 	file: "shared/host/handler.go",
-	from: `	case e.Expired(accept.Now()):`,
+	from: `	case e.HasExpired(accept.Now()):`,
 	to:   `	case false:`,
 }, {
 	name: "relative-deadline", promise: "a drain ends by the deadline of the interruption",
@@ -184,7 +184,7 @@ var bugs = []bug{{
 }, {
 	name: "drained-before-replaced", promise: "replacements are initialized before deletion",
 	file: "services/lifecycle/internal/disruption/proposal.go",
-	from: `		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):`,
+	from: `		case c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):`,
 	to:   `		case c == nil:`,
 }, {
 	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone

@@ -160,7 +160,7 @@ func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time
 	}
 	var instances []string
 	for range entry.Instances {
-		noticed, err := event.As[event.NodeNoticed](r.receiveFact(t))
+		noticed, err := event.DecodeBody[event.NodeNoticed](r.receiveFact(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time
 		}
 	}
 	if entry.Instances[0] == noticetest.Ended {
-		if gone, err := event.As[event.InstanceGone](r.receiveFact(t)); err != nil || gone.InstanceID != noticetest.Ended {
+		if gone, err := event.DecodeBody[event.InstanceGone](r.receiveFact(t)); err != nil || gone.InstanceID != noticetest.Ended {
 			t.Errorf("the fact after it is %+v, %v", gone, err)
 		}
 	}
@@ -206,7 +206,7 @@ func readFacts(t *testing.T) []event.Envelope {
 	t.Helper()
 	var out []event.Envelope
 	for _, spec := range event.Specs {
-		if !spec.Fact() {
+		if !spec.IsFact() {
 			continue
 		}
 		body, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "event", "testdata", "v1", string(spec.Type)+".json"))

@@ -81,11 +81,11 @@ func watch(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := blob.Point(ctx, blobs, ref); err != nil {
+	if err := blob.SetLatest(ctx, blobs, ref); err != nil {
 		return err
 	}
 	service := watcher.New(watcher.Config{
-		Client: memcluster.New(memcluster.Options{Now: time.Now}).As("watcher"), Cache: cache, Blobs: blobs,
+		Client: memcluster.New(memcluster.Options{Now: time.Now}).ClientFor("watcher"), Cache: cache, Blobs: blobs,
 		Planner: deaf{"batches"}, Disruption: deaf{"snapshots"}, Catalog: deaf{"questions"},
 		Cluster: event.Cluster{Name: "scale", UID: "uid"}, Namespace: "kube-system", KarpenterNamespace: "kube-system", Holder: "watcher",
 		Now: time.Now,

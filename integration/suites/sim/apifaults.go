@@ -50,7 +50,7 @@ func (c *chaos) silenceAPIServer() {
 	}
 	c.apiServerFails = true
 	c.faults["silence"]++
-	c.world.Kube.Inject(memcluster.Fault{As: fault.Unknown, Done: true, Times: 1 + c.random.IntN(3)}, memcluster.Fault{As: fault.Unknown})
+	c.world.Kube.InjectFaults(memcluster.Fault{As: fault.Unknown, Done: true, Times: 1 + c.random.IntN(3)}, memcluster.Fault{As: fault.Unknown})
 	c.hangWatches()
 	c.scheduleEnd(c.drawDuration(0, 10), c.interruptInstance)
 	c.scheduleEnd(c.drawDuration(30, 75), func() {
@@ -86,7 +86,7 @@ func (c *chaos) failManyCalls() {
 		faults = append(faults, memcluster.Fault{As: fault.Unknown, Kind: kind, Chance: chance / 2},
 			memcluster.Fault{As: fault.Unknown, Done: true, Kind: kind, Chance: chance / 2})
 	}
-	c.world.Kube.Inject(faults...)
+	c.world.Kube.InjectFaults(faults...)
 	c.scheduleEnd(c.drawDuration(0, 3), c.interruptInstance)
 	c.scheduleEnd(c.drawDuration(5, 30), c.recoverAPIServer)
 }
@@ -100,14 +100,14 @@ func (c *chaos) rejectNodeClaims() {
 	c.apiServerFails = true
 	c.faults["rejected NodeClaims"]++
 	as := []fault.Kind{fault.Unknown, fault.Denied, fault.Invalid}[c.random.IntN(3)]
-	c.world.Kube.Inject(memcluster.Fault{As: as, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Chance: 0.4 + 0.5*c.random.Float64()})
+	c.world.Kube.InjectFaults(memcluster.Fault{As: as, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Chance: 0.4 + 0.5*c.random.Float64()})
 	c.scheduleEnd(c.drawDuration(100, 240), c.recoverAPIServer)
 }
 
 // recoverAPIServer ends the faults of the API server.
 func (c *chaos) recoverAPIServer() {
 	c.apiServerFails = false
-	c.world.Kube.Heal()
+	c.world.Kube.ClearFaults()
 }
 
 // expireWatches stops every watch and ends it with 410, so that watchers miss intermediate states: a pod that was
@@ -125,7 +125,7 @@ func (c *chaos) expireWatches() {
 // restartStatefulSet deletes the pod of the StatefulSet.
 func (c *chaos) restartStatefulSet() {
 	key := cluster.Key{Namespace: "default", Name: statefulSetName + "-0"}
-	_ = c.world.Kube.World("person").Delete(context.Background(), cluster.Pods, key, "")
+	_ = c.world.Kube.AsKubernetes("person").Delete(context.Background(), cluster.Pods, key, "")
 }
 
 // hangWatches stops all watches, also those of processes that start meanwhile.
@@ -161,7 +161,7 @@ func (c *chaos) resumeWatches(expired func() bool) {
 
 // reconcileStatefulSet is the controller of the StatefulSet, whose pod always has the same name.
 func (s *sim) reconcileStatefulSet() error {
-	ctx, client := context.Background(), s.world.Kube.World("statefulset-controller")
+	ctx, client := context.Background(), s.world.Kube.AsKubernetes("statefulset-controller")
 	key := cluster.Key{Namespace: "default", Name: statefulSetName}
 	set, err := cluster.Get[*statefulSet](ctx, client, cluster.StatefulSets, key)
 	if fault.Is(err, fault.Missing) {
@@ -172,7 +172,7 @@ func (s *sim) reconcileStatefulSet() error {
 	}
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = key.Namespace, statefulSetName+"-0"
-	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "StatefulSet", set.Name, set.UID)}
+	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReferenceTo("apps/v1", "StatefulSet", set.Name, set.UID)}
 	have, err := cluster.Get[*corev1.Pod](ctx, client, cluster.Pods, cluster.KeyOf(pod))
 	wanted := *set.Spec.Replicas > 0
 	switch {

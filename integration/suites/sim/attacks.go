@@ -39,7 +39,7 @@ func (s *sim) corruptClaim(claim *karpenter.NodeClaim) {
 	}
 	s.settings.corruptsClaim = false
 	s.faults["action spoil"]++
-	s.world.Kube.Change(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
+	s.world.Kube.ChangeObject(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
 }
 
 // hasInstance reports whether an instance of the intent runs.
@@ -101,7 +101,7 @@ func (s *sim) sendForged(body event.Body) error {
 	if err != nil {
 		return err
 	}
-	launcher, ok := s.world.Broker.Lookup(s.world.Cluster + "-launcher")
+	launcher, ok := s.world.Broker.FindQueue(s.world.Cluster + "-launcher")
 	if !ok {
 		return fault.F("forging a message", fault.Bug, "the launcher has no queue")
 	}

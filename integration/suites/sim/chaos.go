@@ -151,7 +151,7 @@ func (c *chaos) delayWatch() {
 func (c *chaos) redriveMessages() {
 	for _, name := range c.world.Broker.Queues() {
 		if source, ok := c.world.SourceQueue(name); ok {
-			_, _ = c.world.Broker.Move(name, source)
+			_, _ = c.world.Broker.MoveMessages(name, source)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (c *chaos) replayArchive() {
 }
 
 // rejectWrites makes the API server reject some writes.
-func (c *chaos) rejectWrites() { c.world.Kube.Inject(apiFaults(c.random)...) }
+func (c *chaos) rejectWrites() { c.world.Kube.InjectFaults(apiFaults(c.random)...) }
 
 // deleteClaim deletes a NodeClaim as a user with kubectl does.
 func (c *chaos) deleteClaim() {
@@ -173,7 +173,7 @@ func (c *chaos) deleteClaim() {
 		return
 	}
 	claim := claims[c.random.IntN(len(claims))]
-	_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.GetUID())
+	_ = c.world.Kube.AsKubernetes("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.GetUID())
 }
 
 // deleteProtectedClaims deletes the NodeClaims of nodes whose pods must not be disrupted, for now or for ever.
@@ -184,7 +184,7 @@ func (c *chaos) deleteProtectedClaims() {
 		}
 		for _, o := range c.listObjects(cluster.NodeClaims) {
 			if claim := o.(*karpenter.NodeClaim); claim.Status.NodeName == pod.Spec.NodeName {
-				_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.UID)
+				_ = c.world.Kube.AsKubernetes("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.UID)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (c *chaos) stopFaults() {
 	c.world.Blobs.SetFaults(memblob.Faults{})
 	c.world.Cloud.SetFaults(memcloud.Faults{Lag: 30 * time.Second})
 	c.world.Cloud.Unblock()
-	c.world.Kube.Heal()
+	c.world.Kube.ClearFaults()
 	for _, a := range c.world.Actors {
 		for _, kind := range cluster.Kinds {
 			a.DelayWatch(kind, 0)

@@ -109,7 +109,7 @@ func (c *checker) readClaims() []*karpenter.NodeClaim {
 	c.evictions.observeWrites(c)
 	var out []*karpenter.NodeClaim
 	// This client is not subject to faults.
-	objects, err := c.world.Kube.World("checker").List(context.Background(), cluster.NodeClaims, "")
+	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.NodeClaims, "")
 	if err != nil {
 		c.reportViolation("models return no errors", "listing claims: %v", err)
 	}

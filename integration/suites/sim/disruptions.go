@@ -61,7 +61,7 @@ func (s *disruptionChecker) observeWrite(c *checker, e memcluster.Effect) {
 		delete(s.claims, e.Key.Name)
 	} else {
 		s.claims[e.Key.Name] = after
-		if after.Status.Conditions.True("Initialized") {
+		if after.Status.Conditions.IsTrue("Initialized") {
 			s.everInitialized[e.Key.Name] = true
 		}
 	}
@@ -91,7 +91,7 @@ func (s *disruptionChecker) checkBudget(c *checker, e memcluster.Effect, claim *
 	var going []string
 	for name, other := range s.claims {
 		if _, acts := confirmedProposal(other); acts && other.Labels["karpenter.sh/nodepool"] == claim.Labels["karpenter.sh/nodepool"] &&
-			other.Status.Conditions.True("Initialized") && !other.Status.Conditions.True("InstanceTerminating") {
+			other.Status.Conditions.IsTrue("Initialized") && !other.Status.Conditions.IsTrue("InstanceTerminating") {
 			going = append(going, name)
 		}
 	}

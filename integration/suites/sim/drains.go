@@ -18,7 +18,7 @@ type drainChecker struct{ checked map[string]bool }
 // termination grace period is over.
 func (d *drainChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	uid := string(claim.UID)
-	if !claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || d.checked[uid] {
+	if !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || d.checked[uid] {
 		return
 	}
 	if d.checked == nil {
@@ -29,7 +29,7 @@ func (d *drainChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	if claim.Status.NodeName == "" || err == nil && !c.world.Now().Before(at) {
 		return
 	}
-	pods, err := c.world.Kube.World("checker").List(context.Background(), cluster.Pods, "")
+	pods, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
 	if err != nil {
 		c.reportViolation("models return no errors", "listing pods: %v", err)
 	}

@@ -75,7 +75,7 @@ func TestDriftIsSeenThroughAllServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := func(change func(*karpenter.NodePool)) {
-		w.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { change(o.(*karpenter.NodePool)) })
+		w.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { change(o.(*karpenter.NodePool)) })
 	}
 	for _, step := range []struct {
 		name   string
@@ -115,7 +115,7 @@ func TestDriftIsSeenThroughAllServices(t *testing.T) {
 		}
 		for _, c := range claims {
 			drifted, _ := c.Status.Conditions.Get(karpenter.ConditionTypeDrifted)
-			if !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || drifted.Reason != step.want {
+			if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || drifted.Reason != step.want {
 				t.Errorf("%s: claim %s of a %s: %q, want %q; conditions %+v", step.name, c.Name, c.Labels[corev1.LabelInstanceTypeStable], drifted.Reason, step.want, c.Status.Conditions)
 			}
 		}

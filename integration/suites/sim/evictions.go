@@ -62,7 +62,7 @@ func (g *evictionChecker) observeWrites(c *checker) {
 			g.providerIDs[node.Name] = node.Spec.ProviderID
 		}
 	}
-	c.world.Kube.Forget()
+	c.world.Kube.ClearEffects()
 }
 
 // storeObject keeps the current objects of one type.
@@ -180,7 +180,7 @@ func (c *checker) areDrainsComplete() bool {
 			continue
 		}
 		by := c.evictions.blockingPods(claim.Status.ProviderID, c.world.Now())
-		if claim.Status.Conditions.True("InstanceTerminating") || !namesAny(claim, by) {
+		if claim.Status.Conditions.IsTrue("InstanceTerminating") || !namesAny(claim, by) {
 			return false
 		}
 	}

@@ -89,7 +89,7 @@ func deletionMethods(t *testing.T, w *embedded.EmbeddedCluster, life time.Durati
 		claims[claim.Name] = claim
 		acting := 0
 		for _, c := range claims {
-			if p := planning.ReadProposal(c); p != nil && !p.ConfirmedAt.IsZero() && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if p := planning.ReadProposal(c); p != nil && !p.ConfirmedAt.IsZero() && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
 				acting++
 			}
 		}
@@ -111,7 +111,7 @@ func deletionMethods(t *testing.T, w *embedded.EmbeddedCluster, life time.Durati
 			t.Errorf("%s: %s went by %s, its end is %s", e.At, claim.Name, p.Method, end)
 		}
 		for _, name := range p.Replacements {
-			if c := claims[name]; c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			if c := claims[name]; c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 				t.Errorf("%s: %s went before %s was there", e.At, claim.Name, name)
 			}
 		}

@@ -35,7 +35,7 @@ type outboxState struct {
 func (f *fenceChecker) checkOutbox(c *checker, claims []*karpenter.NodeClaim) {
 	var now outboxState
 	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
-	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
+	object, err := c.world.Kube.AsKubernetes("checker").Get(context.Background(), cluster.ConfigMaps, key)
 	if err != nil || json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &now) != nil {
 		return
 	}

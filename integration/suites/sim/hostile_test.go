@@ -85,7 +85,7 @@ func TestRejectedNodeClaimsBlockNoOthers(t *testing.T) {
 		one.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
 		more = append(more, one)
 	}
-	w.Kube.Inject(memcluster.Fault{As: fault.Invalid, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Times: 1})
+	w.Kube.InjectFaults(memcluster.Fault{As: fault.Invalid, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Times: 1})
 	if err := w.Apply(ctx, class, strictNodePool(), more[0], more[1], more[2]); err != nil {
 		t.Fatal(err)
 	}

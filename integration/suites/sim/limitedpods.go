@@ -48,7 +48,7 @@ func (c *checker) isAtLimit() bool {
 func (c *checker) readLimitedPods() map[string]bool {
 	out := map[string]bool{}
 	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
-	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
+	object, err := c.world.Kube.AsKubernetes("checker").Get(context.Background(), cluster.ConfigMaps, key)
 	if err != nil {
 		return out
 	}

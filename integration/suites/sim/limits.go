@@ -88,7 +88,7 @@ func (c *checker) claimsOfInstance(r memcloud.Record) (unbound []*karpenter.Node
 // isLeaving reports whether a NodeClaim is being removed or replaced.
 func isLeaving(claim *karpenter.NodeClaim) bool {
 	_, acts := confirmedProposal(claim)
-	return acts || claim.DeletionTimestamp != nil || claim.Status.Conditions.True("InstanceTerminating")
+	return acts || claim.DeletionTimestamp != nil || claim.Status.Conditions.IsTrue("InstanceTerminating")
 }
 
 // observeWrite checks the admission of a plan when the outbox is written.

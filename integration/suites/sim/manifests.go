@@ -142,13 +142,13 @@ func newStatefulSet(d *appsv1.Deployment) *statefulSet {
 
 // scaleStatefulSet sets the StatefulSet's replicas, if it exists.
 func scaleStatefulSet(w *embedded.EmbeddedCluster, replicas int32) {
-	w.Kube.Change(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: statefulSetName}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
+	w.Kube.ChangeObject(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: statefulSetName}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
 }
 
 // scaleDeployment sets a Deployment's replicas.
 func scaleDeployment(w *embedded.EmbeddedCluster, name string, replicas int32) error {
 	key := cluster.Key{Namespace: "default", Name: name}
-	if !w.Kube.Change(cluster.Deployments, key, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = &replicas }) {
+	if !w.Kube.ChangeObject(cluster.Deployments, key, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = &replicas }) {
 		return fmt.Errorf("scaling %s: there is no such Deployment", name)
 	}
 	return nil

@@ -91,10 +91,10 @@ func TestClassesBecomeReady(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(&class.Spec)
 			}
-			w.Kube.Seed(class)
+			w.Kube.SeedObjects(class)
 			got := runServices(t, w, 2*time.Minute)
 			conditions := got.Status.Conditions
-			if conditions.True(karpenter.ConditionTypeReady) != (tt.broken == "") || tt.broken != "" && !conditions.False(tt.broken) {
+			if conditions.IsTrue(karpenter.ConditionTypeReady) != (tt.broken == "") || tt.broken != "" && !conditions.IsFalse(tt.broken) {
 				t.Errorf("conditions %+v", conditions)
 			}
 			if len(got.Status.AMIs) != tt.images || len(got.Status.Subnets) != tt.subnets || len(got.Status.SecurityGroups) != 1 || got.Status.InstanceProfile == "" {
@@ -128,9 +128,9 @@ func TestReservationsReachThePlanner(t *testing.T) {
 	class.Name = "default"
 	class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: mine}}
 	class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
-	w.Kube.Seed(class)
+	w.Kube.SeedObjects(class)
 	class = runServices(t, w, 90*time.Second)
-	ref, err := blob.Latest(t.Context(), w.Blobs, catalog.Kind)
+	ref, err := blob.GetLatest(t.Context(), w.Blobs, catalog.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}

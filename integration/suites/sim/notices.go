@@ -51,11 +51,11 @@ func (c *checker) checkNotice(actor string, m queue.Message, began time.Time, er
 
 // findClaim returns the NodeClaim that has the instance, or nil.
 func (c *checker) findClaim(instance string) *karpenter.NodeClaim {
-	objects, err := c.world.Kube.World("checker").List(context.Background(), cluster.NodeClaims, "")
+	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.NodeClaims, "")
 	if err != nil {
 		c.reportViolation("models return no errors", "listing claims: %v", err)
 	}
-	for _, claim := range cluster.Cast[*karpenter.NodeClaim](objects) {
+	for _, claim := range cluster.CastAll[*karpenter.NodeClaim](objects) {
 		if strings.HasSuffix(claim.Status.ProviderID, "/"+instance) {
 			return claim
 		}
@@ -66,7 +66,7 @@ func (c *checker) findClaim(instance string) *karpenter.NodeClaim {
 // checkTermination checks that an instance with a NodeClaim is terminated only if the NodeClaim requested it.
 func (c *checker) checkTermination(actor string, ids []string) {
 	for _, id := range ids {
-		if claim := c.findClaim(id); claim != nil && !claim.Status.Conditions.True("InstanceTerminating") {
+		if claim := c.findClaim(id); claim != nil && !claim.Status.Conditions.IsTrue("InstanceTerminating") {
 			c.reportViolation("an instance is terminated only if its NodeClaim requests it", "%s terminated %s, and %s has not requested it", actor, id, claim.Name)
 		}
 	}

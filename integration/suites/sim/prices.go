@@ -63,7 +63,7 @@ func (m *priceLimits) readPrices(c *checker) {
 		}
 		for _, o := range t.Offerings {
 			m.highest = max(m.highest, o.PricePerHour)
-			if o.Priced() && (m.lowest == 0 || o.PricePerHour < m.lowest) {
+			if o.HasPrice() && (m.lowest == 0 || o.PricePerHour < m.lowest) {
 				m.lowest = o.PricePerHour
 			}
 		}

@@ -25,7 +25,7 @@ type progressChecker struct {
 func (l *progressChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	passed := 0
 	for i, step := range commandEffects {
-		if !claim.Status.Conditions.True(step) {
+		if !claim.Status.Conditions.IsTrue(step) {
 			continue
 		}
 		if i > passed {
@@ -39,7 +39,7 @@ func (l *progressChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	if before := l.passedSteps[claim.UID]; passed < before {
 		c.reportViolation("conditions never revert", "%s was %s and no longer is", claim.Name, commandEffects[before-1])
 	}
-	ends := claim.Status.Conditions.True("InstanceTerminating")
+	ends := claim.Status.Conditions.IsTrue("InstanceTerminating")
 	if l.ending[claim.UID] && !ends {
 		c.reportViolation("conditions never revert", "%s was InstanceTerminating and no longer is", claim.Name)
 	}
@@ -54,7 +54,7 @@ var requiredLabels = []string{"karpenter.sh/nodepool", "karpenter.sh/capacity-ty
 
 // checkNodes checks that a registered node has its labels and not the taint of unregistered nodes.
 func (l *progressChecker) checkNodes(c *checker) {
-	objects, err := c.world.Kube.World("checker").List(context.Background(), cluster.Nodes, "")
+	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Nodes, "")
 	if err != nil {
 		c.reportViolation("models return no errors", "listing nodes: %v", err)
 	}

@@ -30,7 +30,7 @@ func TestDriftIsReplacedThroughAllServices(t *testing.T) {
 	if _, err := w.Run(ctx, 5*time.Minute, func() bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	w.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	w.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Labels["tier"] = "gold"
 	})
 	done := func() bool {
@@ -62,7 +62,7 @@ func requireReplacementsFirst(t *testing.T, w *embedded.EmbeddedCluster) {
 		for _, c := range claims {
 			p := planning.ReadProposal(c)
 			acts := p != nil && !p.ConfirmedAt.IsZero()
-			if (acts || c.DeletionTimestamp != nil) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if (acts || c.DeletionTimestamp != nil) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
 				going++
 			}
 		}
@@ -78,7 +78,7 @@ func requireReplacementsFirst(t *testing.T, w *embedded.EmbeddedCluster) {
 			t.Fatalf("%s: %s went for %+v", e.At, claim.Name, p)
 		}
 		for _, name := range p.Replacements {
-			if c := claims[name]; c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			if c := claims[name]; c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 				t.Fatalf("%s: %s went before %s was there", e.At, claim.Name, name)
 			}
 		}

@@ -190,8 +190,8 @@ func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func()
 }
 
 func (s *sim) listPods() []*corev1.Pod {
-	objects, _ := s.world.Kube.World("checker").List(context.Background(), cluster.Pods, "")
-	return cluster.Cast[*corev1.Pod](objects)
+	objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
+	return cluster.CastAll[*corev1.Pod](objects)
 }
 
 // allPodsRun reports whether each pod runs, or is pending because of a limit that the plan names and that is
@@ -226,7 +226,7 @@ func (s *sim) isEmpty() bool {
 }
 
 func (s *sim) listObjects(kind cluster.Kind) []cluster.Object {
-	objects, _ := s.world.Kube.World("checker").List(context.Background(), kind, "")
+	objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), kind, "")
 	return objects
 }
 
@@ -263,13 +263,13 @@ func (s *sim) makeReport(seed int64) Report {
 	for kind, n := range s.world.Broker.Counts() {
 		s.faults["queue "+string(kind)] += n
 	}
-	for kind, n := range s.world.Kube.Struck() {
+	for kind, n := range s.world.Kube.InjectedFaults() {
 		s.faults["api "+kind] += n
 	}
 	for kind, n := range s.world.Blobs.Counts() {
 		s.faults["blob "+string(kind)] += n
 	}
-	if err := s.world.Broker.Conserved(); err != nil {
+	if err := s.world.Broker.CheckConservation(); err != nil {
 		s.checker.reportViolation("messages are conserved", "%v", err)
 	}
 	for kind, n := range s.checker.occurrences {

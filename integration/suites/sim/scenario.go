@@ -139,7 +139,7 @@ func (s *sim) playDrift(ctx context.Context) error {
 		return err
 	}
 	s.countsWrites = true
-	s.world.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+	s.world.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Labels = map[string]string{"tier": "gold"}
 	})
 	return s.requireWithin(ctx, "drifted nodes are replaced", s.finalSizes, s.areClaimsUpdated)

@@ -28,7 +28,7 @@ func TestStaticPoolThroughAllServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := func(how func(*karpenter.NodePool)) {
-		w.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
+		w.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
 	}
 	for _, step := range []struct {
 		name   string
@@ -54,7 +54,7 @@ func TestStaticPoolThroughAllServices(t *testing.T) {
 			t.Fatalf("%s: there are %d nodes, want %d (%v)", step.name, len(claims), step.want, err)
 		}
 		for _, c := range claims {
-			if !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || c.DeletionTimestamp != nil || c.Status.Conditions.True(karpenter.ConditionTypeDrifted) {
+			if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || c.DeletionTimestamp != nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeDrifted) {
 				t.Errorf("%s: %s is not as the pool asks: %+v", step.name, c.Name, c.Status.Conditions)
 			}
 		}

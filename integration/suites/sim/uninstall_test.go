@@ -36,7 +36,7 @@ func startCluster(t *testing.T) *uninstallation {
 	l := &uninstallation{t: t, EmbeddedCluster: w}
 	l.waitFor("nodes", 10*time.Minute, func() bool {
 		claims := listObjects[*karpenter.NodeClaim](l, cluster.NodeClaims)
-		return len(claims) > 0 && claims[0].Status.Conditions.True(karpenter.ConditionTypeInitialized)
+		return len(claims) > 0 && claims[0].Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 	})
 	return l
 }
@@ -82,7 +82,7 @@ var commandEffects = []struct {
 }{
 	{`kubectl annotate nodepools --all joist.sh/approve="delete 100%"`, func(l *uninstallation) error {
 		for _, pool := range listObjects[*karpenter.NodePool](l, cluster.NodePools) {
-			l.Kube.Change(cluster.NodePools, cluster.KeyOf(pool), func(o cluster.Object) {
+			l.Kube.ChangeObject(cluster.NodePools, cluster.KeyOf(pool), func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{"joist.sh/approve": "delete 100%"})
 			})
 		}

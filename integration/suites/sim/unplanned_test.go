@@ -33,7 +33,7 @@ func TestPersonCreatesNodeClaim(t *testing.T) {
 	}
 	initialized := func() bool {
 		c, err := cluster.Get[*karpenter.NodeClaim](ctx, w.Kube, cluster.NodeClaims, cluster.Key{Name: "mine"})
-		return err == nil && c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && c.Labels[corev1.LabelInstanceTypeStable] == "c6i.2xlarge"
+		return err == nil && c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && c.Labels[corev1.LabelInstanceTypeStable] == "c6i.2xlarge"
 	}
 	if done, err := w.Run(ctx, 4*time.Minute, initialized); err != nil || !done {
 		c, _ := cluster.Get[*karpenter.NodeClaim](ctx, w.Kube, cluster.NodeClaims, cluster.Key{Name: "mine"})

@@ -85,8 +85,8 @@ func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool)
 func (s *scene) pool() {
 	s.Apply("testdata/pool.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": s.AWS.Role})
 	s.await(time.Minute, "the NodePool to be ready", func(Sample) bool {
-		for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
+		for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+			return pool.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 		}
 		return false
 	})
@@ -109,7 +109,7 @@ func (s *scene) whole(now Sample) bool { return now.Running == s.size.pods() && 
 
 func (s *scene) initialized() bool {
 	return !slices.ContainsFunc(s.Claims(), func(c *karpenter.NodeClaim) bool {
-		return c.DeletionTimestamp == nil && !c.Status.Conditions.True(karpenter.ConditionTypeInitialized)
+		return c.DeletionTimestamp == nil && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 	})
 }
 
@@ -131,7 +131,7 @@ func (s *scene) storm() {
 // victims are drawn, equally in every run, from the spot instances.
 func (s *scene) victims() []string {
 	spared := map[string]bool{}
-	for _, pod := range cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods) {
+	for _, pod := range cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods) {
 		if pod.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true" && !s.size.anyNode {
 			spared[pod.Spec.NodeName] = true
 		}
@@ -160,7 +160,7 @@ func (s *scene) protect(victim string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes[victim] = r.PrivateDNS
-	for _, pod := range cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods) {
+	for _, pod := range cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods) {
 		if pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" || pod.DeletionTimestamp != nil {
 			continue
 		}

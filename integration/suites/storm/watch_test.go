@@ -56,7 +56,7 @@ func (s *scene) noticed(raw []byte) {
 // watch looks at the cluster once.
 func (s *scene) watch() error {
 	records := s.Cloud.Records()
-	pods, nodes := cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes()
+	pods, nodes := cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes()
 	claims := s.Claims()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,18 +102,18 @@ func TestSameRequirementsDrift(t *testing.T) {
 		claim.Labels[karpenter.NodePoolLabelKey] = name
 		claim.Status.ProviderID = fmt.Sprintf("aws:///a/i-%d", i)
 		claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue}, now)
-		server.Seed(pool, claim)
+		server.SeedObjects(pool, claim)
 		want[name] = drifts(t, pool, claim)
 	}
 	cache := server.NewCache(memcluster.CacheOptions{})
 	service := lifecycle.New(lifecycle.Config{
-		Client: server.As("lifecycle"), Cache: cache, Blobs: memblob.New(memblob.Options{Now: clock}), Holder: "one", Region: "eu-west-1",
+		Client: server.ClientFor("lifecycle"), Cache: cache, Blobs: memblob.New(memblob.Options{Now: clock}), Holder: "one", Region: "eu-west-1",
 		Launcher: memqueue.New(memqueue.Options{Now: clock}).Queue("launcher", memqueue.QueueOptions{}), Cluster: event.Cluster{Name: "c", UID: "u"},
 		Namespace: "kube-system", KarpenterNamespace: "kube-system", Now: clock,
 	})
 	for range 3 {
 		now = now.Add(time.Second)
-		cache.Flush()
+		cache.DeliverAll()
 		if err := service.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func TestLabelsAreKarpenters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	embedded, err := catalog.Embedded("us-east-1")
+	embedded, err := catalog.EmbeddedCatalogue("us-east-1")
 	if err != nil {
 		t.Fatal(err)
 	}

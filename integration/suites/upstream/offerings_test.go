@@ -118,7 +118,7 @@ func (s sale) class() karpenter.EC2NodeClass {
 }
 
 func (s sale) ours() map[string]float64 {
-	embedded, _ := catalog.Embedded("ap-northeast-2")
+	embedded, _ := catalog.EmbeddedCatalogue("ap-northeast-2")
 	one, _ := embedded.Find(saleType)
 	one.SupportedUsage = nil
 	for _, usage := range s.usage {

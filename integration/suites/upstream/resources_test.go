@@ -84,7 +84,7 @@ func (s setting) ours(it catalog.InstanceType, family string) (capacity, overhea
 	if s.raid {
 		config.InstanceStorePolicy = karpenter.InstanceStorePolicyRAID0
 	}
-	return catalog.Resources(it, config)
+	return catalog.NodeResources(it, config)
 }
 
 // TestResourcesAreKarpenters computes the resources of recorded types in every family and
@@ -94,7 +94,7 @@ func TestResourcesAreKarpenters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	embedded, err := catalog.Embedded("us-east-1")
+	embedded, err := catalog.EmbeddedCatalogue("us-east-1")
 	if err != nil {
 		t.Fatal(err)
 	}

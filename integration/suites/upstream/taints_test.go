@@ -20,7 +20,7 @@ func TestSameEphemeralTaints(t *testing.T) {
 		for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
 			for _, value := range []string{"", "true", "false"} {
 				taint := corev1.Taint{Key: key, Value: value, Effect: effect}
-				ours := karpenter.EphemeralTaint(taint)
+				ours := karpenter.IsEphemeralTaint(taint)
 				if want := theirs.IsKnownEphemeralTaint(&taint); ours != want {
 					t.Errorf("%s: ephemeral %v, upstream's %v", taint.ToString(), ours, want)
 				}

@@ -166,7 +166,7 @@ func TestSameRestrictedLabels(t *testing.T) {
 		"k8s.io/anything", "node.kubernetes.io/anything", karpenter.LabelEC2NodeClass, karpenter.NodePoolLabelKey, "karpenter.sh", "/x",
 	}
 	for _, key := range append(keys, karpenter.WellKnownLabels()...) {
-		if ours, theirs := karpenter.RestrictedLabel(key), karpv1.IsRestrictedLabel(key) != nil; ours != theirs {
+		if ours, theirs := karpenter.IsRestrictedLabel(key), karpv1.IsRestrictedLabel(key) != nil; ours != theirs {
 			t.Errorf("label %q: restricted %v, upstream's %v", key, ours, theirs)
 		}
 	}

@@ -117,7 +117,7 @@ func TestMoveTask(t *testing.T) {
 	if code(err) != "ResourceNotFoundException" {
 		t.Errorf("moving from a queue that is no dead-letter queue: %v", err)
 	}
-	if err := w.broker.Conserved(); err != nil {
+	if err := w.broker.CheckConservation(); err != nil {
 		t.Error(err)
 	}
 }

@@ -37,7 +37,7 @@ func TestPrefixes(t *testing.T) {
 	if _, err := b.Get(t.Context(), "plans/1"); !fault.Is(err, fault.Missing) {
 		t.Errorf("another prefix: %v", err)
 	}
-	if keys := w.blobs.Keys(); len(keys) != 1 || keys[0] != "clusters/a/plans/1" {
+	if keys := w.blobs.ListKeys(); len(keys) != 1 || keys[0] != "clusters/a/plans/1" {
 		t.Errorf("the bucket has %q", keys)
 	}
 }
@@ -45,7 +45,7 @@ func TestPrefixes(t *testing.T) {
 func TestBlobErrors(t *testing.T) {
 	w := start(t)
 	gone := s3blob.New(w.Config(), "gone", "", "JOIST_BUCKET")
-	if err := gone.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "JOIST_BUCKET") {
+	if err := gone.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "JOIST_BUCKET") {
 		t.Errorf("a bucket that does not exist: %v", err)
 	}
 	config := w.Config()
@@ -58,7 +58,7 @@ func TestBlobErrors(t *testing.T) {
 	if _, err := store.Get(t.Context(), "a"); !fault.Is(err, fault.Retry) {
 		t.Errorf("a failed read: %v of kind %q", err, fault.KindOf(err))
 	}
-	if at, err := store.Written(t.Context(), "a"); err != nil || w.clock.Now().Sub(at) > 5*time.Second {
+	if at, err := store.LastWritten(t.Context(), "a"); err != nil || w.clock.Now().Sub(at) > 5*time.Second {
 		t.Errorf("written %s, %v", at, err)
 	}
 }

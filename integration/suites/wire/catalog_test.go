@@ -35,7 +35,7 @@ func (f *facts) Send(_ context.Context, messages ...queue.Outgoing) error {
 // TestCatalogOverTheWire publishes the market of a whole region through every
 // adapter, with one right after the other missing.
 func TestCatalogOverTheWire(t *testing.T) {
-	sold, err := catalog.Embedded(fakeaws.Region)
+	sold, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestCatalogOverTheWire(t *testing.T) {
 			if err := c.Handle(ctx, tick); err != nil {
 				t.Fatal(err)
 			}
-			fact, err := event.As[event.CatalogRefreshed](bus.said[0])
+			fact, err := event.DecodeBody[event.CatalogRefreshed](bus.said[0])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -283,7 +283,7 @@ func TestDenialOnTheWireNamesTheAction(t *testing.T) {
 	_, err := s.CreateFleet(t.Context(), request)
 	const want = "allow iam:PassRole in the IAM policy of this service's role (ec2:CreateFleet needs it too); " +
 		"also look for a service control policy or permissions boundary that denies it"
-	if got := fault.HintOf(err); got != want {
+	if got := fault.FindHint(err); got != want {
 		t.Errorf("got hint %q of %v", got, err)
 	}
 }

@@ -135,8 +135,8 @@ func denied(t *testing.T, err error, names ...string) {
 		t.Fatalf("the error is %q, want it denied: %v", fault.KindOf(err), err)
 	}
 	for _, name := range names {
-		if !strings.Contains(fault.HintOf(err), name) {
-			t.Errorf("the hint %q does not name %s", fault.HintOf(err), name)
+		if !strings.Contains(fault.FindHint(err), name) {
+			t.Errorf("the hint %q does not name %s", fault.FindHint(err), name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (s site) parts(t *testing.T) catalog.Parts {
 	out := catalog.Parts{Region: fakeaws.Region}
 	described, err := s.InstanceTypes(t.Context())
 	for _, d := range described {
-		if hardware, ok := catalog.TypeOf(d); ok {
+		if hardware, ok := catalog.ConvertType(d); ok {
 			out.Types = append(out.Types, hardware)
 		}
 	}
@@ -46,7 +46,7 @@ func (s site) parts(t *testing.T) catalog.Parts {
 // TestMarketOnTheWire sells a whole region, hundreds of types on many pages of
 // each call, and reads it back: not one offering, price or disk is lost.
 func TestMarketOnTheWire(t *testing.T) {
-	want, err := catalog.Embedded(fakeaws.Region)
+	want, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestMarketOnTheWire(t *testing.T) {
 
 // TestMarketBreaksOffOnTheWire: a list that lacks its last pages is no list.
 func TestMarketBreaksOffOnTheWire(t *testing.T) {
-	sold, err := catalog.Embedded(fakeaws.Region)
+	sold, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestDenialOfTheMarketNamesTheAction(t *testing.T) {
 	for action, err := range map[memcloud.Action]error{
 		memcloud.GetProducts: prices, memcloud.GetManagedResource: shifts, memcloud.DescribeInstanceTypes: types,
 	} {
-		if !fault.Is(err, fault.Denied) || !strings.HasPrefix(fault.HintOf(err), "allow "+string(action)+" in") {
+		if !fault.Is(err, fault.Denied) || !strings.HasPrefix(fault.FindHint(err), "allow "+string(action)+" in") {
 			t.Errorf("%s: got %v", action, err)
 		}
 	}

@@ -34,7 +34,7 @@ func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsur
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := event.As[event.NodeClassEnsured](fact)
+	done, err := event.DecodeBody[event.NodeClassEnsured](fact)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func obey[T event.Body](l *life, body event.Body) T {
 	l.t.Helper()
 	l.clock.Advance(time.Minute)
 	l.tell(body)
-	fact, err := event.As[T](l.bus.said[len(l.bus.said)-1])
+	fact, err := event.DecodeBody[T](l.bus.said[len(l.bus.said)-1])
 	if err != nil {
 		l.t.Fatal(err)
 	}

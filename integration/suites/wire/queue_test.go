@@ -21,7 +21,7 @@ func TestQueueSuite(t *testing.T) {
 		w := start(t)
 		w.broker.Queue("q-dead", memqueue.QueueOptions{})
 		w.broker.Queue("q", memqueue.QueueOptions{MaxReceives: 3, DeadLetter: "q-dead"})
-		if err := w.broker.Bus("joist").Rule(memqueue.Rule{
+		if err := w.broker.Bus("joist").PutRule(memqueue.Rule{
 			Name: "q", Pattern: `{"source": ["` + queuetest.BusSource + `"]}`,
 			Targets: []memqueue.Target{{Queue: "q", InputPath: "$.detail"}},
 		}); err != nil {
@@ -48,11 +48,11 @@ func TestMissingThingsHaveHints(t *testing.T) {
 	for doing, err := range map[string]error{
 		"sending": q.Send(t.Context(), m), "receiving": receive, "deleting": q.Delete(t.Context(), "r"), "measuring": depth,
 	} {
-		if !fault.Is(err, fault.Missing) || !strings.Contains(fault.HintOf(err), "JOIST_QUEUE_URL") {
+		if !fault.Is(err, fault.Missing) || !strings.Contains(fault.FindHint(err), "JOIST_QUEUE_URL") {
 			t.Errorf("%s: %v of kind %q", doing, err, fault.KindOf(err))
 		}
 	}
-	if err := bus.Send(t.Context(), m); !fault.Is(err, fault.Missing) || !strings.Contains(fault.HintOf(err), "JOIST_BUS") {
+	if err := bus.Send(t.Context(), m); !fault.Is(err, fault.Missing) || !strings.Contains(fault.FindHint(err), "JOIST_BUS") {
 		t.Errorf("the bus: %v of kind %q", err, fault.KindOf(err))
 	}
 }
@@ -96,7 +96,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 			t.Errorf("%s never happened: %v", want, counts)
 		}
 	}
-	if err := w.broker.Conserved(); err != nil || len(seen) != messages {
+	if err := w.broker.CheckConservation(); err != nil || len(seen) != messages {
 		t.Errorf("%d of %d messages arrived, %v, %v", len(seen), messages, err, counts)
 	}
 }

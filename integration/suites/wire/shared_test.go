@@ -72,7 +72,7 @@ func openShop(t *testing.T, distrust string) *shop {
 	s := &shop{t: t, worlds: map[string]memcloud.World{}, bucket: "joist-joist-all-123456789012-" + fakeaws.Region,
 		broker: memqueue.New(memqueue.Options{Now: time.Now, Seed: 1}),
 		cloud:  memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: fakeaws.Region, RateDivisor: -1})}
-	s.broker.Bus("default").In("123456789012", fakeaws.Region)
+	s.broker.Bus("default").SetAccount("123456789012", fakeaws.Region)
 	s.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: "123456789012", Region: fakeaws.Region}, Cloud: s.cloud}
 	sts := fakests.New(s.cloud)
 	sts.Assumed = s.guard.Assume
@@ -130,7 +130,7 @@ func (s *shop) work() {
 		if !ok || f.FunctionName != sharedFunction {
 			s.t.Fatalf("the queue of %s is read by %+v", cluster, f)
 		}
-		q, _ := s.broker.Lookup(cluster + "-joist-launcher")
+		q, _ := s.broker.FindQueue(cluster + "-joist-launcher")
 		all.Go(func() {
 			lambdaruntime.Mapping{Runtime: s.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize}.Run(ctx)
 		})
@@ -193,7 +193,7 @@ func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
 	s.check(err)
 	body, err := e.Encode()
 	s.check(err)
-	q, _ := s.broker.Lookup(into + "-joist-launcher")
+	q, _ := s.broker.FindQueue(into + "-joist-launcher")
 	s.check(q.Send(s.t.Context(), queue.Outgoing{Source: e.Source, Type: string(e.Type), Body: body}))
 }
 
@@ -220,7 +220,7 @@ func (s *shop) until(what string, done func() bool) {
 
 // dealt is how many messages of a queue were deleted.
 func (s *shop) dealt(name string) int {
-	q, _ := s.broker.Lookup(name)
+	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Deleted
 }
 
@@ -298,7 +298,7 @@ func (s *shop) strangers() {
 
 // lie is how many messages wait in a queue.
 func (s *shop) lie(name string) int {
-	q, _ := s.broker.Lookup(name)
+	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Visible
 }
 

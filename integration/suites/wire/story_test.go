@@ -75,7 +75,7 @@ func (w *told) until(what string, done func() bool) {
 }
 
 func (w *told) count(kind cluster.Kind, is func(cluster.Object) bool) (n int) {
-	objects, err := w.Kube.World("test").List(context.Background(), kind, "")
+	objects, err := w.Kube.AsKubernetes("test").List(context.Background(), kind, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestEveryHopIsInItsStory(t *testing.T) {
 	w := tell(t, embedded.Options{})
 	w.until("the node class", func() bool {
 		return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
-			return o.(*karpenter.EC2NodeClass).Status.Conditions.True(karpenter.ConditionTypeReady)
+			return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 		}) == 1
 	})
 	w.scale(5)

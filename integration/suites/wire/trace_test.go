@@ -59,7 +59,7 @@ func (w *traced) flush() {
 
 // scale asks for pods.
 func (w *told) scale(replicas int32) {
-	w.Kube.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
+	w.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = new(replicas)
 	})
 }
@@ -106,7 +106,7 @@ func TestOneTraceFromBeginningToEnd(t *testing.T) {
 			w := trace(t)
 			w.until("the node class", func() bool {
 				return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
-					return o.(*karpenter.EC2NodeClass).Status.Conditions.True(karpenter.ConditionTypeReady)
+					return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 				}) == 1
 			})
 			w.scale(5)

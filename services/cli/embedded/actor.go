@@ -122,12 +122,12 @@ func (a *Actor) observeHandler(handle host.Handler) host.Handler {
 }
 
 func (w tapper) newSender(env *EmbeddedCluster, service string) queue.Sender {
-	q, _ := env.Broker.Lookup(env.queueName(service))
+	q, _ := env.Broker.FindQueue(env.queueName(service))
 	return tappedSender{w, q, service}
 }
 
 func (w tapper) newQueue(env *EmbeddedCluster, service string) queue.Queue {
-	q, _ := env.Broker.Lookup(env.queueName(service))
+	q, _ := env.Broker.FindQueue(env.queueName(service))
 	return tappedQueue{tappedSender{w, q, service}, q}
 }
 
@@ -143,7 +143,7 @@ func (env *EmbeddedCluster) planSettings() planning.Settings {
 func buildWatcher(a *Actor, w tapper) {
 	env := a.env
 	s := watcher.New(watcher.Config{
-		Client: tappedClient{w, env.Kube.As(a.Name)}, Cache: a.openCache(watcher.Trims()), Blobs: tappedStore{w, env.Blobs},
+		Client: tappedClient{w, env.Kube.ClientFor(a.Name)}, Cache: a.openCache(watcher.Trims()), Blobs: tappedStore{w, env.Blobs},
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
 		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
 		Settings: env.planSettings(), Span: a.spanFunc(),
@@ -154,10 +154,10 @@ func buildWatcher(a *Actor, w tapper) {
 func buildLifecycle(a *Actor, w tapper) {
 	env := a.env
 	s := lifecycle.New(lifecycle.Config{
-		Client: tappedClient{w, env.Kube.As(a.Name)}, Cache: a.openCache(nil), Blobs: tappedStore{w, env.Blobs},
+		Client: tappedClient{w, env.Kube.ClientFor(a.Name)}, Cache: a.openCache(nil), Blobs: tappedStore{w, env.Blobs},
 		Launcher: w.newSender(env, "launcher"), Cluster: env.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
-		Settings: env.planSettings(), Catalogues: &blob.Kept[offers.Catalogue]{},
+		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity,
 		Span: a.spanFunc(),
@@ -168,14 +168,14 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
+	s := planner.Service{Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
-		Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
 		Cluster: env.Identity(), Now: env.Now,
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
@@ -220,7 +220,7 @@ func joinIDs(ids []string) string { return strings.Join(ids, " ") }
 // DelayWatch delays all later events of the replica's watch of a kind.
 func (a *Actor) DelayWatch(kind cluster.Kind, delay time.Duration) {
 	if a.cache != nil {
-		a.cache.Lag(kind, delay)
+		a.cache.SetDelay(kind, delay)
 	}
 }
 
@@ -233,6 +233,6 @@ func (env *EmbeddedCluster) SourceQueue(name string) (source string, ok bool) {
 // way are lost, and the cache lists the kind again.
 func (a *Actor) BreakWatch(kind cluster.Kind) {
 	if a.cache != nil {
-		a.cache.Break(kind)
+		a.cache.BreakWatch(kind)
 	}
 }

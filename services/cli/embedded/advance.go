@@ -29,7 +29,7 @@ func (env *EmbeddedCluster) Advance(ctx context.Context, now time.Time) error {
 	env.now = now
 	env.Cloud.Advance()
 	env.bootInstances()
-	env.Kube.Collect()
+	env.Kube.CollectGarbage()
 	if _, err := env.Workload.Step(ctx, now); err != nil {
 		return fmt.Errorf("stepping the workload: %env", err)
 	}
@@ -75,7 +75,7 @@ func (env *EmbeddedCluster) publishTicks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		q, _ := env.Broker.Lookup(env.queueName(t.service))
+		q, _ := env.Broker.FindQueue(env.queueName(t.service))
 		// A lost tick is ignored: the next one follows after a minute.
 		_ = queue.Publish(ctx, q, e)
 	}
@@ -90,7 +90,7 @@ func (env *EmbeddedCluster) Activities() []Activity {
 			out = append(out, Activity{a, "step", a.runStep})
 		}
 		if a.queue != "" {
-			q, _ := env.Broker.Lookup(a.queue)
+			q, _ := env.Broker.FindQueue(a.queue)
 			if at := q.NextVisible(); !at.IsZero() && !at.After(env.now) {
 				out = append(out, Activity{a, "receive", a.receiveMessages})
 			}
@@ -138,7 +138,7 @@ func (env *EmbeddedCluster) NextTime(busy func(*Actor) bool) time.Time {
 	useEarlier(env.Workload.Next())
 	for _, a := range env.Actors {
 		if a.cache != nil {
-			useEarlier(a.cache.Next())
+			useEarlier(a.cache.NextDelivery())
 		}
 		if busy(a) {
 			continue
@@ -147,7 +147,7 @@ func (env *EmbeddedCluster) NextTime(busy func(*Actor) bool) time.Time {
 			useEarlier(a.nextRun)
 		}
 		if a.queue != "" {
-			q, _ := env.Broker.Lookup(a.queue)
+			q, _ := env.Broker.FindQueue(a.queue)
 			useEarlier(q.NextVisible())
 		}
 	}

@@ -99,7 +99,7 @@ type EmbeddedCluster struct {
 // New creates an environment in which nothing has happened yet.
 func New(o Options) (*EmbeddedCluster, error) {
 	o = o.withDefaults()
-	full, err := catalog.Embedded(o.Region)
+	full, err := catalog.EmbeddedCatalogue(o.Region)
 	if err != nil {
 		return nil, fmt.Errorf("reading the catalogue of %s: %env", o.Region, err)
 	}
@@ -114,7 +114,7 @@ func New(o Options) (*EmbeddedCluster, error) {
 		Now: env.Now, Seed: o.Seed, Region: o.Region, Catalogue: full, Events: env.publishAWSEvent,
 	})
 	env.AWS = env.Cloud.Furnish(o.Cluster)
-	env.Kube.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
+	env.Kube.SeedObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
 	env.Workload = memworkload.New(env.Kube, env.workloadOptions())
 	if err := env.createQueues(); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (env *EmbeddedCluster) Identity() event.Cluster {
 // here.
 func (env *EmbeddedCluster) publishAWSEvent(raw []byte) {
 	// The simulator's check of lost messages reports an error of the model.
-	_ = env.Bus.Put(raw)
+	_ = env.Bus.PutEvent(raw)
 }
 
 func (env *EmbeddedCluster) workloadOptions() memworkload.Options {
@@ -177,7 +177,7 @@ func (env *EmbeddedCluster) machineOf(name string) (memworkload.Machine, bool) {
 		return memworkload.Machine{}, false
 	}
 	t := env.Catalogue.Types[i]
-	capacity, _, allocatable := catalog.Resources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
+	capacity, _, allocatable := catalog.NodeResources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
 	return memworkload.Machine{Arch: t.Arch, Capacity: capacity, Allocatable: allocatable}, true
 }
 
@@ -203,7 +203,7 @@ func (env *EmbeddedCluster) createQueues() error {
 		})
 	}
 	for _, rule := range rules {
-		if err := env.Bus.Rule(rule); err != nil {
+		if err := env.Bus.PutRule(rule); err != nil {
 			return err
 		}
 	}

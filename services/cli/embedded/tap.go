@@ -108,9 +108,9 @@ func (s tappedStore) Get(ctx context.Context, key string) (data []byte, err erro
 	return data, err
 }
 
-func (s tappedStore) Written(ctx context.Context, key string) (at time.Time, err error) {
+func (s tappedStore) LastWritten(ctx context.Context, key string) (at time.Time, err error) {
 	err = s.callTapped(ctx, "blob", "written", key, false, func() error {
-		at, err = s.blobs.Written(ctx, key)
+		at, err = s.blobs.LastWritten(ctx, key)
 		return err
 	})
 	return at, err

@@ -210,7 +210,7 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 	var body event.LaunchSettled
 	for _, e := range s.published {
 		var err error
-		body, err = event.As[event.LaunchSettled](e)
+		body, err = event.DecodeBody[event.LaunchSettled](e)
 		s.requireNoError(err)
 		if e.ID != s.published[0].ID {
 			s.t.Fatalf("two different facts: %s and %s", s.published[0].Data, e.Data)

@@ -27,14 +27,14 @@ type Call struct {
 	Writes bool
 }
 
-// Read is a call that changes nothing.
-func Read(op, action string) Call { return Call{Op: op, Action: action} }
+// ReadCall is a call that changes nothing.
+func ReadCall(op, action string) Call { return Call{Op: op, Action: action} }
 
-// Write is a call that changes something.
-func Write(op, action string) Call { return Call{Op: op, Action: action, Writes: true} }
+// WriteCall is a call that changes something.
+func WriteCall(op, action string) Call { return Call{Op: op, Action: action, Writes: true} }
 
-// Fault gives an error of the SDK its kind and hint; nil stays nil.
-func (c Call) Fault(err error) error {
+// Wrap gives an error of the SDK its kind and hint; nil stays nil.
+func (c Call) Wrap(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -47,8 +47,8 @@ func (c Call) Fault(err error) error {
 	return out
 }
 
-// Code is AWS's code in an error, or "".
-func Code(err error) string {
+// ErrorCode is AWS's code in an error, or "".
+func ErrorCode(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return ""

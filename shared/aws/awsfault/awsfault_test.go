@@ -64,10 +64,10 @@ func TestFault(t *testing.T) {
 		{"parameters", smithy.InvalidParamsError{Context: "X"}, fault.Invalid, fault.Invalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := fault.KindOf(awsfault.Read("reading", "ec2:X").Fault(test.err)); got != test.read {
+			if got := fault.KindOf(awsfault.ReadCall("reading", "ec2:X").Wrap(test.err)); got != test.read {
 				t.Errorf("a read is %q, want %q", got, test.read)
 			}
-			if got := fault.KindOf(awsfault.Write("writing", "ec2:X").Fault(test.err)); got != test.write {
+			if got := fault.KindOf(awsfault.WriteCall("writing", "ec2:X").Wrap(test.err)); got != test.write {
 				t.Errorf("a write is %q, want %q", got, test.write)
 			}
 		})
@@ -75,7 +75,7 @@ func TestFault(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	call := awsfault.Write("creating the fleet", "ec2:CreateFleet")
+	call := awsfault.WriteCall("creating the fleet", "ec2:CreateFleet")
 	for _, test := range []struct{ name, code, message, want string }{
 		{"its own action", "UnauthorizedOperation", "You are not authorized to perform this operation.", "allow ec2:CreateFleet in"},
 		{"the action that AWS names", "UnauthorizedOperation",
@@ -84,13 +84,13 @@ func TestHint(t *testing.T) {
 		{"credentials", "InvalidClientTokenId", "", "credentials"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := call.Fault(said(test.code, test.message, 403))
-			if hint := fault.HintOf(err); !strings.Contains(hint, test.want) {
+			err := call.Wrap(said(test.code, test.message, 403))
+			if hint := fault.FindHint(err); !strings.Contains(hint, test.want) {
 				t.Errorf("got hint %q, want %q in it", hint, test.want)
 			}
 		})
 	}
-	if hint := fault.HintOf(call.Fault(said("RequestLimitExceeded", "", 503))); hint != "" {
+	if hint := fault.FindHint(call.Wrap(said("RequestLimitExceeded", "", 503))); hint != "" {
 		t.Errorf("throttling has the hint %q", hint)
 	}
 }
@@ -107,7 +107,7 @@ func TestText(t *testing.T) {
 		{"not of AWS", "region: none", errors.New("region: none")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := awsfault.Text(test.err); got != test.want {
+			if got := awsfault.ErrorText(test.err); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -12,10 +12,10 @@ import (
 var sdkText = regexp.MustCompile(`operation error [^:,]+: \w+, |https? response error StatusCode: \d+, (RequestID: [^,]*, )?(HostID: [^,]*, )?|` +
 	`exceeded maximum number of attempts, \d+, |get identity: |get credentials: |failed to refresh cached credentials, |request send failed, |\bapi error `)
 
-// Text is an error's text for a person: AWS's code and message without the words of
-// the SDK around them, and without the hint, which fault.HintOf gives. Logs keep the whole text,
+// ErrorText is an error's text for a person: AWS's code and message without the words of
+// the SDK around them, and without the hint, which fault.FindHint gives. Logs keep the whole text,
 // which has the request's id.
-func Text(err error) string {
-	text := strings.Replace(err.Error(), " (try: "+fault.HintOf(err)+")", "", 1)
+func ErrorText(err error) string {
+	text := strings.Replace(err.Error(), " (try: "+fault.FindHint(err)+")", "", 1)
 	return sdkText.ReplaceAllString(text, "")
 }

@@ -18,8 +18,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// Steady gives a configuration whose HTTP client does not cut connections.
-func Steady(config aws.Config) aws.Config {
+// WithSafeBodies gives a configuration whose HTTP client does not cut connections.
+func WithSafeBodies(config aws.Config) aws.Config {
 	if _, done := config.HTTPClient.(safeClient); done {
 		return config
 	}

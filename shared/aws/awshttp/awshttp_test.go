@@ -49,7 +49,7 @@ func send(t *testing.T, client aws.HTTPClient, body string) {
 
 func TestBodyEndsQuietly(t *testing.T) {
 	server := &early{}
-	config := awshttp.Steady(awshttp.Steady(aws.Config{HTTPClient: server}))
+	config := awshttp.WithSafeBodies(awshttp.WithSafeBodies(aws.Config{HTTPClient: server}))
 	send(t, config.HTTPClient, "Action=DescribeInstances")
 	if server.extra != 0 || server.err != nil {
 		t.Errorf("after the end there were %d bytes and %v", server.extra, server.err)
@@ -67,9 +67,9 @@ func TestStillNeeded(t *testing.T) {
 }
 
 func TestNoBodyStaysNone(t *testing.T) {
-	config := awshttp.Steady(aws.Config{HTTPClient: &early{}})
+	config := awshttp.WithSafeBodies(aws.Config{HTTPClient: &early{}})
 	send(t, config.HTTPClient, "")
-	if awshttp.Steady(aws.Config{}).HTTPClient == nil {
+	if awshttp.WithSafeBodies(aws.Config{}).HTTPClient == nil {
 		t.Error("a configuration without a client got none")
 	}
 }

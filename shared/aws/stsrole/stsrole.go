@@ -21,10 +21,10 @@ import (
 // with ending ones is refused when it arrives, and sooner by a clock that is behind.
 const expiryMargin = time.Minute
 
-// Take gives a configuration whose calls are made with a role, which is taken with the
+// AssumeRole gives a configuration whose calls are made with a role, which is taken with the
 // credentials of the given one (sts:AssumeRole). The session is what CloudTrail calls
 // whoever takes it, and what the role's trust policy may ask for.
-func Take(config aws.Config, role, session string) aws.Config {
+func AssumeRole(config aws.Config, role, session string) aws.Config {
 	taken := config.Copy()
 	taken.Credentials = aws.NewCredentialsCache(roleProvider{role, session, stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role,
 		func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = session })},

@@ -48,7 +48,7 @@ func desk(t *testing.T, good time.Duration, refuse string) (aws.Config, *[]strin
 // A role is taken once while it is good, under the session's name, and by who we are.
 func TestTake(t *testing.T) {
 	config, asked := desk(t, time.Hour, "")
-	taken := stsrole.Take(config, role, "planner@prod")
+	taken := stsrole.AssumeRole(config, role, "planner@prod")
 	if len(*asked) > 0 {
 		t.Error("it is taken before it is needed")
 	}
@@ -71,7 +71,7 @@ func TestTakeAgain(t *testing.T) {
 	for name, good := range map[string]time.Duration{"ended": -time.Second, "ending": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			config, _ := desk(t, good, "")
-			taken := stsrole.Take(config, role, "planner@prod")
+			taken := stsrole.AssumeRole(config, role, "planner@prod")
 			for _, want := range []string{"ASIA1", "ASIA2"} {
 				if found, err := taken.Credentials.Retrieve(t.Context()); err != nil || found.AccessKeyID != want {
 					t.Errorf("%s instead of %s: %v", found.AccessKeyID, want, err)
@@ -86,9 +86,9 @@ func TestTakeAgain(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "ExpiredToken", "ValidationError"} {
 		config, _ := desk(t, time.Hour, code)
-		_, err := stsrole.Take(config, role, "planner@prod").Credentials.Retrieve(t.Context())
+		_, err := stsrole.AssumeRole(config, role, "planner@prod").Credentials.Retrieve(t.Context())
 		if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "taking the role "+role) || !strings.Contains(err.Error(), code) ||
-			!strings.Contains(fault.HintOf(err), "planner@prod") {
+			!strings.Contains(fault.FindHint(err), "planner@prod") {
 			t.Errorf("%s: %v", code, err)
 		}
 	}

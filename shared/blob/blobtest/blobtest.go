@@ -75,7 +75,7 @@ func saysMissing(t *testing.T, s Subject) {
 		if data, err := s.Store.Get(t.Context(), key); !fault.Is(err, fault.Missing) {
 			t.Errorf("reading %s gave %q, %v", key, data, err)
 		}
-		if at, err := s.Store.Written(t.Context(), key); !fault.Is(err, fault.Missing) {
+		if at, err := s.Store.LastWritten(t.Context(), key); !fault.Is(err, fault.Missing) {
 			t.Errorf("asking for %s gave %s, %v", key, at, err)
 		}
 	}
@@ -115,7 +115,7 @@ func knowsWritten(t *testing.T, s Subject) {
 		before := s.Now().Add(-2 * time.Second)
 		put(t, s, "plans/a", []byte("one"))
 		after := s.Now().Add(time.Second)
-		at, err := s.Store.Written(t.Context(), "plans/a")
+		at, err := s.Store.LastWritten(t.Context(), "plans/a")
 		if err != nil || at.Before(before) || at.After(after) {
 			t.Errorf("written at %s, %v; want %s to %s", at, err, before, after)
 		}
@@ -206,7 +206,7 @@ func refreshesDocuments(t *testing.T, s Subject) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := s.Store.Written(t.Context(), ref.Key())
+		at, err := s.Store.LastWritten(t.Context(), ref.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func refreshesDocuments(t *testing.T, s Subject) {
 }
 
 func pointsToLatest(t *testing.T, s Subject) {
-	if _, err := blob.Latest(t.Context(), s.Store, "catalogs"); !fault.Is(err, fault.Missing) {
+	if _, err := blob.GetLatest(t.Context(), s.Store, "catalogs"); !fault.Is(err, fault.Missing) {
 		t.Errorf("before the first: %v", err)
 	}
 	for n := range 2 {
@@ -232,10 +232,10 @@ func pointsToLatest(t *testing.T, s Subject) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := blob.Point(t.Context(), s.Store, ref); err != nil {
+		if err := blob.SetLatest(t.Context(), s.Store, ref); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := blob.Latest(t.Context(), s.Store, "catalogs"); err != nil || got != ref {
+		if got, err := blob.GetLatest(t.Context(), s.Store, "catalogs"); err != nil || got != ref {
 			t.Errorf("the latest is %v, %v; want %v", got, err, ref)
 		}
 	}

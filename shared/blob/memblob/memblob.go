@@ -122,8 +122,8 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return data, nil
 }
 
-// Written says when the object was last written.
-func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
+// LastWritten says when the object was last written.
+func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, err := s.findObject(ctx, "asking for "+key, key, WrittenFailed, s.faults.FailWritten)
@@ -153,8 +153,8 @@ func (s *Store) expireObject(key string) {
 	}
 }
 
-// Keys lists the objects, sorted.
-func (s *Store) Keys() []string {
+// ListKeys lists the objects, sorted.
+func (s *Store) ListKeys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.objects {
@@ -163,8 +163,8 @@ func (s *Store) Keys() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Remove deletes an object, as a person or a lifecycle rule may.
-func (s *Store) Remove(key string) {
+// RemoveKey deletes an object, as a person or a lifecycle rule may.
+func (s *Store) RemoveKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects, key)

@@ -23,19 +23,19 @@ func TestRetention(t *testing.T) {
 	if err := s.Put(t.Context(), "plans/a", []byte("anew")); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"plans/a", "plans/b"}, s.Keys()); diff != "" {
+	if diff := cmp.Diff([]string{"plans/a", "plans/b"}, s.ListKeys()); diff != "" {
 		t.Error(diff)
 	}
 	now = now.Add(1)
 	if _, err := s.Get(t.Context(), "plans/b"); !fault.Is(err, fault.Missing) {
 		t.Errorf("after its retention: %v", err)
 	}
-	if diff := cmp.Diff([]string{"plans/a"}, s.Keys()); diff != "" {
+	if diff := cmp.Diff([]string{"plans/a"}, s.ListKeys()); diff != "" {
 		t.Error(diff)
 	}
-	s.Remove("plans/a")
-	if len(s.Keys()) != 0 {
-		t.Errorf("after removing all: %v", s.Keys())
+	s.RemoveKey("plans/a")
+	if len(s.ListKeys()) != 0 {
+		t.Errorf("after removing all: %v", s.ListKeys())
 	}
 }
 
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 			s := New(Options{Now: func() time.Time { return epoch }, Seed: 7, Faults: test.faults})
 			put := s.Put(t.Context(), "k", []byte("x"))
 			data, get := s.Get(t.Context(), "k")
-			_, ask := s.Written(t.Context(), "k")
+			_, ask := s.LastWritten(t.Context(), "k")
 			kinds := []fault.Kind{fault.KindOf(put), fault.KindOf(get), fault.KindOf(ask)}
 			if diff := cmp.Diff([]fault.Kind{test.put, test.get, test.ask}, kinds); diff != "" {
 				t.Error(diff)

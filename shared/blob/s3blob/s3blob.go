@@ -43,7 +43,7 @@ var _ blob.Store = (*Store)(nil)
 // setting names where the bucket's name came from ("JOIST_BUCKET"), for the
 // hint when there is no such bucket.
 func New(config aws.Config, bucket, prefix, setting string) *Store {
-	client := s3.NewFromConfig(awshttp.Steady(config), func(o *s3.Options) {
+	client := s3.NewFromConfig(awshttp.WithSafeBodies(config), func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil
 		// Documents are verified against their digest anyway.
 		o.DisableLogOutputChecksumValidationSkipped = true
@@ -59,19 +59,19 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: s.objectKey(key), Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
 	})
-	return s.wrapError(ctx, "writing", key, awsfault.Write("", "s3:PutObject"), err)
+	return s.wrapError(ctx, "writing", key, awsfault.WriteCall("", "s3:PutObject"), err)
 }
 
 // Get reads the object, of at most blob.MaxObject bytes.
 func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
-		return nil, s.wrapError(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+		return nil, s.wrapError(ctx, "reading", key, awsfault.ReadCall("", "s3:GetObject"), err)
 	}
 	defer func() { err = errors.Join(err, out.Body.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(out.Body, blob.MaxObject+1))
 	if err != nil {
-		return nil, s.wrapError(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+		return nil, s.wrapError(ctx, "reading", key, awsfault.ReadCall("", "s3:GetObject"), err)
 	}
 	if len(data) > blob.MaxObject {
 		return nil, fault.F("reading "+key, fault.Invalid, "the object exceeds the limit of %d bytes", blob.MaxObject)
@@ -79,11 +79,11 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 	return data, nil
 }
 
-// Written asks for the object's Last-Modified, which is in whole seconds.
-func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
+// LastWritten asks for the object's Last-Modified, which is in whole seconds.
+func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
-		return time.Time{}, s.wrapError(ctx, "asking for", key, awsfault.Read("", "s3:GetObject"), err)
+		return time.Time{}, s.wrapError(ctx, "asking for", key, awsfault.ReadCall("", "s3:GetObject"), err)
 	}
 	return aws.ToTime(out.LastModified), nil
 }
@@ -105,7 +105,7 @@ func (s *Store) wrapError(ctx context.Context, doing, key string, call awsfault.
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	}
-	switch code := awsfault.Code(err); {
+	switch code := awsfault.ErrorCode(err); {
 	case code == "NoSuchKey", code == "NotFound":
 		return fault.E(op, fault.Missing, err)
 	case code == "NoSuchBucket":
@@ -116,5 +116,5 @@ func (s *Store) wrapError(ctx context.Context, doing, key string, call awsfault.
 			call.Action, s.bucket)
 	}
 	call.Op = op
-	return call.Fault(err)
+	return call.Wrap(err)
 }

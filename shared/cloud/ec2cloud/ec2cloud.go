@@ -51,20 +51,22 @@ var (
 )
 
 // New makes a Cloud from the AWS configuration that main has loaded.
-func New(config aws.Config) Cloud { return Cloud{client: ec2.NewFromConfig(awshttp.Steady(config))} }
+func New(config aws.Config) Cloud {
+	return Cloud{client: ec2.NewFromConfig(awshttp.WithSafeBodies(config))}
+}
 
 // call runs one API call under the timeout and gives its error a kind.
 func call[T any](ctx context.Context, what awsfault.Call, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		// Nothing was sent: for a write too this is no Unknown.
-		return none, awsfault.Read(what.Op, what.Action).Fault(err)
+		return none, awsfault.ReadCall(what.Op, what.Action).Wrap(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	out, err := do(ctx)
 	if err != nil {
-		return none, what.Fault(err)
+		return none, what.Wrap(err)
 	}
 	return out, nil
 }

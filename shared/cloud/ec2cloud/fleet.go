@@ -16,7 +16,7 @@ const version = "1"
 
 // CreateFleet is ec2:CreateFleet of type instant, tried once.
 func (c Cloud) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
-	what := awsfault.Write("creating the fleet", "ec2:CreateFleet")
+	what := awsfault.WriteCall("creating the fleet", "ec2:CreateFleet")
 	out, err := call(ctx, what, func(ctx context.Context) (*ec2.CreateFleetOutput, error) {
 		return c.client.CreateFleet(ctx, toFleet(request), single)
 	})

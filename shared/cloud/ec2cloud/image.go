@@ -18,7 +18,7 @@ import (
 func (c Cloud) DescribeImages(ctx context.Context, selectors []cloud.Selector) ([]cloud.Image, error) {
 	var out []cloud.Image
 	first, now := once(), time.Now()
-	what := awsfault.Read("describing images", "ec2:DescribeImages")
+	what := awsfault.ReadCall("describing images", "ec2:DescribeImages")
 	for _, q := range queries(selectors, "image-id", "name") {
 		pages := ec2.NewDescribeImagesPaginator(c.client, &ec2.DescribeImagesInput{
 			Filters: append(q.filters, filter("state", "available")), Owners: owners(q),

@@ -43,7 +43,7 @@ func (c Cloud) instances(ctx context.Context, filters []types.Filter) ([]cloud.I
 	pages := ec2.NewDescribeInstancesPaginator(c.client,
 		&ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(page)})
 	var out []cloud.Instance
-	what := awsfault.Read("describing instances", "ec2:DescribeInstances")
+	what := awsfault.ReadCall("describing instances", "ec2:DescribeInstances")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstancesOutput) {
 		for _, reservation := range found.Reservations {
 			for _, instance := range reservation.Instances {

@@ -26,13 +26,13 @@ func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
 	if err := json.Unmarshal(text, &answers); err != nil {
 		t.Fatal(err)
 	}
-	embedded, err := catalog.Embedded("us-east-1")
+	embedded, err := catalog.EmbeddedCatalogue("us-east-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, answer := range answers {
 		t.Run(string(answer.InstanceType), func(t *testing.T) {
-			got, ok := catalog.TypeOf(fromInstanceType(answer))
+			got, ok := catalog.ConvertType(fromInstanceType(answer))
 			if !ok {
 				t.Fatal("no node can run on it")
 			}
@@ -53,7 +53,7 @@ func TestInstanceTypeOfLittle(t *testing.T) {
 	if diff := cmp.Diff(cloud.InstanceType{Name: "x"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, ok := catalog.TypeOf(got); ok {
+	if _, ok := catalog.ConvertType(got); ok {
 		t.Error("a node could run on nothing")
 	}
 }

@@ -36,7 +36,7 @@ func (c Cloud) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) 
 		MaxResults: aws.Int32(typesPage),
 	})
 	var out []cloud.InstanceType
-	what := awsfault.Read("describing instance types", "ec2:DescribeInstanceTypes")
+	what := awsfault.ReadCall("describing instance types", "ec2:DescribeInstanceTypes")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstanceTypesOutput) {
 		for _, i := range found.InstanceTypes {
 			out = append(out, fromInstanceType(i))
@@ -51,7 +51,7 @@ func (c Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error) 
 		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(page),
 	})
 	var out []cloud.TypeOffering
-	what := awsfault.Read("describing where instance types are offered", "ec2:DescribeInstanceTypeOfferings")
+	what := awsfault.ReadCall("describing where instance types are offered", "ec2:DescribeInstanceTypeOfferings")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstanceTypeOfferingsOutput) {
 		for _, o := range found.InstanceTypeOfferings {
 			out = append(out, cloud.TypeOffering{Type: string(o.InstanceType), Zone: aws.ToString(o.Location)})
@@ -62,7 +62,7 @@ func (c Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error) 
 
 // AvailabilityZones is ec2:DescribeAvailabilityZones, which has one page.
 func (c Cloud) AvailabilityZones(ctx context.Context) ([]cloud.AvailabilityZone, error) {
-	what := awsfault.Read("describing availability zones", "ec2:DescribeAvailabilityZones")
+	what := awsfault.ReadCall("describing availability zones", "ec2:DescribeAvailabilityZones")
 	found, err := call(ctx, what, func(ctx context.Context) (*ec2.DescribeAvailabilityZonesOutput, error) {
 		return c.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	})
@@ -85,7 +85,7 @@ func (c Cloud) SpotPrices(ctx context.Context, at time.Time) ([]cloud.SpotPrice,
 		ProductDescriptions: linux, StartTime: aws.Time(at), MaxResults: aws.Int32(page),
 	})
 	newest := map[cloud.TypeOffering]types.SpotPrice{}
-	what := awsfault.Read("reading spot prices", "ec2:DescribeSpotPriceHistory")
+	what := awsfault.ReadCall("reading spot prices", "ec2:DescribeSpotPriceHistory")
 	err := all(ctx, what, pages, func(found *ec2.DescribeSpotPriceHistoryOutput) {
 		for _, p := range found.SpotPriceHistory {
 			key := cloud.TypeOffering{Type: string(p.InstanceType), Zone: aws.ToString(p.AvailabilityZone)}

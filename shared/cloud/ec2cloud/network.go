@@ -15,7 +15,7 @@ import (
 func (c Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector) ([]cloud.Subnet, error) {
 	var out []cloud.Subnet
 	first := once()
-	what := awsfault.Read("describing subnets", "ec2:DescribeSubnets")
+	what := awsfault.ReadCall("describing subnets", "ec2:DescribeSubnets")
 	for _, q := range queries(selectors, "subnet-id", "tag:Name") {
 		pages := ec2.NewDescribeSubnetsPaginator(c.client,
 			&ec2.DescribeSubnetsInput{Filters: q.filters, MaxResults: aws.Int32(page)})
@@ -41,7 +41,7 @@ func (c Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector) 
 func (c Cloud) DescribeSecurityGroups(ctx context.Context, selectors []cloud.Selector) ([]cloud.SecurityGroup, error) {
 	var out []cloud.SecurityGroup
 	first := once()
-	what := awsfault.Read("describing security groups", "ec2:DescribeSecurityGroups")
+	what := awsfault.ReadCall("describing security groups", "ec2:DescribeSecurityGroups")
 	for _, q := range queries(selectors, "group-id", "group-name") {
 		pages := ec2.NewDescribeSecurityGroupsPaginator(c.client,
 			&ec2.DescribeSecurityGroupsInput{Filters: q.filters, MaxResults: aws.Int32(page)})

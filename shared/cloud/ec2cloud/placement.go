@@ -21,7 +21,7 @@ func (c Cloud) DescribeReservations(ctx context.Context) ([]cloud.Reservation, e
 	pages := ec2.NewDescribeCapacityReservationsPaginator(c.client, &ec2.DescribeCapacityReservationsInput{
 		Filters: []types.Filter{filter("state", "active")}, MaxResults: aws.Int32(page),
 	})
-	err := all(ctx, awsfault.Read("describing capacity reservations", "ec2:DescribeCapacityReservations"), pages,
+	err := all(ctx, awsfault.ReadCall("describing capacity reservations", "ec2:DescribeCapacityReservations"), pages,
 		func(found *ec2.DescribeCapacityReservationsOutput) {
 			for _, r := range found.CapacityReservations {
 				if aws.ToString(r.OutpostArn) == "" {
@@ -47,7 +47,7 @@ func fromReservation(r types.CapacityReservation) cloud.Reservation {
 
 // DescribePlacementGroups is ec2:DescribePlacementGroups, which has no pages.
 func (c Cloud) DescribePlacementGroups(ctx context.Context) ([]cloud.PlacementGroup, error) {
-	what := awsfault.Read("describing placement groups", "ec2:DescribePlacementGroups")
+	what := awsfault.ReadCall("describing placement groups", "ec2:DescribePlacementGroups")
 	found, err := call(ctx, what, func(ctx context.Context) (*ec2.DescribePlacementGroupsOutput, error) {
 		return c.client.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{
 			Filters: []types.Filter{filter("state", "available")},

@@ -73,7 +73,7 @@ func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceS
 
 // try makes a call that changes nothing, so that none of its failures is Unknown.
 func try[T any](ctx context.Context, action string, do func(context.Context) (T, error)) error {
-	_, err := call(ctx, awsfault.Read("rehearsing "+action, action), do)
+	_, err := call(ctx, awsfault.ReadCall("rehearsing "+action, action), do)
 	if cloud.Code(err) == allowed {
 		return nil
 	}

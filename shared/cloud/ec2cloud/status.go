@@ -19,7 +19,7 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	pages := ec2.NewDescribeInstanceStatusPaginator(c.client,
 		&ec2.DescribeInstanceStatusInput{MaxResults: aws.Int32(page)})
 	var out []cloud.Status
-	what := awsfault.Read("describing the status of instances", "ec2:DescribeInstanceStatus")
+	what := awsfault.ReadCall("describing the status of instances", "ec2:DescribeInstanceStatus")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstanceStatusOutput) {
 		for _, s := range found.InstanceStatuses {
 			status := cloud.Status{InstanceID: aws.ToString(s.InstanceId), Events: pending(s.Events)}

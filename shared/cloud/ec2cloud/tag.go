@@ -18,7 +18,7 @@ func (c Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) er
 	if len(tags) == 0 {
 		return nil
 	}
-	what := awsfault.Write("tagging instances", "ec2:CreateTags")
+	what := awsfault.WriteCall("tagging instances", "ec2:CreateTags")
 	for some := range slices.Chunk(ids, batch) {
 		_, err := call(ctx, what, func(ctx context.Context) (*ec2.CreateTagsOutput, error) {
 			return c.client.CreateTags(ctx, &ec2.CreateTagsInput{Resources: some, Tags: toTags(tags)})

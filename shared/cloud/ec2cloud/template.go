@@ -18,7 +18,7 @@ const templatePage = 200
 
 // EnsureTemplate is ec2:CreateLaunchTemplate; that the name is taken is fine.
 func (c Cloud) EnsureTemplate(ctx context.Context, t cloud.Template) error {
-	what := awsfault.Write("creating launch template "+t.Name, "ec2:CreateLaunchTemplate")
+	what := awsfault.WriteCall("creating launch template "+t.Name, "ec2:CreateLaunchTemplate")
 	_, err := call(ctx, what, func(ctx context.Context) (*ec2.CreateLaunchTemplateOutput, error) {
 		return c.client.CreateLaunchTemplate(ctx, toTemplate(t))
 	})
@@ -33,7 +33,7 @@ func (c Cloud) Templates(ctx context.Context, tags map[string]string) ([]cloud.T
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(c.client,
 		&ec2.DescribeLaunchTemplatesInput{Filters: tagFilters(tags), MaxResults: aws.Int32(templatePage)})
 	var out []cloud.TemplateInfo
-	what := awsfault.Read("listing launch templates", "ec2:DescribeLaunchTemplates")
+	what := awsfault.ReadCall("listing launch templates", "ec2:DescribeLaunchTemplates")
 	err := all(ctx, what, pages, func(found *ec2.DescribeLaunchTemplatesOutput) {
 		for _, t := range found.LaunchTemplates {
 			out = append(out, cloud.TemplateInfo{
@@ -46,7 +46,7 @@ func (c Cloud) Templates(ctx context.Context, tags map[string]string) ([]cloud.T
 
 // DeleteTemplate is ec2:DeleteLaunchTemplate; that it is gone is fine.
 func (c Cloud) DeleteTemplate(ctx context.Context, name string) error {
-	what := awsfault.Write("deleting launch template "+name, "ec2:DeleteLaunchTemplate")
+	what := awsfault.WriteCall("deleting launch template "+name, "ec2:DeleteLaunchTemplate")
 	_, err := call(ctx, what, func(ctx context.Context) (*ec2.DeleteLaunchTemplateOutput, error) {
 		return c.client.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 	})

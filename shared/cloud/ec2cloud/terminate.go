@@ -31,7 +31,7 @@ func (c Cloud) Terminate(ctx context.Context, ids []string) error {
 func (c Cloud) terminate(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		err := c.terminateAll(ctx, ids)
-		if awsfault.Code(err) != unknownInstance {
+		if awsfault.ErrorCode(err) != unknownInstance {
 			return err
 		}
 		unknown := instanceID.FindAllString(err.Error(), -1)
@@ -45,7 +45,7 @@ func (c Cloud) terminate(ctx context.Context, ids []string) error {
 }
 
 func (c Cloud) terminateAll(ctx context.Context, ids []string) error {
-	what := awsfault.Write("terminating instances", "ec2:TerminateInstances")
+	what := awsfault.WriteCall("terminating instances", "ec2:TerminateInstances")
 	_, err := call(ctx, what, func(ctx context.Context) (*ec2.TerminateInstancesOutput, error) {
 		return c.client.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	})
@@ -55,7 +55,7 @@ func (c Cloud) terminateAll(ctx context.Context, ids []string) error {
 // terminateEach is for a refusal that does not say which ids it is about.
 func (c Cloud) terminateEach(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		if err := c.terminateAll(ctx, []string{id}); err != nil && awsfault.Code(err) != unknownInstance {
+		if err := c.terminateAll(ctx, []string{id}); err != nil && awsfault.ErrorCode(err) != unknownInstance {
 			return err
 		}
 	}

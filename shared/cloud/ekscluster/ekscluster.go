@@ -26,7 +26,7 @@ var _ cloud.Clusters = Clusters{}
 
 // New makes Clusters from the AWS configuration that main has loaded.
 func New(config aws.Config) Clusters {
-	return Clusters{client: eks.NewFromConfig(awshttp.Steady(config))}
+	return Clusters{client: eks.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
 // DescribeCluster is eks:DescribeCluster.
@@ -35,7 +35,7 @@ func (c Clusters) DescribeCluster(ctx context.Context, name string) (cloud.Clust
 	defer cancel()
 	out, err := c.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(name)})
 	if err != nil {
-		return cloud.ClusterInfo{}, awsfault.Read("describing cluster "+name, "eks:DescribeCluster").Fault(err)
+		return cloud.ClusterInfo{}, awsfault.ReadCall("describing cluster "+name, "eks:DescribeCluster").Wrap(err)
 	}
 	return fromCluster(out.Cluster), nil
 }

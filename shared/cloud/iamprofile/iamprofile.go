@@ -35,7 +35,7 @@ var _ cloud.Profiles = Profiles{}
 
 // New makes Profiles from the AWS configuration that main has loaded.
 func New(config aws.Config) Profiles {
-	return Profiles{client: iam.NewFromConfig(awshttp.Steady(config))}
+	return Profiles{client: iam.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
 // EnsureProfile creates the profile if need be, and sets its tags and role.
@@ -61,7 +61,7 @@ func (p Profiles) TagProfile(ctx context.Context, name string, tags map[string]s
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: aws.String(name), Tags: toTags(tags)})
-	return awsfault.Write("tagging instance profile "+name, "iam:TagInstanceProfile").Fault(err)
+	return awsfault.WriteCall("tagging instance profile "+name, "iam:TagInstanceProfile").Wrap(err)
 }
 
 // DeleteProfile takes the roles out, which IAM demands, and removes the profile.
@@ -74,7 +74,7 @@ func (p Profiles) DeleteProfile(ctx context.Context, name string) error {
 	}
 	if err == nil {
 		_, err = p.client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
-		err = awsfault.Write("deleting instance profile "+name, "iam:DeleteInstanceProfile").Fault(err)
+		err = awsfault.WriteCall("deleting instance profile "+name, "iam:DeleteInstanceProfile").Wrap(err)
 	}
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -90,7 +90,7 @@ func (p Profiles) create(ctx context.Context, want cloud.Profile) error {
 		in.Path = aws.String(want.Path)
 	}
 	_, err := p.client.CreateInstanceProfile(ctx, in)
-	err = awsfault.Write("creating instance profile "+want.Name, "iam:CreateInstanceProfile").Fault(err)
+	err = awsfault.WriteCall("creating instance profile "+want.Name, "iam:CreateInstanceProfile").Wrap(err)
 	if fault.Is(err, fault.Conflict) {
 		return fault.E("creating instance profile "+want.Name, fault.Retry, err)
 	}
@@ -128,7 +128,7 @@ func (p Profiles) setRole(ctx context.Context, want cloud.Profile, have *types.I
 	_, err := p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(want.Name), RoleName: aws.String(want.Role),
 	})
-	err = awsfault.Write("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Fault(err)
+	err = awsfault.WriteCall("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Wrap(err)
 	if fault.Is(err, fault.Missing) && !strings.Contains(messageOf(err), "role") {
 		// The profile was read or made a moment ago: IAM has not spread it yet.
 		return fault.E("putting a role into a new instance profile", fault.Retry, err)
@@ -154,7 +154,7 @@ func (p Profiles) detach(ctx context.Context, name string, roles []types.Role, b
 		_, err := p.client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(name), RoleName: role.RoleName,
 		})
-		err = awsfault.Write("taking a role out of instance profile "+name, "iam:RemoveRoleFromInstanceProfile").Fault(err)
+		err = awsfault.WriteCall("taking a role out of instance profile "+name, "iam:RemoveRoleFromInstanceProfile").Wrap(err)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			return err
 		}

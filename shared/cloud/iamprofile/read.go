@@ -31,7 +31,7 @@ func (p Profiles) ListProfiles(ctx context.Context, path string) ([]cloud.Profil
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awsfault.Read("listing instance profiles below "+path, "iam:ListInstanceProfiles").Fault(err)
+			return nil, awsfault.ReadCall("listing instance profiles below "+path, "iam:ListInstanceProfiles").Wrap(err)
 		}
 		for _, found := range page.InstanceProfiles {
 			out = append(out, fromProfile(found))
@@ -43,7 +43,7 @@ func (p Profiles) ListProfiles(ctx context.Context, path string) ([]cloud.Profil
 func (p Profiles) get(ctx context.Context, name string) (*types.InstanceProfile, error) {
 	out, err := p.client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
-		return nil, awsfault.Read("reading instance profile "+name, "iam:GetInstanceProfile").Fault(err)
+		return nil, awsfault.ReadCall("reading instance profile "+name, "iam:GetInstanceProfile").Wrap(err)
 	}
 	return out.InstanceProfile, nil
 }

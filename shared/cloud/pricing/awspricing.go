@@ -67,7 +67,7 @@ var _ cloud.Prices = Prices{}
 func New(config aws.Config) Prices {
 	config = config.Copy()
 	config.Region = Endpoint(config.Region)
-	return Prices{client: pricing.NewFromConfig(awshttp.Steady(config))}
+	return Prices{client: pricing.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
 // kinds are the two families in which the list has instances: those on shared
@@ -106,14 +106,14 @@ func filters(region string, kind map[string]string) []types.Filter {
 }
 
 func (p Prices) read(ctx context.Context, filters []types.Filter, currency string, into map[string]cloud.OnDemandPrice) error {
-	what := awsfault.Read("reading on-demand prices", "pricing:GetProducts")
+	what := awsfault.ReadCall("reading on-demand prices", "pricing:GetProducts")
 	pages := pricing.NewGetProductsPaginator(p.client, &pricing.GetProductsInput{
 		ServiceCode: aws.String(service), Filters: filters, MaxResults: aws.Int32(page),
 	})
 	for pages.HasMorePages() {
 		out, err := p.next(ctx, pages)
 		if err != nil {
-			return what.Fault(err)
+			return what.Wrap(err)
 		}
 		for _, text := range out.PriceList {
 			price, err := parse(text, currency)

@@ -23,7 +23,7 @@ type Parameters struct {
 
 // New makes Parameters from the AWS configuration that main has loaded.
 func New(config aws.Config) Parameters {
-	return Parameters{client: ssm.NewFromConfig(awshttp.Steady(config))}
+	return Parameters{client: ssm.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
 // Parameter is ssm:GetParameter.
@@ -32,7 +32,7 @@ func (p Parameters) Parameter(ctx context.Context, name string) (string, error) 
 	defer cancel()
 	out, err := p.client.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
 	if err != nil {
-		return "", awsfault.Read("reading parameter "+name, "ssm:GetParameter").Fault(err)
+		return "", awsfault.ReadCall("reading parameter "+name, "ssm:GetParameter").Wrap(err)
 	}
 	return aws.ToString(out.Parameter.Value), nil
 }

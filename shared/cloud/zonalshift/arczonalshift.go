@@ -32,7 +32,7 @@ var _ cloud.ZonalShifts = Shifts{}
 
 // New makes Shifts from the AWS configuration that main has loaded.
 func New(config aws.Config) Shifts {
-	return Shifts{client: arczonalshift.NewFromConfig(awshttp.Steady(config))}
+	return Shifts{client: arczonalshift.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
 // ZonalShifts is arc-zonal-shift:GetManagedResource.
@@ -41,7 +41,7 @@ func (s Shifts) ZonalShifts(ctx context.Context, arn string) ([]cloud.ZonalShift
 	defer cancel()
 	found, err := s.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(arn)})
 	if err != nil {
-		err = awsfault.Read("reading the zonal shifts of "+arn, "arc-zonal-shift:GetManagedResource").Fault(err)
+		err = awsfault.ReadCall("reading the zonal shifts of "+arn, "arc-zonal-shift:GetManagedResource").Wrap(err)
 		if fault.Is(err, fault.Missing) {
 			return nil, nil
 		}

@@ -30,7 +30,7 @@ func alphaKinds(s *suite) {
 	buffer := create(s, &karpenter.CapacityBuffer{ObjectMeta: s.meta("a"), Spec: karpenter.CapacityBufferSpec{
 		PodTemplateRef: &karpenter.LocalObjectRef{Name: template.Name}, Replicas: new(int32(3)),
 	}})
-	if buffer.Generation != 1 || !buffer.Active() {
+	if buffer.Generation != 1 || !buffer.IsActive() {
 		s.Errorf("the buffer was born with generation %d and the strategy %v", buffer.Generation, buffer.Spec.ProvisioningStrategy)
 	}
 	buffer.Status.Replicas = new(int32(3))

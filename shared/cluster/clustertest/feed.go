@@ -13,7 +13,7 @@ import (
 func cacheTells(s *suite) {
 	create(s, s.configMap("old"))
 	cache := s.newCache()
-	if first := cache.Drain(cluster.ConfigMaps); !first.All || len(first.Keys) != 0 {
+	if first := cache.TakeChanges(cluster.ConfigMaps); !first.All || len(first.Keys) != 0 {
 		s.Errorf("who asks for the first time hears %+v, want that all is new", first)
 	}
 	s.told(cache, nil)
@@ -43,7 +43,7 @@ func cacheTells(s *suite) {
 // told checks what is drained at this moment.
 func (s *suite) told(cache cluster.Feed, want []string) {
 	s.Helper()
-	changed := cache.Drain(cluster.ConfigMaps)
+	changed := cache.TakeChanges(cluster.ConfigMaps)
 	var got []string
 	for _, key := range changed.Keys {
 		if key.Namespace == s.Namespace {
@@ -59,7 +59,7 @@ func (s *suite) told(cache cluster.Feed, want []string) {
 // objects come, change and go.
 func cacheTellsAll(s *suite) {
 	cache := s.newCache()
-	cache.Drain(cluster.ConfigMaps)
+	cache.TakeChanges(cluster.ConfigMaps)
 	held := map[string]string{}
 	shown := func() map[string]string {
 		out := map[string]string{}
@@ -69,7 +69,7 @@ func cacheTellsAll(s *suite) {
 		return out
 	}
 	follow := func() {
-		changed := cache.Drain(cluster.ConfigMaps)
+		changed := cache.TakeChanges(cluster.ConfigMaps)
 		if changed.All {
 			held = shown()
 		}

@@ -231,11 +231,11 @@ func cacheRelists(s *suite) {
 	node := s.node()
 	key := cluster.KeyOf(node)
 	s.cached(cache, cluster.Nodes, key, anything)
-	cache.Drain(cluster.Nodes)
+	cache.TakeChanges(cluster.Nodes)
 	s.taint(node, "example.com/a")
 	s.Break(cache, cluster.Nodes)
 	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
-	if changed := cache.Drain(cluster.Nodes); !changed.All && !slices.Contains(changed.Keys, key) {
+	if changed := cache.TakeChanges(cluster.Nodes); !changed.All && !slices.Contains(changed.Keys, key) {
 		s.Errorf("the change of the node is not among %+v", changed)
 	}
 }

@@ -204,10 +204,10 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	return nil, false
 }
 
-// Drain implements cluster.Feed. A kind that is not watched has no changes.
-func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
+// TakeChanges implements cluster.Feed. A kind that is not watched has no changes.
+func (c *Cache) TakeChanges(kind cluster.Kind) cluster.Changed {
 	if shelf, ok := c.stores[kind]; ok {
-		return shelf.Drain()
+		return shelf.TakeChanges()
 	}
 	return cluster.Changed{}
 }

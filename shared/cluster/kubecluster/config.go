@@ -36,6 +36,6 @@ func Config(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// LogTo sets the logger of client-go for the whole process. Without it client-go writes
+// SetLogger sets the logger of client-go for the whole process. Without it client-go writes
 // text to stderr.
-func LogTo(logger *slog.Logger) { klog.SetSlogLogger(logger) }
+func SetLogger(logger *slog.Logger) { klog.SetSlogLogger(logger) }

@@ -15,7 +15,7 @@ import (
 func TestLogTo(t *testing.T) {
 	t.Cleanup(klog.ClearLogger)
 	var out bytes.Buffer
-	kubecluster.LogTo(slog.New(slog.NewJSONHandler(&out, nil)))
+	kubecluster.SetLogger(slog.New(slog.NewJSONHandler(&out, nil)))
 	klog.Background().Info("Warning: watch ended with error", "reflector", "pods")
 	klog.Flush()
 	var line struct{ Level, Msg, Reflector string }

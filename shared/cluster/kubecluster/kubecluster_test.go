@@ -114,7 +114,7 @@ func check(t *testing.T, what string, err error, kind fault.Kind, hint string) {
 	if !fault.Is(err, kind) {
 		t.Errorf("%s is %q, want %q: %v", what, fault.KindOf(err), kind, err)
 	}
-	if got := fault.HintOf(err); !strings.Contains(got, hint) || hint == "" && got != "" {
+	if got := fault.FindHint(err); !strings.Contains(got, hint) || hint == "" && got != "" {
 		t.Errorf("%s hints %q, want %q", what, got, hint)
 	}
 }
@@ -122,7 +122,7 @@ func check(t *testing.T, what string, err error, kind fault.Kind, hint string) {
 func TestDeniedNamesTheRight(t *testing.T) {
 	client := serve(t, say(apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot create resource "pods/eviction"`))))
 	err := client.Evict(t.Context(), pod, "")
-	if got, want := fault.HintOf(err), `grant the verb "create" on the resource "pods/eviction" of the API group "" to this service account`; got != want {
+	if got, want := fault.FindHint(err), `grant the verb "create" on the resource "pods/eviction" of the API group "" to this service account`; got != want {
 		t.Errorf("the hint is %q, want %q", got, want)
 	}
 }

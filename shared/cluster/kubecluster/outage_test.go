@@ -261,7 +261,7 @@ type follower struct {
 }
 
 func (f *follower) look() {
-	changed := f.cache.Drain(cluster.Pods)
+	changed := f.cache.TakeChanges(cluster.Pods)
 	keys := changed.Keys
 	if changed.All {
 		for _, o := range f.cache.List(cluster.Pods) {

@@ -46,7 +46,7 @@ func TestProblem(t *testing.T) {
 				_ = cache.recordError(t.Context(), operation{cluster.VolumeClaims, verb}, err)
 			}
 			problem := cache.Problem()
-			if got := fault.HintOf(problem); (problem != nil) != c.told || got != c.hint {
+			if got := fault.FindHint(problem); (problem != nil) != c.told || got != c.hint {
 				t.Errorf("told %v with the hint %q, want %q", problem, got, c.hint)
 			}
 			for verb := range c.tell {

@@ -16,8 +16,8 @@ import (
 type Candidate struct {
 	// Own is the Lease that one of the service's replicas holds. Alone is true if there
 	// is only one replica, which needs no such Lease (DISABLE_LEADER_ELECTION).
-	Own   cluster.Key
-	Alone bool
+	Own           cluster.Key
+	SingleReplica bool
 	// Holder is the name of this replica.
 	Holder string
 	// Karpenter is Karpenter's Lease (LEADER_ELECTION_NAME and
@@ -40,22 +40,22 @@ type Election struct {
 	runs    map[*context.CancelCauseFunc]bool
 }
 
-// ErrLost is the cause of the context of a run when the leases are lost.
-var ErrLost = errors.New("the lease was lost")
+// ErrLeaseLost is the cause of the context of a run when the leases are lost.
+var ErrLeaseLost = errors.New("the lease was lost")
 
-// Elect returns the election of a candidate.
-func Elect(c Candidate) *Election {
+// NewElection returns the election of a candidate.
+func NewElection(c Candidate) *Election {
 	c.Karpenter.Name = cmp.Or(c.Karpenter.Name, KarpenterName)
 	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1), runs: map[*context.CancelCauseFunc]bool{}}
-	if !c.Alone {
+	if !c.SingleReplica {
 		e.own = &Lease{Key: c.Own, Holder: c.Holder}
 	}
 	return e
 }
 
-// Leads acquires or renews the leases and reports whether the candidate may act. now must
+// AcquireLeases acquires or renews the leases and reports whether the candidate may act. now must
 // come from a monotonic clock.
-func (e *Election) Leads(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+func (e *Election) AcquireLeases(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
 	if err := e.waitForTurn(ctx); err != nil {
 		return false, err
 	}
@@ -63,9 +63,9 @@ func (e *Election) Leads(ctx context.Context, client cluster.Client, now time.Ti
 	return e.acquireLocked(ctx, client, now)
 }
 
-// Renew renews held leases if a renewal is due, and acquires none. The host calls it every
+// RenewLeases renews held leases if a renewal is due, and acquires none. The host calls it every
 // RetryPeriod, because a lease would expire during a run that is longer than Duration.
-func (e *Election) Renew(ctx context.Context, client cluster.Client, now time.Time) error {
+func (e *Election) RenewLeases(ctx context.Context, client cluster.Client, now time.Time) error {
 	if err := e.waitForTurn(ctx); err != nil {
 		return err
 	}
@@ -77,18 +77,18 @@ func (e *Election) Renew(ctx context.Context, client cluster.Client, now time.Ti
 	return err
 }
 
-// Act runs a function that only the leader may run. The function's context ends when the
+// RunAsLeader runs a function that only the leader may run. The function's context ends when the
 // leases are lost; then Act returns fault.Retry.
-func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error) error {
+func (e *Election) RunAsLeader(ctx context.Context, act func(ctx context.Context) error) error {
 	acting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !e.startRun(&cancel) {
-		return fault.E("acting as the leader", fault.Retry, ErrLost)
+		return fault.E("acting as the leader", fault.Retry, ErrLeaseLost)
 	}
 	defer e.endRun(&cancel)
 	err := act(acting)
-	if errors.Is(context.Cause(acting), ErrLost) {
-		return fault.F("acting as the leader", fault.Retry, "%w: %w", ErrLost, err)
+	if errors.Is(context.Cause(acting), ErrLeaseLost) {
+		return fault.F("acting as the leader", fault.Retry, "%w: %w", ErrLeaseLost, err)
 	}
 	return err
 }
@@ -113,12 +113,12 @@ func (e *Election) endRun(act *context.CancelCauseFunc) {
 // acquireLocked acquires or renews the leases, and ends all runs if they are lost. The
 // caller has the turn, also in the functions below.
 func (e *Election) acquireLocked(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
-	leads, err := All(ctx, client, now, e.listLeases()...)
+	leads, err := AcquireAll(ctx, client, now, e.listLeases()...)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leading = e.holdsAll(); !e.leading {
 		for act := range e.runs {
-			(*act)(ErrLost)
+			(*act)(ErrLeaseLost)
 		}
 	}
 	return leads, err
@@ -147,9 +147,9 @@ func (e *Election) waitForTurn(ctx context.Context) error {
 
 func (e *Election) endTurn() { <-e.turn }
 
-// Release gives up the service's own Lease, so that another replica can act at once.
+// ReleaseLease gives up the service's own Lease, so that another replica can act at once.
 // Karpenter's Lease expires by itself, because Joist's other writer may still hold it.
-func (e *Election) Release(ctx context.Context, client cluster.Client) error {
+func (e *Election) ReleaseLease(ctx context.Context, client cluster.Client) error {
 	if e.own == nil {
 		return nil
 	}

@@ -26,20 +26,20 @@ func TestElection(t *testing.T) {
 		{"LEADER_ELECTION_NAME", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "karpenter", Name: "ours"}},
 			map[string]string{"joist/joist-watcher": "pod-1", "karpenter/ours": "joist"},
 			map[string]string{"karpenter/ours": "joist"}},
-		{"DISABLE_LEADER_ELECTION", lease.Candidate{Own: own, Alone: true, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
+		{"DISABLE_LEADER_ELECTION", lease.Candidate{Own: own, SingleReplica: true, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
 			map[string]string{"kube-system/karpenter-leader-election": "joist"},
 			map[string]string{"kube-system/karpenter-leader-election": "joist"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := elsewhere()
-			election := lease.Elect(c.candidate)
-			if leads, err := election.Leads(t.Context(), w, w.now); !leads || err != nil {
+			election := lease.NewElection(c.candidate)
+			if leads, err := election.AcquireLeases(t.Context(), w, w.now); !leads || err != nil {
 				t.Fatalf("it leads: %t, %v", leads, err)
 			}
 			if diff := cmp.Diff(c.held, holders(t, w)); diff != "" {
 				t.Errorf("what it holds (-want +got):\n%s", diff)
 			}
-			if err := election.Release(t.Context(), w); err != nil {
+			if err := election.ReleaseLease(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.left, holders(t, w)); diff != "" {
@@ -53,7 +53,7 @@ func TestElection(t *testing.T) {
 func elsewhere() *world {
 	w := newWorld()
 	for _, name := range []string{"joist", "karpenter"} {
-		w.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		w.SeedObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return w
 }
@@ -80,10 +80,10 @@ func TestElectionBesideKarpenter(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := elsewhere()
 		w.hold(t, by("karpenter-1"))
-		election := lease.Elect(lease.Candidate{
-			Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, Alone: alone, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace},
+		election := lease.NewElection(lease.Candidate{
+			Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, SingleReplica: alone, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace},
 		})
-		if leads, err := election.Leads(t.Context(), w, w.now); leads || err != nil {
+		if leads, err := election.AcquireLeases(t.Context(), w, w.now); leads || err != nil {
 			t.Errorf("alone %t: it leads beside Karpenter: %t, %v", alone, leads, err)
 		}
 	}
@@ -91,9 +91,9 @@ func TestElectionBesideKarpenter(t *testing.T) {
 	mine := lease.Candidate{Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace}}
 	other := mine
 	other.Holder = "pod-2"
-	first, second := lease.Elect(mine), lease.Elect(other)
+	first, second := lease.NewElection(mine), lease.NewElection(other)
 	for _, e := range []*lease.Election{first, second} {
-		leads, err := e.Leads(t.Context(), w, w.now)
+		leads, err := e.AcquireLeases(t.Context(), w, w.now)
 		if leads != (e == first) || err != nil {
 			t.Errorf("of two replicas: %t, %v", leads, err)
 		}

@@ -91,7 +91,7 @@ func TestNeverBesideKarpenter(t *testing.T) {
 		start := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { karpenter(ctx, t, server.As("karpenter"), &theirs); close(done) }()
+			go func() { karpenter(ctx, t, server.ClientFor("karpenter"), &theirs); close(done) }()
 			return func() { cancel(); <-done }
 		}
 		ours := &lease.Lease{Key: key, Holder: lease.KarpenterHolder}
@@ -104,7 +104,7 @@ func TestNeverBesideKarpenter(t *testing.T) {
 				if !runs {
 					continue
 				}
-				us, _ = ours.Hold(t.Context(), server.As("joist"), time.Now())
+				us, _ = ours.AcquireOrRenew(t.Context(), server.ClientFor("joist"), time.Now())
 				if us && theirs.Load() {
 					t.Fatalf("both lead at %s", time.Now())
 				}
@@ -127,7 +127,7 @@ func TestNeverBesideKarpenter(t *testing.T) {
 		us, them = pass(5*time.Minute, true)
 		expect("Karpenter came back", us, them, true, false)
 
-		server.Inject(memcluster.Fault{Actor: "joist", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 8})
+		server.InjectFaults(memcluster.Fault{Actor: "joist", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 8})
 		us, them = pass(9*time.Second, true)
 		expect("Joist was cut off for a moment", us, them, true, false)
 		us, them = pass(time.Minute, false)
@@ -135,7 +135,7 @@ func TestNeverBesideKarpenter(t *testing.T) {
 		us, them = pass(time.Minute, true)
 		expect("Joist came back", us, them, false, true)
 
-		server.Inject(memcluster.Fault{Actor: "karpenter", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 100})
+		server.InjectFaults(memcluster.Fault{Actor: "karpenter", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 100})
 		us, them = pass(time.Minute, true)
 		expect("Karpenter was cut off", us, them, true, false)
 		stop()

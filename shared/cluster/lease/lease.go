@@ -48,9 +48,9 @@ type Lease struct {
 	held    bool
 }
 
-// Hold takes or renews the lease and reports whether it is held. now must come
+// AcquireOrRenew takes or renews the lease and reports whether it is held. now must come
 // from a monotonic clock. It asks the API server only when a renewal is due.
-func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+func (l *Lease) AcquireOrRenew(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
 	if l.held && now.Sub(l.renewed) < Renewal {
 		return true, nil
 	}
@@ -171,11 +171,11 @@ func deref(s *string) string {
 	return *s
 }
 
-// All acquires or renews several leases and reports whether all are held. It stops at the
+// AcquireAll acquires or renews several leases and reports whether all are held. It stops at the
 // first that is not, so that a replica which cannot act does not block others.
-func All(ctx context.Context, client cluster.Client, now time.Time, leases ...*Lease) (bool, error) {
+func AcquireAll(ctx context.Context, client cluster.Client, now time.Time, leases ...*Lease) (bool, error) {
 	for _, l := range leases {
-		if held, err := l.Hold(ctx, client, now); !held || err != nil {
+		if held, err := l.AcquireOrRenew(ctx, client, now); !held || err != nil {
 			return false, err
 		}
 	}

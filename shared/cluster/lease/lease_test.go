@@ -30,7 +30,7 @@ func newWorld() *world {
 // hold lets a holder try, as the actor of its name.
 func (w *world) hold(t *testing.T, l *lease.Lease) bool {
 	t.Helper()
-	held, err := l.Hold(t.Context(), w.As(l.Holder), w.now)
+	held, err := l.AcquireOrRenew(t.Context(), w.ClientFor(l.Holder), w.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRenewalsAreObserved(t *testing.T) {
 func TestKarpenter(t *testing.T) {
 	w := newWorld()
 	holder, seconds, renewed := "karpenter-7d4b_1f2e", int32(40), metav1.NewMicroTime(w.now)
-	w.Seed(&coordinationv1.Lease{
+	w.SeedObjects(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
 	})
@@ -130,7 +130,7 @@ func TestKarpenter(t *testing.T) {
 	if w.hold(t, joist) {
 		t.Fatal("Joist took the lease after its own duration and not after Karpenter's")
 	}
-	w.Change(cluster.Leases, key, func(o cluster.Object) {
+	w.ChangeObject(cluster.Leases, key, func(o cluster.Object) {
 		none := ""
 		o.(*coordinationv1.Lease).Spec.HolderIdentity = &none
 	})
@@ -178,13 +178,13 @@ func TestFaults(t *testing.T) {
 			w := newWorld()
 			a := by("a")
 			w.hold(t, a)
-			w.Inject(test.fault)
+			w.InjectFaults(test.fault)
 			w.now = w.now.Add(test.later)
-			held, err := a.Hold(t.Context(), w.As("a"), w.now)
+			held, err := a.AcquireOrRenew(t.Context(), w.ClientFor("a"), w.now)
 			if held != test.held || fault.KindOf(err) != test.kind {
 				t.Errorf("held %t, %v", held, err)
 			}
-			w.Heal()
+			w.ClearFaults()
 			if !w.hold(t, a) {
 				t.Error("the lease did not come back")
 			}
@@ -196,7 +196,7 @@ func TestFaults(t *testing.T) {
 func TestOneOfTwoCreates(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
-	w.Inject(memcluster.Fault{Actor: "b", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
+	w.InjectFaults(memcluster.Fault{Actor: "b", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
 	if !w.hold(t, a) || w.hold(t, b) {
 		t.Error("not exactly the first holds it")
 	}
@@ -207,15 +207,15 @@ func TestAll(t *testing.T) {
 	other := cluster.Key{Namespace: "kube-system", Name: "joist-watcher"}
 	w.hold(t, by("karpenter"))
 	mine := &lease.Lease{Key: other, Holder: "pod-1"}
-	if held, err := lease.All(t.Context(), w.As("pod-1"), w.now, mine, by(lease.KarpenterHolder)); held || err != nil {
+	if held, err := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, mine, by(lease.KarpenterHolder)); held || err != nil {
 		t.Errorf("all are held beside Karpenter: %t, %v", held, err)
 	}
-	if held, err := lease.All(t.Context(), w.As("pod-1"), w.now, mine); !held || err != nil {
+	if held, err := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, mine); !held || err != nil {
 		t.Errorf("the one alone: %t, %v", held, err)
 	}
 	// The lease that cannot be had stands first: the second is left to others.
 	third := &lease.Lease{Key: cluster.Key{Namespace: "kube-system", Name: "third"}, Holder: "pod-1"}
-	if held, _ := lease.All(t.Context(), w.As("pod-1"), w.now, by("x"), third); held {
+	if held, _ := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, by("x"), third); held {
 		t.Error("held")
 	}
 	if _, err := w.Get(t.Context(), cluster.Leases, third.Key); !fault.Is(err, fault.Missing) {
@@ -227,14 +227,14 @@ func TestAll(t *testing.T) {
 func TestRelease(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
-	if err := a.Release(t.Context(), w.As("a")); err != nil {
+	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil {
 		t.Fatalf("a lease that was never held: %v", err)
 	}
 	w.hold(t, a)
 	if w.hold(t, b) {
 		t.Fatal("two hold it")
 	}
-	if err := a.Release(t.Context(), w.As("a")); err != nil {
+	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil {
 		t.Fatal(err)
 	}
 	if !w.hold(t, b) {
@@ -251,8 +251,8 @@ func TestRelease(t *testing.T) {
 	if !w.hold(t, a) {
 		t.Fatal("an abandoned lease is not taken")
 	}
-	w.Change(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
-	if err := a.Release(t.Context(), w.As("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
+	w.ChangeObject(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
+	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
 		t.Errorf("another's lease was released, %v", err)
 	}
 }

@@ -22,9 +22,9 @@ type replica struct {
 }
 
 func newReplica(server *memcluster.Server, name string) replica {
-	return replica{lease.Elect(lease.Candidate{
+	return replica{lease.NewElection(lease.Candidate{
 		Own: cluster.Key{Namespace: "kube-system", Name: "joist-watcher"}, Holder: name, Karpenter: cluster.Key{Namespace: key.Namespace},
-	}), server.As(name)}
+	}), server.ClientFor(name)}
 }
 
 // renew renews as the host does, until the context ends.
@@ -34,13 +34,13 @@ func (r replica) renew(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(lease.RetryPeriod):
-			_ = r.Renew(ctx, r.client, time.Now()) // The act ends if that matters.
+			_ = r.RenewLeases(ctx, r.client, time.Now()) // The act ends if that matters.
 		}
 	}
 }
 
 func (r replica) leads(t *testing.T) bool {
-	leads, err := r.Leads(t.Context(), r.client, time.Now())
+	leads, err := r.AcquireLeases(t.Context(), r.client, time.Now())
 	if err != nil && !fault.Is(err, fault.Unknown) {
 		t.Error(err)
 	}
@@ -65,7 +65,7 @@ func acting(t *testing.T, renews bool, during func(*memcluster.Server)) (took, s
 		began, ended := time.Now(), make(chan struct{})
 		go func() {
 			defer close(ended)
-			err = a.Act(ctx, func(ctx context.Context) error {
+			err = a.RunAsLeader(ctx, func(ctx context.Context) error {
 				select {
 				case <-time.After(time.Minute):
 					return nil
@@ -103,11 +103,11 @@ func TestLeasesAreRenewedDuringAnAct(t *testing.T) {
 func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
 	cutOff := func(times int) func(*memcluster.Server) {
 		return func(s *memcluster.Server) {
-			s.Inject(memcluster.Fault{Actor: "a", Kind: cluster.Leases, As: fault.Unknown, Times: times})
+			s.InjectFaults(memcluster.Fault{Actor: "a", Kind: cluster.Leases, As: fault.Unknown, Times: times})
 		}
 	}
 	took, second, err := acting(t, true, cutOff(0))
-	if !errors.Is(err, lease.ErrLost) || !fault.Is(err, fault.Retry) {
+	if !errors.Is(err, lease.ErrLeaseLost) || !fault.Is(err, fault.Retry) {
 		t.Errorf("the act ended with %v", err)
 	}
 	if took < lease.Renewal || took > lease.RenewDeadline+lease.RetryPeriod || second <= took {
@@ -121,9 +121,9 @@ func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
 // A leader whose Lease is another's stops to act at its next renewal.
 func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
 	took, _, err := acting(t, true, func(s *memcluster.Server) {
-		s.Change(cluster.Leases, key, func(o cluster.Object) { setHolder(o, "karpenter") })
+		s.ChangeObject(cluster.Leases, key, func(o cluster.Object) { setHolder(o, "karpenter") })
 	})
-	if !errors.Is(err, lease.ErrLost) || took > lease.Renewal+lease.RetryPeriod {
+	if !errors.Is(err, lease.ErrLeaseLost) || took > lease.Renewal+lease.RetryPeriod {
 		t.Errorf("the act took %s and ended with %v", took, err)
 	}
 }
@@ -136,8 +136,8 @@ func TestStandbysDoNotAct(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		standby.renew(ctx)
-		err := standby.Act(t.Context(), func(context.Context) error { t.Error("a standby acts"); return nil })
-		if !errors.Is(err, lease.ErrLost) {
+		err := standby.RunAsLeader(t.Context(), func(context.Context) error { t.Error("a standby acts"); return nil })
+		if !errors.Is(err, lease.ErrLeaseLost) {
 			t.Errorf("the act of a standby ended with %v", err)
 		}
 		if leases, _ := server.List(t.Context(), cluster.Leases, ""); len(leases) > 0 {

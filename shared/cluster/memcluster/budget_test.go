@@ -33,7 +33,7 @@ func webPod(i int, healthy bool) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: fmt.Sprintf("web-x-%d", i), Labels: map[string]string{"app": "web"},
-			OwnerReferences: []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "ReplicaSet", "web-x", "set")},
+			OwnerReferences: []metav1.OwnerReference{memcluster.OwnerReferenceTo("apps/v1", "ReplicaSet", "web-x", "set")},
 		},
 		Spec:   corev1.PodSpec{NodeName: "n"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: state}}},
@@ -65,13 +65,13 @@ func TestBudgets(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s, _ := newServer(1)
-			s.Seed(budget(test.least, test.most))
-			s.Seed(&appsv1.Deployment{
+			s.SeedObjects(budget(test.least, test.most))
+			s.SeedObjects(&appsv1.Deployment{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 				Spec:       appsv1.DeploymentSpec{Replicas: &test.replicas},
 			})
 			for i := range test.ready + test.unready {
-				s.Seed(webPod(i, i < test.ready))
+				s.SeedObjects(webPod(i, i < test.ready))
 			}
 			got, err := cluster.Get[*policyv1.PodDisruptionBudget](context.Background(), s, cluster.DisruptionBudgets, key("web"))
 			if err != nil {
@@ -88,7 +88,7 @@ func TestBudgets(t *testing.T) {
 func TestBudgetStatusReachesCaches(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{})
-	s.Seed(budget(new(intstr.FromInt32(1)), nil), webPod(0, true), webPod(1, true))
+	s.SeedObjects(budget(new(intstr.FromInt32(1)), nil), webPod(0, true), webPod(1, true))
 	cache.Advance(c.now)
 	got, ok := cache.Get(cluster.DisruptionBudgets, key("web"))
 	if !ok || got.(*policyv1.PodDisruptionBudget).Status.DisruptionsAllowed != 1 {

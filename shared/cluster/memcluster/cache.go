@@ -68,9 +68,9 @@ func (c *Cache) Close() {
 	s.caches = slices.DeleteFunc(s.caches, func(other *Cache) bool { return other == c })
 }
 
-// Break ends the watch of a kind. Changes in transit are lost, and a new list arrives
+// BreakWatch ends the watch of a kind. Changes in transit are lost, and a new list arrives
 // instead, so that several changes of an object are seen as one.
-func (c *Cache) Break(kind cluster.Kind) {
+func (c *Cache) BreakWatch(kind cluster.Kind) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.mu.Lock()
@@ -81,8 +81,8 @@ func (c *Cache) Break(kind cluster.Kind) {
 	}
 }
 
-// Lag sets how long changes of a kind take to arrive, also of changes in transit.
-func (c *Cache) Lag(kind cluster.Kind, delay time.Duration) {
+// SetDelay sets how long changes of a kind take to arrive, also of changes in transit.
+func (c *Cache) SetDelay(kind cluster.Kind, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
@@ -102,8 +102,8 @@ func (c *Cache) Advance(now time.Time) int {
 	return done
 }
 
-// Flush delivers all changes in transit and returns their number.
-func (c *Cache) Flush() int {
+// DeliverAll delivers all changes in transit and returns their number.
+func (c *Cache) DeliverAll() int {
 	c.updateBudgets()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +114,8 @@ func (c *Cache) Flush() int {
 	return done
 }
 
-// Next is when the next change is due; zero if no change is in transit.
-func (c *Cache) Next() time.Time {
+// NextDelivery is when the next change is due; zero if no change is in transit.
+func (c *Cache) NextDelivery() time.Time {
 	c.updateBudgets()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,12 +158,12 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	return nil, false
 }
 
-// Drain implements cluster.Feed. A kind that is not watched has no changes.
-func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
+// TakeChanges implements cluster.Feed. A kind that is not watched has no changes.
+func (c *Cache) TakeChanges(kind cluster.Kind) cluster.Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
-		return stream.store.Drain()
+		return stream.store.TakeChanges()
 	}
 	return cluster.Changed{}
 }
@@ -180,9 +180,9 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Mutated lists the cached objects that callers have changed. Callers must copy objects
+// ListMutated lists the cached objects that callers have changed. Callers must copy objects
 // before they change them.
-func (c *Cache) Mutated() []string {
+func (c *Cache) ListMutated() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string

@@ -17,8 +17,8 @@ import (
 func TestKindsArriveApart(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{Delay: map[cluster.Kind]time.Duration{cluster.Nodes: time.Minute}})
-	cache.Flush()
-	s.Seed(
+	cache.DeliverAll()
+	s.SeedObjects(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n"}},
 	)
@@ -26,16 +26,16 @@ func TestKindsArriveApart(t *testing.T) {
 	if pods, nodes := len(cache.List(cluster.Pods)), len(cache.List(cluster.Nodes)); pods != 1 || nodes != 0 {
 		t.Fatalf("the cache sees %d pods and %d nodes, want the pod before its node", pods, nodes)
 	}
-	if want := c.now.Add(time.Minute); !cache.Next().Equal(want) {
-		t.Errorf("the next change is due at %s, want %s", cache.Next(), want)
+	if want := c.now.Add(time.Minute); !cache.NextDelivery().Equal(want) {
+		t.Errorf("the next change is due at %s, want %s", cache.NextDelivery(), want)
 	}
-	cache.Lag(cluster.Nodes, time.Second)
+	cache.SetDelay(cluster.Nodes, time.Second)
 	c.forward(time.Second)
 	if n := cache.Advance(c.now); n != 1 {
 		t.Errorf("%d changes arrived after the lag was healed, want 1", n)
 	}
-	if !cache.Next().IsZero() {
-		t.Errorf("something is on its way still, due at %s", cache.Next())
+	if !cache.NextDelivery().IsZero() {
+		t.Errorf("something is on its way still, due at %s", cache.NextDelivery())
 	}
 }
 
@@ -59,11 +59,11 @@ func TestFirstListsTakeTheirTime(t *testing.T) {
 func TestBrokenWatchListsAnew(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{})
-	s.Seed(configMap("old"))
-	cache.Flush()
+	s.SeedObjects(configMap("old"))
+	cache.DeliverAll()
 	untouched, _ := cache.Get(cluster.ConfigMaps, key("old"))
-	s.Seed(configMap("new"))
-	cache.Break(cluster.ConfigMaps)
+	s.SeedObjects(configMap("new"))
+	cache.BreakWatch(cluster.ConfigMaps)
 	if n := cache.Advance(c.now); n != 1 {
 		t.Errorf("%d messages arrived, want the new list alone", n)
 	}
@@ -77,15 +77,15 @@ func TestBrokenWatchListsAnew(t *testing.T) {
 
 func TestMutationsOfTheCacheAreFound(t *testing.T) {
 	s, _ := newServer(1)
-	s.Seed(configMap("a"))
+	s.SeedObjects(configMap("a"))
 	cache := s.NewCache(memcluster.CacheOptions{})
-	cache.Flush()
-	if got := cache.Mutated(); len(got) != 0 {
+	cache.DeliverAll()
+	if got := cache.ListMutated(); len(got) != 0 {
 		t.Fatalf("a fresh cache was changed: %v", got)
 	}
 	object, _ := cache.Get(cluster.ConfigMaps, key("a"))
 	object.SetLabels(map[string]string{"x": "y"})
-	if got := cache.Mutated(); len(got) != 1 || got[0] != "ConfigMap default/a" {
+	if got := cache.ListMutated(); len(got) != 1 || got[0] != "ConfigMap default/a" {
 		t.Errorf("the changed objects are %v", got)
 	}
 	stored, err := s.Get(context.Background(), cluster.ConfigMaps, key("a"))
@@ -120,20 +120,20 @@ func TestCachesConverge(t *testing.T) {
 			case "delete":
 				_ = s.Delete(ctx, cluster.ConfigMaps, key(name), "")
 			case "change":
-				s.Change(cluster.ConfigMaps, key(name), func(o cluster.Object) {
+				s.ChangeObject(cluster.ConfigMaps, key(name), func(o cluster.Object) {
 					o.SetLabels(map[string]string{"v": o.GetResourceVersion()})
 				})
 			case "time":
 				c.forward(time.Duration(rapid.IntRange(0, 4).Draw(t, "s")) * time.Second)
 			case "lag":
-				cache.Lag(cluster.ConfigMaps, time.Duration(rapid.IntRange(0, 60).Draw(t, "lag"))*time.Second)
+				cache.SetDelay(cluster.ConfigMaps, time.Duration(rapid.IntRange(0, 60).Draw(t, "lag"))*time.Second)
 			case "break":
-				cache.Break(cluster.ConfigMaps)
+				cache.BreakWatch(cluster.ConfigMaps)
 			}
 			cache.Advance(c.now)
 			look()
 		}
-		cache.Lag(cluster.ConfigMaps, 0)
+		cache.SetDelay(cluster.ConfigMaps, 0)
 		c.forward(time.Minute)
 		cache.Advance(c.now)
 		look()

@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	clustertest.Run(t, func(t *testing.T) clustertest.Subject {
 		s, c := newServer(1)
-		s.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "suite"}})
+		s.SeedObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "suite"}})
 		var caches []*memcluster.Cache
 		t.Cleanup(func() {
 			for _, effect := range s.Effects() {
@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 			}
 		})
 		return clustertest.Subject{
-			Client:    s.As("x"),
+			Client:    s.ClientFor("x"),
 			Namespace: "suite",
 			NewCache: func(_ *testing.T, trim cluster.Trims) cluster.Feed {
 				cache := s.NewCache(memcluster.CacheOptions{
@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 				caches = append(caches, cache)
 				return cache
 			},
-			Break: func(cache cluster.Feed, kind cluster.Kind) { cache.(*memcluster.Cache).Break(kind) },
+			Break: func(cache cluster.Feed, kind cluster.Kind) { cache.(*memcluster.Cache).BreakWatch(kind) },
 			Wait: func() {
 				c.forward(500 * time.Millisecond)
 				for _, cache := range caches {

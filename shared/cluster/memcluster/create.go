@@ -76,10 +76,10 @@ func (s *Server) fillDefaults(what call, object cluster.Object) error {
 	return nil
 }
 
-// Seed stores objects with their status, UID and timestamps. Empty fields are filled as by
+// SeedObjects stores objects with their status, UID and timestamps. Empty fields are filled as by
 // Create. Metadata and requirements are not validated, because an older server may have
 // accepted them. It panics on an object that cannot exist.
-func (s *Server) Seed(objects ...cluster.Object) {
+func (s *Server) SeedObjects(objects ...cluster.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, object := range objects {

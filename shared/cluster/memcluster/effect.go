@@ -53,8 +53,8 @@ func (s *Server) Effects() []Effect {
 	return slices.Clone(s.effects)
 }
 
-// Forget clears the effect log, for long runs that use Options.Observe.
-func (s *Server) Forget() {
+// ClearEffects clears the effect log, for long runs that use Options.Observe.
+func (s *Server) ClearEffects() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.effects = nil

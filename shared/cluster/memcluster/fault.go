@@ -27,8 +27,8 @@ type Fault struct {
 	Times int
 }
 
-// Inject adds faults. If several match a call, the first one that occurs is used.
-func (s *Server) Inject(faults ...Fault) {
+// InjectFaults adds faults. If several match a call, the first one that occurs is used.
+func (s *Server) InjectFaults(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range faults {
@@ -36,15 +36,15 @@ func (s *Server) Inject(faults ...Fault) {
 	}
 }
 
-// Heal removes all faults. It does not change the delays of caches.
-func (s *Server) Heal() {
+// ClearFaults removes all faults. It does not change the delays of caches.
+func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// Struck returns the number of injected faults so far by "verb kind: error".
-func (s *Server) Struck() map[string]int {
+// InjectedFaults returns the number of injected faults so far by "verb kind: error".
+func (s *Server) InjectedFaults() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.injected)

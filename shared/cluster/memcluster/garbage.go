@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Collect runs one round of background garbage collection. It deletes objects whose owners
+// CollectGarbage runs one round of background garbage collection. It deletes objects whose owners
 // are all gone and the objects of deleted namespaces, and returns their number; 0 means
 // that nothing is left to do. Owners of kinds that the model does not have count as
 // existing.
-func (s *Server) Collect() int {
+func (s *Server) CollectGarbage() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acting = caller{"garbage-collector", VerbCollect}
@@ -99,15 +99,15 @@ func (s *Server) finishNamespaces() int {
 	return done
 }
 
-// Owner returns a controlling owner reference to a stored object.
-func Owner(object cluster.Object) metav1.OwnerReference {
+// OwnerReference returns a controlling owner reference to a stored object.
+func OwnerReference(object cluster.Object) metav1.OwnerReference {
 	kind, _ := cluster.KindOf(object)
-	return OwnerNamed(kind.APIVersion(), kind.Kind, object.GetName(), object.GetUID())
+	return OwnerReferenceTo(kind.APIVersion(), kind.Kind, object.GetName(), object.GetUID())
 }
 
-// OwnerNamed returns a controlling owner reference to an object that need not be stored,
+// OwnerReferenceTo returns a controlling owner reference to an object that need not be stored,
 // such as a ReplicaSet.
-func OwnerNamed(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
+func OwnerReferenceTo(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true), BlockOwnerDeletion: new(true),
 	}

@@ -82,14 +82,14 @@ func TestFaults(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s, _ := newServer(1)
-			s.Inject(test.fault)
-			_, err := s.As("lifecycle").Create(ctx, configMap("a"))
+			s.InjectFaults(test.fault)
+			_, err := s.ClientFor("lifecycle").Create(ctx, configMap("a"))
 			wantKind(t, err, test.kind)
 			if _, err := s.Get(ctx, cluster.ConfigMaps, key("a")); (err == nil) != test.exists {
 				t.Errorf("reading it afterwards: %v, want it to exist: %t", err, test.exists)
 			}
-			if struck := len(s.Struck()) > 0; struck != (test.kind != "") {
-				t.Errorf("the count of faults is %v", s.Struck())
+			if struck := len(s.InjectedFaults()) > 0; struck != (test.kind != "") {
+				t.Errorf("the count of faults is %v", s.InjectedFaults())
 			}
 		})
 	}
@@ -98,19 +98,19 @@ func TestFaults(t *testing.T) {
 func TestFaultsRunOutAndSpareTheWorld(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
-	s.Inject(memcluster.Fault{As: fault.Conflict, Times: 2})
-	if _, err := s.World("kubelet").Create(ctx, configMap("world")); err != nil {
+	s.InjectFaults(memcluster.Fault{As: fault.Conflict, Times: 2})
+	if _, err := s.AsKubernetes("kubelet").Create(ctx, configMap("world")); err != nil {
 		t.Errorf("a fault struck the world: %v", err)
 	}
 	for _, name := range []string{"a", "b"} {
-		_, err := s.As("lifecycle").Create(ctx, configMap(name))
+		_, err := s.ClientFor("lifecycle").Create(ctx, configMap(name))
 		wantKind(t, err, fault.Conflict)
 	}
-	if _, err := s.As("lifecycle").Create(ctx, configMap("c")); err != nil {
+	if _, err := s.ClientFor("lifecycle").Create(ctx, configMap("c")); err != nil {
 		t.Errorf("the fault struck a third time: %v", err)
 	}
-	if got := s.Struck()["create ConfigMap: conflict"]; got != 2 {
-		t.Errorf("%d strikes were counted, want 2: %v", got, s.Struck())
+	if got := s.InjectedFaults()["create ConfigMap: conflict"]; got != 2 {
+		t.Errorf("%d strikes were counted, want 2: %v", got, s.InjectedFaults())
 	}
 }
 
@@ -118,10 +118,10 @@ func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
 	run := func(seed int64) string {
 		var pattern strings.Builder
 		s, _ := newServer(seed)
-		s.Inject(memcluster.Fault{As: fault.Throttled, Chance: 0.5})
+		s.InjectFaults(memcluster.Fault{As: fault.Throttled, Chance: 0.5})
 		for range 64 {
 			mark := "."
-			if _, err := s.As("x").List(context.Background(), cluster.Pods, ""); err != nil {
+			if _, err := s.ClientFor("x").List(context.Background(), cluster.Pods, ""); err != nil {
 				mark = "!"
 			}
 			pattern.WriteString(mark)
@@ -139,15 +139,15 @@ func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
 func TestEffectsSayWhoDidWhat(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
-	s.Forget()
-	lifecycle := s.As("lifecycle")
+	s.ClearEffects()
+	lifecycle := s.ClientFor("lifecycle")
 	if _, err := lifecycle.Create(ctx, configMap("a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := lifecycle.Create(ctx, configMap("a")); err == nil {
 		t.Fatal("a taken name was created")
 	}
-	if err := s.As("watcher").Delete(ctx, cluster.ConfigMaps, key("a"), ""); err != nil {
+	if err := s.ClientFor("watcher").Delete(ctx, cluster.ConfigMaps, key("a"), ""); err != nil {
 		t.Fatal(err)
 	}
 	effects := s.Effects()
@@ -216,22 +216,22 @@ func TestGarbage(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	s.Seed(node)
+	s.SeedObjects(node)
 	stored, err := s.Get(ctx, cluster.Nodes, cluster.Key{Name: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	owned, foreign := configMap("owned"), configMap("foreign")
-	owned.OwnerReferences = []metav1.OwnerReference{memcluster.Owner(stored)}
-	foreign.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "ReplicaSet", "web-1", "u")}
-	s.Seed(owned, foreign, configMap("free"))
-	if n := s.Collect(); n != 0 {
+	owned.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReference(stored)}
+	foreign.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReferenceTo("apps/v1", "ReplicaSet", "web-1", "u")}
+	s.SeedObjects(owned, foreign, configMap("free"))
+	if n := s.CollectGarbage(); n != 0 {
 		t.Fatalf("%d objects with living owners were collected", n)
 	}
 	if err := s.Delete(ctx, cluster.Nodes, cluster.Key{Name: "n"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Collect(); n != 1 {
+	if n := s.CollectGarbage(); n != 1 {
 		t.Errorf("%d objects were collected, want 1", n)
 	}
 	if _, err := s.Get(ctx, cluster.ConfigMaps, key("owned")); !fault.Is(err, fault.Missing) {
@@ -243,16 +243,16 @@ func TestNamespacesEmptyBeforeTheyGo(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: []string{"a/b"}}}
-	s.Seed(held)
+	s.SeedObjects(held)
 	if err := s.Delete(ctx, cluster.Namespaces, cluster.Key{Name: "team"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.Collect()
+	s.CollectGarbage()
 	if _, err := s.Get(ctx, cluster.Namespaces, cluster.Key{Name: "team"}); err != nil {
 		t.Fatalf("the namespace went before what is in it: %v", err)
 	}
-	s.Change(cluster.ConfigMaps, cluster.KeyOf(held), func(o cluster.Object) { o.SetFinalizers(nil) })
-	s.Collect()
+	s.ChangeObject(cluster.ConfigMaps, cluster.KeyOf(held), func(o cluster.Object) { o.SetFinalizers(nil) })
+	s.CollectGarbage()
 	if _, err := s.Get(ctx, cluster.Namespaces, cluster.Key{Name: "team"}); !fault.Is(err, fault.Missing) {
 		t.Fatalf("the namespace stays although it is empty: %v", err)
 	}

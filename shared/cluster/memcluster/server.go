@@ -87,20 +87,20 @@ func New(o Options) *Server {
 		s.objects[kind] = map[cluster.Key]cluster.Object{}
 	}
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
-		s.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		s.SeedObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, class := range systemPriorityClasses() {
-		s.Seed(class)
+		s.SeedObjects(class)
 	}
 	return s
 }
 
-// As returns the client of an actor, such as "lifecycle". Faults affect it.
-func (s *Server) As(actor string) *Client { return &Client{server: s, actor: actor} }
+// ClientFor returns the client of an actor, such as "lifecycle". Faults affect it.
+func (s *Server) ClientFor(actor string) *Client { return &Client{server: s, actor: actor} }
 
-// World returns the client of a part of Kubernetes, such as "scheduler". Faults do not
+// AsKubernetes returns the client of a part of Kubernetes, such as "scheduler". Faults do not
 // affect it.
-func (s *Server) World(actor string) *Client {
+func (s *Server) AsKubernetes(actor string) *Client {
 	return &Client{server: s, actor: actor, exempt: true}
 }
 

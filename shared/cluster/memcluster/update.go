@@ -103,9 +103,9 @@ func isSubset(small, large []string) bool {
 	return true
 }
 
-// Change changes an object without any checks, such as a node's conditions or a pod's
+// ChangeObject changes an object without any checks, such as a node's conditions or a pod's
 // phase. It reports whether the object exists.
-func (s *Server) Change(kind cluster.Kind, key cluster.Key, how func(cluster.Object)) bool {
+func (s *Server) ChangeObject(kind cluster.Kind, key cluster.Key, how func(cluster.Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, ok := s.objects[kind][key]

@@ -18,7 +18,7 @@ var web = cluster.Key{Namespace: "default", Name: "web"}
 func TestDeploymentReplacesScalesAndRolls(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, memworkload.Options{StopAfter: time.Second})
-	w.server.Seed(deployment(3, "1"), node("a"))
+	w.server.SeedObjects(deployment(3, "1"), node("a"))
 	w.run(time.Minute)
 	w.want(map[string]int{"Running on a": 3})
 
@@ -36,12 +36,12 @@ func TestDeploymentReplacesScalesAndRolls(t *testing.T) {
 		}
 	}
 
-	w.server.Change(cluster.Deployments, web, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = new(int32(1)) })
+	w.server.ChangeObject(cluster.Deployments, web, func(o cluster.Object) { o.(*appsv1.Deployment).Spec.Replicas = new(int32(1)) })
 	w.run(time.Minute)
 	w.want(map[string]int{"Running on a": 1})
 
 	before := w.pods()[0]
-	w.server.Change(cluster.Deployments, web, func(o cluster.Object) {
+	w.server.ChangeObject(cluster.Deployments, web, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Template.Labels = map[string]string{"app": "web", "v": "2"}
 	})
 	w.run(time.Minute)
@@ -75,12 +75,12 @@ func TestDaemonsFollowNodes(t *testing.T) {
 	tainted := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}}
 	}
-	w.server.Seed(set, node("a", chosen), node("b", chosen, cordoned), node("c", chosen, tainted), node("d"))
+	w.server.SeedObjects(set, node("a", chosen), node("b", chosen, cordoned), node("c", chosen, tainted), node("d"))
 	w.run(time.Minute)
 	w.want(map[string]int{"Running on a": 1, "Running on b": 1})
 
-	w.server.Change(cluster.Nodes, cluster.Key{Name: "c"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
-	w.server.Change(cluster.Nodes, cluster.Key{Name: "a"}, func(o cluster.Object) { o.SetLabels(nil) })
+	w.server.ChangeObject(cluster.Nodes, cluster.Key{Name: "c"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
+	w.server.ChangeObject(cluster.Nodes, cluster.Key{Name: "a"}, func(o cluster.Object) { o.SetLabels(nil) })
 	if err := w.server.Delete(ctx, cluster.Nodes, cluster.Key{Name: "b"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestPodsTakeTheirGrace(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, memworkload.Options{StopAfter: test.stopAfter})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: template("1").Spec}
-			w.server.Seed(pod, node("a"))
+			w.server.SeedObjects(pod, node("a"))
 			w.run(time.Second)
 			w.want(map[string]int{"Running on a": 1})
 			if err := w.server.DeletePod(ctx, cluster.KeyOf(pod), "", test.grace); err != nil {
@@ -135,11 +135,11 @@ func TestTaintsEvict(t *testing.T) {
 	tolerate := corev1.Toleration{Key: "own", Operator: corev1.TolerationOpExists}
 	awhile := tolerate
 	awhile.TolerationSeconds, awhile.Effect = new(int64(60)), corev1.TaintEffectNoExecute
-	w.server.Seed(node("a"), pod("soon"), pod("later", awhile), pod("never", tolerate))
+	w.server.SeedObjects(node("a"), pod("soon"), pod("later", awhile), pod("never", tolerate))
 	w.run(time.Minute)
 	w.want(map[string]int{"Running on a": 3})
 	now := metav1.NewTime(w.now)
-	w.server.Change(cluster.Nodes, cluster.Key{Name: "a"}, func(o cluster.Object) {
+	w.server.ChangeObject(cluster.Nodes, cluster.Key{Name: "a"}, func(o cluster.Object) {
 		o.(*corev1.Node).Spec.Taints = []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
 	})
 	w.run(55 * time.Second)

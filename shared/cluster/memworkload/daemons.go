@@ -104,7 +104,7 @@ func addDaemonTolerations(spec *corev1.PodSpec) {
 func (k *Kubernetes) newDaemonPod(set *appsv1.DaemonSet, node *corev1.Node) *corev1.Pod {
 	pod := podFromTemplate(set.Spec.Template)
 	pod.Namespace, pod.Name = set.Namespace, k.attempt(set.Name, string(set.UID), string(node.UID))
-	pod.OwnerReferences = []metav1.OwnerReference{memcluster.Owner(set)}
+	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReference(set)}
 	addDaemonTolerations(&pod.Spec)
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}

@@ -112,7 +112,7 @@ func (k *Kubernetes) newReplica(d *appsv1.Deployment, set replicaSet) *corev1.Po
 	pod := podFromTemplate(d.Spec.Template)
 	pod.Namespace, pod.Name = d.Namespace, k.attempt(set.name, string(set.uid))
 	pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = set.hash
-	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "ReplicaSet", set.name, set.uid)}
+	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReferenceTo("apps/v1", "ReplicaSet", set.name, set.uid)}
 	return pod
 }
 

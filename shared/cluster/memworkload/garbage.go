@@ -9,7 +9,7 @@ import (
 
 // collectGarbage runs the garbage collector, and removes pods whose Node is gone.
 func (k *Kubernetes) collectGarbage(ctx context.Context) error {
-	k.changes += k.server.Collect()
+	k.changes += k.server.CollectGarbage()
 	nodes := map[string]bool{}
 	for _, node := range k.nodes {
 		nodes[node.Name] = true

@@ -135,7 +135,7 @@ func (k *Kubernetes) Next() time.Time {
 	if !k.quiet {
 		return k.now
 	}
-	news := k.view.Next()
+	news := k.view.NextDelivery()
 	if k.next.IsZero() || !news.IsZero() && news.Before(k.next) {
 		return news
 	}
@@ -144,8 +144,8 @@ func (k *Kubernetes) Next() time.Time {
 
 // read reads pods and nodes from the cache.
 func (k *Kubernetes) read() {
-	k.pods = cluster.Cached[*corev1.Pod](k.view, cluster.Pods)
-	k.nodes = cluster.Cached[*corev1.Node](k.view, cluster.Nodes)
+	k.pods = cluster.ListCached[*corev1.Pod](k.view, cluster.Pods)
+	k.nodes = cluster.ListCached[*corev1.Node](k.view, cluster.Nodes)
 }
 
 // isDue reports whether a time has come. If not, Next considers it.
@@ -173,27 +173,27 @@ func (k *Kubernetes) countWrite(err error) error {
 
 // createPod creates a pod as the actor.
 func (k *Kubernetes) createPod(ctx context.Context, actor string, object cluster.Object) error {
-	_, err := k.server.World(actor).Create(ctx, object)
+	_, err := k.server.AsKubernetes(actor).Create(ctx, object)
 	return k.countWrite(err)
 }
 
 func (k *Kubernetes) setStatus(ctx context.Context, actor string, object cluster.Object) error {
-	_, err := k.server.World(actor).UpdateStatus(ctx, object)
+	_, err := k.server.AsKubernetes(actor).UpdateStatus(ctx, object)
 	return k.countWrite(err)
 }
 
 func (k *Kubernetes) removePod(ctx context.Context, actor string, pod *corev1.Pod) error {
-	return k.countWrite(k.server.World(actor).Delete(ctx, cluster.Pods, cluster.KeyOf(pod), pod.UID))
+	return k.countWrite(k.server.AsKubernetes(actor).Delete(ctx, cluster.Pods, cluster.KeyOf(pod), pod.UID))
 }
 
 func (k *Kubernetes) killPod(ctx context.Context, actor string, pod *corev1.Pod) error {
-	return k.countWrite(k.server.World(actor).DeletePod(ctx, cluster.KeyOf(pod), pod.UID, 0))
+	return k.countWrite(k.server.AsKubernetes(actor).DeletePod(ctx, cluster.KeyOf(pod), pod.UID, 0))
 }
 
 func (k *Kubernetes) deployments() []*appsv1.Deployment {
-	return cluster.Cached[*appsv1.Deployment](k.view, cluster.Deployments)
+	return cluster.ListCached[*appsv1.Deployment](k.view, cluster.Deployments)
 }
 
 func (k *Kubernetes) daemonSets() []*appsv1.DaemonSet {
-	return cluster.Cached[*appsv1.DaemonSet](k.view, cluster.DaemonSets)
+	return cluster.ListCached[*appsv1.DaemonSet](k.view, cluster.DaemonSets)
 }

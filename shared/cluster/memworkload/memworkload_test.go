@@ -151,7 +151,7 @@ func TestLifeOfAMachine(t *testing.T) {
 	options := memworkload.Typical("prod", machines)
 	options.ForgetAfter = 90 * time.Second
 	w := newWorld(t, options)
-	w.server.Seed(deployment(3, "1"))
+	w.server.SeedObjects(deployment(3, "1"))
 	w.run(time.Second)
 	w.want(map[string]int{"Pending": 3})
 	for _, pod := range w.pods() {
@@ -179,7 +179,7 @@ func TestLifeOfAMachine(t *testing.T) {
 	w.run(30 * time.Second)
 	w.want(map[string]int{"Pending": 3}) // the taint of its user data keeps them away
 
-	w.server.Change(cluster.Nodes, cluster.KeyOf(n), func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
+	w.server.ChangeObject(cluster.Nodes, cluster.KeyOf(n), func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
 	w.run(5 * time.Second)
 	w.want(map[string]int{"Running on i-1.internal": 3})
 
@@ -231,7 +231,7 @@ func TestMachinesThatNeverJoin(t *testing.T) {
 func TestSameStepsSameNames(t *testing.T) {
 	names := func() (out []string) {
 		w := newWorld(t, memworkload.Options{})
-		w.server.Seed(deployment(5, "1"), node("a"), node("b"))
+		w.server.SeedObjects(deployment(5, "1"), node("a"), node("b"))
 		w.run(time.Minute)
 		for _, pod := range w.pods() {
 			out = append(out, pod.Name+"@"+pod.Spec.NodeName+"#"+string(pod.UID))

@@ -28,7 +28,7 @@ func TestNodesAreFilledButNotOverfilled(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 			name := fmt.Sprintf("n%d", i)
 			cpu[name] = int64(rapid.IntRange(1, 8).Draw(t, "cpu")) * 1000
-			server.Seed(node(name, func(n *corev1.Node) {
+			server.SeedObjects(node(name, func(n *corev1.Node) {
 				n.Status.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(cpu[name], resource.DecimalSI)
 				n.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("1Ti")
 			}))
@@ -38,7 +38,7 @@ func TestNodesAreFilledButNotOverfilled(t *testing.T) {
 			case "come":
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p%d", i)}}
 				pod.Spec = template(fmt.Sprintf("%dm", rapid.IntRange(1, 40).Draw(t, "request")*100)).Spec
-				server.Seed(pod)
+				server.SeedObjects(pod)
 			case "go":
 				name := fmt.Sprintf("p%d", rapid.IntRange(0, i).Draw(t, "which"))
 				_ = server.Delete(ctx, cluster.Pods, cluster.Key{Namespace: "default", Name: name}, "")
@@ -86,9 +86,9 @@ func BenchmarkSettle(b *testing.B) {
 		server := memcluster.New(memcluster.Options{Now: func() time.Time { return now }})
 		kube := memworkload.New(server, memworkload.Options{})
 		for i := range 500 {
-			server.Seed(node(fmt.Sprintf("n%03d", i)))
+			server.SeedObjects(node(fmt.Sprintf("n%03d", i)))
 		}
-		server.Seed(deployment(5000, "100m"))
+		server.SeedObjects(deployment(5000, "100m"))
 		if err := kube.Settle(context.Background(), now); err != nil {
 			b.Fatal(err)
 		}

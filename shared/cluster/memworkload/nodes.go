@@ -25,7 +25,7 @@ func (k *Kubernetes) syncNodes(ctx context.Context) error {
 	for _, node := range k.nodes {
 		m := machines[node.Spec.ProviderID]
 		if m != nil && k.isNodeRemovedByCloud(m) && node.DeletionTimestamp == nil {
-			err := k.server.World("cloud-node-lifecycle-controller").Delete(ctx, cluster.Nodes, cluster.KeyOf(node), node.UID)
+			err := k.server.AsKubernetes("cloud-node-lifecycle-controller").Delete(ctx, cluster.Nodes, cluster.KeyOf(node), node.UID)
 			if err := k.countWrite(err); err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (k *Kubernetes) syncNode(ctx context.Context, node *corev1.Node, m *machine
 	if equality.Semantic.DeepEqual(node.Spec, next.Spec) {
 		return nil
 	}
-	_, err := k.server.World(nodeLifecycleController).Update(ctx, next)
+	_, err := k.server.AsKubernetes(nodeLifecycleController).Update(ctx, next)
 	return k.countWrite(err)
 }
 

@@ -57,7 +57,7 @@ func (k *Kubernetes) schedulePod(ctx context.Context, pod *corev1.Pod, rooms []*
 		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, message)
 	}
 	best.addPod(claim)
-	return k.countWrite(k.server.World(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
+	return k.countWrite(k.server.AsKubernetes(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
 }
 
 // pendingPods returns the pending pods by priority and age.

@@ -87,9 +87,9 @@ func TestScheduling(t *testing.T) {
 			if test.pod != nil {
 				test.pod(&pod.Spec)
 			}
-			w.server.Seed(a, b)
+			w.server.SeedObjects(a, b)
 			w.run(0)
-			w.server.Seed(pod)
+			w.server.SeedObjects(pod)
 			w.run(time.Minute)
 			got := w.pods()[0]
 			if got.Spec.NodeName != test.on {
@@ -106,7 +106,7 @@ func TestHostPortsDoNotClash(t *testing.T) {
 	w := newWorld(t, memworkload.Options{})
 	d := deployment(3, "100m")
 	d.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
-	w.server.Seed(node("a"), node("b"), d)
+	w.server.SeedObjects(node("a"), node("b"), d)
 	w.run(time.Minute)
 	w.want(map[string]int{"Running on a": 1, "Running on b": 1, "Pending": 1})
 }
@@ -116,7 +116,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 	low := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-low"}, Spec: template("3").Spec}
 	high := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b-high"}, Spec: template("3").Spec}
 	high.Spec.PriorityClassName = "system-cluster-critical"
-	w.server.Seed(node("a"), low, high)
+	w.server.SeedObjects(node("a"), low, high)
 	w.run(time.Minute)
 	if pods := w.pods(); pods[0].Spec.NodeName != "" || pods[1].Spec.NodeName != "a" {
 		t.Errorf("the low one is on %q, the high one on %q", pods[0].Spec.NodeName, pods[1].Spec.NodeName)
@@ -125,7 +125,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 
 func TestTerminatingPodsKeepTheirRoom(t *testing.T) {
 	w := newWorld(t, memworkload.Options{})
-	w.server.Seed(node("a"), deployment(1, "3"))
+	w.server.SeedObjects(node("a"), deployment(1, "3"))
 	w.run(time.Second)
 	pod := w.pods()[0]
 	if err := w.server.Evict(t.Context(), cluster.KeyOf(pod), pod.UID); err != nil {

@@ -72,67 +72,67 @@ type Outbox struct {
 	Hunt *Hunt `json:"hunt,omitempty"`
 }
 
-// Held is an outbox as read: what a swap compares against.
-type Held struct {
+// Stored is an outbox as read: what a swap compares against.
+type Stored struct {
 	Outbox
 	object *corev1.ConfigMap
 }
 
 // UID is the UID of the ConfigMap. A ConfigMap that is deleted and created again is
 // another outbox, and plans of the old one do not match it.
-func (h Held) UID() string { return string(h.object.UID) }
+func (h Stored) UID() string { return string(h.object.UID) }
 
-// Is reports whether the outbox is still as it was read, as far as a copy of it
+// IsSameVersion reports whether the outbox is still as it was read, as far as a copy of it
 // tells: a cache's, say.
-func (h Held) Is(copied *corev1.ConfigMap) bool {
+func (h Stored) IsSameVersion(copied *corev1.ConfigMap) bool {
 	return h.object != nil && copied != nil && h.object.UID == copied.UID && h.object.ResourceVersion == copied.ResourceVersion
 }
 
 // Read reads the outbox, and creates it if it does not exist.
-func Read(ctx context.Context, client cluster.Client, namespace string) (Held, error) {
+func Read(ctx context.Context, client cluster.Client, namespace string) (Stored, error) {
 	key := cluster.Key{Namespace: namespace, Name: Name}
 	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
 	if fault.Is(err, fault.Missing) {
 		return createOutbox(ctx, client, key)
 	}
 	if err != nil {
-		return Held{}, fmt.Errorf("reading the outbox %s: %w", key, err)
+		return Stored{}, fmt.Errorf("reading the outbox %s: %w", key, err)
 	}
 	return Parse(object)
 }
 
-func createOutbox(ctx context.Context, client cluster.Client, key cluster.Key) (Held, error) {
+func createOutbox(ctx context.Context, client cluster.Client, key cluster.Key) (Stored, error) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	text, err := json.Marshal(Outbox{State: Idle})
 	if err != nil {
-		return Held{}, fault.E("encoding the outbox", fault.Bug, err)
+		return Stored{}, fault.E("encoding the outbox", fault.Bug, err)
 	}
 	object.Data = map[string]string{dataKey: string(text)}
 	stored, err := client.Create(ctx, object)
 	if err != nil {
-		return Held{}, fmt.Errorf("creating the outbox %s: %w", key, err)
+		return Stored{}, fmt.Errorf("creating the outbox %s: %w", key, err)
 	}
 	return Parse(stored.(*corev1.ConfigMap))
 }
 
 // Parse decodes an outbox from a ConfigMap, such as one of a cache. To swap it, call Read.
-func Parse(object *corev1.ConfigMap) (Held, error) {
-	h := Held{object: object}
+func Parse(object *corev1.ConfigMap) (Stored, error) {
+	h := Stored{object: object}
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &h.Outbox); err != nil {
-		return Held{}, fault.E("reading the outbox", fault.Invalid, err).
+		return Stored{}, fault.E("reading the outbox", fault.Invalid, err).
 			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
 	}
 	switch h.State {
 	case Idle, Sent, Applying, Done:
 		return h, nil
 	default:
-		return Held{}, fault.F("reading the outbox", fault.Invalid, "unknown state %q (use idle, sent, applying or done)", h.State).
+		return Stored{}, fault.F("reading the outbox", fault.Invalid, "unknown state %q (use idle, sent, applying or done)", h.State).
 			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
 	}
 }
 
-// Fits returns fault.Stale for a plan that does not answer the batch in flight.
-func (h Held) Fits(b event.PlanMade) error {
+// CheckPlan returns fault.Stale for a plan that does not answer the batch in flight.
+func (h Stored) CheckPlan(b event.PlanMade) error {
 	stale := func(format string, args ...any) error {
 		return fault.F(fmt.Sprintf("admitting a plan of batch %d", b.Seq), fault.Stale, format, args...)
 	}
@@ -151,25 +151,25 @@ func (h Held) Fits(b event.PlanMade) error {
 
 // Swap writes next if the outbox has not changed since it was read, and returns
 // fault.Conflict otherwise. A transition that the state machine does not have is fault.Bug.
-func (h Held) Swap(ctx context.Context, client cluster.Client, next Outbox) (Held, error) {
+func (h Stored) Swap(ctx context.Context, client cluster.Client, next Outbox) (Stored, error) {
 	if !h.allowsTransition(next) {
-		return Held{}, fault.F("swapping the outbox", fault.Bug, "there is no transition from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
+		return Stored{}, fault.F("swapping the outbox", fault.Bug, "there is no transition from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
 	}
 	text, err := json.Marshal(next)
 	if err != nil {
-		return Held{}, fault.E("encoding the outbox", fault.Bug, err)
+		return Stored{}, fault.E("encoding the outbox", fault.Bug, err)
 	}
 	object := h.object.DeepCopy()
 	object.Data = map[string]string{dataKey: string(text)}
 	stored, err := client.Update(ctx, object)
 	if err != nil {
-		return Held{}, fmt.Errorf("swapping the outbox to %s %d: %w", next.State, next.Seq, err)
+		return Stored{}, fmt.Errorf("swapping the outbox to %s %d: %w", next.State, next.Seq, err)
 	}
 	return Parse(stored.(*corev1.ConfigMap))
 }
 
 // allowsTransition is the state machine.
-func (h Held) allowsTransition(next Outbox) bool {
+func (h Stored) allowsTransition(next Outbox) bool {
 	if next.Epoch < h.Epoch {
 		return false
 	}
@@ -188,33 +188,33 @@ func (h Held) allowsTransition(next Outbox) bool {
 }
 
 // admitsPlan reports whether next admits a plan that answers the batch in flight.
-func (h Held) admitsPlan(next Outbox) bool {
+func (h Stored) admitsPlan(next Outbox) bool {
 	return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != "" && len(next.Refused) == 0
 }
 
 // admitsReplacement reports whether next admits a plan that answers no batch: it has the
 // next number, creates NodeClaims, and no batch is in flight.
-func (h Held) admitsReplacement(next Outbox) bool {
-	return h.Free() && next.Epoch == h.Epoch && next.Seq == h.Seq+1 && next.Batch.IsZero() && next.Plan != "" && len(next.Claims) > 0
+func (h Stored) admitsReplacement(next Outbox) bool {
+	return h.IsFree() && next.Epoch == h.Epoch && next.Seq == h.Seq+1 && next.Batch.IsZero() && next.Plan != "" && len(next.Claims) > 0
 }
 
 // closesBatch reports whether next gives up the batch in flight because no pod is pending.
-func (h Held) closesBatch(next Outbox) bool {
+func (h Stored) closesBatch(next Outbox) bool {
 	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.hasNoPlan()
 }
 
 // finishesPlan reports whether next completes the admitted plan, with no NodeClaims besides
 // those it was admitted with.
-func (h Held) finishesPlan(next Outbox) bool {
-	other := func(claim string) bool { return !h.Lists(claim) }
+func (h Stored) finishesPlan(next Outbox) bool {
+	other := func(claim string) bool { return !h.ListsClaim(claim) }
 	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && !slices.ContainsFunc(next.Claims, other)
 }
 
 // hasNoPlan reports whether no plan is admitted.
 func (o Outbox) hasNoPlan() bool { return o.Plan == "" && len(o.Claims) == 0 && len(o.Refused) == 0 }
 
-// Free reports whether no batch is in flight.
-func (o Outbox) Free() bool { return o.State == Idle || o.State == Done }
+// IsFree reports whether no batch is in flight.
+func (o Outbox) IsFree() bool { return o.State == Idle || o.State == Done }
 
-// Lists reports whether the admitted plan names the NodeClaim.
-func (o Outbox) Lists(claim string) bool { return slices.Contains(o.Claims, claim) }
+// ListsClaim reports whether the admitted plan names the NodeClaim.
+func (o Outbox) ListsClaim(claim string) bool { return slices.Contains(o.Claims, claim) }

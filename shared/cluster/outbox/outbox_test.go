@@ -30,7 +30,7 @@ var (
 	done     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Done, Batch: batch, Plan: plan, Claims: []string{"a", "b"}}
 )
 
-func read(t *testing.T, client cluster.Client) outbox.Held {
+func read(t *testing.T, client cluster.Client) outbox.Stored {
 	t.Helper()
 	held, err := outbox.Read(t.Context(), client, namespace)
 	if err != nil {
@@ -40,7 +40,7 @@ func read(t *testing.T, client cluster.Client) outbox.Held {
 }
 
 // at brings a new outbox into a state.
-func at(t *testing.T, client cluster.Client, state outbox.State) outbox.Held {
+func at(t *testing.T, client cluster.Client, state outbox.State) outbox.Stored {
 	t.Helper()
 	held := read(t, client)
 	for _, next := range []outbox.Outbox{sent, applying, done} {
@@ -155,7 +155,7 @@ func TestFits(t *testing.T) {
 			held := at(t, memcluster.New(memcluster.Options{}), test.state)
 			b := event.PlanMade{Outbox: held.UID(), Seq: 1, Batch: batch, Plan: planned}
 			test.edit(&b)
-			err := held.Fits(b)
+			err := held.CheckPlan(b)
 			if test.says == "" && err != nil || test.says != "" && (!fault.Is(err, fault.Stale) || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("%v", err)
 			}
@@ -177,7 +177,7 @@ func TestEpochNeverGoesBack(t *testing.T) {
 func TestOneOfTwoWins(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	at(t, server, outbox.Sent)
-	watcher, lifecycle := server.As("watcher"), server.As("lifecycle")
+	watcher, lifecycle := server.ClientFor("watcher"), server.ClientFor("lifecycle")
 	first, second := read(t, watcher), read(t, lifecycle)
 	if _, err := second.Swap(t.Context(), lifecycle, applying); err != nil {
 		t.Fatal(err)
@@ -197,8 +197,8 @@ func TestOneOfTwoWins(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	held := at(t, server, outbox.Sent)
-	server.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Done: true, Times: 1})
-	lifecycle := server.As("lifecycle")
+	server.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Done: true, Times: 1})
+	lifecycle := server.ClientFor("lifecycle")
 	if _, err := held.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Unknown) {
 		t.Fatalf("got %v", err)
 	}
@@ -230,12 +230,12 @@ func TestRecreated(t *testing.T) {
 func TestTwoCreateIt(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	// The read says that there is none, and then somebody else is faster.
-	server.Inject(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
+	server.InjectFaults(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
 	read(t, server)
-	if _, err := outbox.Read(t.Context(), server.As("late"), namespace); !fault.Is(err, fault.Conflict) {
+	if _, err := outbox.Read(t.Context(), server.ClientFor("late"), namespace); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if held := read(t, server.As("late")); held.State != outbox.Idle {
+	if held := read(t, server.ClientFor("late")); held.State != outbox.Idle {
 		t.Errorf("the outbox is %+v", held.Outbox)
 	}
 }
@@ -244,18 +244,18 @@ func TestBrokenByHand(t *testing.T) {
 	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`} {
 		server := memcluster.New(memcluster.Options{})
 		read(t, server)
-		server.Change(cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, func(o cluster.Object) {
+		server.ChangeObject(cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, func(o cluster.Object) {
 			o.(*corev1.ConfigMap).Data = map[string]string{"outbox.json": text}
 		})
 		_, err := outbox.Read(t.Context(), server, namespace)
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "delete it") {
-			t.Errorf("%q: %v, hint %q", text, err, fault.HintOf(err))
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "delete it") {
+			t.Errorf("%q: %v, hint %q", text, err, fault.FindHint(err))
 		}
 	}
 }
 
 func TestLists(t *testing.T) {
-	if !done.Lists("b") || done.Lists("c") || idle.Lists("") {
+	if !done.ListsClaim("b") || done.ListsClaim("c") || idle.ListsClaim("") {
 		t.Error("the list of claims is not what it says")
 	}
 }

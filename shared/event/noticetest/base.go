@@ -17,7 +17,7 @@ type base struct {
 	kind      event.NoticeKind
 	instances []string
 	deadline  time.Duration
-	want      Verdict
+	want      ExpectedResult
 }
 
 // The spellings of an instance's ARN: AWS's of most events, and that of the spot

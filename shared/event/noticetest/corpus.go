@@ -7,31 +7,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Verdict is what is to become of a message.
-type Verdict string
+// ExpectedResult is what is to become of a message.
+type ExpectedResult string
 
 // The verdicts of interruption's README.
 const (
 	// Act means that the facts of Entry are published, and the message deleted.
-	Act Verdict = "act"
+	Act ExpectedResult = "act"
 	// Foreign means that it is deleted and counted.
-	Foreign Verdict = "foreign"
+	Foreign ExpectedResult = "foreign"
 	// Stale means that it is too old to mean anything: deleted and counted.
-	Stale Verdict = "stale"
+	Stale ExpectedResult = "stale"
 	// Poison means that it is parked with a reason.
-	Poison Verdict = "poison"
-	// Unseen means that EC2 does not show the instance: tried again for two
+	Poison ExpectedResult = "poison"
+	// NotDelivered means that EC2 does not show the instance: tried again for two
 	// minutes, and then Foreign.
-	Unseen Verdict = "unseen"
+	NotDelivered ExpectedResult = "unseen"
 )
 
 // Where the corpus plays. A judge serves this account and region, and its EC2 shows
-// Ours and Ended with the cluster's tags and Stranger without.
+// Ours and Ended with the cluster's tags and OtherAccount without.
 const (
 	Account = "123456789012"
 	Region  = "us-east-2"
-	// Stranger is an instance of somebody else.
-	Stranger = "i-0fedcba9876543210"
+	// OtherAccount is an instance of somebody else.
+	OtherAccount = "i-0fedcba9876543210"
 	// Ended is an instance of ours that EC2 shows terminated.
 	Ended = "i-0123456789abcdeff"
 )
@@ -43,7 +43,7 @@ var Ours = []string{"i-0123456789abcdef0", "i-0123456789abcdef1", "i-0a1b2c3d"}
 type Entry struct {
 	Name string
 	Body []byte
-	Want Verdict
+	Want ExpectedResult
 	// Kind is what the facts are about; empty unless Want is Act.
 	Kind event.NoticeKind
 	// Instances are those that node.noticed is said of.
@@ -104,12 +104,12 @@ func (c *corpus) add(b base, name string, e object) {
 }
 
 // as adds an event with another verdict than its base's.
-func (c *corpus) as(want Verdict, b base, name string, e object) {
+func (c *corpus) as(want ExpectedResult, b base, name string, e object) {
 	c.raw(b, name, e.text(), want)
 }
 
 // raw adds a body. Only what is acted on has a kind, instances and a deadline.
-func (c *corpus) raw(b base, name string, body []byte, want Verdict) {
+func (c *corpus) raw(b base, name string, body []byte, want ExpectedResult) {
 	entry := Entry{Name: b.name + ": " + name, Body: body, Want: want, Deadline: DeadlineNone}
 	if want == Act {
 		entry.Kind, entry.Instances, entry.Deadline = b.kind, slices.Clone(b.instances), b.deadline

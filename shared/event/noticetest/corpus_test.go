@@ -39,7 +39,7 @@ func TestCorpus(t *testing.T) {
 
 func TestEntriesAreApart(t *testing.T) {
 	entries := Corpus(sent)
-	odd, verdicts, bodies := 0, map[Verdict]int{}, map[string]string{}
+	odd, verdicts, bodies := 0, map[ExpectedResult]int{}, map[string]string{}
 	names := map[string]bool{}
 	for _, e := range entries {
 		if names[e.Name] {
@@ -59,7 +59,7 @@ func TestEntriesAreApart(t *testing.T) {
 	if odd < 500 {
 		t.Errorf("the corpus has %d bodies, and is to have 500", odd)
 	}
-	for _, v := range []Verdict{Act, Foreign, Stale, Poison, Unseen} {
+	for _, v := range []ExpectedResult{Act, Foreign, Stale, Poison, NotDelivered} {
 		if verdicts[v] < 10 {
 			t.Errorf("%d entries are %s", verdicts[v], v)
 		}

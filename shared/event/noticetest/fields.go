@@ -32,10 +32,10 @@ var oddities = []oddity{
 type field struct {
 	name string
 	// otherwise is the verdict on what is missing or odd, but for those in except.
-	otherwise Verdict
-	except    map[string]Verdict
+	otherwise ExpectedResult
+	except    map[string]ExpectedResult
 	// twice is the verdict on a repetition.
-	twice Verdict
+	twice ExpectedResult
 }
 
 // Whether a field is needed (rule 1) or may be absent (rule 2). A text of ten
@@ -44,8 +44,8 @@ func needed(name string) field    { return field{name: name, otherwise: Poison, 
 func optional(name string) field  { return field{name: name, otherwise: Act, twice: Poison} }
 func unnoticed(name string) field { return field{name: name, otherwise: Act, twice: Act} }
 
-func (f field) but(oddity string, v Verdict) field {
-	except := map[string]Verdict{oddity: v}
+func (f field) but(oddity string, v ExpectedResult) field {
+	except := map[string]ExpectedResult{oddity: v}
 	maps.Copy(except, f.except)
 	f.except = except
 	return f

@@ -8,7 +8,7 @@ import (
 // health are the events of AWS Health: of whom, of what, and of whose.
 func (c *corpus) health() {
 	b := c.maintenance(Ours[:2]...)
-	detail := func(want Verdict, name string, d object) { c.as(want, b, name, b.inside(d)) }
+	detail := func(want ExpectedResult, name string, d object) { c.as(want, b, name, b.inside(d)) }
 	for _, of := range []string{"RDS", "LAMBDA", "ECS", "EC2SPOT", "VPC"} {
 		detail(Foreign, "of service "+of, b.detail.with("service", quote(of)))
 	}
@@ -36,22 +36,22 @@ func (c *corpus) entities(b base) {
 	one := b.about(Ours[0])
 	affects := func(entities ...string) object { return b.detail.with("affectedEntities", list(entities...)) }
 	// Where the detail names somebody, the resources may be those of other pages.
-	alone := func(b base, want Verdict, name string, detail object) {
+	alone := func(b base, want ExpectedResult, name string, detail object) {
 		c.as(want, b, name, b.inside(detail).with("resources", "[]"))
 	}
 	alone(one, Act, "of one by id", affects(entity(Ours[0])))
 	alone(one, Act, "of one by ARN", affects(entity(arn(Ours[0]))))
 	alone(one, Act, "of one three times", affects(entity(Ours[0]), entity(arn(Ours[0])), entity(Ours[0])))
 	alone(one, Act, "of one and a volume", affects(entity("vol-0123456789abcdef0"), entity(Ours[0])))
-	alone(one, Act, "of one and a stranger", affects(entity(Stranger), entity(Ours[0])))
+	alone(one, Act, "of one and a stranger", affects(entity(OtherAccount), entity(Ours[0])))
 	alone(one, Act, "of one and rubbish", affects("null", "7", `"x"`, "[]", "{}", `{"entityValue":7}`, entity(""), entity("☃"), entity(Ours[0])))
 	alone(one, Act, "of one in capitals", affects(string(object{{"EntityValue", quote(Ours[0])}}.text())))
 	alone(one, Act, "of one with more about it", affects(string(object{{"entityValue", quote(Ours[0])}, {"lastUpdatedTime", `"x"`}, {"status", `"PENDING"`}}.text())))
 	strangers := slices.Repeat([]string{entity("vol-0123456789abcdef0")}, 200)
 	alone(one, Act, "of one among two hundred volumes", affects(append(strangers, entity(Ours[0]))...))
-	c.as(Act, one, "of one, with the resources of another page", b.inside(affects(entity(Ours[0]))).with("resources", quoted(Ours[1], Stranger)))
+	c.as(Act, one, "of one, with the resources of another page", b.inside(affects(entity(Ours[0]))).with("resources", quoted(Ours[1], OtherAccount)))
 	alone(b, Foreign, "of nobody", affects())
-	alone(b, Foreign, "of a stranger", affects(entity(Stranger)))
+	alone(b, Foreign, "of a stranger", affects(entity(OtherAccount)))
 	alone(b, Foreign, "of volumes", affects(entity("vol-0123456789abcdef0"), entity("vol-0123456789abcdef1")))
 	alone(b, Foreign, "of rubbish", affects("null", "7", "{}"))
 	alone(b, Poison, "of whom it does not say", b.detail.without("affectedEntities"))

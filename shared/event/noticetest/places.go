@@ -36,7 +36,7 @@ func (c *corpus) places(b base) {
 // resources are what the event's resources name (rule 2).
 func (c *corpus) resources(b base) {
 	id, other := b.instances[0], Ours[1]
-	with := func(want Verdict, name string, resources ...string) {
+	with := func(want ExpectedResult, name string, resources ...string) {
 		c.as(want, b, "resources: "+name, b.event.with("resources", quoted(resources...)))
 	}
 	with(Act, "none")
@@ -54,7 +54,7 @@ func (c *corpus) resources(b base) {
 	with(Poison, "another's ARN", arn(other))
 	with(Poison, "another's ARN with a zone", spotARN(other))
 	with(Poison, "another's bare id", other)
-	with(Poison, "a stranger's ARN", arn(Stranger))
+	with(Poison, "a stranger's ARN", arn(OtherAccount))
 	with(Poison, "its ARN and another's", arn(id), arn(other))
 	with(Poison, "a volume and another's ARN", "arn:aws:ec2:us-east-2:123456789012:volume/vol-0123456789abcdef0", arn(other))
 	with(Poison, "its ARN in another account", strings.Replace(arn(id), Account, "210987654321", 1))
@@ -77,13 +77,13 @@ func (c *corpus) ids() {
 			return b.inside(b.detail.with("instance-id", quote(id))).with("resources", "[]")
 		}
 		c.add(b.about(Ours[2]), "an id of the old form", of(Ours[2]))
-		c.as(Foreign, b, "a stranger's id", of(Stranger))
+		c.as(Foreign, b, "a stranger's id", of(OtherAccount))
 		for _, digits := range []string{"0a0a0a0a", "0aaaaaaaaaaaaaaaa", strings.Repeat("a", 32)} {
-			c.as(Unseen, b, fmt.Sprintf("an id that nobody has, of %d digits", len(digits)), of("i-"+digits))
+			c.as(NotDelivered, b, fmt.Sprintf("an id that nobody has, of %d digits", len(digits)), of("i-"+digits))
 		}
 		for _, odd := range []string{
 			"i-", "i-0123456", "i-" + strings.Repeat("a", 33), strings.ToUpper(id), "I" + id[1:], id[2:], " " + id, id + " ", id + "\n", id[:18] + "g", "m" + id[1:],
-			"i-*", "*", "../" + id, id + "/../" + Stranger, id + "," + Ours[1], "i%2D0123456789abcdef0", "i-０１２３４５６７８９", "i-0123456789abcdef0\x00", "' or 1=1 --", arn(id),
+			"i-*", "*", "../" + id, id + "/../" + OtherAccount, id + "," + Ours[1], "i%2D0123456789abcdef0", "i-０１２３４５６７８９", "i-0123456789abcdef0\x00", "' or 1=1 --", arn(id),
 			"vol-0123456789abcdef0", "i-012345678 abcdef0", "${jndi:ldap://x}", "i_0123456789abcdef0",
 		} {
 			c.as(Poison, b, fmt.Sprintf("the id %q", odd), of(odd))

@@ -30,7 +30,7 @@ func (c *corpus) spelled(b base) {
 	for _, m := range []member{
 		{"x", "null"}, {"x", `{"y":[1,-2.5e3,true,"z"]}`}, {"x", `"\ud83d\ude00 ☃"`}, {"x", `"\ud800"`}, {"x", "1e400"}, {"", "1"},
 		{"specversion", `"1.0"`}, {"TopicArn", `"arn:aws:sns:us-east-2:123456789012:x"`}, {"Message", `"x"`}, {"data", "{}"},
-		{"replay-name", `"nightly"`}, {"instance-id", quote(Stranger)}, {strings.Repeat("n", 1000), "1"},
+		{"replay-name", `"nightly"`}, {"instance-id", quote(OtherAccount)}, {strings.Repeat("n", 1000), "1"},
 	} {
 		c.add(b, "with "+shortened(quote(m.name)+": "+m.value), append(slices.Clip(b.event), m))
 	}
@@ -40,7 +40,7 @@ func (c *corpus) spelled(b base) {
 	c.add(b, "with a detail backwards", b.inside(reversed(b.detail)))
 	for _, kind := range []struct {
 		source, detailType string
-		want               Verdict
+		want               ExpectedResult
 	}{
 		{"AWS.EC2", spotType, Poison}, {"Aws.Ec2", spotType, Poison}, {"aws.ec2", strings.ToUpper(spotType), Poison},
 		{"aws.ec2", "EC2 Spot instance Interruption Warning", Poison}, {"AWS.EC2", strings.ToLower(spotType), Poison},

@@ -6,7 +6,7 @@ import (
 
 // times are the event's own time (rule 3).
 func (c *corpus) times(b base) {
-	at := func(name string, t time.Time, deadline time.Duration, want Verdict) {
+	at := func(name string, t time.Time, deadline time.Duration, want ExpectedResult) {
 		c.written(b, name, t.Format(time.RFC3339Nano), deadline, want)
 	}
 	// The future counts as the queue's stamp.
@@ -50,7 +50,7 @@ func (c *corpus) times(b base) {
 }
 
 // written is the event with a text for its time.
-func (c *corpus) written(b base, name, text string, deadline time.Duration, want Verdict) {
+func (c *corpus) written(b base, name, text string, deadline time.Duration, want ExpectedResult) {
 	c.as(want, b.due(deadline), name, b.event.with("time", quote(text)))
 }
 

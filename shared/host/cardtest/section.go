@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Section is what a service's card says under a heading, and the card's path for what
+// ReadSection is what a service's card says under a heading, and the card's path for what
 // is said about it. The root is the repository's.
-func Section(root, service, heading string) (path, section string, err error) {
+func ReadSection(root, service, heading string) (path, section string, err error) {
 	path = filepath.Join(root, "services", service, "README.md")
 	card, err := os.ReadFile(path)
 	if err != nil {
@@ -26,9 +26,9 @@ func Section(root, service, heading string) (path, section string, err error) {
 	return path, section, nil
 }
 
-// Rows are the rows of a section's table, but for the one that begins with the title: the
+// TableRows are the rows of a section's table, but for the one that begins with the title: the
 // first cell, and what follows it.
-func Rows(section, title string) iter.Seq2[string, string] {
+func TableRows(section, title string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.SplitSeq(section, "\n") {
 			cell, row, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")

@@ -14,9 +14,9 @@ import (
 // processWide are the variables that a process has once, whatever it serves.
 var processWide = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, CloudWatch, Lambda}
 
-// OfProcess reports whether a variable is of the process, so that no entry of Clusters
+// IsProcessWide reports whether a variable is of the process, so that no entry of Clusters
 // may have it.
-func OfProcess(name string) bool { return slices.Contains(processWide, name) }
+func IsProcessWide(name string) bool { return slices.Contains(processWide, name) }
 
 // clusterEntry is what one cluster is told, by the names of Variables, before what all are.
 type clusterEntry map[string]string
@@ -32,10 +32,10 @@ func (e clusterEntry) lookupIn(lookup func(name string) (string, bool)) func(nam
 	}
 }
 
-// Each is Read for each cluster that the process serves: those that Clusters lists, or
+// ReadClusters is Read for each cluster that the process serves: those that Clusters lists, or
 // the one that the environment describes. Required must then be set for each, and
 // the cluster's name and the service's queue besides, which tell clusters apart.
-func Each(lookup func(name string) (string, bool), required ...string) ([]Settings, error) {
+func ReadClusters(lookup func(name string) (string, bool), required ...string) ([]Settings, error) {
 	text, _ := lookup(Clusters)
 	if text == "" {
 		one, err := Read(lookup, required...)
@@ -100,7 +100,7 @@ func parseEntries(text string) ([]clusterEntry, error) {
 			switch {
 			case !known:
 				return nil, fmt.Errorf("has %s in its object %d, which nothing reads", name, i)
-			case OfProcess(name):
+			case IsProcessWide(name):
 				return nil, fmt.Errorf("has %s in its object %d, which is the process's and no cluster's: set it as a variable of its own", name, i)
 			}
 		}

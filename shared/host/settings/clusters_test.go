@@ -17,7 +17,7 @@ func TestEachOfOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := settings.Each(env, settings.ClusterName)
+	got, err := settings.ReadClusters(env, settings.ClusterName)
 	if diff := cmp.Diff([]settings.Settings{want}, got); diff != "" || err != nil {
 		t.Errorf("%v%s", err, diff)
 	}
@@ -25,7 +25,7 @@ func TestEachOfOne(t *testing.T) {
 
 // What an object says is the cluster's alone, and the rest is everybody's.
 func TestEach(t *testing.T) {
-	got, err := settings.Each(environment(map[string]string{
+	got, err := settings.ReadClusters(environment(map[string]string{
 		"JOIST_BUCKET": "docs", "JOIST_BUS": "all", "CLUSTER_NAME": "nobody", "LOG_LEVEL": "debug",
 		"JOIST_CLUSTERS": `[
 			{"JOIST_CLUSTER_NAME":"prod","JOIST_CLUSTER_UID":"u1","JOIST_PREFIX":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_DEAD_LETTER_URL":"https://q/2","JOIST_ROLE_ARN":"arn:aws:iam::111122223333:role/prod-joist-planner"},
@@ -58,7 +58,7 @@ func TestEachTakesPlacesThatDiffer(t *testing.T) {
 		"buckets":      docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"others"`),
 		"no documents": docs(`"JOIST_PREFIX":"a"`, `"JOIST_PREFIX":"a"`),
 	} {
-		if _, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": list})); err != nil {
+		if _, err := settings.ReadClusters(environment(map[string]string{"JOIST_CLUSTERS": list})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestEachRefuses(t *testing.T) {
 		"a prefix twice":     {docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"a/"`), "has the JOIST_PREFIX=a in the bucket docs of"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": test.list}))
+			_, err := settings.ReadClusters(environment(map[string]string{"JOIST_CLUSTERS": test.list}))
 			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v does not say %q", err, test.says)
 			}

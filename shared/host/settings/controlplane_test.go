@@ -14,10 +14,10 @@ func TestControlPlane(t *testing.T) {
 	s, err := read(map[string]string{
 		Endpoint: "https://api.example.com", CABundle: bundle, ControlPlane: "false", Kubernetes: "1.35", ServiceCIDR: "fd00::/108",
 	})
-	if err != nil || s.Endpoint != "https://api.example.com" || s.CABundle != bundle || !s.NoEKS || s.KubernetesVersion != "1.35" || s.ServiceCIDR != "fd00::/108" {
+	if err != nil || s.Endpoint != "https://api.example.com" || s.CABundle != bundle || !s.IsSelfManaged || s.KubernetesVersion != "1.35" || s.ServiceCIDR != "fd00::/108" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := read(nil); err != nil || s.NoEKS || s.Endpoint+s.CABundle+s.KubernetesVersion+s.ServiceCIDR != "" {
+	if s, err := read(nil); err != nil || s.IsSelfManaged || s.Endpoint+s.CABundle+s.KubernetesVersion+s.ServiceCIDR != "" {
 		t.Errorf("nothing is set: %+v, %v", s, err)
 	}
 	for name, values := range map[string][]string{

@@ -12,17 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Repair says which nodes are sick, and how many may be before none is replaced.
-type Repair struct {
+// NodeRepairSettings says which nodes are sick, and how many may be before none is replaced.
+type NodeRepairSettings struct {
 	Rules     []karpenter.RepairPolicy
 	Unhealthy intstr.IntOrString
 	// UnhealthyInZone is nil for no bound.
 	UnhealthyInZone *intstr.IntOrString
 }
 
-// PoolGate says which NodePools are deleted only when somebody says so: those with
+// PoolDeletionApproval says which NodePools are deleted only when somebody says so: those with
 // more nodes, or with more of the cluster's nodes in percent.
-type PoolGate struct {
+type PoolDeletionApproval struct {
 	On             bool
 	Nodes, Percent int
 }
@@ -65,11 +65,11 @@ func parseNumberOrPercent(text string) (n int, percent bool, err error) {
 // parsePoolApproval reads "off", or a number, a percentage or both by a comma. What is left
 // out makes no pool large.
 func parsePoolApproval(s *Settings, text string) error {
-	s.PoolGate = PoolGate{}
+	s.PoolDeletionApproval = PoolDeletionApproval{}
 	if text == "off" {
 		return nil
 	}
-	gate := PoolGate{On: true, Nodes: math.MaxInt, Percent: 100}
+	gate := PoolDeletionApproval{On: true, Nodes: math.MaxInt, Percent: 100}
 	for item := range strings.SplitSeq(text, ",") {
 		n, percent, err := parseNumberOrPercent(item)
 		switch {
@@ -81,6 +81,6 @@ func parsePoolApproval(s *Settings, text string) error {
 			gate.Nodes = n
 		}
 	}
-	s.PoolGate = gate
+	s.PoolDeletionApproval = gate
 	return nil
 }

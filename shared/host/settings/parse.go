@@ -31,7 +31,7 @@ func parseText(field func(*Settings) *string) setter {
 // queueVariable is a variable that holds the URL of a queue.
 func queueVariable(name, purpose, example string, field func(*Settings) *string) Variable {
 	return Variable{
-		Name: name, For: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
+		Name: name, Purpose: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
 		set: func(s *Settings, text string) error {
 			u, err := url.Parse(text)
 			if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {

@@ -38,9 +38,9 @@ type Settings struct {
 	// the name LeaseName.
 	Namespace, LeaseNamespace, LeaseName string
 	// Holder tells replicas apart, and Alone says that there is one.
-	Holder     string
-	Alone      bool
-	Kubeconfig string
+	Holder           string
+	HasSingleReplica bool
+	Kubeconfig       string
 
 	BatchMax, BatchIdle time.Duration
 	Scheduling          planning.Settings
@@ -50,9 +50,9 @@ type Settings struct {
 	// NodeRepair is the gate of that name; Repair says which nodes are sick, and how
 	// many may be before none is repaired.
 	NodeRepair bool
-	Repair     Repair
-	// PoolGate is which NodePools are deleted only when somebody says so.
-	PoolGate PoolGate
+	Repair     NodeRepairSettings
+	// PoolDeletionApproval is which NodePools are deleted only when somebody says so.
+	PoolDeletionApproval PoolDeletionApproval
 	// Rebalance is what becomes of nodes that EC2 recommends to rebalance: ignore,
 	// cordon or replace.
 	Rebalance string
@@ -62,7 +62,7 @@ type Settings struct {
 	// Endpoint, CABundle, KubernetesVersion and ServiceCIDR are what nodes need in order
 	// to join; empty is what EKS names. NoEKS says that EKS does not know the cluster.
 	Endpoint, CABundle, KubernetesVersion, ServiceCIDR string
-	NoEKS                                              bool
+	IsSelfManaged                                      bool
 	// MaxPerIntent and MaxPerMinute stop the launcher from starting more instances
 	// at once than anybody means; EC2Share is its part of EC2's request rates.
 	MaxPerIntent, MaxPerMinute int
@@ -88,7 +88,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 		text, by := v.lookUpValue(lookup)
 		if text == "" {
 			if slices.Contains(required, v.Name) {
-				problems = append(problems, fmt.Errorf("%s is not set: it is %s, for example %s=%s", v.Name, v.For, v.Name, v.Example))
+				problems = append(problems, fmt.Errorf("%s is not set: it is %s, for example %s=%s", v.Name, v.Purpose, v.Name, v.Example))
 			}
 			text = v.Default
 		}
@@ -96,7 +96,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 			continue
 		}
 		if err := v.set(&s, text); err != nil {
-			problems = append(problems, fmt.Errorf("%s=%q %w: it is %s, for example %s=%s", by, text, err, v.For, by, v.Example))
+			problems = append(problems, fmt.Errorf("%s=%q %w: it is %s, for example %s=%s", by, text, err, v.Purpose, by, v.Example))
 		}
 	}
 	if s.BatchIdle > s.BatchMax {
@@ -110,7 +110,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 
 // lookUpValue looks under all names of the variable. Empty is not set.
 func (v Variable) lookUpValue(lookup func(string) (string, bool)) (text, by string) {
-	for _, name := range append([]string{v.Name}, v.Also...) {
+	for _, name := range append([]string{v.Name}, v.Aliases...) {
 		if text, ok := lookup(name); ok && text != "" {
 			return text, name
 		}

@@ -26,7 +26,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
-	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
+	Repair:     settings.NodeRepairSettings{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
 	Rebalance:   "ignore",
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
 }
@@ -70,20 +70,20 @@ func TestRead(t *testing.T) {
 		}},
 		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
 			zone := intstr.FromString("50%")
-			s.Repair = settings.Repair{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
+			s.Repair = settings.NodeRepairSettings{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
 		}},
 		{"recommendations are acted on", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
-		{"NodePools are deleted as Karpenter does", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolGate = settings.PoolGate{} }},
+		{"NodePools are deleted as Karpenter does", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolDeletionApproval = settings.PoolDeletionApproval{} }},
 		{"a number of nodes alone", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
-			s.PoolGate = settings.PoolGate{On: true, Nodes: 20, Percent: 100}
+			s.PoolDeletionApproval = settings.PoolDeletionApproval{On: true, Nodes: 20, Percent: 100}
 		}},
 		{"a part of the cluster alone", map[string]string{"JOIST_POOL_GATE": " 50% "}, func(s *settings.Settings) {
-			s.PoolGate = settings.PoolGate{On: true, Nodes: math.MaxInt, Percent: 50}
+			s.PoolDeletionApproval = settings.PoolDeletionApproval{On: true, Nodes: math.MaxInt, Percent: 50}
 		}},
 		{"no dry runs", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
 		{"resource claims", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
 		{"Karpenter's elections", map[string]string{"LEADER_ELECTION_NAME": "ours", "DISABLE_LEADER_ELECTION": "true"}, func(s *settings.Settings) {
-			s.LeaseName, s.Alone = "ours", true
+			s.LeaseName, s.HasSingleReplica = "ours", true
 		}},
 		{"AWS's name of an agent", map[string]string{"AWS_EMF_AGENT_ENDPOINT": "tcp://agent:25888"}, func(s *settings.Settings) { s.CloudWatch = "tcp://agent:25888" }},
 		{"Karpenter's queue", map[string]string{"INTERRUPTION_QUEUE": "prod"}, func(s *settings.Settings) { s.InterruptionQueue = "prod" }},
@@ -152,10 +152,10 @@ func TestReadRefuses(t *testing.T) {
 func TestVariables(t *testing.T) {
 	names := map[string]int{}
 	for _, v := range settings.Variables {
-		for _, name := range append([]string{v.Name}, v.Also...) {
+		for _, name := range append([]string{v.Name}, v.Aliases...) {
 			names[name]++
 		}
-		if v.For == "" || v.Example == "" {
+		if v.Purpose == "" || v.Example == "" {
 			t.Errorf("%s does not say what it is for, or gives no example", v.Name)
 		}
 		if _, err := settings.Read(environment(map[string]string{v.Name: v.Example})); err != nil {
@@ -167,7 +167,7 @@ func TestVariables(t *testing.T) {
 			t.Errorf("%s means two things", name)
 		}
 	}
-	help := settings.Help("It does things.", []string{settings.ClusterName}, []string{settings.LogLevel})
+	help := settings.HelpText("It does things.", []string{settings.ClusterName}, []string{settings.LogLevel})
 	want := "It does things.\n\nRequired environment variables:\n  JOIST_CLUSTER_NAME, or CLUSTER_NAME\n        the name of the EKS cluster, for example prod\n\n" +
 		"Optional ones:\n  LOG_LEVEL\n        the least level that is logged (default info)"
 	if diff := cmp.Diff(want, help); diff != "" {

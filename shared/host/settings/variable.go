@@ -11,10 +11,10 @@ import (
 // Variable is one environment variable.
 type Variable struct {
 	// Name is ours; Also are others that are accepted when Name is not set.
-	Name string
-	Also []string
-	// For says what it is, after "it is": "the name of the EKS cluster".
-	For, Example, Default string
+	Name    string
+	Aliases []string
+	// Purpose says what it is, after "it is": "the name of the EKS cluster".
+	Purpose, Example, Default string
 
 	set func(s *Settings, text string) error
 }
@@ -39,7 +39,7 @@ const (
 	Namespace      = "JOIST_NAMESPACE"
 	LeaseNamespace = "LEADER_ELECTION_NAMESPACE"
 	LeaseName      = "LEADER_ELECTION_NAME"
-	Alone          = "DISABLE_LEADER_ELECTION"
+	SingleReplica  = "DISABLE_LEADER_ELECTION"
 	Holder         = "POD_NAME"
 	Kubeconfig     = "KUBECONFIG"
 	BatchMax       = "BATCH_MAX_DURATION"
@@ -62,7 +62,7 @@ const (
 	RepairRules    = "JOIST_REPAIR_RULES"
 	Unhealthy      = "JOIST_REPAIR_UNHEALTHY"
 	UnhealthyZone  = "JOIST_REPAIR_UNHEALTHY_IN_ZONE"
-	PoolGated      = "JOIST_POOL_GATE"
+	PoolApproval   = "JOIST_POOL_GATE"
 	Rebalance      = "JOIST_REBALANCE_POLICY"
 	IsolatedVPC    = "ISOLATED_VPC"
 	ZonalShift     = "ENABLE_ZONAL_SHIFT"
@@ -81,120 +81,120 @@ const (
 
 // Variables is the table.
 var Variables = []Variable{
-	{Name: ClusterName, Also: []string{"CLUSTER_NAME"}, For: "the name of the EKS cluster", Example: "prod",
+	{Name: ClusterName, Aliases: []string{"CLUSTER_NAME"}, Purpose: "the name of the EKS cluster", Example: "prod",
 		set: parseText(func(s *Settings) *string { return &s.Cluster.Name })},
-	{Name: ClusterUID, For: "the UID of the cluster's kube-system namespace, which tells clusters of one name apart", Example: "0b5e1d0a-6f0c-4c55-9d0e-3f1f6f1c2a77",
+	{Name: ClusterUID, Purpose: "the UID of the cluster's kube-system namespace, which tells clusters of one name apart", Example: "0b5e1d0a-6f0c-4c55-9d0e-3f1f6f1c2a77",
 		set: parseText(func(s *Settings) *string { return &s.Cluster.UID })},
-	{Name: Clusters, For: "the clusters that this process serves, where they are several: a list in JSON, each with those of these variables that are the cluster's alone",
+	{Name: Clusters, Purpose: "the clusters that this process serves, where they are several: a list in JSON, each with those of these variables that are the cluster's alone",
 		Example: `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-joist-planner"}]`,
 		set:     func(*Settings, string) error { return nil }}, // Each reads it.
-	{Name: RoleARN, For: "the role to take for all that is done for the cluster but to work on the service's queue, where that is another than the process's own", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
+	{Name: RoleARN, Purpose: "the role to take for all that is done for the cluster but to work on the service's queue, where that is another than the process's own", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
 		set: parseRoleARN},
-	{Name: Region, Also: []string{"AWS_DEFAULT_REGION"}, For: "the cluster's AWS region", Example: "eu-west-1",
+	{Name: Region, Aliases: []string{"AWS_DEFAULT_REGION"}, Purpose: "the cluster's AWS region", Example: "eu-west-1",
 		set: parseText(func(s *Settings) *string { return &s.Region })},
-	{Name: Bucket, For: "the S3 bucket of batches, plans and catalogues", Example: "joist-prod-111122223333",
+	{Name: Bucket, Purpose: "the S3 bucket of batches, plans and catalogues", Example: "joist-prod-111122223333",
 		set: parseText(func(s *Settings) *string { return &s.Bucket })},
-	{Name: Prefix, For: "the cluster's prefix in the bucket", Example: "prod",
+	{Name: Prefix, Purpose: "the cluster's prefix in the bucket", Example: "prod",
 		set: parseText(func(s *Settings) *string { return &s.Prefix })},
-	{Name: Bus, For: "the name or ARN of the EventBridge bus to which facts are published", Example: "joist",
+	{Name: Bus, Purpose: "the name or ARN of the EventBridge bus to which facts are published", Example: "joist",
 		set: parseText(func(s *Settings) *string { return &s.Bus })},
 	queueVariable(QueueURL, "the SQS queue that this service works on", "planner", func(s *Settings) *string { return &s.QueueURL }),
 	queueVariable(DeadLetterURL, "the dead-letter queue of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
-	{Name: Interruptions, For: "the name of the SQS queue of interruption events, in this account and region, where " + QueueURL + " is not set; " +
+	{Name: Interruptions, Purpose: "the name of the SQS queue of interruption events, in this account and region, where " + QueueURL + " is not set; " +
 		"interruptions are handled wherever this service runs, and nowhere else", Example: "prod",
 		set: parseQueueName(func(s *Settings) *string { return &s.InterruptionQueue })},
 	queueVariable(PlannerURL, "the planner's SQS queue", "planner", func(s *Settings) *string { return &s.PlannerURL }),
 	queueVariable(DisruptionURL, "the disruption service's SQS queue", "disruption", func(s *Settings) *string { return &s.DisruptionURL }),
 	queueVariable(CatalogURL, "the catalog's SQS queue", "catalog", func(s *Settings) *string { return &s.CatalogURL }),
 	queueVariable(LauncherURL, "the launcher's SQS queue", "launcher", func(s *Settings) *string { return &s.LauncherURL }),
-	{Name: Namespace, Also: []string{"POD_NAMESPACE"}, For: "the namespace of Joist's own objects", Example: "joist", Default: "joist",
+	{Name: Namespace, Aliases: []string{"POD_NAMESPACE"}, Purpose: "the namespace of Joist's own objects", Example: "joist", Default: "joist",
 		set: parseText(func(s *Settings) *string { return &s.Namespace })},
-	{Name: LeaseNamespace, For: "the namespace of Karpenter's Lease, which Joist holds while it acts", Example: "kube-system", Default: "kube-system",
+	{Name: LeaseNamespace, Purpose: "the namespace of Karpenter's Lease, which Joist holds while it acts", Example: "kube-system", Default: "kube-system",
 		set: parseText(func(s *Settings) *string { return &s.LeaseNamespace })},
-	{Name: LeaseName, For: "the name of that Lease, where Karpenter was given another than its own", Example: "karpenter-leader-election", Default: "karpenter-leader-election",
+	{Name: LeaseName, Purpose: "the name of that Lease, where Karpenter was given another than its own", Example: "karpenter-leader-election", Default: "karpenter-leader-election",
 		set: parseText(func(s *Settings) *string { return &s.LeaseName })},
-	{Name: Alone, For: "whether there is one replica, which needs no Lease of Joist's to tell it from others; Karpenter's is held in any case", Example: "true", Default: "false",
-		set: parseBool(func(s *Settings, on bool) { s.Alone = on })},
-	{Name: Holder, Also: []string{"HOSTNAME"}, For: "what tells this replica from others", Example: "joist-watcher-0",
+	{Name: SingleReplica, Purpose: "whether there is one replica, which needs no Lease of Joist's to tell it from others; Karpenter's is held in any case", Example: "true", Default: "false",
+		set: parseBool(func(s *Settings, on bool) { s.HasSingleReplica = on })},
+	{Name: Holder, Aliases: []string{"HOSTNAME"}, Purpose: "what tells this replica from others", Example: "joist-watcher-0",
 		set: parseText(func(s *Settings) *string { return &s.Holder })},
-	{Name: Kubeconfig, For: "the kubeconfig file to use outside of a pod", Example: "/home/me/.kube/config",
+	{Name: Kubeconfig, Purpose: "the kubeconfig file to use outside of a pod", Example: "/home/me/.kube/config",
 		set: parseText(func(s *Settings) *string { return &s.Kubeconfig })},
-	{Name: BatchMax, For: "the longest time for which pods gather into a batch", Example: "10s", Default: "10s",
+	{Name: BatchMax, Purpose: "the longest time for which pods gather into a batch", Example: "10s", Default: "10s",
 		set: parseDuration(func(s *Settings) *positiveDuration { return (*positiveDuration)(&s.BatchMax) })},
-	{Name: BatchIdle, For: "the time without a new pod after which a batch is sent", Example: "1s", Default: "1s",
+	{Name: BatchIdle, Purpose: "the time without a new pod after which a batch is sent", Example: "1s", Default: "1s",
 		set: parseDuration(func(s *Settings) *positiveDuration { return (*positiveDuration)(&s.BatchIdle) })},
-	{Name: MemoryOverhead, For: "the fraction of an instance's memory that its hypervisor keeps", Example: "0.075", Default: "0.075",
+	{Name: MemoryOverhead, Purpose: "the fraction of an instance's memory that its hypervisor keeps", Example: "0.075", Default: "0.075",
 		set: parseFraction(func(s *Settings) *float64 { return &s.Scheduling.VMMemoryOverheadPercent })},
-	{Name: Preferences, For: "whether preferred terms count", Example: "Respect", Default: "Respect",
+	{Name: Preferences, Purpose: "whether preferred terms count", Example: "Respect", Default: "Respect",
 		set: parseChoice(func(s *Settings) *string { return &s.Scheduling.PreferencePolicy }, "Respect", "Ignore")},
-	{Name: MinValues, For: "whether minValues of a NodePool must hold", Example: "Strict", Default: "Strict",
+	{Name: MinValues, Purpose: "whether minValues of a NodePool must hold", Example: "Strict", Default: "Strict",
 		set: parseChoice(func(s *Settings) *string { return &s.Scheduling.MinValuesPolicy }, "Strict", "BestEffort")},
-	{Name: ReservedENIs, For: "the number of network interfaces kept from pods", Example: "1", Default: "0",
+	{Name: ReservedENIs, Purpose: "the number of network interfaces kept from pods", Example: "1", Default: "0",
 		set: parseNumber(100, func(s *Settings) *int { return &s.Scheduling.ReservedENIs })},
-	{Name: FeatureGates, For: "the features that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: parseFeatureGates},
-	{Name: DisableDryRun, For: "whether node classes are ready without dry runs of what launches call", Example: "true", Default: "false",
+	{Name: FeatureGates, Purpose: "the features that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: parseFeatureGates},
+	{Name: DisableDryRun, Purpose: "whether node classes are ready without dry runs of what launches call", Example: "true", Default: "false",
 		set: parseBool(func(s *Settings, on bool) { s.DryRuns = !on })},
-	{Name: IgnoreDRA, For: "whether pods with resource claims are left alone", Example: "true", Default: "true",
+	{Name: IgnoreDRA, Purpose: "whether pods with resource claims are left alone", Example: "true", Default: "true",
 		set: parseBool(func(s *Settings, on bool) { s.Scheduling.PlanDRARequests = !on })},
-	{Name: MaxNodeShare, For: "the largest part of one plan that one new node should carry, a third unless said otherwise", Example: "0.2",
+	{Name: MaxNodeShare, Purpose: "the largest part of one plan that one new node should carry, a third unless said otherwise", Example: "0.2",
 		set: parseFraction(func(s *Settings) *float64 { return &s.Scheduling.MaxNodeShare })},
-	{Name: Premium, For: "how much dearer a plan may be for keeping to " + MaxNodeShare + ", as a part of its price, 0.05 unless said otherwise", Example: "0.1",
+	{Name: Premium, Purpose: "how much dearer a plan may be for keeping to " + MaxNodeShare + ", as a part of its price, 0.05 unless said otherwise", Example: "0.1",
 		set: parseFraction(func(s *Settings) *float64 {
 			s.Scheduling.ResiliencePremium = new(float64)
 			return s.Scheduling.ResiliencePremium
 		})},
-	{Name: ByPriority, For: "whether pods of higher priority have the limits of NodePools first", Example: "true", Default: "false",
+	{Name: ByPriority, Purpose: "whether pods of higher priority have the limits of NodePools first", Example: "true", Default: "false",
 		set: parseBool(func(s *Settings, on bool) { s.Scheduling.PlanByPriority = on })},
-	{Name: PriceLimit, For: "what all nodes that Joist manages may cost together, in US dollars an hour at the prices they were bought for, without a limit unless said otherwise; watcher and lifecycle must agree", Example: "250",
+	{Name: PriceLimit, Purpose: "what all nodes that Joist manages may cost together, in US dollars an hour at the prices they were bought for, without a limit unless said otherwise; watcher and lifecycle must agree", Example: "250",
 		set: parseDollars(func(s *Settings) **float64 { return &s.Scheduling.PriceLimit })},
-	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
+	{Name: TemplateAge, Purpose: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
 		set: parseDuration(func(s *Settings) *positiveDuration { return (*positiveDuration)(&s.TemplateAge) })},
-	{Name: MaxPerIntent, For: "the most instances that one launch intent may ask for", Example: "500", Default: "500",
+	{Name: MaxPerIntent, Purpose: "the most instances that one launch intent may ask for", Example: "500", Default: "500",
 		set: parseNumber(1000, func(s *Settings) *int { return &s.MaxPerIntent })},
-	{Name: MaxPerMinute, For: "the most instances that a launcher starts for the cluster within a minute", Example: "1000", Default: "1000",
+	{Name: MaxPerMinute, Purpose: "the most instances that a launcher starts for the cluster within a minute", Example: "1000", Default: "1000",
 		set: parseNumber(100000, func(s *Settings) *int { return &s.MaxPerMinute })},
-	{Name: EC2Share, For: "the part of EC2's documented request rates that a launcher may use at most", Example: "0.25", Default: "1",
+	{Name: EC2Share, Purpose: "the part of EC2's documented request rates that a launcher may use at most", Example: "0.25", Default: "1",
 		set: parsePositiveFraction(func(s *Settings) *float64 { return &s.EC2Share })},
-	{Name: RepairRules, For: "the conditions of a node, and for how long it may have them, before it is replaced where the gate NodeRepair is on", Example: "Ready=Unknown:15m,KernelReady=False:1h",
+	{Name: RepairRules, Purpose: "the conditions of a node, and for how long it may have them, before it is replaced where the gate NodeRepair is on", Example: "Ready=Unknown:15m,KernelReady=False:1h",
 		Default: karpenter.RepairPolicies, set: parseRepairRules},
-	{Name: Unhealthy, For: "how many nodes of a NodePool may be sick before none of it is replaced", Example: "20%", Default: "20%",
+	{Name: Unhealthy, Purpose: "how many nodes of a NodePool may be sick before none of it is replaced", Example: "20%", Default: "20%",
 		set: parseShare(func(s *Settings, n intstr.IntOrString) { s.Repair.Unhealthy = n })},
-	{Name: UnhealthyZone, For: "how many nodes of a zone may be sick before none of it is replaced, without a bound unless said otherwise", Example: "50%",
+	{Name: UnhealthyZone, Purpose: "how many nodes of a zone may be sick before none of it is replaced, without a bound unless said otherwise", Example: "50%",
 		set: parseShare(func(s *Settings, n intstr.IntOrString) { s.Repair.UnhealthyInZone = &n })},
-	{Name: PoolGated, For: "the number of nodes, and the part of the cluster, above which the deletion of a NodePool waits for approval, or off", Example: "5,20%", Default: "5,20%",
+	{Name: PoolApproval, Purpose: "the number of nodes, and the part of the cluster, above which the deletion of a NodePool waits for approval, or off", Example: "5,20%", Default: "5,20%",
 		set: parsePoolApproval},
-	{Name: Rebalance, For: "what becomes of a spot node that EC2 recommends to rebalance: ignore, cordon (no further pods), or replace (drained before the warning comes)", Example: "cordon", Default: "ignore",
+	{Name: Rebalance, Purpose: "what becomes of a spot node that EC2 recommends to rebalance: ignore, cordon (no further pods), or replace (drained before the warning comes)", Example: "cordon", Default: "ignore",
 		set: parseChoice(func(s *Settings) *string { return &s.Rebalance }, "ignore", "cordon", "replace")},
-	{Name: IsolatedVPC, For: "whether AWS is reached through VPC endpoints only, so that on-demand prices are those of the binary", Example: "true", Default: "false",
+	{Name: IsolatedVPC, Purpose: "whether AWS is reached through VPC endpoints only, so that on-demand prices are those of the binary", Example: "true", Default: "false",
 		set: parseBool(func(s *Settings, on bool) { s.IsolatedVPC = on })},
-	{Name: ZonalShift, For: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",
+	{Name: ZonalShift, Purpose: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",
 		set: parseBool(func(s *Settings, on bool) { s.ZonalShift = on })},
-	{Name: Endpoint, For: "the URL at which new nodes reach the cluster's API server, where that is not what EKS names", Example: "https://api.prod.example.com",
+	{Name: Endpoint, Purpose: "the URL at which new nodes reach the cluster's API server, where that is not what EKS names", Example: "https://api.prod.example.com",
 		set: parseEndpoint},
-	{Name: CABundle, For: "the certificates by which new nodes trust that server, as base64 of PEM, where they are not those that EKS names", Example: "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
+	{Name: CABundle, Purpose: "the certificates by which new nodes trust that server, as base64 of PEM, where they are not those that EKS names", Example: "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
 		set: parseCertificates},
-	{Name: ControlPlane, For: "whether EKS runs the control plane; if not, EKS is never asked, and " + Endpoint + ", " + CABundle + " and " + Kubernetes + " are needed", Example: "false", Default: "true",
-		set: parseBool(func(s *Settings, on bool) { s.NoEKS = !on })},
-	{Name: Kubernetes, For: "the cluster's Kubernetes version, where EKS is not asked", Example: "1.35",
+	{Name: ControlPlane, Purpose: "whether EKS runs the control plane; if not, EKS is never asked, and " + Endpoint + ", " + CABundle + " and " + Kubernetes + " are needed", Example: "false", Default: "true",
+		set: parseBool(func(s *Settings, on bool) { s.IsSelfManaged = !on })},
+	{Name: Kubernetes, Purpose: "the cluster's Kubernetes version, where EKS is not asked", Example: "1.35",
 		set: parseKubernetesVersion},
-	{Name: ServiceCIDR, For: "the range of the cluster's Service addresses, where EKS is not asked; AL2023 nodes cannot join without it", Example: "10.100.0.0/16",
+	{Name: ServiceCIDR, Purpose: "the range of the cluster's Service addresses, where EKS is not asked; AL2023 nodes cannot join without it", Example: "10.100.0.0/16",
 		set: parseAddressRange},
-	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: parseLogLevel},
-	{Name: MetricsPort, For: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
+	{Name: LogLevel, Purpose: "the least level that is logged", Example: "info", Default: "info", set: parseLogLevel},
+	{Name: MetricsPort, Purpose: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
 		set: parseNumber(65535, func(s *Settings) *int { return &s.MetricsPort })},
-	{Name: HealthPort, For: "the port of /healthz and /readyz, or 0 for none", Example: "8081", Default: "8081",
+	{Name: HealthPort, Purpose: "the port of /healthz and /readyz, or 0 for none", Example: "8081", Default: "8081",
 		set: parseNumber(65535, func(s *Settings) *int { return &s.HealthPort })},
-	{Name: Traces, Also: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, For: "the OpenTelemetry collector that gets the spans", Example: "http://collector:4318",
+	{Name: Traces, Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, Purpose: "the OpenTelemetry collector that gets the spans", Example: "http://collector:4318",
 		set: func(s *Settings, _ string) error { s.Traces = true; return nil }},
-	{Name: CloudWatch, Also: []string{"AWS_EMF_AGENT_ENDPOINT"}, For: "where metrics are written for CloudWatch each minute: a CloudWatch agent, or stdout", Example: "tcp://cloudwatch-agent.amazon-cloudwatch:25888",
+	{Name: CloudWatch, Aliases: []string{"AWS_EMF_AGENT_ENDPOINT"}, Purpose: "where metrics are written for CloudWatch each minute: a CloudWatch agent, or stdout", Example: "tcp://cloudwatch-agent.amazon-cloudwatch:25888",
 		set: parseCloudWatch},
-	{Name: Lambda, For: "set by Lambda itself, and makes the process a function", Example: "127.0.0.1:9001",
+	{Name: Lambda, Purpose: "set by Lambda itself, and makes the process a function", Example: "127.0.0.1:9001",
 		set: parseText(func(s *Settings) *string { return &s.Lambda })},
 }
 
-// Help explains the variables of one command: those it requires, then those it
+// HelpText explains the variables of one command: those it requires, then those it
 // may read.
-func Help(intro string, required, optional []string) string {
+func HelpText(intro string, required, optional []string) string {
 	var b strings.Builder
 	b.WriteString(intro + "\n\nRequired environment variables:\n")
 	explainVariable(&b, required)
@@ -209,7 +209,7 @@ func explainVariable(b *strings.Builder, names []string) {
 			if v.Name != name {
 				continue
 			}
-			b.WriteString("  " + strings.Join(append([]string{v.Name}, v.Also...), ", or ") + "\n        " + v.For)
+			b.WriteString("  " + strings.Join(append([]string{v.Name}, v.Aliases...), ", or ") + "\n        " + v.Purpose)
 			if v.Default != "" {
 				b.WriteString(" (default " + v.Default + ")")
 			} else {

@@ -38,7 +38,7 @@ var (
 )
 
 func (s Service) helpText() string {
-	return settings.Help(s.Purpose, slices.Concat(requiredByAll, s.Required), slices.Concat(s.Optional, readByAll))
+	return settings.HelpText(s.Purpose, slices.Concat(requiredByAll, s.Required), slices.Concat(s.Optional, readByAll))
 }
 
 // RunService runs the command line of a service of one cluster.

@@ -56,7 +56,7 @@ func opened(t *testing.T, env map[string]string, s Service) (*Bootstrap, error) 
 func set(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, v := range settings.Variables {
-		for _, name := range append([]string{v.Name}, v.Also...) {
+		for _, name := range append([]string{v.Name}, v.Aliases...) {
 			t.Setenv(name, env[name])
 		}
 	}

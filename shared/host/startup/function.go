@@ -26,7 +26,7 @@ type LambdaHost func(ctx context.Context, o host.LambdaOptions) error
 func RunFunction(s Service, wire WireFunc, lambda LambdaHost) {
 	s.Optional = append(slices.Clone(s.Optional), settings.Clusters, settings.RoleARN)
 	host.Main(host.Command{Name: "joist-" + s.Name, Help: s.helpText(), Run: func(ctx context.Context) error {
-		read, err := settings.Each(os.LookupEnv, slices.Concat(requiredByAll, s.Required)...)
+		read, err := settings.ReadClusters(os.LookupEnv, slices.Concat(requiredByAll, s.Required)...)
 		if err != nil {
 			return err
 		}

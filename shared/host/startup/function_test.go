@@ -66,7 +66,7 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = runWorkers(t.Context(), []*Bootstrap{p}, wired, func(context.Context, host.LambdaOptions) error { return nil })
-		if err == nil || !strings.Contains(fault.HintOf(err), "JOIST_QUEUE_URL") {
+		if err == nil || !strings.Contains(fault.FindHint(err), "JOIST_QUEUE_URL") {
 			t.Errorf("a function that knows no queue of its own serves: %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func object(cluster, queueURL string) string {
 func several(t *testing.T, env map[string]string, objects ...string) []*Bootstrap {
 	t.Helper()
 	set(t, with(env, settings.Clusters, "["+strings.Join(objects, ",")+"]"))
-	read, err := settings.Each(os.LookupEnv, planner.Required...)
+	read, err := settings.ReadClusters(os.LookupEnv, planner.Required...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 		}
 	}
 	for _, arn := range []string{queueARN("other-joist-planner"), strings.Replace(queueARN("prod-joist-planner"), "1111", "9999", 1)} {
-		if _, err := c.findWorker(arn); err == nil || !strings.Contains(fault.HintOf(err), "JOIST_CLUSTERS") {
+		if _, err := c.findWorker(arn); err == nil || !strings.Contains(fault.FindHint(err), "JOIST_CLUSTERS") {
 			t.Errorf("%s: %v", arn, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestRoles(t *testing.T) {
 	}
 	_ = all[0].NewWorker(nil).Queue.Hide(t.Context(), "r", time.Second)
 	err := all[1].NewWorker(nil).Dead.Send(t.Context(), message)
-	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "taking the role arn:aws:iam::111122223333:role/staging-joist-planner") || !strings.Contains(fault.HintOf(err), "sts:AssumeRole") {
+	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "taking the role arn:aws:iam::111122223333:role/staging-joist-planner") || !strings.Contains(fault.FindHint(err), "sts:AssumeRole") {
 		t.Errorf("%v (%s)", err, fault.KindOf(err))
 	}
 	if err := all[1].NewWorker(nil).Queue.Hide(t.Context(), "r", time.Second); err != nil {

@@ -17,7 +17,7 @@ func (p *Bootstrap) locateQueue(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
 	defer cancel()
-	arn, err := sqsqueue.OwnARN(ctx, p.process.aws, p.InterruptionQueue)
+	arn, err := sqsqueue.QueueARN(ctx, p.process.aws, p.InterruptionQueue)
 	if err == nil {
 		p.QueueURL, _, err = queueURLFromARN(arn)
 	}

@@ -13,5 +13,5 @@ func assumeRole(config aws.Config, role, service, cluster string) aws.Config {
 	if role == "" {
 		return config
 	}
-	return stsrole.Take(config, role, topology.Session(service, cluster))
+	return stsrole.AssumeRole(config, role, topology.RoleSessionName(service, cluster))
 }

@@ -111,7 +111,7 @@ func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Clus
 		return told, fmt.Errorf("asking the API server for the cluster's identity: %w", err)
 	}
 	found := event.Cluster{Name: told.Name, UID: string(system.UID)}
-	if !found.Agrees(told) {
+	if !found.Matches(told) {
 		return told, fault.F("comparing the cluster's identity", fault.Invalid, "%s is %s, and this cluster's is %s", settings.ClusterUID, told.UID, found.UID).
 			WithHint("unset it, or point the service to the right cluster")
 	}

@@ -39,7 +39,7 @@ func (t *Telemetry) writeCloudWatch(ctx context.Context) error {
 	if t.meters.cloudWatch == nil {
 		return nil
 	}
-	lines := t.meters.cloudWatch.Lines(Namespace, time.Now())
+	lines := t.meters.cloudWatch.TakeLines(Namespace, time.Now())
 	if len(lines) == 0 {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
 	series := cloudWatchSeries(entry, m.cluster, values)
 	return func(value float64) {
 		first(value)
-		m.cloudWatch.Add(series, value)
+		m.cloudWatch.AddValue(series, value)
 	}
 }
 
@@ -168,11 +168,11 @@ func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series 
 	s := emf.Series{Name: entry.Name, Unit: cloudWatchUnit(entry.Unit)}
 	switch entry.Kind {
 	case Counter:
-		s.How = emf.Sum
+		s.Aggregation = emf.Sum
 	case Gauge:
-		s.How = emf.Last
+		s.Aggregation = emf.Last
 	default:
-		s.How = emf.Each
+		s.Aggregation = emf.Each
 	}
 	for _, name := range entry.CloudWatch {
 		value := cluster

@@ -15,7 +15,7 @@ import (
 func (t *Telemetry) RecordSpan(s host.Span) {
 	ctx := context.WithValue(context.Background(), correlationKey{}, s.Envelope.Correlation)
 	if s.IsRoot {
-		ctx = context.WithValue(ctx, rootSpanKey{}, parseTraceparent(s.Envelope.Root()).SpanID())
+		ctx = context.WithValue(ctx, rootSpanKey{}, parseTraceparent(s.Envelope.RootTraceparent()).SpanID())
 	} else {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTraceparent(s.Envelope.Traceparent))
 	}

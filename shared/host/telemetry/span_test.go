@@ -24,7 +24,7 @@ func listened(t *testing.T) (*Telemetry, *tracetest.SpanRecorder) {
 func noticed(t *testing.T, kind event.NoticeKind) event.Envelope {
 	t.Helper()
 	return event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.
-		Head(noon, event.NodeNoticed{Kind: kind, InstanceID: "i-1", Noticed: noon.Add(-time.Second)})
+		NewHead(noon, event.NodeNoticed{Kind: kind, InstanceID: "i-1", Noticed: noon.Add(-time.Second)})
 }
 
 // A notice of AWS has no span: we tell one that begins when AWS said it. Who handles the
@@ -58,15 +58,15 @@ func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
 	if last.StartTime().After(last.EndTime()) {
 		t.Error("a span ends before it begins")
 	}
-	if end := noticed(t, event.StateChange); end.Correlation != notice.Correlation || end.Root() == notice.Root() {
-		t.Errorf("two notices of an instance are %s and %s", notice.Root(), end.Root())
+	if end := noticed(t, event.StateChange); end.Correlation != notice.Correlation || end.RootTraceparent() == notice.RootTraceparent() {
+		t.Errorf("two notices of an instance are %s and %s", notice.RootTraceparent(), end.RootTraceparent())
 	}
 }
 
 // A batch is a span of its own, linked to the stories of its messages.
 func TestABatchIsLinkedToItsStories(t *testing.T) {
 	told, spans := listened(t)
-	stories := []string{noticed(t, event.SpotInterruption).Root(), noticed(t, event.StateChange).Root()}
+	stories := []string{noticed(t, event.SpotInterruption).RootTraceparent(), noticed(t, event.StateChange).RootTraceparent()}
 	told.TraceBatch(func(_ context.Context, batch []host.Delivery) {
 		batch[0].Traceparents, batch[1].Traceparents = stories, []string{"?"}
 	})(t.Context(), make([]host.Delivery, 3))

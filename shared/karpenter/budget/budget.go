@@ -23,10 +23,10 @@ import (
 // Unbounded is what Allowed gives where no budget applies.
 const Unbounded = math.MaxInt
 
-// Allowed is how many of a pool's nodes may be going for the reason at now; on
+// AllowedDisruptions is how many of a pool's nodes may be going for the reason at now; on
 // error it is 0. Schedules are read in the time zone that the pool's annotation
 // names, and in UTC without one (policy.BudgetTimeZone).
-func Allowed(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
+func AllowedDisruptions(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
 		return 0, err

@@ -72,7 +72,7 @@ func TestAllowedDisruptions(t *testing.T) {
 		{name: "more than all", budgets: []karpenter.Budget{always("101%")}, wrong: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Allowed(pool(tt.budgets...), tt.nodes, empty, tt.now)
+			got, err := AllowedDisruptions(pool(tt.budgets...), tt.nodes, empty, tt.now)
 			if got != tt.want || (err != nil) != tt.wrong {
 				t.Fatalf("got %d (%v), want %d", got, err, tt.want)
 			}
@@ -93,8 +93,8 @@ func TestMoreBudgetsAllowNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budgets := rapid.SliceOfN(one, 1, 4).Draw(t, "budgets")
 		nodes := rapid.IntRange(0, 500).Draw(t, "nodes")
-		all, _ := Allowed(pool(budgets...), nodes, karpenter.DisruptionReasonEmpty, friday)
-		fewer, _ := Allowed(pool(budgets[1:]...), nodes, karpenter.DisruptionReasonEmpty, friday)
+		all, _ := AllowedDisruptions(pool(budgets...), nodes, karpenter.DisruptionReasonEmpty, friday)
+		fewer, _ := AllowedDisruptions(pool(budgets[1:]...), nodes, karpenter.DisruptionReasonEmpty, friday)
 		if all < 0 || all > fewer {
 			t.Fatalf("%d budgets allow %d, and without the first %d", len(budgets), all, fewer)
 		}

@@ -63,10 +63,10 @@ type Allowance struct {
 	By []int
 }
 
-// Look previews the budgets of a pool of so many nodes, or of NodesUnknown. The
+// PreviewBudgets previews the budgets of a pool of so many nodes, or of NodesUnknown. The
 // error names every budget, or the annotation, that cannot be read; as long as one
 // cannot, nothing is allowed.
-func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
+func PreviewBudgets(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
 		return Preview{}, fmt.Errorf("NodePool %s: %w", pool.Name, err)

@@ -63,7 +63,7 @@ func TestPreviewBudgets(t *testing.T) {
 		{"longer than the preview", pool(at("1", "0 0 1 * *", 60*24*time.Hour), at("0", "0 0 1 1 *", time.Hour)), NodesUnknown, friday},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := Look(tt.pool, tt.nodes, tt.from, tt.from.Add(week))
+			p, err := PreviewBudgets(tt.pool, tt.nodes, tt.from, tt.from.Add(week))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestPreviewReportsInvalidBudgets(t *testing.T) {
 		"NodePool : spec.disruption.budgets[1]: nodes":       pool(always("1"), always("many")),
 		"NodePool : spec.disruption.budgets[0]: reading":     pool(at("1", "often", time.Hour)),
 	} {
-		if got, err := Look(p, 1, friday, friday.Add(time.Hour)); err == nil || !strings.HasPrefix(err.Error(), want) || len(got.Windows) > 0 {
+		if got, err := PreviewBudgets(p, 1, friday, friday.Add(time.Hour)); err == nil || !strings.HasPrefix(err.Error(), want) || len(got.Windows) > 0 {
 			t.Errorf("%v, want %s; %+v", err, want, got)
 		}
 	}
@@ -116,7 +116,7 @@ func TestPreviewMatchesAllowedDisruptions(t *testing.T) {
 		p := in(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"}).Draw(t, "zone"), budgets...)
 		from := time.Date(2026, 1, 1, 0, rapid.IntRange(0, 365*24*60).Draw(t, "from"), 0, 0, time.UTC)
 		nodes := rapid.IntRange(0, 40).Draw(t, "nodes")
-		look, err := Look(p, nodes, from, from.Add(4*24*time.Hour))
+		look, err := PreviewBudgets(p, nodes, from, from.Add(4*24*time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestPreviewMatchesAllowedDisruptions(t *testing.T) {
 		for _, now := range moments {
 			k := slices.IndexFunc(look.Windows, func(w Window) bool { return !now.Before(w.From) && now.Before(w.Until) })
 			for i, reason := range Reasons {
-				want, err := Allowed(p, nodes, reason, now)
+				want, err := AllowedDisruptions(p, nodes, reason, now)
 				if got := look.Windows[k].Allowed[i]; err != nil || got.Most != want || got.Reason != reason || (want == Unbounded) != (len(got.By) == 0) {
 					t.Fatalf("at %s %+v, want %d (%v)", now, got, want, err)
 				}

@@ -37,15 +37,15 @@ type Rate struct {
 	spent     []Spent
 }
 
-// RateOf reads the rate of a pool of so many nodes. On error none of its nodes may begin
+// ReadRate reads the rate of a pool of so many nodes. On error none of its nodes may begin
 // to go: what cannot be read was meant to hold something back, and a memory that cannot
 // be read might be of anything.
-func RateOf(pool *karpenter.NodePool, nodes int) (Rate, error) {
+func ReadRate(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
-	if err != nil || !asked.PerHour.Set() {
+	if err != nil || !asked.PerHour.IsSet() {
 		return Rate{isLimited: err != nil}, err
 	}
-	r := Rate{isLimited: true, limit: min(asked.PerHour.Of(nodes), recordedMax)}
+	r := Rate{isLimited: true, limit: min(asked.PerHour.CountOf(nodes), recordedMax)}
 	if text := pool.Annotations[SpentAnnotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &r.spent); err != nil {
 			return Rate{isLimited: true}, fmt.Errorf("annotation %s cannot be read, which remembers what has gone: take it off, and an hour begins anew", SpentAnnotation)
@@ -54,11 +54,11 @@ func RateOf(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	return r, nil
 }
 
-// Asked reports whether the pool asks for a rate.
-func (r Rate) Asked() bool { return r.isLimited }
+// IsLimited reports whether the pool asks for a rate.
+func (r Rate) IsLimited() bool { return r.isLimited }
 
-// Left is how many more may begin to go at now; Unbounded where nobody asks.
-func (r Rate) Left(now time.Time) int {
+// Remaining is how many more may begin to go at now; Unbounded where nobody asks.
+func (r Rate) Remaining(now time.Time) int {
 	if !r.isLimited {
 		return math.MaxInt
 	}
@@ -75,8 +75,8 @@ func (r Rate) recentDisruptions(now time.Time) []Spent {
 	return slices.DeleteFunc(slices.Clone(r.spent), func(s Spent) bool { return !s.At.After(now.Add(-rateWindow)) })
 }
 
-// Why says in words what bounds the pool.
-func (r Rate) Why(now time.Time) string {
+// Explain says in words what bounds the pool.
+func (r Rate) Explain(now time.Time) string {
 	out := fmt.Sprintf("no more than %d of its nodes may begin to go in an hour, by its annotation %s", r.limit, policy.BudgetPerHour)
 	if all := r.recentDisruptions(now); len(all) > 0 {
 		first := slices.MinFunc(all, func(a, b Spent) int { return a.At.Compare(b.At) })
@@ -85,14 +85,14 @@ func (r Rate) Why(now time.Time) string {
 	return out
 }
 
-// Spend lets so many nodes of a proposal begin to go at now; false where the rate has no
+// Reserve lets so many nodes of a proposal begin to go at now; false where the rate has no
 // room for them, and then nothing is spent. A proposal counts once within the
 // hour, however often it begins.
-func (r Rate) Spend(proposal string, nodes int, now time.Time) (Rate, bool) {
+func (r Rate) Reserve(proposal string, nodes int, now time.Time) (Rate, bool) {
 	if !r.isLimited || slices.ContainsFunc(r.recentDisruptions(now), func(s Spent) bool { return s.Proposal == proposal && s.Nodes >= nodes }) {
 		return r, true
 	}
-	if nodes > r.Left(now) {
+	if nodes > r.Remaining(now) {
 		return r, false
 	}
 	r.spent = append(r.recentDisruptions(now), Spent{Proposal: proposal, At: now.UTC(), Nodes: nodes})

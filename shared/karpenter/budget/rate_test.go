@@ -44,15 +44,15 @@ func TestHourlyRate(t *testing.T) {
 		{"what has gone cannot be read", "5", "[", 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := budget.RateOf(poolWithRate(tt.perHour, tt.spent), 25)
-			if got := r.Left(now); got != tt.want || (err != nil) != tt.wrong {
+			r, err := budget.ReadRate(poolWithRate(tt.perHour, tt.spent), 25)
+			if got := r.Remaining(now); got != tt.want || (err != nil) != tt.wrong {
 				t.Errorf("%d are left, %v; want %d", got, err, tt.want)
 			}
 		})
 	}
-	r, _ := budget.RateOf(poolWithRate("2", spent), 25)
-	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at 2026-11-22T12:00:01Z"; r.Why(now) != want {
-		t.Errorf("why: %s", r.Why(now))
+	r, _ := budget.ReadRate(poolWithRate("2", spent), 25)
+	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at 2026-11-22T12:00:01Z"; r.Explain(now) != want {
+		t.Errorf("why: %s", r.Explain(now))
 	}
 }
 
@@ -70,7 +70,7 @@ func TestNoHourExceedsRate(t *testing.T) {
 		text := ""
 		for i := range rapid.IntRange(1, 40).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
-			r, err := budget.RateOf(poolWithRate(strconv.Itoa(most), text), 9)
+			r, err := budget.ReadRate(poolWithRate(strconv.Itoa(most), text), 9)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestNoHourExceedsRate(t *testing.T) {
 			if was, again := begun[proposal]; again {
 				nodes = was.nodes
 			}
-			next, may := r.Spend(proposal, nodes, now)
+			next, may := r.Reserve(proposal, nodes, now)
 			if was, again := begun[proposal]; may && (!again || now.Sub(was.at) >= time.Hour) {
 				begun[proposal] = start{now, nodes}
 			}

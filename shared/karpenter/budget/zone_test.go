@@ -55,7 +55,7 @@ func TestAllowedDisruptionsInTimeZone(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got, err := Allowed(p, 10, karpenter.DisruptionReasonEmpty, now); got != want || err != nil {
+					if got, err := AllowedDisruptions(p, 10, karpenter.DisruptionReasonEmpty, now); got != want || err != nil {
 						t.Errorf("at %s UTC: %d (%v), want %d", text, got, err, want)
 					}
 				}
@@ -68,7 +68,7 @@ func TestInvalidTimeZoneAllowsNothing(t *testing.T) {
 	misspelt := pool(always("5"))
 	misspelt.Annotations = map[string]string{"joist.sh/budget-timezone": "Europe/Berlin"}
 	for _, p := range []*karpenter.NodePool{in("Mars/Olympus", always("5")), misspelt} {
-		got, err := Allowed(p, 10, karpenter.DisruptionReasonEmpty, friday)
+		got, err := AllowedDisruptions(p, 10, karpenter.DisruptionReasonEmpty, friday)
 		if got != 0 || err == nil || !strings.Contains(err.Error(), policy.BudgetTimeZone) {
 			t.Errorf("%d, %v", got, err)
 		}

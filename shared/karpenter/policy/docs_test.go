@@ -25,7 +25,7 @@ func TestExampleInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := policy.Read(pool.Annotations)
-	if err != nil || got.PriceLimit == nil || !got.Consolidation.EvictionsPerHour.Set() {
+	if err != nil || got.PriceLimit == nil || !got.Consolidation.EvictionsPerHour.IsSet() {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if len(pool.Annotations) != len(wrong) {

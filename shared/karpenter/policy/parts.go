@@ -26,12 +26,12 @@ func (r *reader) readBudgets() Budgets {
 
 // ReadExpiration reads how nodes end that have got too old, and nothing else: a
 // threshold that is misspelt does not make nodes end by force.
-func ReadExpiration(annotations map[string]string) (Expiring, error) {
+func ReadExpiration(annotations map[string]string) (ExpirationPolicy, error) {
 	r := reader{annotations: annotations}
 	e := r.readExpiration()
 	r.reportUnknown(expirationPrefix)
 	if len(r.problems) > 0 {
-		return Expiring{}, errors.Join(r.problems...)
+		return ExpirationPolicy{}, errors.Join(r.problems...)
 	}
 	return e, nil
 }
@@ -52,9 +52,9 @@ func (r *reader) readDrift() Drift {
 	return Drift{Canary: r.readShare(DriftCanary), Bake: r.readDuration(DriftBake), Resume: r.readTime(DriftResume)}
 }
 
-// Waves reports whether drift goes in waves, and halts when one of them fails.
-func (d Drift) Waves() bool { return d.Canary.Set() || d.Bake != 0 }
+// HasWaves reports whether drift goes in waves, and halts when one of them fails.
+func (d Drift) HasWaves() bool { return d.Canary.IsSet() || d.Bake != 0 }
 
-func (r *reader) readExpiration() Expiring {
-	return Expiring{Graceful: r.readWord(Expiration, "forceful", "graceful") == "graceful", Window: r.readDuration(ExpirationWindow)}
+func (r *reader) readExpiration() ExpirationPolicy {
+	return ExpirationPolicy{Graceful: r.readWord(Expiration, "forceful", "graceful") == "graceful", Window: r.readDuration(ExpirationWindow)}
 }

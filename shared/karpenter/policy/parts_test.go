@@ -36,10 +36,10 @@ func TestPartsIgnoreOtherAnnotations(t *testing.T) {
 			if (err == nil) != tt.zone || tt.zone && budgets.Zone.String() != "Europe/Berlin" {
 				t.Errorf("budgets %v, %v", budgets, err)
 			}
-			if drift, err := policy.ReadDrift(annotations); (err == nil) != tt.drift || drift.Waves() != tt.drift {
+			if drift, err := policy.ReadDrift(annotations); (err == nil) != tt.drift || drift.HasWaves() != tt.drift {
 				t.Errorf("drift %+v, %v", drift, err)
 			}
-			want := policy.Expiring{Graceful: tt.expiration}
+			want := policy.ExpirationPolicy{Graceful: tt.expiration}
 			if tt.expiration {
 				want.Window = 2 * time.Hour
 			}

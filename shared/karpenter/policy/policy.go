@@ -56,7 +56,7 @@ const (
 // Policy is what the annotations of one NodePool say. The zero value asks nothing.
 type Policy struct {
 	Consolidation Consolidation
-	Expiration    Expiring
+	Expiration    ExpirationPolicy
 	Drift         Drift
 	Budgets       Budgets
 	// PriceLimit is in US dollars an hour; nil is no limit.
@@ -75,8 +75,8 @@ type Consolidation struct {
 	EvictionsPerHour         Share
 }
 
-// Expiring is how nodes end that have got too old.
-type Expiring struct {
+// ExpirationPolicy is how nodes end that have got too old.
+type ExpirationPolicy struct {
 	Graceful bool
 	Window   time.Duration
 }
@@ -96,9 +96,9 @@ type Drift struct {
 	Resume time.Time
 }
 
-// Asked reports whether a NodePool with these annotations has a policy, be it readable
+// HasPolicy reports whether a NodePool with these annotations has a policy, be it readable
 // or not.
-func Asked(annotations map[string]string) bool {
+func HasPolicy(annotations map[string]string) bool {
 	r := reader{annotations: annotations}
 	r.readPolicy()
 	return r.hasPolicy

@@ -12,7 +12,7 @@ func TestRead(t *testing.T) {
 	if got, err := policy.Read(map[string]string{"karpenter.sh/nodepool-hash": "1"}); err != nil || got != (policy.Policy{}) {
 		t.Errorf("without annotations of ours: %+v, %v", got, err)
 	}
-	if policy.Asked(nil) || policy.Asked(map[string]string{"joist.sh/approve": "keep", "joist.sh/gate": ""}) {
+	if policy.HasPolicy(nil) || policy.HasPolicy(map[string]string{"joist.sh/approve": "keep", "joist.sh/gate": ""}) {
 		t.Error("what is no policy asks for something")
 	}
 	got, err := policy.Read(map[string]string{
@@ -24,11 +24,11 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := got.Consolidation
-	if c.MinSaving != 0.05 || c.MinSavingPart != 0.1 || c.Payback != 2*time.Hour || c.EvictionCost != 0.001 || c.Cooldown != time.Hour || c.EvictionsPerHour.Of(11) != 3 {
+	if c.MinSaving != 0.05 || c.MinSavingPart != 0.1 || c.Payback != 2*time.Hour || c.EvictionCost != 0.001 || c.Cooldown != time.Hour || c.EvictionsPerHour.CountOf(11) != 3 {
 		t.Errorf("consolidation: %+v", c)
 	}
-	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Budgets.Zone.String() != "Europe/Berlin" || got.Budgets.PerHour.Of(25) != 3 ||
-		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 || !got.StrictLimits {
+	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Budgets.Zone.String() != "Europe/Berlin" || got.Budgets.PerHour.CountOf(25) != 3 ||
+		got.Drift.Canary.CountOf(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 || !got.StrictLimits {
 		t.Errorf("%+v", got)
 	}
 }
@@ -52,7 +52,7 @@ func TestReadReportsUnknownAnnotations(t *testing.T) {
 		if got, err := policy.Read(asked); err == nil || got != (policy.Policy{}) || !strings.HasPrefix(err.Error(), "annotation "+name+" is not known: write ") || !strings.Contains(err.Error(), meant) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if !policy.Asked(map[string]string{name: ""}) {
+		if !policy.HasPolicy(map[string]string{name: ""}) {
 			t.Errorf("%s asks for nothing", name)
 		}
 		if _, err := policy.ReadConsolidation(asked); (err != nil) != (meant == policy.MinSaving) {
@@ -66,7 +66,7 @@ func TestReadReportsAllProblems(t *testing.T) {
 	for name, texts := range wrong {
 		for _, text := range texts {
 			got, err := policy.Read(map[string]string{name: text})
-			if !policy.Asked(map[string]string{name: text}) {
+			if !policy.HasPolicy(map[string]string{name: text}) {
 				t.Errorf("%s: %q asks for nothing", name, text)
 			}
 			if err == nil || got != (policy.Policy{}) || !strings.Contains(err.Error(), "annotation "+name+" is ") || !strings.Contains(err.Error(), ": write ") {

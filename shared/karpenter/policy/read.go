@@ -141,8 +141,8 @@ type Share struct {
 	number, percent int
 }
 
-// Set reports whether anybody asked for it.
-func (s Share) Set() bool { return s.isSet }
+// IsSet reports whether anybody asked for it.
+func (s Share) IsSet() bool { return s.isSet }
 
 // Text is the share as it is written; "" where nobody asked for it.
 func (s Share) Text() string {
@@ -156,9 +156,9 @@ func (s Share) Text() string {
 	}
 }
 
-// Of is the number that the share is of all; parts are rounded up, as those of
+// CountOf is the number that the share is of all; parts are rounded up, as those of
 // budgets are, so that something may happen where there is little.
-func (s Share) Of(all int) int {
+func (s Share) CountOf(all int) int {
 	if s.percent > 0 {
 		return (all*s.percent + 99) / 100
 	}

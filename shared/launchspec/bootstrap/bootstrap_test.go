@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := bootstrap.Write(tt.family, tt.node)
-			if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+fault.HintOf(err), tt.want) {
+			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+fault.FindHint(err), tt.want) {
 				t.Errorf("error = %v, want an invalid one with a hint that speaks of %q", err, tt.want)
 			}
 		})

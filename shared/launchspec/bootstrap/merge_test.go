@@ -240,7 +240,7 @@ func FuzzCustom(f *testing.F) {
 		n.Custom = custom
 		text, err := bootstrap.Write(family, n)
 		if err != nil {
-			if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
 				t.Fatalf("%v is not an error that a person can mend", err)
 			}
 			return

@@ -55,7 +55,7 @@ type View struct {
 
 // Reason is why the claim has drifted, or "". One that is not launched is nothing yet.
 func Reason(v View) string {
-	if !v.Claim.Status.Conditions.True(karpenter.ConditionTypeLaunched) {
+	if !v.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeLaunched) {
 		return ""
 	}
 	said, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrifted)

@@ -47,8 +47,8 @@ func MemberOf(n *planning.Node) Member {
 func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	conditions := c.Status.Conditions
 	m := Member{
-		Name: c.Name, Created: c.CreationTimestamp.UTC(), Initialized: conditions.True(karpenter.ConditionTypeInitialized),
-		Going: c.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ReadProposal(c)),
+		Name: c.Name, Created: c.CreationTimestamp.UTC(), Initialized: conditions.IsTrue(karpenter.ConditionTypeInitialized),
+		Going: c.DeletionTimestamp != nil || conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ReadProposal(c)),
 	}
 	if drifted, _ := conditions.Get(karpenter.ConditionTypeDrifted); drifted.Status == metav1.ConditionTrue {
 		m.Since = drifted.LastTransitionTime.UTC()
@@ -83,7 +83,7 @@ type Rollout struct {
 }
 
 // NewRollout reads how the drift of a pool goes. The class is the pool's, or nil. Only a
-// pool that asks for waves is halted by trouble: see [policy.Drift.Waves].
+// pool that asks for waves is halted by trouble: see [policy.Drift.HasWaves].
 func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members []Member, asked policy.Drift, now time.Time) Rollout {
 	var r Rollout
 	for _, m := range members {

@@ -95,7 +95,7 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 	labels := catalog.TypeLabels(t)
 	delete(labels, karpenter.LabelInstanceTenancy) // An instance of any type may be dedicated.
 	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
-	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) || !catalog.Compatible(t, class, config.AMIFamily) {
+	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) || !catalog.IsCompatible(t, class, config.AMIFamily) {
 		return Type{}, false
 	}
 	image, bootable := FindImage(labels, class.Status.AMIs)
@@ -105,7 +105,7 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 	if memory, ok := seen[typeAndImage{t.Name, image.ID}]; ok {
 		config.DiscoveredMemory = &memory
 	}
-	capacity, _, allocatable := catalog.Resources(t, config)
+	capacity, _, allocatable := catalog.NodeResources(t, config)
 	return Type{
 		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: addAttachLimits(allocatable, t, config),
 		Offerings: listOfferings(t, class, s), Exotic: isExotic(t),
@@ -123,7 +123,7 @@ func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s plan
 		}
 		// A catalogue whose zones could not be read has no ids; the subnets have.
 		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
-		offer := InstanceOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
+		offer := InstanceOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.HasPrice(), Unpriced: !o.HasPrice()}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
 		offer.Available = offer.Available && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
 		out = append(out, offer)
@@ -138,7 +138,7 @@ func isExotic(t catalog.InstanceType) bool {
 
 // NewNodeConfig is how the nodes of a class are set up in this installation.
 func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (catalog.NodeConfig, error) {
-	config, err := catalog.ConfigOf(class)
+	config, err := catalog.NewNodeConfig(class)
 	if err != nil {
 		return config, err
 	}

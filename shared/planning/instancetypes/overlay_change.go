@@ -49,7 +49,7 @@ func readOverlay(o *karpenter.NodeOverlay) (overlayChange, error) {
 	for _, r := range o.Spec.Requirements {
 		values := planning.NewValues(r.Operator, r.Values...)
 		switch {
-		case karpenter.RestrictedLabel(r.Key) && r.Key != karpenter.LabelEC2NodeClass:
+		case karpenter.IsRestrictedLabel(r.Key) && r.Key != karpenter.LabelEC2NodeClass:
 			return out, fmt.Errorf("requirements: label %s is no label of instance types or NodePools: name another", r.Key)
 		case values.IsEmpty() || r.Operator == karpenter.NodeSelectorOpNotIn && len(r.Values) == 0:
 			return out, fmt.Errorf("requirements: %s %s %v matches nothing that could be meant: correct its values", r.Key, r.Operator, r.Values)

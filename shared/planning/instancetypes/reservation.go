@@ -119,7 +119,7 @@ func listUncountedReservations(node *planning.Node, counted time.Time) []string 
 func findOnDemandPrice(t catalog.InstanceType, zone string) float64 {
 	lowest := 0.0
 	for _, o := range t.Offerings {
-		if o.CapacityType != catalog.OnDemand || !o.Priced() {
+		if o.CapacityType != catalog.OnDemand || !o.HasPrice() {
 			continue
 		}
 		if o.Zone == zone {

@@ -85,7 +85,7 @@ func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
 	}
 	c.checkMinValues(n)
 	pool, class := c.findPool(n.NodePool), c.findClass(n.NodeClass)
-	config, err := catalog.ConfigOf(class)
+	config, err := catalog.NewNodeConfig(class)
 	if err != nil {
 		c.failf("%w", err)
 		return
@@ -99,7 +99,7 @@ func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
 		maps.Copy(labels, n.Requirements.Labels())
 		labels[corev1.LabelHostname] = "new-node"
 		labels[karpenter.NodeRegisteredLabelKey], labels[karpenter.NodeInitializedLabelKey] = "true", "true"
-		_, _, allocatable := catalog.Resources(t, config)
+		_, _, allocatable := catalog.NodeResources(t, config)
 		c.checkAvailability(option, class)
 		c.checkNode("new "+option.InstanceType, labels, pool.Spec.Template.Spec.Taints, allocatable, nil, listPodUIDs(n.Pods))
 		if !satisfiesPool(labels, pool) {
@@ -288,10 +288,10 @@ var oneNode = corev1.ResourceList{karpenter.ResourceNodes: resource.MustParse("1
 
 func (c *checker) maxCapacity(n planning.PlannedNode) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	config, _ := catalog.ConfigOf(c.findClass(n.NodeClass))
+	config, _ := catalog.NewNodeConfig(c.findClass(n.NodeClass))
 	for _, option := range n.Offerings {
 		t, _ := c.cat.Find(option.InstanceType)
-		capacity, _, _ := catalog.Resources(t, config)
+		capacity, _, _ := catalog.NodeResources(t, config)
 		for name, amount := range capacity {
 			if was, ok := out[name]; !ok || was.Cmp(amount) < 0 {
 				out[name] = amount

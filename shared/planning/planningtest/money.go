@@ -66,7 +66,7 @@ func (c *checker) priceOfNode(n *planning.Node) float64 {
 	t, _ := c.cat.Find(n.Labels[corev1.LabelInstanceTypeStable])
 	dearest := 0.0
 	for _, o := range t.Offerings {
-		if o.Priced() && o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] {
+		if o.HasPrice() && o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] {
 			return o.PricePerHour
 		}
 		dearest = math.Max(dearest, o.PricePerHour)

@@ -84,7 +84,7 @@ func NewRequests(cpu, memory string) corev1.ResourceList {
 // NewCatalogue is the embedded one of the seed's region, with what nodes need in
 // order to join the seed's cluster.
 func NewCatalogue() catalog.Catalogue {
-	cat, err := catalog.Embedded(Region)
+	cat, err := catalog.EmbeddedCatalogue(Region)
 	if err != nil {
 		panic(fmt.Sprintf("reading the embedded catalogue: %v", err))
 	}

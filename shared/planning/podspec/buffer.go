@@ -21,7 +21,7 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
 	}
-	if !b.Active() {
+	if !b.IsActive() {
 		out.Problem = fmt.Sprintf("its provisioningStrategy %q is not known: leave it out, or write %s", *b.Spec.ProvisioningStrategy, karpenter.ActiveCapacityStrategy)
 		return out
 	}

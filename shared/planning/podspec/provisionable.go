@@ -89,7 +89,7 @@ func Tell(reason string) bool {
 // node that exists by its fields.
 func refusesNewNodes(pod *corev1.Pod) string {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
-		if karpenter.RestrictedLabel(key) {
+		if karpenter.IsRestrictedLabel(key) {
 			return restricted + key
 		}
 	}
@@ -128,5 +128,5 @@ func refusesPools(r corev1.NodeSelectorRequirement) bool {
 }
 
 func requiresRestricted(r corev1.NodeSelectorRequirement) bool {
-	return r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist && karpenter.RestrictedLabel(r.Key)
+	return r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist && karpenter.IsRestrictedLabel(r.Key)
 }

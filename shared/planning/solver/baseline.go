@@ -294,7 +294,7 @@ func (w *state) isUnderConsolidateAfter(n *planning.Node) bool {
 		return false
 	}
 	after := w.pools[at].object.Spec.Disruption.ConsolidateAfter
-	return !after.IsNever() && !after.Elapsed(n.IdleSince(), w.snapshot.TakenAt)
+	return !after.IsNever() && !after.HasElapsed(n.IdleSince(), w.snapshot.TakenAt)
 }
 
 // isHostname reports whether a topology key is that of host names.

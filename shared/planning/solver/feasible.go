@@ -217,7 +217,7 @@ func (w *state) poolSatisfies(base, want planning.Requirements) bool {
 			continue
 		}
 		offered := base.AllowedValues(key)
-		if _, fixed := base[key]; !fixed && karpenter.WellKnownLabel(key) {
+		if _, fixed := base[key]; !fixed && karpenter.IsWellKnownLabel(key) {
 			offered = planning.AbsentValue() // No type here has it, and no pool says otherwise.
 		}
 		if offered.Intersect(values).IsEmpty() {
@@ -241,7 +241,7 @@ type labelRule struct {
 func sortRules(r planning.Requirements) labelRules {
 	out := make(labelRules, 0, len(r))
 	for _, key := range slices.Sorted(maps.Keys(r)) {
-		out = append(out, labelRule{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(planning.LabelsNotFromType, key)})
+		out = append(out, labelRule{key, r[key], karpenter.IsWellKnownLabel(key) && !slices.Contains(planning.LabelsNotFromType, key)})
 	}
 	return out
 }

@@ -151,7 +151,7 @@ func listSpreadLabels(spec *planning.PodSpec) []string {
 	var out []string
 	for i := range spec.Spread {
 		key := karpenter.NormalizeLabel(spec.Spread[i].TopologyKey)
-		if spec.Spread[i].WhenUnsatisfiable == corev1.DoNotSchedule && key != corev1.LabelHostname && !karpenter.WellKnownLabel(key) {
+		if spec.Spread[i].WhenUnsatisfiable == corev1.DoNotSchedule && key != corev1.LabelHostname && !karpenter.IsWellKnownLabel(key) {
 			out = append(out, key)
 		}
 	}

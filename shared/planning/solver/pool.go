@@ -98,7 +98,7 @@ func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpen
 		return nil, fmt.Sprintf("EC2NodeClass %q is being deleted", ref.Name)
 	case !known:
 		return nil, fmt.Sprintf("EC2NodeClass %q has not been looked at yet", ref.Name)
-	case !class.Status.Conditions.True(karpenter.ConditionTypeReady):
+	case !class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady):
 		return nil, fmt.Sprintf("EC2NodeClass %q is not ready: %s", ref.Name, condition.Message)
 	case len(class.Status.Subnets) == 0:
 		return nil, fmt.Sprintf("EC2NodeClass %q has found no subnets: check its subnetSelectorTerms", ref.Name)

@@ -112,7 +112,7 @@ func (r *rounds) collectPods(column *candidate, bin *packing.Bin) (planning.Requ
 		s := &r.assignments[part.Lot]
 		if s.feasible != last {
 			for key, values := range s.feasible.requirements {
-				if _, defined := base[key]; key != corev1.LabelHostname && (defined || karpenter.WellKnownLabel(key)) {
+				if _, defined := base[key]; key != corev1.LabelHostname && (defined || karpenter.IsWellKnownLabel(key)) {
 					reqs.Add(key, values)
 				}
 			}

@@ -155,7 +155,7 @@ func (w *state) indexZoneCapacityType(o *planning.PricedOffering) (int, bool) {
 func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 	s := w.snapshot
 	for i := range s.NodePools {
-		if np := &s.NodePools[i]; !np.Static() { // Static pools count nodes, not pods.
+		if np := &s.NodePools[i]; !np.IsStatic() { // Static pools count nodes, not pods.
 			w.pools = append(w.pools, w.newPool(np, stock, named))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // lose: the ephemeral ones and its startup taints.
 func lastingTaints(taints, startup []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
-		return karpenter.EphemeralTaint(t) || karpenter.HoldsTaint(startup, t)
+		return karpenter.IsEphemeralTaint(t) || karpenter.HasTaint(startup, t)
 	})
 }
 

@@ -73,7 +73,7 @@ func (n namedLabels) addLabel(key string, values ...string) {
 // isChoosable reports whether the label is one that neither the instance type nor the
 // offering decides: custom labels, and the tenancy.
 func isChoosable(key string) bool {
-	return !karpenter.WellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
+	return !karpenter.IsWellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
 }
 
 // listVariants splits what every node of a pool is like by the values of the custom

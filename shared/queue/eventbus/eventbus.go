@@ -46,7 +46,7 @@ var _ queue.Sender = (*Bus)(nil)
 // New speaks to the bus of that name or ARN. setting names where the name came
 // from ("JOIST_BUS"), for the hint when there is no such bus.
 func New(config aws.Config, name, setting string) *Bus {
-	return &Bus{client: eventbridge.NewFromConfig(awshttp.Steady(config)), name: name, setting: setting, pause: pauseBeforeRetry}
+	return &Bus{client: eventbridge.NewFromConfig(awshttp.WithSafeBodies(config)), name: name, setting: setting, pause: pauseBeforeRetry}
 }
 
 // Send sends every message, in as many calls as it takes.
@@ -123,10 +123,10 @@ func (b *Bus) wrapError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	}
-	if awsfault.Code(err) == "ResourceNotFoundException" {
+	if awsfault.ErrorCode(err) == "ResourceNotFoundException" {
 		return fault.E(op, fault.Missing, err).WithHint("create the bus with `cdk deploy`, or correct %s", b.setting)
 	}
-	return awsfault.Write(op, "events:PutEvents").Fault(err)
+	return awsfault.WriteCall(op, "events:PutEvents").Wrap(err)
 }
 
 // pauseBeforeRetry waits before the next attempt.

@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := over(&test.fake).Send(t.Context(), messages("a")...)
-			if !fault.Is(err, test.kind) || !strings.Contains(fault.HintOf(err), test.hint) || len(test.fake.calls) != test.calls {
+			if !fault.Is(err, test.kind) || !strings.Contains(fault.FindHint(err), test.hint) || len(test.fake.calls) != test.calls {
 				t.Errorf("%v of kind %q after %d calls", err, fault.KindOf(err), len(test.fake.calls))
 			}
 		})

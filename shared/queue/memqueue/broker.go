@@ -73,8 +73,8 @@ func (b *Broker) Queue(name string, o QueueOptions) *Queue {
 	return q
 }
 
-// Lookup finds a queue that was made before.
-func (b *Broker) Lookup(name string) (*Queue, bool) {
+// FindQueue finds a queue that was made before.
+func (b *Broker) FindQueue(name string) (*Queue, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q, ok := b.queues[name]
@@ -96,7 +96,7 @@ func (b *Broker) Now() time.Time { return b.now() }
 func (b *Broker) NextVisible() time.Time {
 	var next time.Time
 	for _, name := range b.Queues() {
-		q, _ := b.Lookup(name)
+		q, _ := b.FindQueue(name)
 		if at := q.NextVisible(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -104,11 +104,11 @@ func (b *Broker) NextVisible() time.Time {
 	return next
 }
 
-// Conserved reports the first queue whose messages do not add up.
-func (b *Broker) Conserved() error {
+// CheckConservation reports the first queue whose messages do not add up.
+func (b *Broker) CheckConservation() error {
 	for _, name := range b.Queues() {
-		q, _ := b.Lookup(name)
-		if s := q.Stats(); s.In() != s.Out()+s.Visible+s.Hidden {
+		q, _ := b.FindQueue(name)
+		if s := q.Stats(); s.TotalIn() != s.TotalOut()+s.Visible+s.Hidden {
 			return fmt.Errorf("queue %s lost or made messages: %+v", name, s)
 		}
 	}

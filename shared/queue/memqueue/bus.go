@@ -58,16 +58,16 @@ func (b *Broker) Bus(name string) *Bus {
 	return bus
 }
 
-// LookupBus finds a bus that was made before.
-func (b *Broker) LookupBus(name string) (*Bus, bool) {
+// FindBus finds a bus that was made before.
+func (b *Broker) FindBus(name string) (*Bus, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	bus, ok := b.buses[name]
 	return bus, ok
 }
 
-// In sets the account and region that events state, and returns the bus.
-func (s *Bus) In(account, region string) *Bus {
+// SetAccount sets the account and region that events state, and returns the bus.
+func (s *Bus) SetAccount(account, region string) *Bus {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
 	s.account, s.region = account, region
@@ -164,8 +164,8 @@ func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 	return bytes.TrimRight(text.Bytes(), "\n"), nil
 }
 
-// Put routes a whole event as AWS itself sends them.
-func (s *Bus) Put(raw []byte) error {
+// PutEvent routes a whole event as AWS itself sends them.
+func (s *Bus) PutEvent(raw []byte) error {
 	if !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
 		return fault.F("putting an event on bus "+s.name, fault.Invalid, "it is not a JSON object")
 	}

@@ -22,14 +22,14 @@ func bodies(t *testing.T, q *Queue) []string {
 func TestBusRoutes(t *testing.T) {
 	b, inbox, dead, _ := made(t, Faults{})
 	audit := b.Queue("audit", QueueOptions{})
-	bus := b.Bus("joist").In("210987654321", "us-east-2")
+	bus := b.Bus("joist").SetAccount("210987654321", "us-east-2")
 	for _, rule := range []Rule{
 		{Name: "inbox", Pattern: `{"source": [{"prefix": "joist/"}], "detail": {"cluster": ["a"]}}`,
 			Targets: []Target{{Queue: "q", InputPath: "$.detail"}}},
 		{Name: "audit", Pattern: `{"source": [{"prefix": ""}]}`, Targets: []Target{{Queue: "audit"}}},
 		{Name: "broken", Pattern: `{"detail-type": ["lost.v1"]}`, Targets: []Target{{Queue: "gone", DeadLetter: "q-dead"}}},
 	} {
-		if err := bus.Rule(rule); err != nil {
+		if err := bus.PutRule(rule); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,10 +60,10 @@ func TestBusRoutes(t *testing.T) {
 func TestBusPutAndReplay(t *testing.T) {
 	b, q, _, c := made(t, Faults{})
 	bus := b.Bus("default")
-	if err := bus.Rule(Rule{Name: "spot", Pattern: `{"source":["aws.ec2"]}`, Targets: []Target{{Queue: "q"}}}); err != nil {
+	if err := bus.PutRule(Rule{Name: "spot", Pattern: `{"source":["aws.ec2"]}`, Targets: []Target{{Queue: "q"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := bus.Put([]byte(`{"source":"aws.ec2","detail":{}}`)); err != nil {
+	if err := bus.PutEvent([]byte(`{"source":"aws.ec2","detail":{}}`)); err != nil {
 		t.Fatal(err)
 	}
 	c.Advance(time.Minute)
@@ -77,10 +77,10 @@ func TestBusPutAndReplay(t *testing.T) {
 		t.Error(diff)
 	}
 	b.SetFaults(Faults{LoseEvent: 1})
-	if err := bus.Put([]byte(`{"source":"aws.ec2"}`)); err != nil || b.Counts()[EventLost] != 1 || len(bodies(t, q)) != 0 {
+	if err := bus.PutEvent([]byte(`{"source":"aws.ec2"}`)); err != nil || b.Counts()[EventLost] != 1 || len(bodies(t, q)) != 0 {
 		t.Errorf("losing an event: %v, %v", err, b.Counts())
 	}
-	if err := bus.Put([]byte(`[]`)); !fault.Is(err, fault.Invalid) {
+	if err := bus.PutEvent([]byte(`[]`)); !fault.Is(err, fault.Invalid) {
 		t.Errorf("putting an array: %v", err)
 	}
 }
@@ -101,10 +101,10 @@ func TestBusRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := bus.Rule(Rule{Name: "r", Pattern: `{`}); !fault.Is(err, fault.Invalid) {
+	if err := bus.PutRule(Rule{Name: "r", Pattern: `{`}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a pattern that is no JSON: %v", err)
 	}
-	if err := bus.Rule(Rule{Name: "r", Pattern: `{"a":["x"]}`, Targets: []Target{{InputPath: "detail"}}}); !fault.Is(err, fault.Invalid) {
+	if err := bus.PutRule(Rule{Name: "r", Pattern: `{"a":["x"]}`, Targets: []Target{{InputPath: "detail"}}}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("an input path without $: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestBusRefuses(t *testing.T) {
 func TestBusFaults(t *testing.T) {
 	b, q, _, _ := made(t, Faults{RouteTwice: 1})
 	bus := b.Bus("joist")
-	if err := bus.Rule(Rule{Name: "r", Pattern: `{"source":["s"]}`, Targets: []Target{{Queue: "q", InputPath: "$.detail"}}}); err != nil {
+	if err := bus.PutRule(Rule{Name: "r", Pattern: `{"source":["s"]}`, Targets: []Target{{Queue: "q", InputPath: "$.detail"}}}); err != nil {
 		t.Fatal(err)
 	}
 	send(t, bus, `{"n":1}`)
@@ -129,7 +129,7 @@ func TestBusFaults(t *testing.T) {
 		t.Errorf("a lost answer: %v", err)
 	}
 	b.SetFaults(Faults{})
-	if err := b.Conserved(); err != nil {
+	if err := b.CheckConservation(); err != nil {
 		t.Error(err)
 	}
 }

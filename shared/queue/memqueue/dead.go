@@ -25,17 +25,17 @@ func (q *Queue) moveToDLQ(r *record) {
 	grave.insertRecord(r)
 }
 
-// Move is a message-move task that ends at once: it sends the visible messages
+// MoveMessages is a message-move task that ends at once: it sends the visible messages
 // of a dead-letter queue to the queue named by to, or, when to is "", back to the
 // queue that each came from. They become new messages with new IDs. A message
 // that came from no queue stays.
-func (b *Broker) Move(from, to string) (moved int, err error) {
-	return b.MoveSome(from, to, math.MaxInt)
+func (b *Broker) MoveMessages(from, to string) (moved int, err error) {
+	return b.MoveUpTo(from, to, math.MaxInt)
 }
 
-// MoveSome is Move for at most so many messages: a task that is slow, or that is
+// MoveUpTo is Move for at most so many messages: a task that is slow, or that is
 // cancelled.
-func (b *Broker) MoveSome(from, to string, limit int) (moved int, err error) {
+func (b *Broker) MoveUpTo(from, to string, limit int) (moved int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[from]

@@ -61,8 +61,8 @@ func TestRetentionExpires(t *testing.T) {
 	if got := receive(t, q, 0); len(got) != 0 {
 		t.Fatalf("after the end there are %d messages", len(got))
 	}
-	if s := q.Stats(); s.Expired != 1 || b.Conserved() != nil {
-		t.Errorf("%+v, %v", s, b.Conserved())
+	if s := q.Stats(); s.Expired != 1 || b.CheckConservation() != nil {
+		t.Errorf("%+v, %v", s, b.CheckConservation())
 	}
 }
 
@@ -95,19 +95,19 @@ func TestMove(t *testing.T) {
 		t.Fatalf("dead letters: %+v", letters)
 	}
 	c.Advance(time.Minute)
-	dead.Put([]byte("stranger"))
-	if moved, err := b.Move("q-dead", ""); moved != 1 || err != nil {
+	dead.PutRaw([]byte("stranger"))
+	if moved, err := b.MoveMessages("q-dead", ""); moved != 1 || err != nil {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	back := receive(t, q, 0)
 	if len(back) != 1 || back[0].ID == id || back[0].Receives != 1 || !back[0].Sent.Equal(c.now) {
 		t.Errorf("moved back: %+v", back)
 	}
-	if _, err := b.Move("q-dead", "nowhere"); !fault.Is(err, fault.Missing) {
+	if _, err := b.MoveMessages("q-dead", "nowhere"); !fault.Is(err, fault.Missing) {
 		t.Errorf("moving to nowhere: %v", err)
 	}
 	dead.Purge()
-	if err := b.Conserved(); err != nil || len(receive(t, dead, 0)) != 0 {
+	if err := b.CheckConservation(); err != nil || len(receive(t, dead, 0)) != 0 {
 		t.Error(err)
 	}
 }
@@ -177,7 +177,7 @@ func TestFaults(t *testing.T) {
 			if diff := cmp.Diff(map[Fault]int{test.fault: 1}, b.Counts()); diff != "" {
 				t.Error(diff)
 			}
-			if err := b.Conserved(); err != nil {
+			if err := b.CheckConservation(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -271,9 +271,9 @@ func story(seed uint64, steps []int) (string, error) {
 		case 4:
 			c.Advance(15 * time.Second)
 		case 5:
-			_, err = b.Move("dead", "")
+			_, err = b.MoveMessages("dead", "")
 		}
-		if bad := b.Conserved(); bad != nil {
+		if bad := b.CheckConservation(); bad != nil {
 			return "", fmt.Errorf("after step %d: %w", i, bad)
 		}
 		fmt.Fprintln(&told, step, err, receipts)

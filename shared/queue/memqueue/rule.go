@@ -35,8 +35,8 @@ type compiledRule struct {
 	pattern *eventpattern.Pattern
 }
 
-// Rule adds a rule, or replaces the one of that name.
-func (s *Bus) Rule(rule Rule) error {
+// PutRule adds a rule, or replaces the one of that name.
+func (s *Bus) PutRule(rule Rule) error {
 	pattern, err := eventpattern.Compile([]byte(rule.Pattern))
 	if err != nil {
 		return fmt.Errorf("adding rule %s: %w", rule.Name, err)

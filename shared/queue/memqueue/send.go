@@ -25,7 +25,7 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("sending to %s: %w", q.name, err)
 		}
-		_, err := q.Post(0, batch...)
+		_, err := q.SendBatch(0, batch...)
 		if err != nil {
 			return err
 		}
@@ -33,9 +33,9 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// Post is one call: it takes a batch and gives the IDs. After an error the
+// SendBatch is one call: it takes a batch and gives the IDs. After an error the
 // batch may have been taken nevertheless (fault.Unknown) or not (fault.Retry).
-func (q *Queue) Post(delay time.Duration, batch ...queue.Outgoing) ([]string, error) {
+func (q *Queue) SendBatch(delay time.Duration, batch ...queue.Outgoing) ([]string, error) {
 	b := q.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,9 +52,9 @@ func (q *Queue) Post(delay time.Duration, batch ...queue.Outgoing) ([]string, er
 	return ids, nil
 }
 
-// Put lays a body into the queue past every check and fault, as a stranger
+// PutRaw lays a body into the queue past every check and fault, as a stranger
 // might, and gives its ID.
-func (q *Queue) Put(body []byte) string {
+func (q *Queue) PutRaw(body []byte) string {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
 	return q.enqueueRecord(&record{body: bytes.Clone(body)}, 0)

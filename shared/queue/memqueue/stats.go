@@ -21,11 +21,11 @@ type Stats struct {
 	Visible, Hidden int
 }
 
-// In is how many messages came to be in the queue.
-func (s Stats) In() int { return s.Sent + s.Arrived + s.Duplicated }
+// TotalIn is how many messages came to be in the queue.
+func (s Stats) TotalIn() int { return s.Sent + s.Arrived + s.Duplicated }
 
-// Out is how many left it.
-func (s Stats) Out() int { return s.Deleted + s.Dead + s.Moved + s.Expired + s.Purged }
+// TotalOut is how many left it.
+func (s Stats) TotalOut() int { return s.Deleted + s.Dead + s.Moved + s.Expired + s.Purged }
 
 // Stats counts the queue's messages.
 func (q *Queue) Stats() Stats {

@@ -29,7 +29,7 @@ func subject(t *testing.T) queuetest.Subject {
 	broker := memqueue.New(memqueue.Options{Now: clock, Seed: 1})
 	dead := broker.Queue("q-dead", memqueue.QueueOptions{})
 	bus := broker.Bus("joist")
-	if err := bus.Rule(memqueue.Rule{
+	if err := bus.PutRule(memqueue.Rule{
 		Name: "q", Pattern: `{"source": ["` + queuetest.BusSource + `"]}`,
 		Targets: []memqueue.Target{{Queue: "q", InputPath: "$.detail"}},
 	}); err != nil {

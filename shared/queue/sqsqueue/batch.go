@@ -37,7 +37,7 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 		call := func(entries []types.SendMessageBatchRequestEntry) ([]types.BatchResultErrorEntry, error) {
 			out, err := q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: entries})
 			if err != nil {
-				return nil, q.wrapError(ctx, "sending to", awsfault.Write("", "sqs:SendMessage"), err)
+				return nil, q.wrapError(ctx, "sending to", awsfault.WriteCall("", "sqs:SendMessage"), err)
 			}
 			return out.Failed, nil
 		}
@@ -60,7 +60,7 @@ func (q *Queue) Delete(ctx context.Context, receipts ...string) error {
 		call := func(entries []types.DeleteMessageBatchRequestEntry) ([]types.BatchResultErrorEntry, error) {
 			out, err := q.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &q.url, Entries: entries})
 			if err != nil {
-				return nil, q.wrapError(ctx, "deleting from", awsfault.Read("", "sqs:DeleteMessage"), err)
+				return nil, q.wrapError(ctx, "deleting from", awsfault.ReadCall("", "sqs:DeleteMessage"), err)
 			}
 			return slices.DeleteFunc(out.Failed, func(f types.BatchResultErrorEntry) bool {
 				return aws.ToString(f.Code) == "ReceiptHandleIsInvalid"

@@ -48,7 +48,7 @@ func (q *Queue) hideChunk(ctx context.Context, visibility time.Duration, receipt
 	for attempt := 1; len(entries) > 0; attempt++ {
 		out, err := q.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: entries})
 		if err != nil {
-			err = q.wrapError(ctx, "hiding messages of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+			err = q.wrapError(ctx, "hiding messages of", awsfault.ReadCall("", "sqs:ChangeMessageVisibility"), err)
 			for _, e := range entries {
 				errs[entryIndex(*e.Id)] = err
 			}

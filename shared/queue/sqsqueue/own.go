@@ -11,13 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// OwnARN is the ARN of a queue of our own account and region by its name. Who we
+// QueueARN is the ARN of a queue of our own account and region by its name. Who we
 // are is a question to STS that needs no right, unlike the one to SQS for a queue's
 // URL.
-func OwnARN(ctx context.Context, config aws.Config, name string) (string, error) {
+func QueueARN(ctx context.Context, config aws.Config, name string) (string, error) {
 	told, err := sts.NewFromConfig(config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return "", awsfault.Read("asking STS who we are", "sts:GetCallerIdentity").Fault(err)
+		return "", awsfault.ReadCall("asking STS who we are", "sts:GetCallerIdentity").Wrap(err)
 	}
 	// Ours is like arn:partition:sts::account:assumed-role/role/session.
 	fields := strings.Split(aws.ToString(told.Arn), ":")

@@ -56,7 +56,7 @@ var _ queue.Queue = (*Queue)(nil)
 // New speaks to the queue at url. setting names where the url came from
 // ("JOIST_QUEUE_URL"), for the hint when there is no such queue.
 func New(config aws.Config, url, setting string) *Queue {
-	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pauseBeforeRetry}
+	return &Queue{client: sqs.NewFromConfig(awshttp.WithSafeBodies(config)), url: url, name: path.Base(url), setting: setting, pause: pauseBeforeRetry}
 }
 
 // noRetries keeps the SDK from trying again, for who receives does so by itself, and
@@ -79,7 +79,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 		},
 	}, noRetries)
 	if err != nil {
-		return nil, q.wrapError(ctx, "receiving from", awsfault.Read("", "sqs:ReceiveMessage"), err)
+		return nil, q.wrapError(ctx, "receiving from", awsfault.ReadCall("", "sqs:ReceiveMessage"), err)
 	}
 	messages := make([]queue.Message, 0, len(out.Messages))
 	for _, m := range out.Messages {
@@ -100,7 +100,7 @@ func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Durati
 	if isReceiptGone(err) {
 		return fault.E("hiding a message of queue "+q.name, fault.Missing, err)
 	}
-	return q.wrapError(ctx, "hiding a message of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+	return q.wrapError(ctx, "hiding a message of", awsfault.ReadCall("", "sqs:ChangeMessageVisibility"), err)
 }
 
 // checkVisibility refuses a visibility that SQS does not take.
@@ -122,7 +122,7 @@ func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
 		},
 	})
 	if err != nil {
-		return 0, 0, q.wrapError(ctx, "measuring", awsfault.Read("", "sqs:GetQueueAttributes"), err)
+		return 0, 0, q.wrapError(ctx, "measuring", awsfault.ReadCall("", "sqs:GetQueueAttributes"), err)
 	}
 	counts := map[types.QueueAttributeName]int{}
 	for name, text := range out.Attributes {
@@ -158,10 +158,10 @@ func (q *Queue) wrapError(ctx context.Context, doing string, call awsfault.Call,
 		return fault.E(op, fault.Denied, err).WithHint("grant kms:GenerateDataKey and kms:Decrypt on the key of queue %s", q.name)
 	}
 	call.Op = op
-	return call.Fault(err)
+	return call.Wrap(err)
 }
 
 // hasCode reports whether AWS answered with one of the codes.
 func hasCode(err error, codes ...string) bool {
-	return slices.Contains(codes, awsfault.Code(err))
+	return slices.Contains(codes, awsfault.ErrorCode(err))
 }

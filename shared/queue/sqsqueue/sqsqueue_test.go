@@ -190,7 +190,7 @@ func TestErrors(t *testing.T) {
 			if fault.KindOf(send) != test.send || fault.KindOf(hide) != test.hide {
 				t.Errorf("sending: %v; hiding: %v", send, hide)
 			}
-			if hint := fault.HintOf(send); !strings.Contains(hint, test.hint) {
+			if hint := fault.FindHint(send); !strings.Contains(hint, test.hint) {
 				t.Errorf("hint %q", hint)
 			}
 		})

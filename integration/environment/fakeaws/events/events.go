@@ -60,7 +60,7 @@ func (s *Service) bus(name string) (*memqueue.Bus, error) {
 	if name == "" {
 		name = "default"
 	}
-	bus, ok := s.broker.LookupBus(name)
+	bus, ok := s.broker.FindBus(name)
 	if !ok {
 		return nil, awsjson.Errorf("ResourceNotFoundException", "Event bus %s does not exist.", name)
 	}
@@ -141,7 +141,7 @@ func (s *Service) putRule(_ *http.Request, in rule) (any, error) {
 	if old, ok := find(bus, in.Name); ok {
 		next.Targets = old.Targets
 	}
-	if err := bus.Rule(next); err != nil {
+	if err := bus.PutRule(next); err != nil {
 		return nil, awsjson.Errorf("InvalidEventPatternException", "Event pattern is not valid. Reason: %v", err)
 	}
 	return map[string]string{"RuleArn": arnOf(bus, in.Name)}, nil
@@ -190,7 +190,7 @@ func (s *Service) putTargets(_ *http.Request, in struct {
 		}
 		rule.Targets = append(slices.DeleteFunc(rule.Targets, func(old memqueue.Target) bool { return old.ID == t.ID }), next)
 	}
-	if err := bus.Rule(rule); err != nil {
+	if err := bus.PutRule(rule); err != nil {
 		return nil, awsjson.Errorf("ValidationException", "%v", err)
 	}
 	return map[string]any{"FailedEntryCount": 0, "FailedEntries": []string{}}, nil

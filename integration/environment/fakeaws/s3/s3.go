@@ -73,7 +73,7 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request, key string) {
 		answer(w, err)
 		return
 	}
-	written, err := s.store.Written(r.Context(), key)
+	written, err := s.store.LastWritten(r.Context(), key)
 	if err != nil {
 		answer(w, err)
 		return
@@ -88,7 +88,7 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request, key string) {
 
 // head answers without a body, errors too, as HTTP has it.
 func (s *Service) head(w http.ResponseWriter, r *http.Request, key string) {
-	written, err := s.store.Written(r.Context(), key)
+	written, err := s.store.LastWritten(r.Context(), key)
 	if err != nil {
 		answer(w, err)
 		return
@@ -109,7 +109,7 @@ type list struct {
 type content struct{ Key string }
 
 func (s *Service) list(w http.ResponseWriter, prefix string) {
-	keys := slices.DeleteFunc(s.store.Keys(), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+	keys := slices.DeleteFunc(s.store.ListKeys(), func(key string) bool { return !strings.HasPrefix(key, prefix) })
 	out := list{Name: s.bucket, Prefix: prefix, KeyCount: len(keys), MaxKeys: max(1000, len(keys))}
 	for _, key := range keys {
 		out.Contents = append(out.Contents, content{Key: key})

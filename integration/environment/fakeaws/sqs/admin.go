@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Service) getQueueURL(r *http.Request, in struct{ QueueName string }) (any, error) {
-	if _, ok := s.broker.Lookup(in.QueueName); !ok {
+	if _, ok := s.broker.FindQueue(in.QueueName); !ok {
 		return nil, noQueue(in.QueueName)
 	}
 	return map[string]string{"QueueUrl": urlFor(r, in.QueueName)}, nil
@@ -149,7 +149,7 @@ func (s *Service) listSources(r *http.Request, in struct {
 	}
 	urls := []string{}
 	for _, name := range s.broker.Queues() {
-		if q, _ := s.broker.Lookup(name); q.Options().DeadLetter == dead.Name() {
+		if q, _ := s.broker.FindQueue(name); q.Options().DeadLetter == dead.Name() {
 			urls = append(urls, urlFor(r, name))
 		}
 	}

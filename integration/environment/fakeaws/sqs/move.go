@@ -82,19 +82,19 @@ func (s *Service) advance(t *task) {
 	if t.DestinationArn != "" {
 		to = nameOf(t.DestinationArn)
 	}
-	moved, err := s.broker.MoveSome(from, to, due)
+	moved, err := s.broker.MoveUpTo(from, to, due)
 	if t.ApproximateNumberOfMessagesMoved += moved; err != nil {
 		t.Status, t.FailureReason = failed, err.Error()
 		return
 	}
-	if q, ok := s.broker.Lookup(from); due == math.MaxInt || ok && q.Stats().Visible == 0 {
+	if q, ok := s.broker.FindQueue(from); due == math.MaxInt || ok && q.Stats().Visible == 0 {
 		t.Status = completed
 	}
 }
 
 func (s *Service) isDeadLetterQueue(name string) bool {
 	return slices.ContainsFunc(s.broker.Queues(), func(source string) bool {
-		q, _ := s.broker.Lookup(source)
+		q, _ := s.broker.FindQueue(source)
 		return q.Options().DeadLetter == name
 	})
 }

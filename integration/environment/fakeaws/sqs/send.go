@@ -93,7 +93,7 @@ func (s *Service) send(url string, e entry) (sent, error) {
 	for name, a := range e.MessageAttributes {
 		values[name] = a.StringValue
 	}
-	ids, err := q.Post(seconds(e.DelaySeconds), queue.Outgoing{
+	ids, err := q.SendBatch(seconds(e.DelaySeconds), queue.Outgoing{
 		Source: values[queue.SourceAttribute], Type: values[queue.TypeAttribute], Body: []byte(e.MessageBody), Attributes: values,
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func urlFor(r *http.Request, name string) string { return URL("http://"+r.Host, 
 
 // queue finds a queue by its URL.
 func (s *Service) queue(url string) (*memqueue.Queue, error) {
-	q, ok := s.broker.Lookup(path.Base(url))
+	q, ok := s.broker.FindQueue(path.Base(url))
 	if !ok {
 		return nil, noQueue(path.Base(url))
 	}

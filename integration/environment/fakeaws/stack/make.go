@@ -20,7 +20,7 @@ func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 		b.Queue(q.QueueName, o)
 	}
 	for _, name := range s.Buses {
-		b.Bus(name).In(place.Account, place.Region)
+		b.Bus(name).SetAccount(place.Account, place.Region)
 	}
 	for _, r := range s.Rules {
 		if err := s.rule(b, r); err != nil {
@@ -31,7 +31,7 @@ func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 }
 
 func (s Stack) rule(b *memqueue.Broker, r Rule) error {
-	bus, ok := b.LookupBus(template.Name(cmp.Or(r.EventBusName, "default")))
+	bus, ok := b.FindBus(template.Name(cmp.Or(r.EventBusName, "default")))
 	if !ok {
 		return fmt.Errorf("there is no bus %s", r.EventBusName)
 	}
@@ -43,19 +43,19 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 		if template.Service(t.Arn) != "sqs" {
 			continue // a log group, which nobody here reads
 		}
-		if _, ok := b.Lookup(template.Name(t.Arn)); !ok {
+		if _, ok := b.FindQueue(template.Name(t.Arn)); !ok {
 			return fmt.Errorf("its target %s is no queue of the stack", t.Arn)
 		}
 		target := memqueue.Target{ID: t.ID, Queue: template.Name(t.Arn), InputPath: t.InputPath}
 		if dead := t.DeadLetterConfig.Arn; dead != "" {
-			if _, ok := b.Lookup(template.Name(dead)); !ok {
+			if _, ok := b.FindQueue(template.Name(dead)); !ok {
 				return fmt.Errorf("the dead letters of its target go to %s, which is no queue of the stack", dead)
 			}
 			target.DeadLetter = template.Name(dead)
 		}
 		out.Targets = append(out.Targets, target)
 	}
-	return bus.Rule(out)
+	return bus.PutRule(out)
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

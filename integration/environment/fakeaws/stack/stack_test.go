@@ -67,12 +67,12 @@ func TestMake(t *testing.T) {
 	if err := s.Make(b, place); err != nil {
 		t.Fatal(err)
 	}
-	q, ok := b.Lookup("joist-Work")
+	q, ok := b.FindQueue("joist-Work")
 	if o := q.Options(); !ok || o.Visibility != 90*time.Second || o.MaxReceives != 100 || o.DeadLetter != "prod-dead" {
 		t.Errorf("queue %+v (%t)", q.Options(), ok)
 	}
-	bus, _ := b.LookupBus("prod-joist")
-	if err := bus.Put([]byte(`{"source":"joist/planner","detail-type":"x","detail":{}}`)); err != nil {
+	bus, _ := b.FindBus("prod-joist")
+	if err := bus.PutEvent([]byte(`{"source":"joist/planner","detail-type":"x","detail":{}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if n := q.Stats().Visible; n != 1 {

@@ -37,7 +37,7 @@ func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 		Clusters: cache.NewClusters(ekscluster.New(p.AWS), time.Now),
 		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, OfferingCache: cache.NewOfferings(time.Now),
 		ClusterOverrides: catalog.ClusterOverrides{
-			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.NoEKS,
+			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.IsSelfManaged,
 		},
 		Blobs: p.BlobStore(), Bus: p.EventBus(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}

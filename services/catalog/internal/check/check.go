@@ -68,7 +68,7 @@ func checkTags(class karpenter.EC2NodeClass, _ cloud.ClusterInfo) *event.Problem
 
 func checkTag(key, value string) string {
 	switch {
-	case karpenter.RestrictedTag(key):
+	case karpenter.IsRestrictedTag(key):
 		return fmt.Sprintf("%q is set by Joist", key)
 	case strings.HasPrefix(strings.ToLower(key), "aws:"):
 		return fmt.Sprintf("%q has the prefix aws:, which AWS reserves", key)

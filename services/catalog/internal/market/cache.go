@@ -80,7 +80,7 @@ func (r Reading) WithOutcome(now time.Time, err error) Reading {
 	if err == nil {
 		return Reading{At: now, Tried: now}
 	}
-	return Reading{At: r.At, Tried: now, Kind: fault.KindOf(err), Error: err.Error(), Hint: fault.HintOf(err)}
+	return Reading{At: r.At, Tried: now, Kind: fault.KindOf(err), Error: err.Error(), Hint: fault.FindHint(err)}
 }
 
 // JoinErrors returns the errors of all parts, or nil.

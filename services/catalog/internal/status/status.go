@@ -104,7 +104,7 @@ func FormatProblems(problems []event.Problem) []string {
 
 // ErrorWithHint is an error with its status.
 func ErrorWithHint(err error) string {
-	if hint := fault.HintOf(err); hint != "" {
+	if hint := fault.FindHint(err); hint != "" {
 		return err.Error() + ": " + hint
 	}
 	return err.Error()

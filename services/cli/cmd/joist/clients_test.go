@@ -47,7 +47,7 @@ func TestOpenCluster(t *testing.T) {
 			t.Errorf("%s: %v, want %s", path, err, kind)
 		}
 	}
-	if _, err := openCluster(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "update-kubeconfig") {
+	if _, err := openCluster(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "update-kubeconfig") {
 		t.Errorf("without a file: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ type ClusterState struct {
 	UID string
 	// Outbox is the state of the outbox, which rejects superseded plans; nil if it does not
 	// exist.
-	Outbox *outbox.Held
+	Outbox *outbox.Stored
 	// Intents are the intents in the annotations of NodeClaims.
 	Intents map[string]bool
 }
@@ -82,16 +82,16 @@ func (r Reader) applyFence(p Prediction, m queue.Message) Prediction {
 func (w ClusterState) predictFenced(e event.Envelope, p Prediction) Prediction {
 	switch e.Type {
 	case event.PlanMadeType:
-		plan, err := event.As[event.PlanMade](e)
+		plan, err := event.DecodeBody[event.PlanMade](e)
 		if err != nil || w.Outbox == nil {
 			return p
 		}
-		if err := w.Outbox.Fits(plan); host.DecideDisposition(err, queue.Message{}).Action == host.Delete && err != nil {
+		if err := w.Outbox.CheckPlan(plan); host.DecideDisposition(err, queue.Message{}).Action == host.Delete && err != nil {
 			return Prediction{Noop, errorText(err)}
 		}
 		return Prediction{Handle, "the outbox waits for it"}
 	case event.LaunchRequestedType:
-		launch, err := event.As[event.LaunchRequested](e)
+		launch, err := event.DecodeBody[event.LaunchRequested](e)
 		if err != nil || w.Intents[launch.Intent] {
 			return p
 		}

@@ -27,7 +27,7 @@ func describeForgery(body []byte) string {
 		return ""
 	case outer.DetailType != "" && (outer.DetailType != string(e.Type) || outer.Source != e.Source):
 		return fmt.Sprintf("the EventBridge entry is %q from %q, but its detail is %q from %q", outer.DetailType, outer.Source, e.Type, e.Source)
-	case !spec.SentBy(e.Source):
+	case !spec.AllowsSource(e.Source):
 		return fmt.Sprintf("%q may not send %s", e.Source, e.Type)
 	}
 	return ""

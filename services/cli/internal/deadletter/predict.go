@@ -66,7 +66,7 @@ func (r Reader) predictAudit(body []byte) Prediction {
 	switch {
 	case err != nil:
 		return Prediction{Poison, "it has no valid fact of Joist: " + err.Error()}
-	case !r.Cluster.Agrees(e.Of()):
+	case !r.Cluster.Matches(e.SourceCluster()):
 		return Prediction{Poison, "it belongs to cluster " + strconv.Quote(e.Cluster) + ", whose facts the rule does not select"}
 	}
 	return Prediction{Handle, "the bus archive would write it to the audit log again"}
@@ -103,7 +103,7 @@ func (r Reader) predictFromError(err error, m queue.Message) Prediction {
 
 // errorText returns an error without its hint, which is meant for operators of the service.
 func errorText(err error) string {
-	return strings.TrimSuffix(err.Error(), " (try: "+fault.HintOf(err)+")")
+	return strings.TrimSuffix(err.Error(), " (try: "+fault.FindHint(err)+")")
 }
 
 // describeUncertainty returns what the message alone does not determine.
@@ -155,6 +155,6 @@ var bodyChecks = map[event.Type]func(event.Envelope) error{
 }
 
 func checkBody[T event.Body](e event.Envelope) error {
-	_, err := event.As[T](e)
+	_, err := event.DecodeBody[T](e)
 	return err
 }

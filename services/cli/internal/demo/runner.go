@@ -102,7 +102,7 @@ func (w *runner) printChanges() bool {
 		w.printIfChanged("claim "+claim.Name, "lifecycle", fmt.Sprintf("NodeClaim %s %s", claim.Name, formatClaimState(claim)))
 	}
 	for _, class := range listObjects[*karpenter.EC2NodeClass](w.env, cluster.NodeClasses) {
-		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		if class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 			w.printIfChanged("class", "lifecycle", fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
 				class.Name, len(class.Status.Subnets), len(class.Status.AMIs), class.Status.InstanceProfile))
 		}
@@ -168,13 +168,13 @@ func formatClaimState(c *karpenter.NodeClaim) string {
 	conditions := c.Status.Conditions
 	isDeleting := c.DeletionTimestamp != nil
 	switch {
-	case isDeleting && conditions.True(karpenter.ConditionTypeInstanceTerminating):
+	case isDeleting && conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating):
 		return "is drained, its instance is terminating"
 	case isDeleting:
 		return "is draining"
-	case conditions.True(karpenter.ConditionTypeInitialized):
+	case conditions.IsTrue(karpenter.ConditionTypeInitialized):
 		return "is initialized: its node accepts pods"
-	case conditions.True(karpenter.ConditionTypeRegistered):
+	case conditions.IsTrue(karpenter.ConditionTypeRegistered):
 		return "is registered as node " + c.Status.NodeName
 	case c.Status.ProviderID != "":
 		return "is launched as " + c.Status.ProviderID

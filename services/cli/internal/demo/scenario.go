@@ -89,14 +89,14 @@ func (w *runner) waitUntil(ctx context.Context, limit time.Duration, what string
 }
 
 func (w *runner) scaleDeployment(n int32) {
-	w.env.Kube.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
+	w.env.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = &n
 	})
 }
 
 func (w *runner) isClassReady() bool {
 	for _, class := range listObjects[*karpenter.EC2NodeClass](w.env, cluster.NodeClasses) {
-		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		if class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 			return true
 		}
 	}
@@ -133,9 +133,9 @@ func (w *runner) isEmpty() bool {
 
 // listObjects lists the objects of a kind, without simulated faults.
 func listObjects[T cluster.Object](env *embedded.EmbeddedCluster, kind cluster.Kind) []T {
-	objects, err := env.Kube.World("demo").List(context.Background(), kind, "")
+	objects, err := env.Kube.AsKubernetes("demo").List(context.Background(), kind, "")
 	if err != nil {
 		return nil
 	}
-	return cluster.Cast[T](objects)
+	return cluster.CastAll[T](objects)
 }

@@ -29,7 +29,7 @@ const podsTrust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"pods.
 // soundFacts returns the facts of an installation without problems.
 func soundFacts(t *testing.T) doctor.Facts {
 	t.Helper()
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

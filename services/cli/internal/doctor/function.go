@@ -69,7 +69,7 @@ func checkShared(f Facts) []Finding {
 		if fn == nil || fn.Shared == nil {
 			return nil
 		}
-		session := topology.Session(p.Service, f.Plan.Cluster)
+		session := topology.RoleSessionName(p.Service, f.Plan.Cluster)
 		switch {
 		case !fn.Shared.HasEntry:
 			return []Finding{newProblem("function-untold", "function/"+fn.Name,

@@ -93,7 +93,7 @@ func TestAssumingRole(t *testing.T) {
 // queue; the function's own role consumes the queue and assumes the other, and nothing else.
 func TestSharedFunctionPermissions(t *testing.T) {
 	f := sharedFacts(t, assumedTrust)
-	arns, sure := f.RoleARNs(topology.Outside)
+	arns, sure := f.RoleARNs(topology.ExternalServices)
 	if arns["planner"] != clusterRole || !sure["planner"] {
 		t.Errorf("the planner's role is %s, %t", arns["planner"], sure["planner"])
 	}
@@ -124,7 +124,7 @@ func TestSharedFunctionPermissions(t *testing.T) {
 		}
 	}
 	f.Functions["planner"].Shared = &doctor.Shared{}
-	if arns, sure := f.RoleARNs(topology.Outside); sure["planner"] || arns["planner"] != clusterRole {
+	if arns, sure := f.RoleARNs(topology.ExternalServices); sure["planner"] || arns["planner"] != clusterRole {
 		t.Errorf("a function without an entry: %s, %t", arns["planner"], sure["planner"])
 	}
 }

@@ -133,7 +133,7 @@ func sampleEvents(p topology.Plan, service string) []sample {
 	case "lifecycle":
 		var all []sample
 		for i := range event.Specs {
-			if spec := &event.Specs[i]; spec.Fact() && slices.Contains(spec.Consumers, service) {
+			if spec := &event.Specs[i]; spec.IsFact() && slices.Contains(spec.Consumers, service) {
 				all = append(all, factSample(p, spec, spec))
 			}
 		}
@@ -155,7 +155,7 @@ func isBound(p topology.Plan, r Rule) bool {
 	for i := range event.Specs {
 		for j := range event.Specs {
 			outer, inner := &event.Specs[i], &event.Specs[j]
-			if i != j && outer.Fact() && inner.Fact() && factSample(p, outer, inner).isDelivered([]Rule{r}) {
+			if i != j && outer.IsFact() && inner.IsFact() && factSample(p, outer, inner).isDelivered([]Rule{r}) {
 				return false
 			}
 		}

@@ -112,7 +112,7 @@ func (c PermissionSet) AssumingPermissions(service string) []Permission {
 func publishedTypes(service string) []string {
 	var types []string
 	for i := range event.Specs {
-		if spec := &event.Specs[i]; spec.Fact() && slices.Contains(spec.Producers, service) {
+		if spec := &event.Specs[i]; spec.IsFact() && slices.Contains(spec.Producers, service) {
 			types = append(types, string(spec.Type))
 		}
 	}

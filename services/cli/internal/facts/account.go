@@ -185,7 +185,7 @@ func (g *collector) readDocuments(ctx context.Context, sofar doctor.Facts) {
 // bucketName returns the bucket of the documents: the configured one, else that of the
 // functions' settings, else the one that the stack creates.
 func (g *collector) bucketName(sofar doctor.Facts) string {
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		if fn := sofar.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
 			return fn.Bucket
 		}
@@ -196,7 +196,7 @@ func (g *collector) bucketName(sofar doctor.Facts) string {
 // readLatest reads the time of the latest document of a kind.
 func (g *collector) readLatest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
 	var at time.Time
-	ref, err := blob.Latest(ctx, store, kind)
+	ref, err := blob.GetLatest(ctx, store, kind)
 	switch {
 	case err != nil:
 	case kind == catalog.Kind:

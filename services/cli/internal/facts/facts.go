@@ -141,11 +141,11 @@ func (g *collector) setFact(fact func(f *doctor.Facts)) {
 // recordSkipped records a fact that could not be read. action is an IAM action, or a
 // description of a right in Kubernetes, for the hint if it is missing.
 func (g *collector) recordSkipped(what string, err error, action string) {
-	out := doctor.Skipped{What: what, Why: awsfault.Text(err), Fix: fault.HintOf(err)}
+	out := doctor.Skipped{What: what, Why: awsfault.ErrorText(err), Fix: fault.FindHint(err)}
 	var cause *fault.Error
 	switch {
-	case slices.Contains(credentialErrors, awsfault.Code(err)):
-		out = doctor.Skipped{What: WholeAWS, Why: "AWS rejects the credentials of this shell (" + awsfault.Code(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
+	case slices.Contains(credentialErrors, awsfault.ErrorCode(err)):
+		out = doctor.Skipped{What: WholeAWS, Why: "AWS rejects the credentials of this shell (" + awsfault.ErrorCode(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Why, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Timeout), "run joist doctor again; check that this machine can reach the endpoint"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
@@ -167,7 +167,7 @@ func (g *collector) startCall(what, action string, call func() error) {
 // tryCall runs a call and records its error.
 func (g *collector) tryCall(what, action string, call func() error) {
 	if err := call(); err != nil {
-		g.recordSkipped(what, awsfault.Read("reading "+what, action).Fault(err), action)
+		g.recordSkipped(what, awsfault.ReadCall("reading "+what, action).Wrap(err), action)
 	}
 }
 
@@ -182,4 +182,4 @@ func (g *collector) usesEKS(ctx context.Context) bool {
 }
 
 // isMissing reports whether AWS returned that the resource does not exist.
-func isMissing(err error) bool { return fault.Is(awsfault.Read("", "").Fault(err), fault.Missing) }
+func isMissing(err error) bool { return fault.Is(awsfault.ReadCall("", "").Wrap(err), fault.Missing) }

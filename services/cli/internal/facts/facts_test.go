@@ -20,7 +20,7 @@ import (
 
 func testPermissions(t *testing.T) doctor.PermissionSet {
 	t.Helper()
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

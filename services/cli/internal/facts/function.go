@@ -29,7 +29,7 @@ func (g *collector) readFunction(ctx context.Context, client *lambda.Client, q t
 		if err != nil {
 			return err
 		}
-		config, err := readConfiguration(ctx, client, cmp.Or(out.Name, g.Plan.Function(q.Service)))
+		config, err := readConfiguration(ctx, client, cmp.Or(out.Name, g.Plan.FunctionName(q.Service)))
 		switch {
 		case err != nil:
 			return err

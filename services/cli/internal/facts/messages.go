@@ -31,7 +31,7 @@ func (g *collector) readQueues(ctx context.Context) {
 			if q.Service == "catalog" {
 				defer close(g.catalogSeen)
 			}
-			if found := g.readQueue(ctx, places, q, rules); found != nil && slices.Contains(topology.Outside, q.Service) {
+			if found := g.readQueue(ctx, places, q, rules); found != nil && slices.Contains(topology.ExternalServices, q.Service) {
 				g.readFunction(ctx, functions, q, found.ARN)
 			}
 		})

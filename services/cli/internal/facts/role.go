@@ -59,7 +59,7 @@ func (g *collector) runRoleChecks(ctx context.Context, client iam.SimulatePrinci
 		}
 		const action = "iam:SimulatePrincipalPolicy"
 		what := "the permissions of the role " + path.Base(all[i].arn)
-		err = awsfault.Read("reading "+what, action).Fault(err)
+		err = awsfault.ReadCall("reading "+what, action).Wrap(err)
 		// A missing permission and the timeout concern all roles alike: one note is enough.
 		if fault.Is(err, fault.Denied) || errors.Is(err, context.DeadlineExceeded) {
 			if isNoted {
@@ -74,7 +74,7 @@ func (g *collector) runRoleChecks(ctx context.Context, client iam.SimulatePrinci
 // listRoleChecks returns the checks of each service's role, and of the functions' roles that
 // assume one.
 func listRoleChecks(f doctor.Facts, card doctor.PermissionSet) []roleCheck {
-	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
+	services := slices.Concat(topology.ExternalServices, topology.ClusterServices, []string{topology.Scheduler})
 	names, sure := f.RoleARNs(services)
 	var all []roleCheck
 	for _, service := range services {
@@ -163,7 +163,7 @@ const resultsMax = 1000
 // are not documented, so a rejected call is split in halves, down to a single action.
 func (q simulation) simulateAll(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.DeniedAction, error) {
 	out, err := q.callSimulator(ctx, client, arn)
-	if awsfault.Code(err) != "InvalidInput" || len(q.actions) < 2 {
+	if awsfault.ErrorCode(err) != "InvalidInput" || len(q.actions) < 2 {
 		return out, err
 	}
 	halves := []simulation{q.restrictTo(q.actions[:len(q.actions)/2]), q.restrictTo(q.actions[len(q.actions)/2:])}

@@ -39,7 +39,7 @@ func ReadAges(ctx context.Context, metrics Metrics, now time.Time, names []strin
 	}
 	out, err := metrics.GetMetricData(ctx, &in)
 	if err != nil {
-		return nil, awsfault.Read("reading message ages from CloudWatch", "cloudwatch:GetMetricData").Fault(err)
+		return nil, awsfault.ReadCall("reading message ages from CloudWatch", "cloudwatch:GetMetricData").Wrap(err)
 	}
 	ages := map[string]time.Duration{}
 	for _, result := range out.MetricDataResults {

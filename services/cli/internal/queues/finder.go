@@ -41,16 +41,16 @@ func (p FoundQueue) MessageCount() int {
 func (p QueueFinder) Find(ctx context.Context, name string) (FoundQueue, error) {
 	what := "finding queue " + name
 	found, err := p.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-	if code := awsfault.Code(err); code == "QueueDoesNotExist" || code == "AWS.SimpleQueueService.NonExistentQueue" {
+	if code := awsfault.ErrorCode(err); code == "QueueDoesNotExist" || code == "AWS.SimpleQueueService.NonExistentQueue" {
 		return FoundQueue{}, fault.F(what, fault.Missing, "the queue does not exist in this account and region").WithHint("check --cluster, --name-prefix and AWS_REGION, and that the cluster's stack is deployed")
 	}
 	if err != nil {
-		return FoundQueue{}, awsfault.Read(what, "sqs:GetQueueUrl").Fault(err)
+		return FoundQueue{}, awsfault.ReadCall(what, "sqs:GetQueueUrl").Wrap(err)
 	}
 	out := FoundQueue{Name: name, URL: aws.ToString(found.QueueUrl)}
 	attributes, err := p.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &out.URL, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
 	if err != nil {
-		return FoundQueue{}, fmt.Errorf("%s: %w", what, awsfault.Read("reading its attributes", "sqs:GetQueueAttributes").Fault(err))
+		return FoundQueue{}, fmt.Errorf("%s: %w", what, awsfault.ReadCall("reading its attributes", "sqs:GetQueueAttributes").Wrap(err))
 	}
 	out.Attributes, out.Client = attributes.Attributes, sqsqueue.New(p.Config, out.URL, "--cluster")
 	return out, nil

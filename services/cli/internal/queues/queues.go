@@ -127,8 +127,8 @@ func countMessages(p FoundQueue) (waiting, inFlight, delayed int) {
 
 // FormatError formats an error with its hint in one line.
 func FormatError(err error) string {
-	text := awsfault.Text(err)
-	if hint := fault.HintOf(err); hint != "" {
+	text := awsfault.ErrorText(err)
+	if hint := fault.FindHint(err); hint != "" {
 		text += "; try: " + hint
 	}
 	return strings.Join(strings.Fields(text), " ")

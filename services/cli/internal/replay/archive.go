@@ -58,12 +58,12 @@ type Archive struct {
 func FindArchive(ctx context.Context, a EventBridgeAPI, plan topology.Plan, now time.Time) (Archive, error) {
 	what := "reading archive " + plan.Archive
 	found, err := a.DescribeArchive(ctx, &eventbridge.DescribeArchiveInput{ArchiveName: &plan.Archive})
-	if awsfault.Code(err) == "ResourceNotFoundException" {
+	if awsfault.ErrorCode(err) == "ResourceNotFoundException" {
 		return Archive{}, fault.F(what, fault.Missing, "the archive does not exist in this account and region").
 			WithHint("check --cluster, --name-prefix and AWS_REGION, and that the cluster's stack is deployed")
 	}
 	if err != nil {
-		return Archive{}, awsfault.Read(what, "events:DescribeArchive").Fault(err)
+		return Archive{}, awsfault.ReadCall(what, "events:DescribeArchive").Wrap(err)
 	}
 	if found.State != types.ArchiveStateEnabled {
 		return Archive{}, fault.F(what, fault.Invalid, "the archive is in state %s: %s", found.State, aws.ToString(found.StateReason))
@@ -86,7 +86,7 @@ func (h Archive) SelectPart(ctx context.Context, a EventBridgeAPI, rule topology
 	}
 	found, err := a.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &rule.Name, EventBusName: &rule.Bus})
 	if err != nil {
-		return p, awsfault.Read("finding rule "+rule.Name, "events:DescribeRule").Fault(err)
+		return p, awsfault.ReadCall("finding rule "+rule.Name, "events:DescribeRule").Wrap(err)
 	}
 	p.ruleARN = aws.ToString(found.Arn)
 	return p, nil
@@ -131,7 +131,7 @@ func (p ArchiveReplayer) Replay(ctx context.Context, past ArchivePart) (ArchiveO
 		Destination: &types.ReplayDestination{Arn: &past.busARN, FilterArns: []string{past.ruleARN}},
 	})
 	if err != nil {
-		return ArchiveOutcome{}, awsfault.Write("starting the replay of archive "+past.Archive, "events:StartReplay").Fault(err)
+		return ArchiveOutcome{}, awsfault.WriteCall("starting the replay of archive "+past.Archive, "events:StartReplay").Wrap(err)
 	}
 	for {
 		if p.Pause(ctx, pollInterval) != nil {
@@ -170,7 +170,7 @@ func (p ArchiveReplayer) describeReplay(ctx context.Context, name string) (Archi
 	r := ArchiveOutcome{Name: name}
 	found, err := p.EventBridge.DescribeReplay(ctx, &eventbridge.DescribeReplayInput{ReplayName: &name})
 	if err != nil {
-		return r, awsfault.Read("reading replay "+name, "events:DescribeReplay").Fault(err)
+		return r, awsfault.ReadCall("reading replay "+name, "events:DescribeReplay").Wrap(err)
 	}
 	r.State = string(found.State)
 	if found.EventLastReplayedTime != nil {
@@ -186,8 +186,8 @@ func (p ArchiveReplayer) cancelReplay(ctx context.Context, name string) (Archive
 	defer stop()
 	_, err := p.EventBridge.CancelReplay(ctx, &eventbridge.CancelReplayInput{ReplayName: &name})
 	// A replay that has ended meanwhile cannot be cancelled.
-	if err != nil && !strings.Contains(awsfault.Code(err), "IllegalStatus") {
-		return ArchiveOutcome{Name: name}, awsfault.Write("cancelling replay "+name, "events:CancelReplay").Fault(err)
+	if err != nil && !strings.Contains(awsfault.ErrorCode(err), "IllegalStatus") {
+		return ArchiveOutcome{Name: name}, awsfault.WriteCall("cancelling replay "+name, "events:CancelReplay").Wrap(err)
 	}
 	for {
 		r, err := p.describeReplay(ctx, name)

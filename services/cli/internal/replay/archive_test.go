@@ -63,7 +63,7 @@ func (a *fakeEventBridge) CancelReplay(context.Context, *eventbridge.CancelRepla
 // that of instance.gone.
 func inboxRule(t *testing.T) (topology.Plan, topology.Rule) {
 	t.Helper()
-	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

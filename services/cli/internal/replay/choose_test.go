@@ -41,7 +41,7 @@ func newMessage(t *testing.T, id string, text []byte, more map[string]string) de
 
 func TestParseMatchErrors(t *testing.T) {
 	for _, text := range []string{"", "type", "type=", "colour=red", "type=[a", "=x"} {
-		if _, err := replay.ParseMatch([]string{text}); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+		if _, err := replay.ParseMatch([]string{text}); !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -65,7 +65,7 @@ func (m Mover) MoveAll(ctx context.Context) (Outcome, error) {
 		SourceArn: &m.From, DestinationArn: &m.To, MaxNumberOfMessagesPerSecond: aws.Int32(int32(min(m.Rate, RateMax))),
 	})
 	if err != nil {
-		return Outcome{}, awsfault.Write("starting the message move task", "sqs:StartMessageMoveTask").Fault(err)
+		return Outcome{}, awsfault.WriteCall("starting the message move task", "sqs:StartMessageMoveTask").Wrap(err)
 	}
 	return m.followTask(ctx, aws.ToString(started.TaskHandle))
 }
@@ -107,8 +107,8 @@ func (m Mover) cancelTask(ctx context.Context, handle string) (Outcome, error) {
 	out := Outcome{Interrupted: true}
 	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &handle})
 	// A task that has ended meanwhile cannot be cancelled.
-	if err != nil && awsfault.Code(err) != "ResourceNotFoundException" {
-		return out, fmt.Errorf("the message move task may continue in SQS: %w", awsfault.Write("cancelling the message move task", "sqs:CancelMessageMoveTask").Fault(err))
+	if err != nil && awsfault.ErrorCode(err) != "ResourceNotFoundException" {
+		return out, fmt.Errorf("the message move task may continue in SQS: %w", awsfault.WriteCall("cancelling the message move task", "sqs:CancelMessageMoveTask").Wrap(err))
 	}
 	for {
 		task, err := m.latestTask(ctx)
@@ -134,7 +134,7 @@ func (m Mover) cancelTask(ctx context.Context, handle string) (Outcome, error) {
 func (m Mover) latestTask(ctx context.Context) (types.ListMessageMoveTasksResultEntry, error) {
 	listed, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.From, MaxResults: aws.Int32(1)})
 	if err != nil {
-		return types.ListMessageMoveTasksResultEntry{}, awsfault.Read("listing message move tasks", "sqs:ListMessageMoveTasks").Fault(err)
+		return types.ListMessageMoveTasksResultEntry{}, awsfault.ReadCall("listing message move tasks", "sqs:ListMessageMoveTasks").Wrap(err)
 	}
 	if len(listed.Results) == 0 {
 		return types.ListMessageMoveTasksResultEntry{}, nil

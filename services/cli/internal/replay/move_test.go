@@ -76,7 +76,7 @@ func TestMoveAll(t *testing.T) {
 			if fault.KindOf(err) != test.kind || (s.started != nil) != test.started || s.cancelled != test.cancelled || out.Interrupted != test.interrupts || out.Replayed != test.moved {
 				t.Fatalf("%+v, %v, started %v, cancelled %t", out, err, s.started, s.cancelled)
 			}
-			if test.kind != "" && fault.HintOf(err) == "" {
+			if test.kind != "" && fault.FindHint(err) == "" {
 				t.Errorf("%v has no hint", err)
 			}
 			if test.started && (*s.started.SourceArn != "from" || *s.started.DestinationArn != "to" || *s.started.MaxNumberOfMessagesPerSecond != replay.RateMax) {

@@ -254,7 +254,7 @@ func TestReadChangeErrors(t *testing.T) {
 			if err == nil {
 				_, err = c.Apply(twoNodes(t).Snapshot)
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(fault.HintOf(err), tt.hint) || !fault.Is(err, fault.Invalid, fault.Missing) {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(fault.FindHint(err), tt.hint) || !fault.Is(err, fault.Invalid, fault.Missing) {
 				t.Errorf("%v", err)
 			}
 		})

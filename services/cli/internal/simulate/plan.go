@@ -37,7 +37,7 @@ type PlanResult struct {
 // It assumes what a cluster would have resolved (subnets, images, an instance profile),
 // and lists each assumption.
 func Plan(q PlanRequest) (PlanResult, error) {
-	cat, err := catalog.Embedded(q.Region)
+	cat, err := catalog.EmbeddedCatalogue(q.Region)
 	if err != nil {
 		return PlanResult{}, err
 	}

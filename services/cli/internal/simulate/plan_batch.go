@@ -61,7 +61,7 @@ func (c *batchBuilder) addObjects(s *planning.Snapshot, objects []cluster.Object
 		switch o := object.(type) {
 		case *karpenter.NodePool:
 			s.NodePools = append(s.NodePools, *o)
-			if o.Static() {
+			if o.IsStatic() {
 				c.assume("NodePool %s has static replicas, which are not planned here", o.Name)
 			}
 		case *karpenter.EC2NodeClass:

@@ -32,7 +32,7 @@ var metrics = map[disruption.Counted]telemetry.Metric{
 
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := disruption.Service{
-		Blobs: p.BlobStore(), Catalogues: &blob.Kept[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {
 			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},

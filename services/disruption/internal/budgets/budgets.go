@@ -74,13 +74,13 @@ func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	}
 	allowed := map[karpenter.DisruptionReason]int{}
 	for _, reason := range budget.Reasons {
-		n, err := budget.Allowed(pool, r.total[pool.Name], reason, r.now)
+		n, err := budget.AllowedDisruptions(pool, r.total[pool.Name], reason, r.now)
 		if err != nil {
 			return err // A budget that cannot be read forbids disruption for every reason.
 		}
 		allowed[reason] = n
 	}
-	rate, err := budget.RateOf(pool, r.total[pool.Name])
+	rate, err := budget.ReadRate(pool, r.total[pool.Name])
 	if err != nil {
 		for _, reason := range budget.Reasons {
 			r.explanations[poolReason{pool.Name, reason}] = err.Error()
@@ -109,13 +109,15 @@ func (r Remaining) AddDisrupted(pool string) {
 }
 
 // leftOfRate returns how many more disruptions of the NodePool may begin in this hour.
-func (r Remaining) leftOfRate(pool string) int { return r.rates[pool].Left(r.now) - r.started[pool] }
+func (r Remaining) leftOfRate(pool string) int {
+	return r.rates[pool].Remaining(r.now) - r.started[pool]
+}
 
 // Explain describes what limits the NodePool for the reason: the budgets, what they allow, and how
 // many nodes are disrupted.
 func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) string {
 	if r.leftOfRate(pool) < r.allowed[pool][reason]-r.disrupting[pool] {
-		return r.rates[pool].Why(r.now)
+		return r.rates[pool].Explain(r.now)
 	}
 	key := poolReason{pool, reason}
 	if _, known := r.explanations[key]; !known {
@@ -130,7 +132,7 @@ func (r Remaining) explainBudgets(name string, reason karpenter.DisruptionReason
 	if pool == nil {
 		return "the NodePool does not exist"
 	}
-	schedule, err := budget.Look(pool, r.total[name], r.now, r.now.Add(1))
+	schedule, err := budget.PreviewBudgets(pool, r.total[name], r.now, r.now.Add(1))
 	if err != nil {
 		return err.Error()
 	}

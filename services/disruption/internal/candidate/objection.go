@@ -110,13 +110,13 @@ func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	}
 	after := c.Pool.Spec.Disruption.ConsolidateAfter
 	switch {
-	case c.Pool.Static():
+	case c.Pool.IsStatic():
 		return Objection{Rule: RuleStatic, Detail: "its NodePool is static"}
 	case after.IsNever():
 		return Objection{Rule: RuleNever, Detail: "its NodePool never consolidates"}
 	case c.IdleSince().IsZero():
 		return Objection{Rule: RuleNotQuiet, Detail: "the time of its last pod event is not known"}
-	case !after.Elapsed(c.IdleSince(), now):
+	case !after.HasElapsed(c.IdleSince(), now):
 		return Objection{Rule: RuleNotQuiet, Detail: "a pod came or went less than " + after.String() + " ago"}
 	}
 	return c.PodObjection

@@ -71,7 +71,7 @@ func ordinaryTypes(s *planning.Snapshot, stock instancetypes.InstanceTypes) []pr
 	var out []pricedType
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
-		if pool.Static() || pool.Spec.Template.Spec.NodeClassRef == nil {
+		if pool.IsStatic() || pool.Spec.Template.Spec.NodeClassRef == nil {
 			continue
 		}
 		for _, g := range listTypes(pool, stock) {

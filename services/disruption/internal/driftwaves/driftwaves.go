@@ -58,7 +58,7 @@ type Waves struct {
 // New reads from the snapshot the state of a NodePool's drift. It returns nil if the NodePool does
 // not ask for waves. The canary is one node by default.
 func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *Waves {
-	if !wanted.Waves() {
+	if !wanted.HasWaves() {
 		return nil
 	}
 	r := &Waves{policy: wanted, now: s.TakenAt, launching: countLaunching(s, pool.Name)}
@@ -79,7 +79,7 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *W
 	for _, i := range rollout.Fresh {
 		r.fresh = append(r.fresh, nodes[i])
 	}
-	r.canarySize, r.haltReason = max(1, wanted.Canary.Of(total)), rollout.Halted()
+	r.canarySize, r.haltReason = max(1, wanted.Canary.CountOf(total)), rollout.Halted()
 	if wanted.Resume.After(s.TakenAt) {
 		r.policy.Resume = time.Time{} // The time to resume has not come.
 	}

@@ -112,7 +112,7 @@ func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 
 // checkEvictions returns what keeps a single node because of recent moves.
 func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) candidate.Objection {
-	if !limit.Set() {
+	if !limit.IsSet() {
 		return candidate.Objection{}
 	}
 	for i := range c.Node.Pods {
@@ -153,7 +153,7 @@ func (r Thresholds) CheckSet(nodes []*candidate.Candidate) (candidate.Objection,
 func (r Thresholds) checkTogether(nodes []*candidate.Candidate) candidate.Objection {
 	sum := podsByWorkload(nodes...)
 	for _, c := range nodes {
-		if limit := r.policies[c.Node.NodePool].EvictionsPerHour; limit.Set() {
+		if limit := r.policies[c.Node.NodePool].EvictionsPerHour; limit.IsSet() {
 			if no := r.moves.firstExceeded(sum, c, limit); !no.IsNone() {
 				return no
 			}
@@ -171,7 +171,7 @@ func (m *moveCounts) firstExceeded(sum map[workload]int, c *candidate.Candidate,
 				continue
 			}
 			w := workloadOf(&class.Spec, &class.Pods[k])
-			if most := limit.Of(m.pods[w]); m.moved[w]+sum[w] > most {
+			if most := limit.CountOf(m.pods[w]); m.moved[w]+sum[w] > most {
 				return candidate.Objection{Rule: RuleEvictions, Detail: fmt.Sprintf("%d pods of %s would move after %d within the hour; %s allows %d of its %d",
 					sum[w], w, m.moved[w], policy.EvictionsPerHour, most, m.pods[w])}
 			}

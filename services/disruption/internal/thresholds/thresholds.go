@@ -58,7 +58,7 @@ func New(s *planning.Snapshot) Thresholds {
 			out.invalid[pool.Name] = err
 		case limits != (policy.Consolidation{}):
 			out.policies[pool.Name] = limits
-			limited = limited || limits.EvictionsPerHour.Set()
+			limited = limited || limits.EvictionsPerHour.IsSet()
 		}
 	}
 	if limited {

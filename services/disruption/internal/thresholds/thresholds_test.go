@@ -240,7 +240,7 @@ func TestLimitIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most, moved := p.EvictionsPerHour.Of(total), fresh
+		most, moved := p.EvictionsPerHour.CountOf(total), fresh
 		// Who asks about nodes once, and then takes one set after the other, is safe.
 		list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return !r.CheckNode(c).IsNone() })
 		for len(list) > 0 {

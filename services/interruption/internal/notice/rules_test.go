@@ -183,7 +183,7 @@ func TestHealthInstances(t *testing.T) {
 
 func TestSNSHint(t *testing.T) {
 	err := new(Document).ReadHeader([]byte(`{"Type":"Notification","TopicArn":"arn:aws:sns:us-east-2:123456789012:t","Message":"{}"}`))
-	if !strings.Contains(fault.HintOf(err), "the rule") {
+	if !strings.Contains(fault.FindHint(err), "the rule") {
 		t.Fatalf("%v", err)
 	}
 }

@@ -43,7 +43,7 @@ func TestAllow(t *testing.T) {
 				if fault.KindOf(err) != a.want {
 					t.Errorf("request %d: got %v, want kind %q", i, err, a.want)
 				}
-				if a.want != "" && fault.HintOf(err) == "" {
+				if a.want != "" && fault.FindHint(err) == "" {
 					t.Errorf("request %d has no hint", i)
 				}
 			}

@@ -38,7 +38,7 @@ func TestCheckInstance(t *testing.T) {
 		{"launched by Karpenter", tags("karpenter.sh/nodeclaim", "web-x"), "web-x", true},
 	} {
 		err := owner.CheckInstance(cloud.Instance{ID: "i-1", Tags: test.tags}, clusterTag, "owned", test.claim)
-		if (err == nil) != test.owned || err != nil && (!fault.Is(err, fault.Foreign) || fault.HintOf(err) == "") {
+		if (err == nil) != test.owned || err != nil && (!fault.Is(err, fault.Foreign) || fault.FindHint(err) == "") {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

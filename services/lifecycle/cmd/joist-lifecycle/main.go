@@ -23,8 +23,8 @@ func main() {
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
-		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
-			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
+		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
+			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolApproval, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
 			settings.MemoryOverhead, settings.ReservedENIs},
 	}, run)
 }
@@ -51,7 +51,7 @@ var metrics = map[lifecycle.MetricName]telemetry.Metric{
 const parallel = 32
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
-	kubecluster.LogTo(p.Telemetry.Log)
+	kubecluster.SetLogger(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
 		return err
@@ -69,9 +69,9 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	}
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.BlobStore(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
-		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
-		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
-		Settings: p.Scheduling, Catalogues: &blob.Kept[catalog.Catalogue]{},
+		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
+		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolDeletionApproval), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
+		Settings: p.Scheduling, Catalogues: &blob.DocumentCache[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.ReconcileInterval, Now: time.Now,

@@ -142,7 +142,7 @@ func TestRecord(t *testing.T) {
 // An invalid ConfigMap does not stop the write.
 func TestBrokenByHand(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
-	server.Seed(&corev1.ConfigMap{
+	server.SeedObjects(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableConfigMapName},
 		Data:       map[string]string{planning.UnavailableKey: "{"},
 	})
@@ -164,8 +164,8 @@ func TestConflict(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		server.Inject(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
-		err := admission.AddUnavailable(t.Context(), server.As("lifecycle"), namespace, []planning.Unavailable{until(large, 3, "y")}, noon)
+		server.InjectFaults(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
+		err := admission.AddUnavailable(t.Context(), server.ClientFor("lifecycle"), namespace, []planning.Unavailable{until(large, 3, "y")}, noon)
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
 		}

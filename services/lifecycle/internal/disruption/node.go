@@ -11,12 +11,12 @@ import (
 // IsMarked reports whether the claim has the condition DisruptionReason or its node, which may be
 // nil, the disrupted taint.
 func IsMarked(c *karpenter.NodeClaim, node *corev1.Node) bool {
-	return c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) || node != nil && !IsUntainted(node)
+	return c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) || node != nil && !IsUntainted(node)
 }
 
 // IsUntainted reports whether the node lacks the disrupted taint.
 func IsUntainted(node *corev1.Node) bool {
-	return !karpenter.HoldsTaint(node.Spec.Taints, karpenter.DisruptedTaint())
+	return !karpenter.HasTaint(node.Spec.Taints, karpenter.DisruptedTaint())
 }
 
 // WithTaint returns the node with the disrupted taint; false if it has the taint. The node stays

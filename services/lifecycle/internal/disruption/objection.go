@@ -63,7 +63,7 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 		return "nodeclaim does not have an associated node"
 	case c.Node.DeletionTimestamp != nil:
 		return "node is deleting or marked for deletion"
-	case !c.Claim.Status.Conditions.True(karpenter.ConditionTypeInitialized):
+	case !c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):
 		return "node isn't initialized"
 	case c.Nominated.After(l.Now):
 		return "node is nominated for a pending pod"

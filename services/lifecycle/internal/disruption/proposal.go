@@ -73,7 +73,7 @@ func AssessProgress(v ProposalView) (Progress, string) {
 			return Failed, fmt.Sprintf("replacement NodeClaim %s is gone", name)
 		case c != nil && c.DeletionTimestamp != nil:
 			return Failed, fmt.Sprintf("replacement NodeClaim %s is being deleted", name)
-		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):
+		case c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):
 			waits = fmt.Sprintf("replacement NodeClaim %s is not initialized", name)
 		}
 	}

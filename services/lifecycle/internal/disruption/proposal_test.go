@@ -117,7 +117,7 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 				among := slices.ContainsFunc(candidates, func(x disruption.Candidate) bool { return x.Claim == c })
 				pool := c.Labels[karpenter.NodePoolLabelKey]
 				touched[pool] = touched[pool] || among
-				if c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && (among || going[c.Name]) {
+				if c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && (among || going[c.Name]) {
 					count[pool]++
 				}
 			}

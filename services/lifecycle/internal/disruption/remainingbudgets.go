@@ -47,7 +47,7 @@ func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, re
 // countsAsNode reports whether budgets count the claim as a node: it is initialized and its
 // instance is not terminating.
 func countsAsNode(c *karpenter.NodeClaim) bool {
-	return c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
+	return c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 }
 
 // TakeBudget consumes the budgets for the candidates if all of their pools allow it; else it
@@ -86,7 +86,7 @@ func (r RemainingBudgets) findExcess(pool string, names []string, reason karpent
 			going++
 		}
 	}
-	allowed, err := budget.Allowed(of.pool, len(of.isLeaving), reason, now)
+	allowed, err := budget.AllowedDisruptions(of.pool, len(of.isLeaving), reason, now)
 	switch {
 	case err != nil:
 		return err.Error()

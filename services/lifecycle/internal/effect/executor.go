@@ -102,7 +102,7 @@ func (d Executor) sendMessage(ctx context.Context, cause *event.Envelope, s Send
 	if s.Expires.IsZero() {
 		envelope, err = d.Maker.New(now, s.Body, cause)
 	} else {
-		envelope, err = d.Maker.Until(now, s.Expires, s.Body, cause)
+		envelope, err = d.Maker.NewUntil(now, s.Expires, s.Body, cause)
 	}
 	if err != nil {
 		return err

@@ -70,14 +70,14 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := memcluster.New(memcluster.Options{})
-			s.Seed(config)
+			s.SeedObjects(config)
 			effects := test.effects(s)
 			if test.fault != nil {
-				s.Inject(*test.fault)
+				s.InjectFaults(*test.fault)
 			}
 			launcher := &recorder{}
 			doer := effect.Executor{
-				Client: s.As("lifecycle"), Launcher: launcher, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}},
+				Client: s.ClientFor("lifecycle"), Launcher: launcher, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}},
 				Now: epoch,
 			}
 			err := doer.Execute(t.Context(), test.cause, effects...)

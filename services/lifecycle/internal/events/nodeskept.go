@@ -107,7 +107,7 @@ func (k Kept) eventText() (Reason, string) {
 	switch {
 	case !known:
 		return Reason{}, ""
-	case k.Rule == unplaceable && k.Claim.Status.Conditions.True(karpenter.ConditionTypeDrifted):
+	case k.Rule == unplaceable && k.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeDrifted):
 		return CandidateBlocked, text(k)
 	default:
 		return Unconsolidatable, text(k)

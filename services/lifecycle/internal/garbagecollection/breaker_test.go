@@ -42,7 +42,7 @@ func TestBreaker(t *testing.T) {
 			now := start
 			for i, step := range test.takes {
 				now = now.Add(step.after)
-				if err := b.TakeRemoval(step.ids, test.size, now); (err != nil) != step.stops || err != nil && (!fault.Is(err, fault.Denied) || fault.HintOf(err) == "") {
+				if err := b.TakeRemoval(step.ids, test.size, now); (err != nil) != step.stops || err != nil && (!fault.Is(err, fault.Denied) || fault.FindHint(err) == "") {
 					t.Errorf("step %d: %v", i, err)
 				}
 			}

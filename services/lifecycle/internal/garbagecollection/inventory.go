@@ -49,7 +49,7 @@ const (
 // LaunchHorizon is how long after a claim's creation its launch can still happen: requests are
 // sent for nodeclaim.LaunchTimeout, the last one expires after the expiry of its type, the
 // launcher may start until then, and clocks may differ.
-var LaunchHorizon = nodeclaim.LaunchTimeout + event.LaunchRequestedType.Life() + cloud.LaunchTimeout + MaxClockSkew
+var LaunchHorizon = nodeclaim.LaunchTimeout + event.LaunchRequestedType.TTL() + cloud.LaunchTimeout + MaxClockSkew
 
 // CheckStart returns fault.Poison for an inventory that began later than now, clock skew
 // included. It would make every later inventory look old.

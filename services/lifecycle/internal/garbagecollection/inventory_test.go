@@ -269,7 +269,7 @@ func TestLimitRemovals(t *testing.T) {
 			if len(rest.Orphans) != 0 || len(rest.Gone) != test.shown || len(f.Gone) != test.lost+test.shown {
 				t.Errorf("it is not safe, and %d orphans and %d claims may go all the same, of %d", len(rest.Orphans), len(rest.Gone), len(f.Gone))
 			}
-			if !fault.Is(err, fault.Denied) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
+			if !fault.Is(err, fault.Denied) || fault.FindHint(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
 				t.Errorf("the error does not help: %v", err)
 			}
 		})
@@ -281,9 +281,9 @@ func TestLimitRemovals(t *testing.T) {
 // of its time.
 func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
 	sent := lifeclaim.LaunchTimeout
-	expires := sent + event.LaunchRequestedType.Life()
+	expires := sent + event.LaunchRequestedType.TTL()
 	launched := expires + cloud.LaunchTimeout
-	if event.LaunchRequestedType.Life() <= 0 || garbagecollection.LaunchHorizon < launched+garbagecollection.MaxClockSkew {
+	if event.LaunchRequestedType.TTL() <= 0 || garbagecollection.LaunchHorizon < launched+garbagecollection.MaxClockSkew {
 		t.Errorf("claims are removed %s after their creation, and launched until %s after it", garbagecollection.LaunchHorizon, launched)
 	}
 	if garbagecollection.InventoryGap < 30*time.Second {

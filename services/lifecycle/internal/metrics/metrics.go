@@ -157,7 +157,7 @@ func (l Snapshots) countTerminated(before ClaimAndNode) []Count {
 	if before.Node == nil {
 		return all
 	}
-	if !c.Status.Conditions.True(karpenter.ConditionTypeDrained) {
+	if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeDrained) {
 		all = append(all, l.countOverdue(c, l.At)...)
 	}
 	return append(all, l.countNodeTerminated(before)...)
@@ -185,7 +185,7 @@ func (l Snapshots) countOverdue(c *karpenter.NodeClaim, ended time.Time) []Count
 }
 
 func becameTrue(before, now *karpenter.NodeClaim, condition string) bool {
-	return !before.Status.Conditions.True(condition) && now.Status.Conditions.True(condition)
+	return !before.Status.Conditions.IsTrue(condition) && now.Status.Conditions.IsTrue(condition)
 }
 
 func nodePoolOf(o metav1.Object) string     { return o.GetLabels()[karpenter.NodePoolLabelKey] }

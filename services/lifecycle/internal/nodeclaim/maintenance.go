@@ -60,11 +60,11 @@ func (v View) setConsolidatable(c *karpenter.NodeClaim) {
 		since = initialized.LastTransitionTime.Time
 	}
 	kind := karpenter.ConditionTypeConsolidatable
-	quiet := c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.Elapsed(since, v.Now)
+	quiet := c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.HasElapsed(since, v.Now)
 	switch {
 	case !quiet:
 		c.Status.Conditions = c.Status.Conditions.Without(kind)
-	case !c.Status.Conditions.True(kind):
+	case !c.Status.Conditions.IsTrue(kind):
 		c.Status.Conditions = conditions.WithTrue(c, kind, v.Now)
 	}
 }

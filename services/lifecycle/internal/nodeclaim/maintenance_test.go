@@ -93,16 +93,16 @@ func TestConsolidatable(t *testing.T) {
 				return
 			}
 			c := object[*karpenter.NodeClaim](t, v)
-			if got := c.Status.Conditions.True(karpenter.ConditionTypeConsolidatable); got != test.is {
+			if got := c.Status.Conditions.IsTrue(karpenter.ConditionTypeConsolidatable); got != test.is {
 				t.Errorf("consolidatable: %t", got)
 			}
-			if !c.Status.Conditions.True(karpenter.ConditionTypeReady) {
+			if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 				t.Error("it is not ready any more")
 			}
 		})
 	}
 	unready := view(change(registered).and(condition(karpenter.ConditionTypeConsolidatable), after(karpenter.DurationOf(0))))
-	if c := object[*karpenter.NodeClaim](t, unready); c.Status.Conditions.True(karpenter.ConditionTypeConsolidatable) {
+	if c := object[*karpenter.NodeClaim](t, unready); c.Status.Conditions.IsTrue(karpenter.ConditionTypeConsolidatable) {
 		t.Error("a node that was never initialized may be consolidated")
 	}
 }
@@ -123,11 +123,11 @@ func TestConsistencyCheck(t *testing.T) {
 		{"smaller, and its node is gone", view(initialized, short, due, nodeless), nil},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, unknown))
-	if !c.Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
+	if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeConsistentStateFound) {
 		t.Errorf("as promised: %+v", c.Status.Conditions)
 	}
 	c = written[*karpenter.NodeClaim](t, view(initialized, short, due))
-	if !c.Status.Conditions.False(karpenter.ConditionTypeConsistentStateFound) || !c.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if !c.Status.Conditions.IsFalse(karpenter.ConditionTypeConsistentStateFound) || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("smaller: %+v", c.Status.Conditions)
 	}
 }

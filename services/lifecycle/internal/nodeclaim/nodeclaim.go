@@ -33,7 +33,7 @@ type View struct {
 	Pods []*corev1.Pod
 	Pool *karpenter.NodePool
 	// Outbox is read live; nil if no claim waits for admission.
-	Outbox *outbox.Held
+	Outbox *outbox.Stored
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
 	// Refused is the claim's refusal mark. Gone says that its instance is terminated.
@@ -110,7 +110,7 @@ func (v View) checkDeletion() []effect.Effect {
 		return v.deleteClaim("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
 	case v.Expiring:
 		return v.deleteClaim("its capacity block ends")
-	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
+	case v.Claim.Spec.ExpireAfter.HasElapsed(v.Claim.CreationTimestamp.Time, v.Now):
 		return v.deleteClaim("expired")
 	case v.Node != nil && v.Node.DeletionTimestamp != nil:
 		// Deleting the Node also terminates the instance, as in Karpenter.
@@ -127,7 +127,7 @@ func isManaged(c *karpenter.NodeClaim) bool {
 	return ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == cluster.NodeClasses.Kind
 }
 
-func (v View) isTrue(condition string) bool { return v.Claim.Status.Conditions.True(condition) }
+func (v View) isTrue(condition string) bool { return v.Claim.Status.Conditions.IsTrue(condition) }
 
 // checkLaunch deletes a claim that cannot be launched.
 func (v View) checkLaunch() []effect.Effect {
@@ -159,7 +159,7 @@ func (v View) checkAdmission() []effect.Effect {
 		return nil
 	}
 	abandoned := uid != v.Outbox.UID() || seq <= v.Outbox.Seq
-	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.Lists(v.Claim.Name) {
+	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.ListsClaim(v.Claim.Name) {
 		// Another client may be admitting it.
 		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was given up", Read: v.Claim}}
 	}

@@ -85,7 +85,7 @@ func (v View) isComingUp(name string, since time.Duration) bool {
 	if c == nil {
 		return since < PlanTimeout
 	}
-	return c.DeletionTimestamp == nil && !c.Status.Conditions.True(karpenter.ConditionTypeInitialized)
+	return c.DeletionTimestamp == nil && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 }
 
 // delayDrain executes forced deletions and evicts no pod.

@@ -68,7 +68,7 @@ func (v View) checkRegistrationTimeout() []effect.Effect {
 // pods may have been scheduled that its taints forbid.
 func (v View) reportMissingTaint() []effect.Effect {
 	_, registered := v.Node.Labels[karpenter.NodeRegisteredLabelKey]
-	if registered || karpenter.HoldsTaint(v.Node.Spec.Taints, karpenter.UnregisteredTaint()) {
+	if registered || karpenter.HasTaint(v.Node.Spec.Taints, karpenter.UnregisteredTaint()) {
 		return nil
 	}
 	return []effect.Effect{events.UnregisteredTaint.About(cluster.NodeClaims, v.Claim, v.Now,

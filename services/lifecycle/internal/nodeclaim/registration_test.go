@@ -53,7 +53,7 @@ func TestHooks(t *testing.T) {
 	knows := func(v *nodeclaim.View) { v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "3" }
 	v := view(joined, waits)
 	node := written[*corev1.Node](t, v)
-	if !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || node.Labels[karpenter.NodeRegisteredLabelKey] != "" {
+	if !karpenter.HasTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || node.Labels[karpenter.NodeRegisteredLabelKey] != "" {
 		t.Errorf("pods may come: %v, %v", node.Spec.Taints, node.Labels)
 	}
 	if len(node.Finalizers) == 0 || node.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
@@ -131,7 +131,7 @@ func TestRegistration(t *testing.T) {
 
 	v = view(synced(t))
 	done := object[*karpenter.NodeClaim](t, v)
-	if done.Status.NodeName != "n" || !done.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+	if done.Status.NodeName != "n" || !done.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
 		t.Errorf("the status is %+v", done.Status)
 	}
 }
@@ -156,7 +156,7 @@ func TestUninitialized(t *testing.T) {
 		{"not tagged yet", view(registered, annotated(karpenter.InstanceTaggedAnnotationKey, "")), []string{"send tag.requested.v1"}},
 	})
 	done := object[*karpenter.NodeClaim](t, view(registered, ready, inited))
-	if !done.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !done.Status.Conditions.True(karpenter.ConditionTypeReady) {
+	if !done.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || !done.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("the conditions are %+v", done.Status.Conditions)
 	}
 }

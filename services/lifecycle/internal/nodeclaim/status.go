@@ -48,7 +48,7 @@ func (v View) statusEffects() []effect.Effect {
 	claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Failure: v.launchFailure(), Pending: v.pendingHooks(), Now: v.Now})
 	var effects []effect.Effect
 	if v.Claim.DeletionTimestamp == nil {
-		if claim.Status.NodeName == "" && v.Node != nil && claim.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+		if claim.Status.NodeName == "" && v.Node != nil && claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
 			claim.Status.NodeName = v.Node.Name
 		}
 		claim.Status.LastPodEventTime = metav1.NewTime(v.lastPodEvent())
@@ -74,7 +74,7 @@ func (v View) launchFailure() string {
 
 // checkConsistency compares the node with the capacity that the claim expects, at intervals.
 func (v View) checkConsistency(claim *karpenter.NodeClaim) []effect.Effect {
-	if len(v.Nodes) != 1 || !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+	if len(v.Nodes) != 1 || !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 		return nil
 	}
 	if _, known := claim.Status.Conditions.Get(karpenter.ConditionTypeConsistentStateFound); known && !v.MayCheckConsistency() {

@@ -35,7 +35,7 @@ func RehashClaims(class *karpenter.EC2NodeClass, users []*karpenter.NodeClaim) [
 		}
 		c = c.DeepCopy()
 		c.Annotations = mergeMaps(c.Annotations, map[string]string{versionKey: version})
-		if !c.Status.Conditions.True(karpenter.ConditionTypeDrifted) {
+		if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeDrifted) {
 			c.Annotations[hashKey] = class.Annotations[hashKey]
 		}
 		out = append(out, c)

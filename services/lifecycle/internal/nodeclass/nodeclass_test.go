@@ -223,7 +223,7 @@ func TestGates(t *testing.T) {
 		t.Error("reservations are there without the gate")
 	}
 	off = ApplyEnsured(off, event.NodeClassEnsured{Role: "node", Profile: "p"}, Policy{}, noon)
-	if !off.Status.Conditions.True("Ready") {
+	if !off.Status.Conditions.IsTrue("Ready") {
 		t.Errorf("without dry runs it waits for them: %v", shown(off))
 	}
 }
@@ -318,9 +318,9 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			}
 			c = next
 		}
-		if c.Status.Conditions.True("Ready") {
+		if c.Status.Conditions.IsTrue("Ready") {
 			for _, kind := range karpenter.EC2NodeClassReady(policy.Reservations) {
-				if !c.Status.Conditions.True(kind) {
+				if !c.Status.Conditions.IsTrue(kind) {
 					t.Fatalf("Ready without %s", kind)
 				}
 			}

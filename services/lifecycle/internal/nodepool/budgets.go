@@ -16,7 +16,7 @@ const BudgetsReadable = "BudgetsReadable"
 // UnreadableBudgets returns the error in the pool's budgets, or "".
 func UnreadableBudgets(pool *karpenter.NodePool, now time.Time) string {
 	// An invalid budget allows nothing for any reason, so that one reason is enough.
-	if _, err := budget.Allowed(pool, 1, karpenter.DisruptionReasonUnderutilized, now); err != nil {
+	if _, err := budget.AllowedDisruptions(pool, 1, karpenter.DisruptionReasonUnderutilized, now); err != nil {
 		return oneLine(err)
 	}
 	return ""

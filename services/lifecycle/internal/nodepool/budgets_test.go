@@ -41,7 +41,7 @@ func TestBudgetsReadable(t *testing.T) {
 		if there != (step.told != "") || there && (got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, step.told)) {
 			t.Errorf("%s: %+v", step.name, got)
 		}
-		if !p.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		if !p.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 			t.Errorf("%s: not ready", step.name)
 		}
 	}

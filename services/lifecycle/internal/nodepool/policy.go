@@ -26,7 +26,7 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 
 // withPolicy sets PolicyReadable.
 func withPolicy(conditions karpenter.Conditions, pool *karpenter.NodePool, now time.Time) karpenter.Conditions {
-	if !policy.Asked(pool.Annotations) {
+	if !policy.HasPolicy(pool.Annotations) {
 		if _, had := conditions.Get(PolicyReadable); !had {
 			return conditions
 		}

@@ -40,7 +40,7 @@ func TestPolicyReadable(t *testing.T) {
 		if there != (step.want != "") || got.Status != step.want || got.Message != step.message || there && !got.LastTransitionTime.Time.Equal(since) {
 			t.Errorf("%s: %+v", step.name, got)
 		}
-		if !p.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		if !p.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 			t.Errorf("%s: not ready", step.name)
 		}
 	}

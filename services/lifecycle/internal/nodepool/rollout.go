@@ -19,7 +19,7 @@ const DriftRolledOut = "DriftRolledOut"
 // same objects.
 func DriftHalted(v View) string {
 	asked, err := policy.ReadDrift(v.Pool.Annotations)
-	if err != nil || !asked.Waves() {
+	if err != nil || !asked.HasWaves() {
 		return ""
 	}
 	return newRollout(v, asked).Halted()
@@ -39,7 +39,7 @@ func newRollout(v View, asked policy.Drift) drift.Rollout {
 // it would be written for each new node.
 func withRollout(conditions karpenter.Conditions, v View) karpenter.Conditions {
 	asked, err := policy.ReadDrift(v.Pool.Annotations)
-	if err == nil && !asked.Waves() {
+	if err == nil && !asked.HasWaves() {
 		if _, had := conditions.Get(DriftRolledOut); had {
 			return conditions.Without(DriftRolledOut)
 		}

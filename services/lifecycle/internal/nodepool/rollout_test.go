@@ -90,7 +90,7 @@ func TestDriftRolledOutCondition(t *testing.T) {
 			if halted := nodepool.DriftHalted(view); (halted != "") != strings.HasPrefix(tt.want, "False") {
 				t.Errorf("halted: %q", halted)
 			}
-			if !status.Conditions.True(karpenter.ConditionTypeReady) {
+			if !status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 				t.Error("the pool is not ready")
 			}
 			// A pool without the annotation has no such condition.

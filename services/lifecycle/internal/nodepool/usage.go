@@ -55,7 +55,7 @@ func (m Member) isRunning() bool {
 		return m.Node.DeletionTimestamp == nil
 	}
 	return m.Claim.Status.ProviderID != "" && m.Claim.DeletionTimestamp == nil &&
-		!m.Claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
+		!m.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 }
 
 // forEachResource calls add with the member's resources: the node's capacity once it is

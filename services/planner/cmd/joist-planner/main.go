@@ -32,7 +32,7 @@ var metrics = map[planner.Counted]telemetry.Metric{
 
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := planner.Service{
-		Blobs: p.BlobStore(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what planner.Counted, value float64, labels ...string) {
 			p.Telemetry.RecordMetric(metrics[what], value, labels...)
 		},

@@ -23,7 +23,7 @@ func main() {
 		Purpose:  "joist-watcher reads the Kubernetes API and sends batches of unschedulable pods to the planner.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
 		Optional: []string{
-			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
+			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
 			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
 		},
@@ -55,7 +55,7 @@ var metrics = map[watcher.Counted]telemetry.Metric{
 }
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
-	kubecluster.LogTo(p.Telemetry.Log)
+	kubecluster.SetLogger(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Planner:    p.Queue(p.PlannerURL, settings.PlannerURL),
 		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
-		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
+		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 		Count: func(what watcher.Counted, value float64, labels ...string) {
 			p.Telemetry.RecordMetric(metrics[what], value, labels...)

@@ -84,10 +84,10 @@ func (v View) SupplyKey() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", v.Snapshot.Catalogue.Digest)
 	for _, pool := range v.Snapshot.NodePools {
-		fmt.Fprintf(&b, " %s %d %v", pool.UID, pool.Generation, pool.Status.Conditions.True(karpenter.ConditionTypeReady))
+		fmt.Fprintf(&b, " %s %d %v", pool.UID, pool.Generation, pool.Status.Conditions.IsTrue(karpenter.ConditionTypeReady))
 	}
 	for _, class := range v.Snapshot.NodeClasses {
-		fmt.Fprintf(&b, " %s %d %v", class.UID, class.Generation, class.Status.Conditions.True(karpenter.ConditionTypeReady))
+		fmt.Fprintf(&b, " %s %d %v", class.UID, class.Generation, class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady))
 	}
 	for _, overlay := range v.Snapshot.NodeOverlays {
 		fmt.Fprintf(&b, " %s %d", overlay.UID, overlay.Generation)
@@ -124,7 +124,7 @@ type collector struct {
 // CollectAll builds the view from all objects in the cache. Tests compare a State's views with it.
 func CollectAll(cache cluster.Cache, given Inputs) View {
 	c := collector{
-		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
+		cache: cache, pods: cluster.ListCached[*corev1.Pod](cache, cluster.Pods),
 		labelKeys: podspec.Named{}, namespaceKeys: podspec.Named{}, leaving: map[string]time.Time{}, now: given.Now,
 	}
 	c.storage = newStorage(cache)
@@ -134,7 +134,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 		c.namespaceKeys.AddNamespaces(pod)
 	}
 	bound := c.podsByNode()
-	nodes := joinNodes(cluster.Cached[*corev1.Node](cache, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
+	nodes := joinNodes(cluster.ListCached[*corev1.Node](cache, cluster.Nodes), cluster.ListCached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
 		func(node *corev1.Node, claim *karpenter.NodeClaim) planning.Node {
 			return c.describeNode(node, claim, bound[node.Name])
 		})
@@ -149,10 +149,10 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, counts namespaceCounts) View {
 	s := planning.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
 	given.stampSnapshot(&s)
-	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
+	for _, pool := range cluster.ListCached[*karpenter.NodePool](c.cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](c.cache, cluster.NodeClasses) {
+	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](c.cache, cluster.NodeClasses) {
 		s.NodeClasses = append(s.NodeClasses, *stripMetadata(class.DeepCopy()))
 	}
 	c.addGatedKinds(&s)
@@ -170,7 +170,7 @@ const maxUnplanned = 50
 // oldest first.
 func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 	var out []karpenter.NodeClaim
-	for _, claim := range cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims) {
+	for _, claim := range cluster.ListCached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims) {
 		if launchspec.WaitsUnplanned(claim) {
 			out = append(out, *stripMetadata(claim.DeepCopy()))
 		}
@@ -190,12 +190,12 @@ func (g Inputs) stampSnapshot(s *planning.Snapshot) {
 // addGatedKinds adds the kinds that are behind feature gates.
 func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	if s.Settings.Gates.NodeOverlay {
-		for _, overlay := range cluster.Cached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
+		for _, overlay := range cluster.ListCached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
 			s.NodeOverlays = append(s.NodeOverlays, *stripMetadata(overlay.DeepCopy()))
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
-		for _, buffer := range cluster.Cached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
+		for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
 			s.Buffers = append(s.Buffers, podspec.Buffer(buffer, c.cache.Get))
 		}
 	}
@@ -222,7 +222,7 @@ func (c *collector) describeNamespaces(counts namespaceCounts, pending []plannin
 	for i := range pending {
 		isPending[pending[i].Spec.Namespace] = true
 	}
-	return podspec.NamespacesIn(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.namespaceKeys,
+	return podspec.NamespacesIn(cluster.ListCached[*corev1.Namespace](c.cache, cluster.Namespaces), c.namespaceKeys,
 		func(name string) bool { return counts[name] > 0 || isPending[name] })
 }
 

@@ -32,12 +32,12 @@ func collectAll(objects ...cluster.Object) collect.View { return inputs(collect.
 
 func inputs(what collect.Inputs, objects ...cluster.Object) collect.View {
 	server := memcluster.New(memcluster.Options{})
-	server.Seed(objects...)
+	server.SeedObjects(objects...)
 	cache := server.NewCache(memcluster.CacheOptions{})
-	cache.Flush()
+	cache.DeliverAll()
 	what.Cluster, what.Now = event.Cluster{Name: "prod", UID: "uid"}, noon
 	view := collect.CollectAll(cache, what)
-	if changed := cache.Mutated(); len(changed) > 0 {
+	if changed := cache.ListMutated(); len(changed) > 0 {
 		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
 	}
 	if diff := trimsAlike(cache, what, view); diff != "" {

@@ -17,7 +17,7 @@ import (
 // capacity for it.
 func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []planning.PodSpec {
 	var out []planning.PodSpec
-	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
+	for _, set := range cluster.ListCached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
 		pod := live[set.UID]
 		if pod == nil {
 			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}

@@ -21,7 +21,7 @@ func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	out.PendingPods = view.Pending
 	out.Nodes = slices.Clone(out.Nodes)
 	b := blockers{
-		budgets:   podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
+		budgets:   podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
 		labelKeys: s.labelKeys.Named(),
 	}
 	for i := range out.Nodes {

@@ -31,14 +31,14 @@ func (t *fakeFeed) put(o cluster.Object) {
 	kind, _ := cluster.KindOf(o)
 	key := cluster.KeyOf(o)
 	t.objects[kind][key], t.whole[kind][key] = o, o.DeepCopyObject().(cluster.Object)
-	t.changes[kind].Note(key)
+	t.changes[kind].RecordChange(key)
 	delete(t.listed, kind)
 }
 
 func (t *fakeFeed) drop(kind cluster.Kind, key cluster.Key) {
 	delete(t.objects[kind], key)
 	delete(t.whole[kind], key)
-	t.changes[kind].Note(key)
+	t.changes[kind].RecordChange(key)
 	delete(t.listed, kind)
 }
 
@@ -87,4 +87,6 @@ func (t *fakeFeed) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool
 
 func (t *fakeFeed) Synced() bool { return true }
 
-func (t *fakeFeed) Drain(kind cluster.Kind) cluster.Changed { return t.changes[kind].Drain() }
+func (t *fakeFeed) TakeChanges(kind cluster.Kind) cluster.Changed {
+	return t.changes[kind].TakeChanges()
+}

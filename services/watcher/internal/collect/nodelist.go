@@ -53,7 +53,7 @@ func newNodeList() nodeList {
 
 // updateNodes reads the changed nodes, claims and CSINodes.
 func (s *State) updateNodes() {
-	nodes, claims, csi := s.feed.Drain(cluster.Nodes), s.feed.Drain(cluster.NodeClaims), s.feed.Drain(cluster.CSINodes)
+	nodes, claims, csi := s.feed.TakeChanges(cluster.Nodes), s.feed.TakeChanges(cluster.NodeClaims), s.feed.TakeChanges(cluster.CSINodes)
 	if nodes.Empty() && claims.Empty() && csi.Empty() {
 		return
 	}
@@ -149,7 +149,7 @@ func (p *nodeList) forgetNode(node *planning.Node) {
 // rejoinNodes joins the list again, and reuses the descriptions that are still valid.
 func (s *State) rejoinNodes(c *collector) {
 	p := &s.nodes
-	nodes, claims := cluster.Cached[*corev1.Node](s.feed, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](s.feed, cluster.NodeClaims)
+	nodes, claims := cluster.ListCached[*corev1.Node](s.feed, cluster.Nodes), cluster.ListCached[*karpenter.NodeClaim](s.feed, cluster.NodeClaims)
 	list, gone := p.list, p.nodes
 	p.nodes = make(map[string]*listedNode, len(nodes))
 	p.claims, p.nodesOfClaim, p.claimIndex = make(map[string]*karpenter.NodeClaim, len(claims)), make(map[string][]string, len(claims)), map[string]int{}

@@ -149,15 +149,15 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 		out.Instance = id.InstanceID
 	}
 	out.Launched = claim.Status.ProviderID != ""
-	out.Registered = conditions.True(karpenter.ConditionTypeRegistered)
-	out.Initialized = conditions.True(karpenter.ConditionTypeInitialized)
+	out.Registered = conditions.IsTrue(karpenter.ConditionTypeRegistered)
+	out.Initialized = conditions.IsTrue(karpenter.ConditionTypeInitialized)
 	if initialized, ok := conditions.Get(karpenter.ConditionTypeInitialized); ok && out.Initialized {
 		out.InitializedAt = initialized.LastTransitionTime.UTC()
 	}
 	if !out.Initialized {
 		out.ExpectedPods = planning.ParseExpectedPods(claim.Annotations[planning.ExpectedPodsAnnotation])
 	}
-	out.Terminating = conditions.True(karpenter.ConditionTypeInstanceTerminating)
+	out.Terminating = conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 	out.MarkedForDeletion = claim.DeletionTimestamp != nil || out.Terminating
 	out.Deadline = parseTime(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	out.NominatedUntil = parseTime(claim.Annotations[nominatedAnnotation])

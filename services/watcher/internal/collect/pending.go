@@ -70,7 +70,7 @@ func (c *collector) hasPassed(at time.Time) bool {
 // removed.
 func (c *collector) loadBudgets() podspec.Budgets {
 	if c.budgets == nil {
-		budgets := podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](c.cache, cluster.DisruptionBudgets))
+		budgets := podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](c.cache, cluster.DisruptionBudgets))
 		c.budgets = &budgets
 	}
 	return *c.budgets

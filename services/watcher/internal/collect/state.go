@@ -88,7 +88,7 @@ func (s *State) View(given Inputs) View {
 	s.updateVolumes()
 	s.updateNodes()
 	for _, kind := range otherKinds {
-		if !s.feed.Drain(kind).Empty() {
+		if !s.feed.TakeChanges(kind).Empty() {
 			s.isCurrent, s.isUrgent = false, true
 		}
 	}
@@ -119,7 +119,7 @@ func (s *State) Revision() uint64 { return s.revision }
 
 // updatePods reads the changed pods.
 func (s *State) updatePods() {
-	changed := s.feed.Drain(cluster.Pods)
+	changed := s.feed.TakeChanges(cluster.Pods)
 	keys := changed.Keys
 	if changed.All || !s.hasRead {
 		s.hasRead = true

@@ -16,9 +16,9 @@ import (
 // newStorage indexes the objects that pods' volumes refer to.
 func newStorage(cache cluster.Cache) *podspec.Storage {
 	return podspec.NewStorage(
-		cluster.Cached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
-		cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes),
-		cluster.Cached[*storagev1.StorageClass](cache, cluster.StorageClasses))
+		cluster.ListCached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
+		cluster.ListCached[*corev1.PersistentVolume](cache, cluster.Volumes),
+		cluster.ListCached[*storagev1.StorageClass](cache, cluster.StorageClasses))
 }
 
 // addAttachments adds to a node how many volumes its CSI drivers can attach, and the volumes that
@@ -36,7 +36,7 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 		}
 	}
 	var left []planning.Volume
-	for _, one := range cluster.Cast[*storagev1.VolumeAttachment](c.cache.ListBy(cluster.VolumeAttachments, cluster.ByNode, out.Name)) {
+	for _, one := range cluster.CastAll[*storagev1.VolumeAttachment](c.cache.ListBy(cluster.VolumeAttachments, cluster.ByNode, out.Name)) {
 		if name := one.Spec.Source.PersistentVolumeName; name != nil && !used[c.storage.ClaimOf(*name)] {
 			left = append(left, planning.Volume{Driver: one.Spec.Attacher})
 		}
@@ -48,8 +48,8 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 
 // updateVolumes reads the volumes, claims and attachments that changed.
 func (s *State) updateVolumes() {
-	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
-	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
+	claims, volumes := s.feed.TakeChanges(cluster.VolumeClaims), s.feed.TakeChanges(cluster.Volumes)
+	classes, attachments := s.feed.TakeChanges(cluster.StorageClasses), s.feed.TakeChanges(cluster.VolumeAttachments)
 	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *State) updatePersistentVolumes(keys []cluster.Key) {
 		volume, _ := object.(*corev1.PersistentVolume)
 		s.storage.SetVolume(key.Name, volume)
 	}
-	for _, claim := range cluster.Cached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
+	for _, claim := range cluster.ListCached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
 		if names[claim.Spec.VolumeName] {
 			s.markClaimUsers(cluster.KeyOf(claim))
 		}

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "update the golden files")
 
 func plan(t *testing.T) topology.Plan {
 	t.Helper()
-	p, err := topology.Of(topology.Cluster{Name: "prod"})
+	p, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestPrometheusRuleGolden(t *testing.T) {
 }
 
 func TestPageGolden(t *testing.T) {
-	golden(t, deploy+"docs/metrics.md", board.Page())
+	golden(t, deploy+"docs/metrics.md", board.MetricsPage())
 }
 
 // Each row is on one of Grafana's dashboards, and each query names metrics of the catalogue.
@@ -309,7 +309,7 @@ func known(p topology.Plan, m board.Metric) bool {
 	case "AWS/SQS":
 		return slices.ContainsFunc(p.Queues, func(q topology.Queue) bool { return m.Dimensions[0].Value == q.Name || m.Dimensions[0].Value == q.Dead })
 	case "AWS/Lambda":
-		return slices.ContainsFunc(topology.Outside, func(s string) bool { return m.Dimensions[0].Value == p.Function(s) })
+		return slices.ContainsFunc(topology.ExternalServices, func(s string) bool { return m.Dimensions[0].Value == p.FunctionName(s) })
 	default:
 		return slices.ContainsFunc(telemetry.Catalogue, func(c telemetry.Metric) bool {
 			return m.Namespace == board.Namespace && c.Name == m.Name && slices.Equal(c.CloudWatch, dimensions)
@@ -337,10 +337,10 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 func TestNobodyLooksIsAnAlarm(t *testing.T) {
 	at := slices.IndexFunc(board.Alerts, func(w board.Alert) bool { return w.Name == "looks-failing" })
 	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Alert != "looks-failing" })
-	if at < 0 || len(alarms) != len(topology.Inside) {
+	if at < 0 || len(alarms) != len(topology.ClusterServices) {
 		t.Fatalf("watch %d, %d alarms", at, len(alarms))
 	}
-	for i, service := range topology.Inside {
+	for i, service := range topology.ClusterServices {
 		if want := `or label_replace(vector(0), "service", "` + service + `", "", "")`; !strings.Contains(board.Alerts[at].Expr, want) {
 			t.Errorf("%s is not in %s", want, board.Alerts[at].Expr)
 		}
@@ -372,7 +372,7 @@ func TestNothingWaitsForWhatIsNotSent(t *testing.T) {
 
 // Two clusters of an account share no alarm.
 func TestAlarmsOfTwoClusters(t *testing.T) {
-	other, err := topology.Of(topology.Cluster{Name: "prod-2"})
+	other, err := topology.NewPlan(topology.Cluster{Name: "prod-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestAlarmsOfTwoClusters(t *testing.T) {
 
 // Shared functions have no alarms per cluster, and their panels name all clusters.
 func TestSharedFunctions(t *testing.T) {
-	shared, err := topology.Of(topology.Cluster{Name: "prod", Functions: "all"})
+	shared, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: "all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestSharedFunctions(t *testing.T) {
 		}
 	}
 	alarms := board.Alarms(board.Cluster{Plan: shared, Inside: true})
-	if own != len(topology.Outside) || len(alarms) != len(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}))-own {
+	if own != len(topology.ExternalServices) || len(alarms) != len(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}))-own {
 		t.Errorf("%d alarms, %d of own functions", len(alarms), own)
 	}
 	for _, a := range alarms {

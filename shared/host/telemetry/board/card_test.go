@@ -16,12 +16,12 @@ var runbook = regexp.MustCompile(`^\[([a-z-]+)\]\(\.\./\.\./deploy/docs/runbooks
 // alarmsOf returns the rows of a card's table of alarms, by the alarm's name.
 func alarmsOf(t *testing.T, service string) map[string]string {
 	t.Helper()
-	path, section, err := cardtest.Section("../../../..", service, "Alarms")
+	path, section, err := cardtest.ReadSection("../../../..", service, "Alarms")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]string{}
-	for cell, row := range cardtest.Rows(section, "alarm") {
+	for cell, row := range cardtest.TableRows(section, "alarm") {
 		link := runbook.FindStringSubmatch(cell)
 		if link == nil || link[1] != link[2] {
 			t.Errorf("%s has the alarm %q without a runbook: list only alarms of the catalogue", path, cell)

@@ -159,12 +159,12 @@ func awsLines(of source, p topology.Plan) [][]any {
 		}
 	}
 	whose := ""
-	if p.Shared() {
+	if p.HasSharedFunctions() {
 		whose = ", of all clusters"
 	}
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		if metric := map[source]string{failing: "Errors", throttled: "Throttles"}[of]; metric != "" {
-			lines = append(lines, []any{"AWS/Lambda", metric, "FunctionName", p.Function(service), map[string]any{"stat": "Sum", "label": service + whose}})
+			lines = append(lines, []any{"AWS/Lambda", metric, "FunctionName", p.FunctionName(service), map[string]any{"stat": "Sum", "label": service + whose}})
 		}
 	}
 	return lines

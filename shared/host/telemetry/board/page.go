@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
-// Page returns deploy/docs/metrics.md.
-func Page() []byte {
+// MetricsPage returns deploy/docs/metrics.md.
+func MetricsPage() []byte {
 	var out bytes.Buffer
 	out.WriteString(`# Metrics, dashboards and alarms
 

@@ -252,7 +252,7 @@ func reconcileRate(well string) string {
 // has no series, so each service gets a zero.
 func withoutReconciles() string {
 	well := []string{reconcileRate("=")}
-	for _, service := range topology.Inside {
+	for _, service := range topology.ClusterServices {
 		well = append(well, fmt.Sprintf(`label_replace(vector(0), "service", %q, "", "")`, service))
 	}
 	return "(" + strings.Join(well, " or ") + ") == 0"
@@ -262,7 +262,7 @@ func withoutReconciles() string {
 // at least as many reconciles fail as succeed.
 func reconcileAlarms(p topology.Plan) []Alarm {
 	var all []Alarm
-	for _, service := range topology.Inside {
+	for _, service := range topology.ClusterServices {
 		whole, failed := counterSum(telemetry.ReconcileTime, p, Dimension{"service", service}), counterSum(telemetry.ReconcileFailures, p, Dimension{"service", service})
 		whole.Statistic, failed.ID = "SampleCount", "m2"
 		all = append(all, Alarm{
@@ -276,16 +276,16 @@ func reconcileAlarms(p topology.Plan) []Alarm {
 // functionAlarms returns no alarms where clusters share functions: the stack that owns the
 // functions has their alarms.
 func functionAlarms(p topology.Plan) []Alarm {
-	if p.Shared() {
+	if p.HasSharedFunctions() {
 		return nil
 	}
 	var all []Alarm
-	for _, service := range topology.Outside {
+	for _, service := range topology.ExternalServices {
 		a := Alarm{Name: service, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 5, Datapoints: 3, Missing: notBreaching}
 		for i, metric := range []string{"Errors", "Throttles"} {
 			a.Metrics = append(a.Metrics, Metric{
 				ID: fmt.Sprintf("m%d", i+1), Namespace: "AWS/Lambda", Name: metric,
-				Dimensions: []Dimension{{"FunctionName", p.Function(service)}}, Statistic: "Sum", Period: period,
+				Dimensions: []Dimension{{"FunctionName", p.FunctionName(service)}}, Statistic: "Sum", Period: period,
 			})
 		}
 		all = append(all, a)

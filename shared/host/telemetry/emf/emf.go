@@ -33,13 +33,13 @@ const (
 // invocation can have messages. Further ones are dropped.
 const maxValues = 10_000
 
-// How says what becomes of several values of one series.
-type How int
+// Aggregation says what becomes of several values of one series.
+type Aggregation int
 
 // What becomes of them.
 const (
 	// Sum adds them.
-	Sum How = iota
+	Sum Aggregation = iota
 	// Last keeps the last.
 	Last
 	// Each keeps all, so that CloudWatch can tell percentiles.
@@ -53,9 +53,9 @@ type Dimension struct{ Name, Value string }
 type Series struct {
 	Name string
 	// Unit is CloudWatch's: Count, Seconds, Bytes or None.
-	Unit       string
-	How        How
-	Dimensions []Dimension
+	Unit        string
+	Aggregation Aggregation
+	Dimensions  []Dimension
 }
 
 // Buffer collects values until they are written. Its zero value is empty. It is safe for
@@ -74,10 +74,10 @@ type bufferedSeries struct {
 	values []float64
 }
 
-// Add notes a value of a series. What is no number, or infinite, is dropped: CloudWatch
+// AddValue notes a value of a series. What is no number, or infinite, is dropped: CloudWatch
 // would drop the whole line. So is what would make a sum smaller.
-func (b *Buffer) Add(s Series, value float64) {
-	if math.IsNaN(value) || math.IsInf(value, 0) || s.How == Sum && value < 0 {
+func (b *Buffer) AddValue(s Series, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) || s.Aggregation == Sum && value < 0 {
 		return
 	}
 	b.mu.Lock()
@@ -94,9 +94,9 @@ func (b *Buffer) Add(s Series, value float64) {
 	switch {
 	case len(k.values) == 0:
 		k.values = append(k.values, value)
-	case s.How == Sum:
+	case s.Aggregation == Sum:
 		k.values[0] += value
-	case s.How == Last:
+	case s.Aggregation == Last:
 		k.values[0] = value
 	case len(k.values) < maxValues:
 		k.values = append(k.values, value)
@@ -114,9 +114,9 @@ func (s Series) dimensionKey() string {
 
 func (s Series) seriesKey() string { return s.dimensionKey() + s.Name }
 
-// Lines are what was collected since the last call, each ended by a line break; nothing
+// TakeLines are what was collected since the last call, each ended by a line break; nothing
 // where nothing was.
-func (b *Buffer) Lines(namespace string, now time.Time) []byte {
+func (b *Buffer) TakeLines(namespace string, now time.Time) []byte {
 	b.mu.Lock()
 	all := b.all
 	b.all = nil

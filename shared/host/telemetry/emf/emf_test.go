@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func in(name string, how emf.How, dimensions ...emf.Dimension) emf.Series {
-	return emf.Series{Name: name, Unit: "Count", How: how, Dimensions: dimensions}
+func in(name string, how emf.Aggregation, dimensions ...emf.Dimension) emf.Series {
+	return emf.Series{Name: name, Unit: "Count", Aggregation: how, Dimensions: dimensions}
 }
 
 func TestLines(t *testing.T) {
@@ -29,32 +29,32 @@ func TestLines(t *testing.T) {
 		{"nothing", func(*emf.Buffer) {}, ""},
 		{"a counter adds, a gauge keeps the last, and the rest keeps all", func(b *emf.Buffer) {
 			for _, v := range []float64{1, 2.5} {
-				b.Add(in("sum", emf.Sum, prod), v)
-				b.Add(in("last", emf.Last, prod), v)
-				b.Add(in("each", emf.Each, prod), v)
+				b.AddValue(in("sum", emf.Sum, prod), v)
+				b.AddValue(in("last", emf.Last, prod), v)
+				b.AddValue(in("each", emf.Each, prod), v)
 			}
 		}, `{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster"]],"Metrics":[{"Name":"each","Unit":"Count"},{"Name":"last","Unit":"Count"},{"Name":"sum","Unit":"Count"}],` +
 			`"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"prod","each":[1,2.5],"last":2.5,"sum":3.5}` + "\n"},
 		{"other dimensions are another line", func(b *emf.Buffer) {
-			b.Add(in("n", emf.Sum, prod), 1)
-			b.Add(in("n", emf.Sum, prod, emf.Dimension{Name: "kind", Value: "bug"}), 2)
+			b.AddValue(in("n", emf.Sum, prod), 1)
+			b.AddValue(in("n", emf.Sum, prod, emf.Dimension{Name: "kind", Value: "bug"}), 2)
 		}, `{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster"]],"Metrics":[{"Name":"n","Unit":"Count"}],"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"prod","n":1}` + "\n" +
 			`{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster","kind"]],"Metrics":[{"Name":"n","Unit":"Count"}],"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"prod","kind":"bug","n":2}` + "\n"},
 		{"what is no number is dropped", func(b *emf.Buffer) {
-			b.Add(in("n", emf.Sum), math.NaN())
-			b.Add(in("n", emf.Each), math.Inf(-1))
-			b.Add(in("n", emf.Sum), -1)
+			b.AddValue(in("n", emf.Sum), math.NaN())
+			b.AddValue(in("n", emf.Each), math.Inf(-1))
+			b.AddValue(in("n", emf.Sum), -1)
 		}, ""},
-		{"text is escaped", func(b *emf.Buffer) { b.Add(in("n", emf.Sum, emf.Dimension{Name: "cluster", Value: "a\"\n"}), 1) },
+		{"text is escaped", func(b *emf.Buffer) { b.AddValue(in("n", emf.Sum, emf.Dimension{Name: "cluster", Value: "a\"\n"}), 1) },
 			`{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster"]],"Metrics":[{"Name":"n","Unit":"Count"}],"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"a\"\n","n":1}` + "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var b emf.Buffer
 			test.add(&b)
-			if diff := cmp.Diff(test.want, string(b.Lines("Joist", noon))); diff != "" {
+			if diff := cmp.Diff(test.want, string(b.TakeLines("Joist", noon))); diff != "" {
 				t.Error(diff)
 			}
-			if left := b.Lines("Joist", noon); len(left) > 0 {
+			if left := b.TakeLines("Joist", noon); len(left) > 0 {
 				t.Errorf("it says again %s", left)
 			}
 		})
@@ -70,12 +70,12 @@ func TestEveryValueIsInOneLine(t *testing.T) {
 			name := rapid.StringMatching(`[a-c]`).Draw(t, "name")
 			dimension := emf.Dimension{Name: "d", Value: rapid.StringMatching(`[xy]`).Draw(t, "dimension")}
 			value := float64(rapid.IntRange(1, 9).Draw(t, "value"))
-			how := map[string]emf.How{"a": emf.Sum, "b": emf.Each, "c": emf.Each}[name]
-			b.Add(in(name, how, dimension), value)
+			how := map[string]emf.Aggregation{"a": emf.Sum, "b": emf.Each, "c": emf.Each}[name]
+			b.AddValue(in(name, how, dimension), value)
 			want[name+dimension.Value] += value
 		}
 		got := map[string]float64{}
-		for line := range bytes.SplitSeq(bytes.TrimSpace(b.Lines("Joist", noon)), []byte("\n")) {
+		for line := range bytes.SplitSeq(bytes.TrimSpace(b.TakeLines("Joist", noon)), []byte("\n")) {
 			if len(line) > 0 {
 				read(t, line, got)
 			}

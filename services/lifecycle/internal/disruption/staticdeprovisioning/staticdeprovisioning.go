@@ -45,7 +45,7 @@ type View struct {
 
 // SelectSurplus returns the members to remove now, in order.
 func SelectSurplus(v View) []Member {
-	if !v.Pool.Static() || v.Pool.DeletionTimestamp != nil {
+	if !v.Pool.IsStatic() || v.Pool.DeletionTimestamp != nil {
 		return nil
 	}
 	expected := map[string]bool{}
@@ -106,7 +106,7 @@ func compareMembers(a, b rankedMember) int {
 // rankMember computes the sort keys of a member. DaemonSet and mirror pods cost nothing, but
 // their do-not-disrupt annotation counts.
 func (v View) rankMember(m Member) rankedMember {
-	r := rankedMember{Member: m, drifted: m.Claim.Status.Conditions.True(karpenter.ConditionTypeDrifted)}
+	r := rankedMember{Member: m, drifted: m.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeDrifted)}
 	kept := hasDoNotDisrupt(m)
 	for _, pod := range m.Pods {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

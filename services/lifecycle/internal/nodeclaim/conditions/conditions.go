@@ -150,7 +150,7 @@ func (s Observed) registeredCondition(c karpenter.Conditions) metav1.Condition {
 // message says what it waits for.
 func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition {
 	kind := karpenter.ConditionTypeInitialized
-	if !c.True(karpenter.ConditionTypeRegistered) {
+	if !c.IsTrue(karpenter.ConditionTypeRegistered) {
 		have, _ := c.Get(kind)
 		return have
 	}
@@ -175,10 +175,10 @@ func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node) (reaso
 	if !NodeReady(node) {
 		return NodeNotReady, "Node status is NotReady"
 	}
-	if taint, found := findTaint(node.Spec.Taints, func(t corev1.Taint) bool { return karpenter.HoldsTaint(claim.Spec.StartupTaints, t) }); found {
+	if taint, found := findTaint(node.Spec.Taints, func(t corev1.Taint) bool { return karpenter.HasTaint(claim.Spec.StartupTaints, t) }); found {
 		return StartupTaintsExist, fmt.Sprintf("StartupTaint %q still exists", formatTaint(taint))
 	}
-	if taint, found := findTaint(node.Spec.Taints, karpenter.EphemeralTaint); found {
+	if taint, found := findTaint(node.Spec.Taints, karpenter.IsEphemeralTaint); found {
 		return KnownEphemeralTaintsExist, fmt.Sprintf("KnownEphemeralTaint %q still exists", formatTaint(taint))
 	}
 	if name := missingResource(claim, node); name != "" {

@@ -244,7 +244,7 @@ func TestGenerations(t *testing.T) {
 	at := metav1.NewTime(now)
 	s.Claim.DeletionTimestamp = &at
 	going := conditions.WithTrue(s.Claim, karpenter.ConditionTypeDrained, now)
-	if !going.True(karpenter.ConditionTypeDrained) || !going.True(karpenter.ConditionTypeReady) {
+	if !going.IsTrue(karpenter.ConditionTypeDrained) || !going.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("a claim that goes:\n%s", words(going))
 	}
 	for _, c := range going {
@@ -253,7 +253,7 @@ func TestGenerations(t *testing.T) {
 		}
 	}
 	s.Claim.DeletionTimestamp = nil
-	if stays := conditions.WithTrue(s.Claim, karpenter.ConditionTypeConsolidatable, now); stays.True(karpenter.ConditionTypeReady) {
+	if stays := conditions.WithTrue(s.Claim, karpenter.ConditionTypeConsolidatable, now); stays.IsTrue(karpenter.ConditionTypeReady) {
 		t.Error("Ready has a generation that was not observed")
 	}
 }

@@ -20,7 +20,7 @@ const minimumShare = 0.90
 // FindIssues returns a message for each requested resource of which the node has much less than
 // the claim's status expects, sorted by resource name; none before the node is initialized.
 func FindIssues(claim *karpenter.NodeClaim, node *corev1.Node) []string {
-	if claim.DeletionTimestamp != nil || !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+	if claim.DeletionTimestamp != nil || !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 		return nil
 	}
 	var issues []string

@@ -104,7 +104,7 @@ func CountReserved(plan planning.Plan) map[cluster.Key]ReservedPods {
 // WithPlan returns the buffer's status after a plan with this result.
 func WithPlan(b *karpenter.CapacityBuffer, room ReservedPods, now time.Time) karpenter.CapacityBufferStatus {
 	s := *b.Status.DeepCopy()
-	if !s.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || s.Replicas == nil || *s.Replicas == 0 {
+	if !s.Conditions.IsTrue(karpenter.ConditionTypeReadyForProvisioning) || s.Replicas == nil || *s.Replicas == 0 {
 		return s
 	}
 	switch wanted := int(*s.Replicas); {
