@@ -22,7 +22,7 @@ var bugs = []bug{{
 			return held, err
 		}
 		if held`,
-	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.Lists(c.Object.Name) {
+	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.ListsClaim(c.Object.Name) {
 		r, _ := parseLaunchRequest(&c.Object)
 		_ = s.executor.Execute(ctx, &e, effect.Send{Body: r})
 	} } }
