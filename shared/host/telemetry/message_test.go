@@ -148,3 +148,29 @@ func TestAlso(t *testing.T) {
 		t.Error(diff, out)
 	}
 }
+
+// TestLevelOfFailures shows that failures which a retry may resolve are warnings.
+func TestLevelOfFailures(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"no catalogue is published yet", fault.F("building a batch", fault.Retry, "no catalogue"), "WARN"},
+		{"a conflict", fault.F("updating a node", fault.Conflict, "it has changed"), "WARN"},
+		{"a missing permission", fault.F("listing pods", fault.Denied, "forbidden"), "ERROR"},
+		{"an error without a kind", errors.New("unexpected"), "ERROR"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			told, out := quiet(t, slog.LevelInfo)
+			told.ErrorLog().Report(noon, test.err)
+			var line struct{ Level, Error string }
+			if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			if line.Level != test.want || line.Error != test.err.Error() {
+				t.Errorf("the line has level %s and error %q, want %s", line.Level, line.Error, test.want)
+			}
+		})
+	}
+}

@@ -116,13 +116,23 @@ func (t *Telemetry) Close() error {
 	return errors.Join(t.writeCloudWatch(ctx), t.traces.Shutdown(ctx))
 }
 
-// ErrorLog logs failures that no message stands for, each as often as is worth
-// reading.
+// ErrorLog returns a rate-limited log of failures that concern no message. Failures that a
+// retry may resolve have level WARN, as they have for messages; if they last, an alarm on
+// joist_looks_failed_total or on missing metrics reports them.
 func (t *Telemetry) ErrorLog() *host.RateLimitedLog {
 	return &host.RateLimitedLog{Write: func(err error, times int) {
-		t.Log.LogAttrs(context.Background(), slog.LevelError, "trouble", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
+		t.Log.LogAttrs(context.Background(), failureLevel(err), "trouble", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
 			slog.String("kind", string(fault.KindOf(err))), slog.Int("times", times))
 	}}
+}
+
+// failureLevel is WARN for failures that a retry may resolve and ERROR for others, such as
+// missing permissions.
+func failureLevel(err error) slog.Level {
+	if fault.Is(err, fault.Retry, fault.Throttled, fault.Rejected, fault.Unknown, fault.Conflict, fault.Missing) {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }
 
 // RecordMetric adds to a counter, sets a gauge, or notes a value in a histogram, with the
