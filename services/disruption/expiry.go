@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// RuleNotExpiring: the node does not expire soon, or its NodePool does not replace expiring nodes.
+// RuleNotExpiring keeps a node that does not expire soon, or whose NodePool does not replace expiring nodes.
 const RuleNotExpiring = "not-expiring"
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// RuleWouldNotLand: the plan has a place for each of its pods, but kube-scheduler would put some
-// pods where the plan has others, and leave those without a node.
+// RuleWouldNotLand keeps a node if kube-scheduler would place its pods differently from the
+// plan and leave some of them without a node.
 const RuleWouldNotLand = "would-not-land"
 
 // checkPlacement objects to an attempt if kube-scheduler would leave some of its pods without a

@@ -12,11 +12,13 @@ func PortsConflict(taken, want []HostPort) bool {
 	return slices.ContainsFunc(want, func(port HostPort) bool { return slices.ContainsFunc(taken, port.Overlaps) })
 }
 
+// Overlaps reports whether two containers cannot use the two ports on one node.
 func (p HostPort) Overlaps(other HostPort) bool {
 	return p.Port == other.Port && p.EffectiveProtocol() == other.EffectiveProtocol() &&
 		(p.isWildcard() || other.isWildcard() || p.IP == other.IP)
 }
 
+// EffectiveProtocol is the protocol, which is TCP by default.
 func (p HostPort) EffectiveProtocol() corev1.Protocol {
 	if p.Protocol == "" {
 		return corev1.ProtocolTCP

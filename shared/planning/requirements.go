@@ -43,6 +43,7 @@ func (r Requirements) Intersect(other Requirements) Requirements {
 	return out
 }
 
+// Clone returns a copy, which is not nil.
 func (r Requirements) Clone() Requirements {
 	if r == nil {
 		return Requirements{}

@@ -185,6 +185,7 @@ func (v Values) equals(w Values) bool {
 		v.bounded == w.bounded && v.least == w.least && v.most == w.most && v.minValues == w.minValues
 }
 
+// SortUnique returns the values sorted and without duplicates.
 func SortUnique(values []string) []string {
 	out := slices.Clone(values)
 	slices.Sort(out)

@@ -82,7 +82,7 @@ func (n *node) checkOffering(out *report) {
 			out.add(Offered, n.name, "the plan sets the label %s to %q, want %q", name, says, is)
 		}
 	}
-	if is := n.launchOption.offering.Price; math.Abs(is-n.plan.Price) > priceTolerance {
+	if is := n.offering.Price; math.Abs(is-n.plan.Price) > priceTolerance {
 		out.add(Priced, n.name, "the plan says %f, the offering costs %f", n.plan.Price, is)
 	}
 }

@@ -61,7 +61,7 @@ func (n *node) checkSelectors(out *report) {
 			continue
 		}
 		if !p.canRunOn(n.meta) {
-			out.add(Selectors, p.key, "%s in %s, %s, of pool %s does not match its node selector", n.name, n.launchOption.offering.Zone, n.launchOption.offering.CapacityType, n.pool.Metadata.Name)
+			out.add(Selectors, p.key, "%s in %s, %s, of pool %s does not match its node selector", n.name, n.offering.Zone, n.offering.CapacityType, n.pool.Metadata.Name)
 		}
 		if taint, blocked := untoleratedTaint(n.taints, p.Spec.Tolerations); blocked {
 			out.add(Taints, p.key, "the pod does not tolerate %s of %s", taint.ToString(), n.name)

@@ -142,7 +142,7 @@ func (p *replay) applyRound(w *finalCluster) {
 	names := map[string]bool{}
 	p.now.Nodes, p.now.Pods = nil, nil
 	for _, n := range w.nodes {
-		one := Node{Name: n.name, NodePool: n.pool.Metadata.Name, InstanceType: n.machine.Name, Zone: n.launchOption.offering.Zone, CapacityType: n.launchOption.offering.CapacityType}
+		one := Node{Name: n.name, NodePool: n.pool.Metadata.Name, InstanceType: n.machine.Name, Zone: n.offering.Zone, CapacityType: n.offering.CapacityType}
 		if n.plan != nil {
 			one.Name = n.plan.Name
 		}

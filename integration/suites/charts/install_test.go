@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/joist-autoscaler/joist/integration/environment/helm"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
+	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
 // site is a real control plane with machines that Joist does not manage, and one that

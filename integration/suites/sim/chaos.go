@@ -194,7 +194,7 @@ func (c *chaos) deleteProtectedClaims() {
 func (c *chaos) stopFaults() {
 	c.isStopped = true
 	c.runDueEnds(c.world.Now().Add(time.Hour))
-	c.engine.chooseFault = nil
+	c.chooseFault = nil
 	c.world.Broker.SetFaults(memqueue.Faults{})
 	c.world.Blobs.SetFaults(memblob.Faults{})
 	c.world.Cloud.SetFaults(memcloud.Faults{Lag: 30 * time.Second})

@@ -31,7 +31,7 @@ func (env *EmbeddedCluster) Advance(ctx context.Context, now time.Time) error {
 	env.bootInstances()
 	env.Kube.CollectGarbage()
 	if _, err := env.Workload.Step(ctx, now); err != nil {
-		return fmt.Errorf("stepping the workload: %env", err)
+		return fmt.Errorf("stepping the workload: %w", err)
 	}
 	for _, a := range env.Actors {
 		if a.cache != nil && a.cache.Advance(now) > 0 {

@@ -101,7 +101,7 @@ func New(o Options) (*EmbeddedCluster, error) {
 	o = o.withDefaults()
 	full, err := catalog.EmbeddedCatalogue(o.Region)
 	if err != nil {
-		return nil, fmt.Errorf("reading the catalogue of %s: %env", o.Region, err)
+		return nil, fmt.Errorf("reading the catalogue of %s: %w", o.Region, err)
 	}
 	full = full.Clone()
 	full.Types = slices.DeleteFunc(full.Types, func(t catalog.InstanceType) bool { return !o.hasFamily(t.Name) })
@@ -214,7 +214,7 @@ func (env *EmbeddedCluster) createQueues() error {
 func (env *EmbeddedCluster) Apply(ctx context.Context, objects ...cluster.Object) error {
 	for _, o := range objects {
 		if _, err := env.Kube.Create(ctx, o); err != nil {
-			return fmt.Errorf("applying %s: %env", cluster.KeyOf(o), err)
+			return fmt.Errorf("applying %s: %w", cluster.KeyOf(o), err)
 		}
 	}
 	return nil

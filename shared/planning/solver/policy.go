@@ -2,9 +2,8 @@ package solver
 
 import (
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
-
-import "github.com/joist-autoscaler/joist/shared/planning/packing"
 
 // packerPolicy is how the settings trade price for resilience.
 func packerPolicy(s planning.Settings) packing.Policy {

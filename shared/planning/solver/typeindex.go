@@ -1,11 +1,11 @@
 package solver
 
 import (
+	"slices"
+
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
-
-import "slices"
 
 // typeIndex answers what pools ask of one list of instance types. Several pools
 // mostly share a list and ask for the same labels, so a label is read from a type

@@ -17,9 +17,9 @@ import (
 type Severity string
 
 const (
-	// Problem: something does not work, or will not.
+	// Problem is something that does not work, or soon will not.
 	Problem Severity = "problem"
-	// Warning: it works, but needs attention.
+	// Warning is something that works but needs attention.
 	Warning Severity = "warning"
 )
 

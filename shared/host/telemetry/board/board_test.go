@@ -180,7 +180,7 @@ func TestRunbooksQuoteTheLogs(t *testing.T) {
 	}{
 		{"sweep-stopped", "collecting garbage", services + "lifecycle"},
 		{"sweep-stopped", "terminating instances because of a message", services + "lifecycle"},
-		{"sweep-stopped", "whose node is ready", services + "lifecycle"},
+		{"sweep-stopped", "while its node is ready", services + "lifecycle"},
 		{"sweep-stopped", "releasing nodes without a NodeClaim", services + "lifecycle"},
 		{"watcher-silent", "waiting for the watches", services + "watcher"},
 		{"watcher-silent", "no catalogue is published yet", services + "watcher"},
