@@ -25,15 +25,15 @@ func TestDrains(t *testing.T) {
 	s := newSite(t)
 	t.Run("beside each other", func(t *testing.T) {
 		for name, story := range map[string]func(*site){
-			"Ask9 a budget, then healed": budgeted,
-			"two budgets":                twoBudgets,
-			"a finalizer":                finalized,
-			"its grace period ends":      overdue,
-			"volumes":                    attachedVolumes,
-			"a node without a claim":     widowed,
-			"kubectl delete node":        nodeDeleted,
-			"others write beside it":     contended,
-			"a pod of the same name":     replaced,
+			"a budget, then healed":  budgeted,
+			"two budgets":            twoBudgets,
+			"a finalizer":            finalized,
+			"its grace period ends":  overdue,
+			"volumes":                attachedVolumes,
+			"a node without a claim": widowed,
+			"kubectl delete node":    nodeDeleted,
+			"others write beside it": contended,
+			"a pod of the same name": replaced,
 
 			"four groups":               ordered,
 			"pods that stay":            passedBy,
@@ -57,7 +57,7 @@ func budgeted(s *site) {
 	m.pod("web")
 	m.budget("web", "web", 1)
 	m.leave()
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "wants 1 healthy pods, and 1 of 1 are")
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "1 pods must be healthy, and 1 of 1 are")
 	m.until(5*time.Second, "on the claim, too", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
 	if gone, _ := m.leaving("web"); gone || m.asks() {
 		s.Error("the budget was passed over")

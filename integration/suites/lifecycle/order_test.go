@@ -129,7 +129,7 @@ func unready(s *site) {
 	m.leave()
 	m.until(20*time.Second, "evicted past its budget", func() bool { gone, _ := m.leaving("sick"); return gone })
 	m.kill("sick")
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "wants 1 healthy pods, and 0 of 1 are")
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "1 pods must be healthy, and 0 of 1 are")
 	if gone, _ := m.leaving("ill"); gone || m.asks() {
 		s.Error("the budget that covers only healthy pods was passed over")
 	}

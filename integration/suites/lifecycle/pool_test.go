@@ -130,8 +130,8 @@ func TestNodePools(t *testing.T) {
 		name string
 		play func()
 	}{
-		{"Ask15: a deletion waits, nodes are kept, nodes are removed", func() { e.waitsKeepsRemoves(gate) }},
-		{"Ask15: deletion in the foreground is not stopped", e.foreground},
+		{"a deletion waits, nodes are kept, nodes are removed", func() { e.waitsKeepsRemoves(gate) }},
+		{"deletion in the foreground is not stopped", e.foreground},
 		{"status beside somebody who applies", e.applied},
 		{"repair", func() { e.repaired(gate) }},
 		{"the cascade with the gate off", e.cascades},
