@@ -10,10 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// BenchmarkEvaluate decides about clusters that have much to give. In those at rest
-// a budget leaves room for one node, and consolidation looks at each alone:
-//
-//	go test -run '^$' -bench Evaluate -benchmem .
+// BenchmarkEvaluate evaluates clusters in which much can be saved. In idle clusters the budget
+// allows one node, and consolidation tries each node alone:
+// go test -run '^$' -bench Evaluate -benchmem .
 func BenchmarkEvaluate(b *testing.B) {
 	for _, size := range []struct{ nodes, pods int }{{1000, 9000}, {5000, 100_000}} {
 		for _, budget := range []string{"100%", "10%", "1"} {

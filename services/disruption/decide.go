@@ -15,8 +15,9 @@ type decision struct {
 	claims []string
 }
 
-// decidePhases returns the phase of each command, and drops the proposals of the snapshot that no
-// command repeats. It skips a command that was proposed too recently to be confirmed.
+// decidePhases returns the phase of each command, and a Dropped decision for each proposal of the
+// snapshot that no command repeats. It skips commands that were proposed less than
+// planning.ConfirmAfter ago.
 func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 	var out []decision
 	kept := map[string]bool{}
@@ -37,8 +38,8 @@ func decidePhases(s *planning.Snapshot, commands []Command) []decision {
 	return append(out, dropProposals(s, kept)...)
 }
 
-// dropProposals returns the proposals that are no longer right. It skips claims that are being
-// deleted and proposals that are confirmed.
+// dropProposals returns Dropped decisions for the proposals that are no longer valid. It skips
+// claims that are being deleted and proposals that are confirmed.
 func dropProposals(s *planning.Snapshot, kept map[string]bool) []decision {
 	var out []decision
 	at := map[string]int{}

@@ -1,22 +1,21 @@
 // Package disruption decides which nodes to remove or replace. It reads snapshots of the cluster
 // and publishes proposals; lifecycle carries them out.
 //
-// Evaluate is the whole decision: from a snapshot it returns commands, and for every other node the
-// reason why it stays. The first time a command is found it becomes a proposal. When a later
+// Evaluate makes the whole decision: from a snapshot it returns commands, and for every other node
+// the reason why it is kept. The first time a command is found it becomes a proposal. When a later
 // snapshot finds the same command again, the proposal is confirmed and carried out. So the only
 // state between two snapshots is what lifecycle writes on the claims.
 //
 // The invariants:
-//
-//   - A snapshot, its time included, is the only input of a decision: the same snapshot twice gives
+//   - A snapshot, including its time, is the only input of a decision: the same snapshot twice gives
 //     the same events with the same IDs.
-//   - A proposal is confirmed only if an earlier snapshot proposed it and it is still right at
-//     least planning.ConfirmAfter later.
-//   - The commands of one snapshot share no node, and keep every budget together. Each one takes
-//     those before it into account, and no pod is moved onto a node that is being removed.
-//   - Consolidation saves money whichever of its options EC2 launches.
-//   - Invalid settings forbid disruption: a budget that cannot be read stops its NodePool, and no
-//     other.
+//   - A proposal is confirmed only if an earlier snapshot proposed it and it is still valid at least
+//     planning.ConfirmAfter later.
+//   - The commands of one snapshot share no node, and together they respect every budget. Each one
+//     takes the earlier ones into account, and no pod is moved onto a node that is being removed.
+//   - Consolidation saves money with any of the options that EC2 may launch.
+//   - Invalid settings forbid disruption: a budget that cannot be parsed stops disruption of its
+//     NodePool, but not of others.
 package disruption
 
 import (
@@ -48,15 +47,15 @@ type Service struct {
 	Blobs blob.Store
 	// Catalogues caches the catalogue; nil reads it for each snapshot.
 	Catalogues *blob.DocumentCache[catalog.Catalogue]
-	// LastIdle remembers the last snapshot that needed no action; nil evaluates each snapshot.
+	// LastIdle caches the last snapshot that needed no action; nil evaluates each snapshot.
 	LastIdle *LastIdle
-	// ReportSchedule records when the nodes that stay were last reported; nil reports none.
+	// ReportSchedule records when the kept nodes were last reported; nil disables reports.
 	ReportSchedule *ReportSchedule
 	Bus            queue.Sender
 	Cluster        event.Cluster
 	Now            func() time.Time
 	Options        Options
-	// Count records a metric; nil records none.
+	// Count records a metric; nil disables metrics.
 	Count func(what Counted, value float64, labels ...string)
 }
 
@@ -111,7 +110,7 @@ func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (
 	}
 	// While a cluster does not change, its messages refer to the same document with new times.
 	snapshot.TakenAt = body.Taken
-	// Without a catalogue no price is known: only empty nodes can be removed.
+	// Without a catalogue prices are unknown: only empty nodes can be removed.
 	if len(snapshot.Nodes) == 0 || snapshot.Catalogue.IsZero() {
 		return snapshot, catalog.Catalogue{}, nil
 	}

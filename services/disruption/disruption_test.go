@@ -25,7 +25,7 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var web = event.Cluster{Name: "web", UID: "u"}
 
-// harness is the service over models, and what it said.
+// harness runs the service with in-memory stores, and collects the published events.
 type harness struct {
 	Service
 	blobs *memblob.Store
@@ -61,7 +61,7 @@ func (b *harness) putSnapshot(t *testing.T, kind string, doc any) event.Ref {
 	return ref
 }
 
-// handleSnapshot hands the service a snapshot.
+// handleSnapshot stores a snapshot and makes the service handle it.
 func (b *harness) handleSnapshot(t *testing.T, s planning.Snapshot) (event.Ref, error) {
 	t.Helper()
 	ref := b.putSnapshot(t, planning.SnapshotKind, s)
@@ -77,7 +77,7 @@ func envelope(t *testing.T, body event.Body) event.Envelope {
 	return e
 }
 
-// proposal reads what was said.
+// proposal decodes a published proposal.
 func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 	t.Helper()
 	body, err := event.DecodeBody[event.DisruptionProposed](e)
@@ -87,7 +87,7 @@ func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 	return body
 }
 
-// quiet is a cluster with one empty node.
+// quiet returns a cluster with one empty node.
 func quiet() planning.Snapshot {
 	pool := planningtest.NewNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0)
@@ -111,7 +111,7 @@ func TestTypesMatchContract(t *testing.T) {
 	}
 }
 
-// A node is proposed in one snapshot and confirmed in another, under one id.
+// A node is proposed for one snapshot and confirmed for another, with the same ID.
 func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
 	s := quiet()
@@ -128,7 +128,7 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Fatalf("proposal (-want +got):\n%s", diff)
 	}
-	// Lifecycle writes it on the claim, and the next snapshots carry it.
+	// Lifecycle writes the proposal on the claim, and the next snapshots contain it.
 	s.Nodes[0].Proposal = &planning.Proposal{ID: first.Proposal, Reason: first.Reason, ProposedAt: start.Add(time.Second)}
 	for _, tt := range []struct {
 		after time.Duration
@@ -146,7 +146,7 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	}
 }
 
-// addLoadedNode is a cluster of two nodes that one smaller node replaces.
+// addLoadedNode returns a cluster of two nodes that one smaller node replaces.
 func (b *harness) addLoadedNode(t *testing.T) planning.Snapshot {
 	t.Helper()
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(2)), fixture.Node("b", "t4g.xlarge", with(1)))
@@ -167,7 +167,8 @@ func carryProposal(s planning.Snapshot, p event.DisruptionProposed, proposed tim
 	return s
 }
 
-// What replaces nodes is planned at the confirmation, and stored before it is said.
+// Replacements are planned at the confirmation, and the plan is stored before the event is
+// published.
 func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
@@ -207,7 +208,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	}
 }
 
-// A request that cannot be written is for nobody to act on.
+// A proposal whose launch request cannot be encoded is dropped.
 func TestUnwritableReplacementIsDropped(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
@@ -239,14 +240,14 @@ func TestStaleSnapshotProposesNothing(t *testing.T) {
 	}
 }
 
-// TestLastIdle: what was found at rest is not looked at again for five minutes,
-// unless it changes, or time alone would change what is found.
+// TestLastIdle: an idle snapshot is not evaluated again for five minutes, unless it changes or its
+// result changes with time.
 func TestLastIdle(t *testing.T) {
 	looked := func(b *harness, s planning.Snapshot, after time.Duration) bool {
 		t.Helper()
 		ref := b.putSnapshot(t, planning.SnapshotKind, s)
 		b.now = start.Add(after)
-		// What is not looked at is not read either.
+		// A snapshot that is not evaluated is not read either.
 		b.Blobs = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
 		err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref}))
 		b.Blobs = b.blobs

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 )
 
-// maxDraws is how many random sets one evaluation tries, which bounds the time that an idle cluster
-// costs.
+// maxDraws is how many random sets one evaluation tries. It bounds the cost of evaluating an idle
+// cluster.
 const maxDraws = 64
 
 // drawsAfterFirst is how many more sets are drawn after the first good one.
@@ -51,7 +51,7 @@ func (p *evaluation) drawSets(try trySet) *attempt {
 	return best
 }
 
-// savingPerPod returns what each moved pod saves.
+// savingPerPod returns the saving for each moved pod, in US dollars an hour.
 func (a *attempt) savingPerPod() float64 { return a.SavedPerHour / float64(a.PodsMoved) }
 
 // drawSet draws n nodes of a list within the budgets, and returns them in the list's order.

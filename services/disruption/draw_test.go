@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// patchy is nodes that are three quarters full with pods of three sizes, of which a
-// budget lets a tenth go.
+// patchy returns a cluster of nodes that are three quarters full with pods of three sizes, and
+// whose budget allows a tenth of them to be disrupted.
 func patchy(seed uint64) planning.Snapshot {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nodes := make([]planning.Node, 0, 30)
@@ -39,8 +39,8 @@ func patchy(seed uint64) planning.Snapshot {
 	return fixture.Snapshot(fixture.Pool(fixture.Budgets("10%")), nodes...)
 }
 
-// TestRandomSetsAreTried looks at fleets in which the most wasteful nodes that a
-// budget lets go give nothing, and others do.
+// TestRandomSetsAreTried uses clusters in which removing the most wasteful nodes within the budget
+// saves nothing, but removing other nodes does.
 func TestRandomSetsAreTried(t *testing.T) {
 	for _, seed := range []uint64{14, 27, 47, 48, 71, 74} {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

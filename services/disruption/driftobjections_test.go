@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Of a drifted node it is told why drift does not replace it, though consolidation was
-// asked after it.
+// The report for a drifted node contains the reason why drift does not replace it, although
+// consolidation is evaluated after drift.
 func TestDriftObjectionsAreReported(t *testing.T) {
 	drifted := func(n *planning.Node) {
 		n.Drift = &planning.Drift{Reason: "AMIDrift", Since: fixture.Taken.Add(-time.Hour)}

@@ -16,8 +16,8 @@ type driftWaves struct {
 	pools map[string]*driftwaves.Waves
 	// invalid are the NodePools whose drift annotations cannot be read.
 	invalid map[string]error
-	// objections has the drifted nodes that have to wait, by their indexes in the snapshot. These
-	// objections are reported whatever else keeps the nodes later.
+	// objections has the drifted nodes that have to wait, by their indexes in the snapshot. They
+	// are reported in preference to later objections to the same nodes.
 	objections map[int]candidate.Objection
 }
 
@@ -34,8 +34,8 @@ func newDriftWaves(s *planning.Snapshot) driftWaves {
 	return out
 }
 
-// checkWave returns what keeps a drifted node until the replacements of others have been ready for
-// long enough.
+// checkWave returns the objection to replacing a drifted node before earlier replacements have been
+// ready for long enough.
 func (w driftWaves) checkWave(m Method, c *candidate.Candidate) candidate.Objection {
 	if m != Drift && m != StaticDrift || c.Node.Drift == nil {
 		return candidate.Objection{}
@@ -57,7 +57,7 @@ func (w driftWaves) addLaunches(a *attempt) {
 	}
 }
 
-// listHalted returns an error for each NodePool whose drift does not continue by itself.
+// listHalted returns an error for each NodePool whose drift does not resume without user action.
 func (w driftWaves) listHalted(s *planning.Snapshot) []error {
 	var out []error
 	reported := map[string]bool{}

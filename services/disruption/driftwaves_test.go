@@ -18,23 +18,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// asks are annotations of the pool.
+// asks sets the NodePool's annotations.
 func asks(annotations map[string]string) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) { p.Annotations = annotations }
 }
 
-// fleet is a cluster over time: what drift takes is replaced, and a replacement is a
-// node after two minutes, or never.
+// fleet simulates a cluster over time: drifted nodes are replaced, and a replacement is ready after
+// two minutes, or never.
 type fleet struct {
 	planning.Snapshot
 	stock    instancetypes.InstanceTypes
 	launches planning.LaunchHistory
-	// works says whether what is launched becomes a node.
+	// works reports whether launched instances become nodes.
 	works bool
 	began time.Time
-	// gone are the drifted nodes whose replacements are on their way, by these.
+	// gone has the drifted nodes whose replacements are being launched, by the names of the
+	// replacements.
 	gone map[string]node
-	// story is how many nodes went when.
+	// story records how many nodes were replaced, and when.
 	story []string
 	count int
 }
@@ -50,7 +51,7 @@ func newFleet(nodes int, annotations map[string]string) *fleet {
 	return f
 }
 
-// run lets time pass, a minute at a time.
+// run advances time minute by minute.
 func (f *fleet) run(minutes int) *fleet {
 	for range minutes {
 		f.arrive()
@@ -70,7 +71,7 @@ func (f *fleet) run(minutes int) *fleet {
 	return f
 }
 
-// replace has a claim come for a node, which is as good as gone.
+// replace adds a claim as the replacement of a node.
 func (f *fleet) replace(i int) {
 	f.count++
 	came := fixture.Node(fmt.Sprintf("new-%02d", f.count), "t4g.medium", with(3))
@@ -80,8 +81,8 @@ func (f *fleet) replace(i int) {
 	f.Nodes = append(f.Nodes, came)
 }
 
-// arrive makes nodes of claims, or rolls back what waits for them and removes them in
-// the end, as lifecycle does.
+// arrive makes replacements ready. If they do not work, it rolls back their proposals and later
+// deletes the claims, as lifecycle does.
 func (f *fleet) arrive() {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -114,7 +115,7 @@ func (f *fleet) fails(l planning.LaunchRecord) {
 
 func (f *fleet) annotate(key, value string) { f.NodePools[0].Annotations[key] = value }
 
-// images are what the pool's class asks for.
+// images sets the AMIs of the NodePool's class.
 func (f *fleet) images(ids ...string) {
 	class := &f.NodeClasses[0]
 	class.Status.AMIs = nil
@@ -127,7 +128,7 @@ func canaries() map[string]string {
 	return map[string]string{policy.DriftCanary: "10%", policy.DriftBake: "30m"}
 }
 
-// kept is by which rules nodes stay, and a word of the first of each.
+// kept returns the rules that keep nodes, and the first detail.
 func (f *fleet) kept() (rules []string, detail string) {
 	for _, k := range Evaluate(f.Snapshot, f.stock, Options{}).Kept {
 		if strings.HasPrefix(k.Node, "old") {
@@ -146,8 +147,8 @@ func (f *fleet) want(t *testing.T, story ...string) {
 	f.story = nil
 }
 
-// Each wave is twice the one before it, and begins when that has been ready for the
-// time that was asked for.
+// Each wave is twice the one before it, and begins when the nodes of that one have been ready for
+// the bake time.
 func TestDriftReplacesNodesInWaves(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
@@ -160,7 +161,7 @@ func TestDriftReplacesNodesInWaves(t *testing.T) {
 	one.run(240).want(t, "0s -1", "32m0s -2", "1h4m0s -1")
 }
 
-// The budget holds inside of a wave.
+// Budgets apply within a wave.
 func TestWaveKeepsToBudgets(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
@@ -176,8 +177,8 @@ func TestWaveKeepsToBudgets(t *testing.T) {
 	}
 }
 
-// A bad image stops after the canary, whatever time passes, until there is another
-// one or somebody says so.
+// Drift with a bad AMI stops after the canary and does not resume with time, only after another AMI
+// is set or a user resumes it.
 func TestBadImageStopsAfterCanary(t *testing.T) {
 	bad := func() *fleet {
 		f := newFleet(20, canaries())
@@ -213,7 +214,7 @@ func TestBadImageStopsAfterCanary(t *testing.T) {
 	f.run(10).want(t, "0s -2")
 }
 
-// What changes in the midst of it is proved from the beginning.
+// A change during a rollout starts again with the canary.
 func TestSecondChangeStartsWithCanary(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
@@ -227,7 +228,7 @@ func TestSecondChangeStartsWithCanary(t *testing.T) {
 	f.run(40).want(t, "0s -2", "32m0s -4")
 }
 
-// Who asked for something that cannot be read may have asked for waves.
+// Drift pauses if the annotations cannot be parsed, because they may ask for waves.
 func TestInvalidDriftAnnotationsPauseDrift(t *testing.T) {
 	f := newFleet(3, map[string]string{policy.DriftCanary: "a few"})
 	f.run(5).want(t)

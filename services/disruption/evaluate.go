@@ -16,12 +16,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Evaluate decides what to do about the nodes of a snapshot. Handle publishes its result, and the
-// CLI's consolidate, simulate and why run it. It is a pure function whose only clock is the
-// snapshot's Taken.
+// Evaluate decides which nodes of a snapshot to disrupt. Handle publishes its result, and the CLI's
+// consolidate, simulate and why run it. It is a pure function whose only clock is the snapshot's
+// TakenAt.
 //
-// It checks earlier proposals first, the oldest first, so that a new command does not take their
-// place. Then it runs the methods in Karpenter's order (pkg/controllers/disruption/controller.go,
+// It checks earlier proposals first, the oldest first, so that new commands cannot use their nodes.
+// Then it runs the methods in Karpenter's order (pkg/controllers/disruption/controller.go,
 // NewMethods).
 func Evaluate(s planning.Snapshot, stock instancetypes.InstanceTypes, o Options) Findings {
 	return evaluateWith(s, stock, o, func(_ Method, find func()) { find() })
@@ -66,10 +66,11 @@ type evaluation struct {
 	candidates []candidate.Candidate
 	// buffers are the nodes whose free capacity CapacityBuffers use.
 	buffers map[string]bool
-	// inCommand are the nodes of commands, by their indexes in the snapshot.
+	// inCommand are the nodes that commands disrupt, by their indexes in the snapshot.
 	inCommand map[int]bool
-	// excluded are the nodes that no command may take in this evaluation, although nothing else
-	// keeps them: pods of commands move there, or an earlier proposal has to be removed first.
+	// excluded are nodes that commands may not disrupt in this evaluation although no rule of their
+	// own forbids it: pods of other commands move there, or lifecycle has to drop an earlier
+	// proposal first.
 	excluded map[int]candidate.Objection
 	// indexByName are the indexes of nodes by their names.
 	indexByName map[string]int
@@ -77,9 +78,9 @@ type evaluation struct {
 	objections map[int]candidate.Objection
 	// driftObjections are the objections to the drift of drifted nodes.
 	driftObjections map[int]candidate.Objection
-	// hasDeferred reports that a set was found that waits for a later evaluation.
+	// hasDeferred reports that a set was found and deferred to a later evaluation.
 	hasDeferred bool
-	// isNew reports that commands found from now on were not proposed before.
+	// isNew reports that the commands found from now on were not proposed before.
 	isNew bool
 	// rejectedSet is the last set that a Balanced NodePool rejected.
 	rejectedSet *attempt
@@ -103,8 +104,8 @@ func newEvaluation(s planning.Snapshot, stock instancetypes.InstanceTypes, o Opt
 	return p
 }
 
-// prepareSnapshot returns the snapshot with Going set on the nodes whose proposals are confirmed:
-// the watcher may not have seen their taints yet, and no pods may be planned there.
+// prepareSnapshot returns a copy with MarkedForDeletion set on nodes whose proposals are confirmed.
+// The watcher may not have seen their taints yet, and no pods may be planned there.
 func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 	nodes := make([]planning.Node, len(s.Nodes))
 	copy(nodes, s.Nodes)
@@ -114,8 +115,8 @@ func prepareSnapshot(s planning.Snapshot) planning.Snapshot {
 		}
 	}
 	s.Nodes = nodes
-	// Few replacements should take the pods of many nodes. Spreading the risk over the nodes of one
-	// plan is for pending pods.
+	// Few replacements should receive the pods of many nodes. Spreading pods over nodes of one plan
+	// to reduce risk applies only to pending pods.
 	s.Settings.MaxNodeShare, s.Settings.ResiliencePremium = 1, new(0.0)
 	return s
 }
@@ -167,8 +168,8 @@ func (p *evaluation) addCommand(a *attempt) {
 	p.countApproved(a)
 }
 
-// availableCandidates returns the candidates that are in no command and that the method may take.
-// It records the objections to the others.
+// availableCandidates returns the candidates that are in no command and that the method may
+// disrupt. It records the objections to the others.
 func (p *evaluation) availableCandidates(m Method) []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for i := range p.candidates {
@@ -207,7 +208,7 @@ func (p *evaluation) fitsBudgets(nodes []*candidate.Candidate, reason karpenter.
 	return true
 }
 
-// explainBudgets describes the budgets that do not allow it.
+// explainBudgets describes the budgets that forbid the disruption.
 func (p *evaluation) explainBudgets(nodes []*candidate.Candidate, reason karpenter.DisruptionReason) string {
 	pool, wanted := nodes[0].Node.NodePool, map[string]int{}
 	for _, c := range nodes {
@@ -233,8 +234,8 @@ func labelLookup(stock instancetypes.InstanceTypes) func(pool, class, name strin
 	}
 }
 
-// recordDriftObjections stores the objections to drifted nodes before other methods run: the reason
-// why a drifted node stays is that it cannot be replaced, not that it saves nothing.
+// recordDriftObjections stores the objections to drifted nodes before other methods run. Reports
+// should explain why a drifted node cannot be replaced, not that consolidating it saves nothing.
 func (p *evaluation) recordDriftObjections() {
 	if p.driftObjections == nil {
 		p.driftObjections = map[int]candidate.Objection{}

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// describeFindings writes a command in one line: its method, the nodes that go, where their
-// pods go, and the cheapest of what comes.
+// describeFindings describes a command in one line: its method, the removed nodes, the nodes that
+// receive their pods, and the cheapest options of the new nodes.
 func describeFindings(s planning.Snapshot, c Command) string {
 	var gone, onto, come []string
 	for _, i := range c.Nodes {
@@ -52,7 +52,7 @@ func all(s planning.Snapshot, found Findings) (out []string) {
 
 type node = planning.Node
 
-// with binds count pods of half a core to a node.
+// with binds pods to a node, each with half a core.
 func with(count int, edits ...func(*planning.PodSpec)) func(*node) {
 	return func(n *node) { fixture.With(fixture.Pods(n.Name, count, "500m", "500Mi", edits...))(n) }
 }
@@ -69,7 +69,7 @@ func protected(n *node) {
 
 func lately(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
 
-// ordered are pods of a StatefulSet, and ending has the node's pods deleted.
+// ordered makes pods part of a StatefulSet. ending marks the node's pods as terminating.
 func ordered(s *planning.PodSpec) { s.OwnerKind = "StatefulSet" }
 func ending(n *node) {
 	for i := range n.Pods {
@@ -79,7 +79,7 @@ func ending(n *node) {
 	}
 }
 
-// static keeps a pool at so many nodes.
+// static makes a NodePool static with this number of replicas.
 func static(replicas int64) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) { p.Spec.Replicas = &replicas }
 }
@@ -173,8 +173,8 @@ func whenEmpty(p *karpenter.NodePool) {
 	p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty
 }
 
-// carrying is the snapshot with the proposals of its commands on its nodes, made so
-// long ago, one after another.
+// carrying returns the snapshot with the proposals of its commands on its nodes. They were made
+// this long ago, one after another.
 func carrying(s planning.Snapshot, found Findings, ago time.Duration) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for k, c := range found.Commands {
@@ -186,7 +186,7 @@ func carrying(s planning.Snapshot, found Findings, ago time.Duration) planning.S
 	return s
 }
 
-// phases tells the decisions of a snapshot.
+// phases describes the decisions for a snapshot.
 func phases(s planning.Snapshot) []string {
 	var out []string
 	for _, d := range decidePhases(&s, Evaluate(s, fixture.Stock(s), Options{}).Commands) {
@@ -270,7 +270,7 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
-// A proposal is what would be done to which claims, and not when it is found.
+// A proposal's ID depends on the action and the claims, not on the time when it is found.
 func TestProposalIDs(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)))
 	first := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
@@ -300,8 +300,8 @@ func TestProposalIDs(t *testing.T) {
 	}
 }
 
-// TestSpotToSpotGateOfSnapshot asks for a pool that buys any spot: there are
-// more than 15 types that are cheaper than the node.
+// TestSpotToSpotGateOfSnapshot uses a NodePool that allows any spot instance type: more than 15
+// types are cheaper than the node.
 func TestSpotToSpotGateOfSnapshot(t *testing.T) {
 	pool := fixture.Pool()
 	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
@@ -327,7 +327,7 @@ func TestSpotToSpotGateOfSnapshot(t *testing.T) {
 	}
 }
 
-// where room is kept for a buffer, a node is meant to be empty.
+// A node whose free capacity a CapacityBuffer uses is not removed as empty.
 func TestNodesWithBufferCapacity(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))
 	s.Settings.Gates.CapacityBuffer = true

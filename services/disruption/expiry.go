@@ -29,9 +29,9 @@ const (
 // a node is outdated too.
 func (p *evaluation) findExpiring() { p.tryEach(Expiration, sortByExpiry) }
 
-// checkExpiry returns what keeps a node from being replaced because of its age. Protected pods
-// block it even if the drain is bounded by terminationGracePeriod: only the end of the node's life
-// overrides them.
+// checkExpiry returns the objection to replacing a node because of its age. Protected pods block
+// the replacement even if terminationGracePeriod bounds the drain: only the node's expiry overrides
+// them.
 func (p *evaluation) checkExpiry(c *candidate.Candidate) candidate.Objection {
 	from := replacementTime(c.Node, p.expiryPolicy(c.Pool))
 	if from.IsZero() || from.After(p.snapshot.TakenAt) {
@@ -43,8 +43,8 @@ func (p *evaluation) checkExpiry(c *candidate.Candidate) candidate.Objection {
 	return no
 }
 
-// expiryPolicy returns what a NodePool asks for, cached. An annotation that cannot be read asks for
-// nothing; the evaluation reports it elsewhere.
+// expiryPolicy returns the expiration policy of a NodePool, cached. If its annotation cannot be
+// parsed, the policy is empty; policies.go reports the error.
 func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.ExpirationPolicy {
 	if pool == nil {
 		return policy.ExpirationPolicy{}
@@ -57,10 +57,10 @@ func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.ExpirationPol
 	return expiring
 }
 
-// replacementTime returns from when a node is replaced because it expires; zero means never. Each
-// node has its own time in the first half of the window, so that nodes of one age are not due at
-// once and the second half is left for nodes that wait for a budget. The time derives from the
-// claim's UID, so every evaluation computes the same.
+// replacementTime returns when a node may be replaced because it expires; zero means never. Each
+// node has its own time in the first half of the window, so that nodes of the same age are not due
+// at the same time, and the second half is left for nodes that wait for a budget. The time derives
+// from the claim's UID, so every evaluation computes the same time.
 func replacementTime(n *planning.Node, e policy.ExpirationPolicy) time.Time {
 	if !e.Graceful || n.ExpiresAt.IsZero() {
 		return time.Time{}
@@ -83,7 +83,7 @@ func sortByExpiry(list []*candidate.Candidate) []*candidate.Candidate {
 	return list
 }
 
-// expectChange records that the passing of time may change the findings at that time.
+// expectChange records a time at which the findings may change although the cluster does not.
 func (p *evaluation) expectChange(at time.Time) { p.findings.expectChange(at) }
 
 func (f *Findings) expectChange(at time.Time) {

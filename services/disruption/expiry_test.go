@@ -17,14 +17,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// graceful is a pool that replaces its nodes before they expire, and does nothing else.
+// graceful returns a NodePool that replaces its nodes before they expire, and does nothing else.
 func graceful(edits ...func(*karpenter.NodePool)) karpenter.NodePool {
 	return fixture.Pool(append(edits, never, func(p *karpenter.NodePool) {
 		p.Annotations = map[string]string{policy.Expiration: "graceful", policy.ExpirationWindow: "4h"}
 	})...)
 }
 
-// ends gives a node of thirty days an end.
+// ends makes a node of thirty days expire after this time.
 func ends(in time.Duration) func(*node) {
 	return func(n *node) {
 		n.ExpiresAt = fixture.Taken.Add(in)
@@ -95,8 +95,8 @@ func TestExpiration(t *testing.T) {
 	}
 }
 
-// Each node has a moment of its own in the first half of the window, the same
-// whoever looks; and as many come due in each part of it.
+// Each node has its own replacement time in the first half of the window, which every evaluation
+// computes alike. The times are spread evenly.
 func TestExpirationMoments(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
@@ -133,7 +133,7 @@ func TestExpirationMoments(t *testing.T) {
 	}
 }
 
-// Time alone brings a node to be replaced, at the time that the findings name.
+// NextChange is the time at which a node becomes due for replacement.
 func TestExpirationSetsNextChange(t *testing.T) {
 	stock := fixture.Stock(fixture.Snapshot(graceful()))
 	rapid.Check(t, func(t *rapid.T) {
@@ -169,14 +169,15 @@ func TestExpirationSetsNextChange(t *testing.T) {
 			t.Errorf("%s: still at rest: %v", tt.name, got)
 		}
 	}
-	// A budget that is spent now may have room at any time, whatever else is said of the node.
+	// An exhausted budget may allow a disruption at any time, regardless of other objections to the
+	// node.
 	s := fixture.Snapshot(graceful(fixture.Budgets("0")), fixture.Node("a", "t4g.medium", with(3), ends(time.Hour)))
 	if found := Evaluate(s, stock, Options{}); !found.NextChange.Equal(s.TakenAt) {
 		t.Errorf("rest until %s, taken %s, kept %+v", found.NextChange, s.TakenAt, found.Kept)
 	}
 }
 
-// old is a cluster in which nodes grow old, and lifecycle does at once what it would.
+// old is a cluster whose nodes age. Lifecycle's actions take effect at once.
 type old struct {
 	planning.Snapshot
 	life   time.Duration
@@ -185,7 +186,7 @@ type old struct {
 	most   int
 }
 
-// step lets disruption decide, and lifecycle act on it.
+// step runs disruption and carries out its commands as lifecycle does.
 func (o *old) step(stock instancetypes.InstanceTypes) {
 	found := Evaluate(o.Snapshot, stock, Options{})
 	at := map[string]*node{}
@@ -223,7 +224,7 @@ func (o *old) step(stock instancetypes.InstanceTypes) {
 	o.most = max(o.most, going)
 }
 
-// renew puts another node in the place of one.
+// renew replaces a node with a new one.
 func (o *old) renew(n *node) {
 	delete(o.until, n.Claim)
 	n.Name += "'"
@@ -231,9 +232,9 @@ func (o *old) renew(n *node) {
 	n.Created, n.InitializedAt, n.ExpiresAt = o.TakenAt, o.TakenAt, o.TakenAt.Add(o.life)
 }
 
-// A hundred nodes of one age come to their end together. Never more than ten go at
-// once, all are replaced before their end, and only those end by force that a
-// PodDisruptionBudget has kept until then.
+// A hundred nodes of the same age expire together. At most ten are replaced at once, all are
+// replaced before they expire, and only nodes that a PodDisruptionBudget blocked until then are
+// expired forcibly.
 func TestHundredOfOneAge(t *testing.T) {
 	for _, tt := range []struct {
 		name, window     string
@@ -278,8 +279,8 @@ func TestHundredOfOneAge(t *testing.T) {
 	}
 }
 
-// A node that may be replaced before it ends is eligible as one that drifted does, to
-// whose budgets it counts; one that has drifted as well counts once.
+// A node that may be replaced because it expires is eligible for the reason Drifted, and counts
+// towards those budgets. A node that has also drifted counts once.
 func TestExpiringNodesAreEligible(t *testing.T) {
 	late := ends(90 * time.Minute)
 	pool := graceful(fixture.Budgets("0"))
@@ -290,7 +291,7 @@ func TestExpiringNodesAreEligible(t *testing.T) {
 	}
 }
 
-// What is wrong with a time zone is one problem, though it concerns budgets, too.
+// An invalid time zone is reported once, although it also concerns budgets.
 func TestTimeZoneErrorIsReportedOnce(t *testing.T) {
 	pool := graceful(fixture.Budgets("5"))
 	pool.Annotations[policy.BudgetTimeZone] = "Mars/Olympus"

@@ -30,20 +30,21 @@ type Options struct {
 	SpotToSpot bool
 }
 
-// Findings are the commands for a snapshot's nodes, and the reasons why the others stay.
+// Findings are the commands for a snapshot's nodes, and the reasons why the other nodes are kept.
 type Findings struct {
 	// Commands are in the order in which they were found. No two share a node, each takes those
 	// before it into account, and together they keep every budget.
 	Commands []Command
 	// Kept has each managed node that is in no command, in the snapshot's order.
 	Kept []Kept
-	// HasDeferred reports that the passing of time alone may allow sets that are deferred now.
+	// HasDeferred reports that deferred sets may become allowed as time passes, without a change of
+	// the cluster.
 	HasDeferred bool
-	// Problems are errors that a person has to correct, such as a budget that cannot be read.
+	// Problems are errors that a user has to correct, such as a budget that cannot be parsed.
 	Problems []error
 	Metrics  EvaluationMetrics
-	// NextChange is when the passing of time alone may change the findings; zero if no such time is
-	// known.
+	// NextChange is when the findings may change although the cluster does not; zero if no such
+	// time is known.
 	NextChange time.Time
 }
 
@@ -53,8 +54,8 @@ type Command struct {
 	Reason karpenter.DisruptionReason
 	// Nodes are ascending indexes of the snapshot's nodes.
 	Nodes []int
-	// Result is where their pods go: nominations onto nodes that stay, and new nodes with the
-	// options that may be launched.
+	// Result is where their pods move: nominations onto kept nodes, and new nodes with the options
+	// that may be launched.
 	Result planning.Result
 	// PodsMoved is how many pods move.
 	PodsMoved int
@@ -65,11 +66,11 @@ type Command struct {
 	Proposal string
 	// Since is when the command was proposed, from the snapshot; zero for a new proposal.
 	Since time.Time
-	// Why describes the command for people.
+	// Why describes the command in logs and in the CLI.
 	Why string
 }
 
-// Kept is the reason why a node stays.
+// Kept is the reason why a node is kept.
 type Kept struct {
 	// Node is the node's name in the snapshot, and Index its index there.
 	Node  string
@@ -77,7 +78,7 @@ type Kept struct {
 	// Rule is one of the Rule constants.
 	Rule   string
 	Detail string
-	// reason is the reason for Events. Protection of the node or its pods comes before the
+	// reason is the reason for Events. Protection of the node or its pods has precedence over the
 	// NodePool's consolidation settings, as in Karpenter.
 	reason candidate.Objection
 }

@@ -14,17 +14,18 @@ import (
 // maxIdleTime is how long a snapshot that needed no action is not evaluated again.
 const maxIdleTime = 5 * time.Minute
 
-// LastIdle is the last snapshot that needed no action and that time alone would not change. The
-// zero value is none. Losing it costs one more evaluation.
+// LastIdle is the last snapshot that needed no action and whose result does not change with time.
+// Its zero value matches no snapshot. Losing it costs one more evaluation.
 type LastIdle struct {
 	mu    sync.Mutex
 	ref   event.Ref
 	taken time.Time
-	// until is when time may change the result; zero if no such time is known.
+	// until is when the result may change with time; zero if no such time is known.
 	until time.Time
 }
 
-// isUnchanged reports whether the message refers to the same document and that is recent enough.
+// isUnchanged reports whether the message refers to the stored document and the stored snapshot is
+// recent enough.
 func (r *LastIdle) isUnchanged(body event.ClusterSnapshot) bool {
 	if r == nil {
 		return false
@@ -45,7 +46,7 @@ func (r *LastIdle) recordIdle(body event.ClusterSnapshot, found Findings, decisi
 	r.ref, r.taken, r.until = body.Snapshot, body.Taken, found.NextChange
 }
 
-// mayChangeWithTime reports whether the passing of time alone may allow the node's disruption.
+// mayChangeWithTime reports whether the node may become disruptable as time passes.
 func mayChangeWithTime(k Kept) bool {
 	switch k.Rule {
 	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt, thresholds.RuleCooldown, thresholds.RuleEvictions, driftwaves.RuleCanary:

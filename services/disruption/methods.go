@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because of other nodes, budgets or methods. The internal packages
-// have the other rules. The README lists all of them.
+// Rules that keep a node because of other nodes, budgets or methods. The internal packages have the
+// other rules. The README lists all of them.
 const (
 	// RuleBudget: the budgets of its NodePool allow no more disruption.
 	RuleBudget = "budget"
@@ -23,8 +23,7 @@ const (
 	RuleReceives = "receives-pods"
 	// RuleTurn: nodes that save more are removed first.
 	RuleTurn = "waits-its-turn"
-	// RuleOverturned: its earlier proposal is not what would be done now, and has to be removed
-	// first.
+	// RuleOverturned: its earlier proposal is no longer valid and has to be dropped first.
 	RuleOverturned = "proposal-overturned"
 	// RuleInUse: it has pods.
 	RuleInUse = "in-use"
@@ -46,7 +45,7 @@ func (m Method) budgetReason() karpenter.DisruptionReason {
 	}
 }
 
-// checkNode returns what keeps a node from a method before anything is simulated.
+// checkNode returns the objection of a method to a node, without a simulation.
 func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objection {
 	switch m {
 	case Emptiness:
@@ -57,8 +56,8 @@ func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objec
 		return p.checkExpiry(c)
 	default:
 		if c.IsEmpty() {
-			// Emptiness was tried before, and a node that it left must stay. Otherwise a budget for
-			// empty nodes would not protect it. Karpenter:
+			// Emptiness was tried before, and must also protect the nodes that it kept. Otherwise a
+			// budget for empty nodes would not protect them. Karpenter:
 			// pkg/controllers/disruption/consolidation.go, ShouldDisrupt.
 			return cmp.Or(p.checkEmpty(c), p.thresholds.CheckEmpty(c), candidate.Objection{
 				Rule: RuleBudget, Subject: string(karpenter.DisruptionReasonEmpty),
@@ -69,7 +68,7 @@ func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objec
 	}
 }
 
-// checkEmpty returns what keeps a node from being removed as empty.
+// checkEmpty returns the objection to removing a node as empty.
 func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
 	if no := c.CheckConsolidatable(p.snapshot.TakenAt); !no.IsNone() {
 		return no
@@ -83,7 +82,7 @@ func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// checkDrifted returns what keeps a node from being replaced for drift.
+// checkDrifted returns the objection to replacing a node for drift.
 func checkDrifted(c *candidate.Candidate, static bool) candidate.Objection {
 	if no := c.CheckDrifted(); !no.IsNone() {
 		return no
@@ -105,7 +104,8 @@ type attempt struct {
 
 func (a *attempt) isGood() bool { return a.objection.IsNone() }
 
-// tryCommand simulates a command, for consolidation also how kube-scheduler would place its pods.
+// tryCommand simulates a command. For consolidation it also simulates how kube-scheduler would
+// place the pods.
 func (p *evaluation) tryCommand(m Method, nodes []*candidate.Candidate) attempt {
 	a := p.simulateCommand(m, nodes)
 	if a.isGood() && (m == MultiNode || m == SingleNode) {
@@ -114,7 +114,7 @@ func (p *evaluation) tryCommand(m Method, nodes []*candidate.Candidate) attempt 
 	return a
 }
 
-// simulateCommand simulates a command with each pod where the plan puts it.
+// simulateCommand simulates a command with each pod on the node that the plan assigns.
 func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) attempt {
 	out := attempt{Command: Command{Method: m, Reason: m.budgetReason(), PodsMoved: countPods(nodes)}, nodes: nodes}
 	for _, c := range nodes {
@@ -159,8 +159,8 @@ func (p *evaluation) checkCheaper(a *attempt) {
 	}
 }
 
-// planStaticReplacement returns one more node of a static NodePool, as it would be launched now.
-// Pods are not planned for it: they are scheduled to the new node when the old one is drained.
+// planStaticReplacement returns a new node of a static NodePool, as it would be launched now. No
+// pods are planned for it: they are scheduled to the new node when the old one is drained.
 func (p *evaluation) planStaticReplacement(c *candidate.Candidate) (planning.Result, candidate.Objection) {
 	for _, n := range p.simulateWithout(c).Nodes {
 		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
@@ -174,13 +174,13 @@ func (p *evaluation) planStaticReplacement(c *candidate.Candidate) (planning.Res
 // node that is used again does not delay the others.
 func (p *evaluation) findEmpty() { p.tryEach(Emptiness, sortBySaving) }
 
-// findStaticDrift and findDrifted replace drifted nodes one by one: first those without pods, then
-// those that drifted first.
+// findStaticDrift and findDrifted replace drifted nodes one by one: first nodes without pods, then
+// the nodes that drifted first.
 func (p *evaluation) findStaticDrift() { p.tryEach(StaticDrift, sortByDrift) }
 func (p *evaluation) findDrifted()     { p.tryEach(Drift, sortByDrift) }
 
-// findSingleNodes tries each node alone, after no set was found: a single node saves less than a
-// set that includes it.
+// findSingleNodes tries each node alone if no set was found: a set saves more than a single node of
+// it.
 func (p *evaluation) findSingleNodes() {
 	if p.hasFound(MultiNode) || p.hasDeferred {
 		return
@@ -212,8 +212,8 @@ func (p *evaluation) tryEach(m Method, sort func([]*candidate.Candidate) []*cand
 	}
 }
 
-// sortBySaving sorts by price for each unit of disruption cost; among equals, nodes that expire
-// sooner come first.
+// sortBySaving sorts by price for each unit of disruption cost; if equal, nodes that expire sooner
+// come first.
 func sortBySaving(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
 		return cmp.Or(cmp.Compare(b.SavingRatio(), a.SavingRatio()), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
@@ -253,7 +253,7 @@ func (a *attempt) plannedMove() thresholds.PlannedMove {
 	return thresholds.PlannedMove{Nodes: a.nodes, SavedPerHour: a.SavedPerHour, NewPerHour: a.Result.PricePerHour, PodsMoved: a.PodsMoved}
 }
 
-// describeCommand describes a command for people.
+// describeCommand describes a command for logs and the CLI.
 func describeCommand(a *attempt) string {
 	return fmt.Sprintf("%s: removes %d nodes, launches %d, moves %d pods, saves $%.4f an hour", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
 }

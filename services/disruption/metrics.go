@@ -18,8 +18,8 @@ const (
 	// EligibleNodes is how many nodes may be disrupted, regardless of budgets and pods' placement
 	// [reason].
 	EligibleNodes Counted = "eligible-nodes"
-	// Timeouts counts evaluations in which a simulation reached its limit of work [consolidation
-	// type]. Zero is recorded too, so that the series exists before it happens.
+	// Timeouts counts evaluations in which a simulation reached its work limit [consolidation
+	// type]. Zero is recorded too, so that the series exists before the first timeout.
 	Timeouts Counted = "timeouts"
 	// Evaluations is how long a method took, in seconds [reason, consolidation type]. Work that all
 	// methods share, such as reading the snapshot, is not included.
@@ -34,13 +34,13 @@ const (
 type EvaluationMetrics struct {
 	// Eligible counts nodes by the reason for which they may be disrupted.
 	Eligible map[karpenter.DisruptionReason]int
-	// Exhausted are the methods of which a simulation reached its limit of work.
+	// Exhausted are the methods whose simulations reached the work limit.
 	Exhausted map[Method]bool
 	// Moves are the consolidation moves that were not proposed before.
 	Moves []Move
 }
 
-// countEligible counts the nodes that may be disrupted, before commands take any.
+// countEligible counts the nodes that may be disrupted, before any command is found.
 func (p *evaluation) countEligible() {
 	eligible := map[karpenter.DisruptionReason]int{}
 	for i := range p.candidates {

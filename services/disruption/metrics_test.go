@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// A node is eligible for each reason for which nothing of its own stands against it,
-// whatever budgets and prices say.
+// A node is eligible for each reason for which its own state allows disruption, regardless of
+// budgets and prices.
 func TestEligibleNodes(t *testing.T) {
 	drifted := func(n *planning.Node) { n.Drift = &planning.Drift{Reason: "AMIDrift", Since: fixture.Taken} }
 	kept := func(n *planning.Node) { n.DoNotDisrupt = true }
@@ -31,7 +31,7 @@ func TestEligibleNodes(t *testing.T) {
 	}
 }
 
-// Work that did not suffice counts once in a look, however many attempts it hit.
+// An exhausted work limit counts once per evaluation, however many attempts reached it.
 func TestTimeouts(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool())
 	p := newEvaluation(s, fixture.Stock(s), Options{})
@@ -52,7 +52,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// The service tells its counts with each snapshot that it looks at, and with no other.
+// The service records metrics for each snapshot that it evaluates, and for no other.
 func TestMetricsAreRecorded(t *testing.T) {
 	b := newHarness()
 	eligible := map[string]float64{}
@@ -77,7 +77,8 @@ func TestMetricsAreRecorded(t *testing.T) {
 	}
 }
 
-// Each method's turn is told in seconds of the service's clock, whatever it finds.
+// The duration of each method is recorded in seconds of the service's clock, with or without
+// findings.
 func TestEvaluations(t *testing.T) {
 	b := newHarness()
 	at := b.Now()

@@ -24,8 +24,8 @@ func (p *evaluation) countApproved(a *attempt) {
 	}
 }
 
-// countRejected counts a move that Balanced NodePools reject. Of sets it counts only the last, and
-// only if none is found, because many are tried on the way to one, as in Karpenter.
+// countRejected counts a move that Balanced NodePools reject. Of rejected sets it counts only the
+// last, and only if no set is found, because an evaluation tries many sets, as in Karpenter.
 func (p *evaluation) countRejected(a *attempt) {
 	switch {
 	case !p.isNew:

@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// by sets the pool's policy.
+// by sets the NodePool's consolidation policy.
 func by(policy karpenter.ConsolidationPolicy) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) { p.Spec.Disruption.ConsolidationPolicy = policy }
 }
 
-// What consolidation weighs counts for each pool, and what it is worth where the pool
-// asks; what was proposed before, and what is only empty, does not.
+// Approved and rejected consolidation moves are counted for each NodePool, with a score for
+// Balanced ones. Moves that were proposed before, and empty nodes, are not counted.
 func TestMoves(t *testing.T) {
 	balanced, ordinary := by(karpenter.ConsolidationPolicyBalanced), by(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
 	proposed := func(n *node) {

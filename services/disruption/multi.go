@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxSetSize is how many nodes one command removes. Karpenter considers 100, takes as many as
+	// maxSetSize is how many nodes one command removes. Karpenter considers 100, removes as many as
 	// it can, and runs one command at a time. Here an evaluation finds many commands: smaller ones
 	// move pods where that saves most, and lose less when they are rolled back.
 	maxSetSize = 20
 	// maxSets is how many sets one evaluation looks for, which bounds its duration. Later
 	// evaluations continue.
 	maxSets = 12
-	// maxRepairs is how often a set is tried again without the nodes that prevent it.
+	// maxRepairs is how often a set is retried without the nodes that caused the objection.
 	maxRepairs = 4
-	// minPodSaving is what a further pod must save to be moved by the same command, relative to the
-	// average saving for each pod of the largest set.
+	// minPodSaving is the saving that each further pod must contribute to be moved by the same
+	// command, relative to the average saving per pod of the largest set.
 	minPodSaving = 1.0
 	// minSavedPart is the part of its price that a set must save if several nodes replace it, which
-	// Karpenter never does, and that a set of three or more nodes must waste to be tried at all. If
-	// at most one node replaces it, any saving counts.
+	// Karpenter never does. It is also the part that a set of three or more nodes must waste to be
+	// tried at all. If at most one node replaces the set, any saving is enough.
 	minSavedPart = 0.1
 )
 
@@ -35,8 +35,8 @@ func (p *evaluation) findSets() {
 	for range maxSets {
 		best := bestSet(p.firstWithinBudgets(p.wastefulNodes()), p.tryRepaired)
 		if best == nil {
-			// Take only one random set: once its nodes are gone, the most wasteful nodes save more
-			// for each pod than further random sets.
+			// Use only one random set: once its nodes are removed, sets of the most wasteful nodes
+			// save more per pod than further random sets.
 			if best = p.drawSets(p.tryRepaired); best != nil && !p.shouldDefer(best, fairSaving) {
 				p.addCommand(best)
 			}
@@ -52,7 +52,7 @@ func (p *evaluation) findSets() {
 	}
 }
 
-// wastefulNodes returns the nodes that cost more than their pods are worth at the market's prices,
+// wastefulNodes returns the nodes that cost more than their pods are worth at the shadow prices,
 // sorted by waste for each unit of disruption cost. In Karpenter's order an expensive full node
 // would come before a cheaper, nearly empty one.
 func (p *evaluation) wastefulNodes() []*candidate.Candidate {
@@ -87,8 +87,8 @@ type trySet func(nodes []*candidate.Candidate, isBetter func(*attempt) bool) *at
 
 // bestSet tries the first nodes of a list, then a fifth fewer, and so on, until the result is
 // worse. More nodes save more, but move more pods for each dollar. It returns the set beyond which
-// a further pod saves less than a pod of the largest set does on average. The rest of the nodes are
-// tried afterwards.
+// a further pod saves less than an average pod of the largest set. The remaining nodes are tried
+// afterwards.
 func bestSet(list []*candidate.Candidate, try trySet) *attempt {
 	var best *attempt
 	podCost := 0.0
@@ -116,9 +116,9 @@ func (a *attempt) isWorthwhile() bool {
 	return len(a.Result.Nodes) <= 1 || a.SavedPerHour >= minSavedPart*(a.SavedPerHour+a.Result.PricePerHour)
 }
 
-// isHopeless reports whether three nodes or more waste too little to be worth several replacements.
-// They are not tried, to save time. A single replacement, or none, might have saved something; sets
-// of two and single nodes are tried whatever they waste.
+// isHopeless reports whether three or more nodes waste too little to justify several replacements.
+// They are not tried, to save time, although one replacement or none might save something; sets of
+// two and single nodes are always tried.
 func (p *evaluation) isHopeless(nodes []*candidate.Candidate) bool {
 	price, worth := 0.0, 0.0
 	for _, c := range nodes {
@@ -127,8 +127,8 @@ func (p *evaluation) isHopeless(nodes []*candidate.Candidate) bool {
 	return len(nodes) > 2 && price-worth < minSavedPart*price
 }
 
-// tryRepaired tries a set, and again without the nodes that prevent it; it returns nil if the
-// result is not better.
+// tryRepaired tries a set, then retries it without the nodes that caused the objection. It returns
+// nil if the result is not better.
 func (p *evaluation) tryRepaired(nodes []*candidate.Candidate, isBetter func(*attempt) bool) *attempt {
 	for range 1 + maxRepairs {
 		if len(nodes) < 2 || p.isHopeless(nodes) {

@@ -12,7 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 )
 
-// passOver is a pass over so many nodes of one type, each with a pod of a core.
+// passOver returns an evaluation of this many nodes of one type, each with a pod that requests a
+// core.
 func passOver(count int, edits ...func(*node)) *evaluation {
 	var nodes []node
 	for i := range count {
@@ -22,7 +23,7 @@ func passOver(count int, edits ...func(*node)) *evaluation {
 	return newEvaluation(s, fixture.Stock(s), Options{})
 }
 
-// all are the pass's candidates.
+// all returns the evaluation's candidates.
 func (p *evaluation) all() []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for i := range p.candidates {
@@ -31,8 +32,8 @@ func (p *evaluation) all() []*candidate.Candidate {
 	return out
 }
 
-// Three nodes or more are not tried where they waste less than what several others
-// would have to save, whatever would replace them: one node would take all of these.
+// Three or more nodes are not tried if they waste less than several replacements would have to
+// save, even if one node could replace them, as here.
 func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 	for _, tt := range []struct {
 		nodes    int
@@ -55,7 +56,7 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 	}
 }
 
-// An attempt without pods has nowhere to land: nobody pays for a simulation.
+// Attempts without pods are not simulated.
 func TestPlacementWithoutPods(t *testing.T) {
 	p := passOver(3)
 	if a := p.tryRepaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
@@ -66,14 +67,14 @@ func TestPlacementWithoutPods(t *testing.T) {
 	}
 }
 
-// Fewer nodes of a list are tried as long as that does not make it worse; before
-// anything is found, nothing is worse.
+// Fewer nodes of a list are tried until the result is worse; this applies only after a first set
+// was found.
 func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 	list := passOver(20).all()
 	for _, tt := range []struct {
 		name string
-		// saved is what a set of so many nodes saves, with one pod moved of each; none is
-		// found where it says nothing.
+		// saved is the saving of a set of this many nodes, each with one moved pod; sizes without
+		// an entry find nothing.
 		saved       map[int]float64
 		tried, want []int
 	}{
@@ -101,10 +102,10 @@ func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 	}
 }
 
-// As many sets are drawn as may be, and once one is good a few more.
+// Sets are drawn up to the limit, and only a few more after the first good one.
 func TestDrawingStopsSoonAfterSuccess(t *testing.T) {
 	for _, tt := range []struct{ good, least, most int }{
-		// A set that falls twice is tried once, and counts as drawn twice.
+		// A set that is drawn twice is tried once, but counts as two draws.
 		{0, maxDraws / 2, maxDraws}, {1, drawsAfterFirst / 2, 1 + drawsAfterFirst}, {20, 20, 20 + drawsAfterFirst},
 	} {
 		p := passOver(30, pods("p", 1, "100m"))

@@ -8,10 +8,10 @@ import (
 )
 
 // shouldDefer reports whether a set has to wait for a later evaluation, and records it. A set waits
-// if it saves less for each pod than fairSaving and other sets are in progress. fairSaving is the
-// average saving for each moved pod if all waste were removed. The other sets' new nodes will have
-// free capacity that cannot be used yet, so a later evaluation often saves more with the same pods.
-// If no set is in progress, waiting has no benefit.
+// if it saves less per pod than fairSaving and other sets are in progress. fairSaving is the
+// average saving per moved pod if all waste were removed. The other sets' new nodes will have free
+// capacity that cannot be used yet, so a later evaluation often saves more with the same pods. If
+// no set is in progress, waiting has no benefit.
 func (p *evaluation) shouldDefer(a *attempt, fairSaving float64) bool {
 	if a.SavedPerHour >= fairSaving*float64(a.PodsMoved) || !p.hasFound(MultiNode) && !p.areReplacementsComing() {
 		return false
@@ -26,7 +26,7 @@ func (p *evaluation) hasFound(m Method) bool {
 }
 
 // areReplacementsComing reports whether a replacement that consolidation launched is not
-// initialized yet. Lifecycle ends such a wait by its own timeout.
+// initialized yet. Lifecycle's timeout limits how long that lasts.
 func (p *evaluation) areReplacementsComing() bool {
 	initialized := map[string]bool{}
 	for i := range p.snapshot.Nodes {

@@ -17,8 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestSetsThatSaveLittleAreDeferred has two nodes with many pods that fit onto a dear one. The
-// only pod of that cannot move, which makes what is fair more than the two save.
+// TestSetsThatSaveLittleAreDeferred has two nodes with many pods that fit on an expensive third
+// node. The only pod of that node cannot be moved, which raises the fair saving above the saving of
+// the two.
 func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 	replaced := func(reason karpenter.DisruptionReason, confirmed time.Time) func(*node) {
 		return func(n *node) {
@@ -60,8 +61,8 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 	}
 }
 
-// TestFirstSetsSaveMost holds that whatever is found after a first set saves what is
-// fair for each pod that it moves, and that nothing is put off where nothing else is done.
+// TestFirstSetsSaveMost checks that every set after the first saves the fair amount for each moved
+// pod, and that nothing is deferred if no other set is in progress.
 func TestFirstSetsSaveMost(t *testing.T) {
 	several, late := 0, 0
 	for seed := range uint64(8) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// used binds a protected pod of so many cores, which keeps its node.
+// used binds a protected pod that requests this many cores, which keeps its node.
 func used(cpu string) func(*node) {
 	return func(n *node) {
 		fixture.With(fixture.Pods("stays-"+n.Name, 1, cpu, "100Mi"))(n)
@@ -25,8 +25,8 @@ func pods(name string, count int, cpu string) func(*node) {
 	return fixture.With(fixture.Pods(name, count, cpu, "100Mi"))
 }
 
-// tight is a node whose pods fit onto two others, which have 1.5 and 2 cores, if the
-// large one leaves the emptier of them alone.
+// tight returns a node whose pods fit on two others, which have 1.5 and 2 cores free, if the large
+// pod is not placed on the emptier one.
 func tight(second string) planning.Snapshot {
 	n := fixture.Node
 	return fixture.Snapshot(fixture.Pool(),
@@ -61,8 +61,8 @@ func TestUnplaceableNodesStay(t *testing.T) {
 	}
 }
 
-// TestProposedIsTriedAgain carries a proposal into a snapshot in which a pod came
-// to one of the nodes that stay.
+// TestProposedIsTriedAgain uses a proposal in a snapshot in which a pod was added to one of the
+// kept nodes.
 func TestProposedIsTriedAgain(t *testing.T) {
 	s := tight("1400m")
 	proposed := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
@@ -81,7 +81,8 @@ func TestProposedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestCommandsFitKubeScheduler plays the commands of large clusters again, one after the other.
+// TestCommandsFitKubeScheduler replays the commands of large clusters with the kube-scheduler
+// simulation, one after the other.
 func TestCommandsFitKubeScheduler(t *testing.T) {
 	commands, moved := 0, 0
 	for seed := range uint64(4) {

@@ -10,8 +10,8 @@ import (
 // poolPolicies are the policies that the NodePools' annotations set.
 type poolPolicies struct {
 	parsed map[string]policy.Policy
-	// invalid has the errors of NodePools whose annotations cannot be read. They have no policy,
-	// and disruption that the policy might have limited does not happen.
+	// invalid has the errors of NodePools whose annotations cannot be parsed. They have no policy,
+	// and disruption that the policy might have limited is blocked.
 	invalid map[string]error
 }
 

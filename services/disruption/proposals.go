@@ -16,9 +16,9 @@ type carriedProposal struct {
 	nodes []*candidate.Candidate
 }
 
-// checkProposals tries each earlier proposal as if for the first time: it still has to be allowed,
-// possible and worthwhile, with the same nodes and method. If it is not, lifecycle has to remove it
-// from its claims before anything else is proposed for them.
+// checkProposals evaluates each earlier proposal again: it still has to be allowed, possible and
+// worthwhile, with the same nodes and method. If it is not, lifecycle has to remove it from its
+// claims before anything else is proposed for them.
 func (p *evaluation) checkProposals() {
 	for _, g := range p.listProposals() {
 		a := p.retryProposal(g)
@@ -48,7 +48,7 @@ func (p *evaluation) listProposals() []carriedProposal {
 			at[carried.ID] = k
 			out = append(out, carriedProposal{Proposal: *carried})
 		}
-		// The newest claim annotation determines the proposal's age.
+		// The newest annotation on the claims determines the proposal's age.
 		if out[k].nodes = append(out[k].nodes, c); carried.ProposedAt.After(out[k].ProposedAt) {
 			out[k].ProposedAt = carried.ProposedAt
 		}
@@ -75,8 +75,8 @@ func (p *evaluation) retryProposal(g carriedProposal) attempt {
 	return a
 }
 
-// method returns the method that found the proposal. Proposals without one are from versions that
-// recorded none, and concern empty nodes.
+// method returns the method that found the proposal. Proposals without a method come from old
+// versions, which proposed only empty nodes.
 func (g carriedProposal) method() Method {
 	if g.Method == "" {
 		return Emptiness

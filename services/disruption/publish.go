@@ -19,7 +19,8 @@ type decisionInputs struct {
 	catalogue catalog.Catalogue
 }
 
-// publishDecisions publishes one event for each proposal. It stores what an event refers to first.
+// publishDecisions publishes one event for each proposal. It stores the documents that an event
+// refers to first.
 func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from decisionInputs, decisions []decision) error {
 	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
 	var facts []event.Envelope
@@ -45,8 +46,8 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 	return nil
 }
 
-// reportKept publishes why nodes stay, if that is due. It is separate from the proposals, which do
-// not depend on it.
+// reportKept publishes why nodes are kept, if a report is due. It is separate from the proposals,
+// which do not depend on it.
 func (s Service) reportKept(ctx context.Context, e event.Envelope, from decisionInputs, kept []Kept) error {
 	if !s.ReportSchedule.isDue(from.snapshot.TakenAt) {
 		return nil
@@ -70,7 +71,7 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 }
 
 // storePlan stores the plan of the replacements and their pods, and refers to it in the
-// confirmation. If a launch request cannot be encoded, it drops the proposal.
+// confirmation. If a launch request cannot be encoded, it drops the proposal instead.
 func (s Service) storePlan(ctx context.Context, from decisionInputs, d decision, body *event.DisruptionProposed) error {
 	if len(d.Result.Nodes) == 0 && len(d.Result.Nominations) == 0 {
 		return nil

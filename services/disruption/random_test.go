@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// drawPods is one class of pods of a node.
+// drawPods returns one random class of pods for a node.
 func drawPods(t *rapid.T, name string) planning.PodClass {
 	class := fixture.Pods(name, rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([]string{"100m", "300m", "900m"}).Draw(t, "cpu"),
 		rapid.SampledFrom([]string{"100Mi", "1Gi"}).Draw(t, "memory"))
@@ -76,7 +76,7 @@ func drawNode(t *rapid.T, i int) node {
 	return n
 }
 
-// fits reports that a node has room for its pods; With changes the sum in place.
+// fits reports whether a node has capacity for its pods; With changes the sum in place.
 func fits(n node) bool {
 	for name, used := range n.Used {
 		if has := n.Allocatable[name]; used.Cmp(has) > 0 {
@@ -110,8 +110,7 @@ func drawCluster(t *rapid.T) planning.Snapshot {
 	return s
 }
 
-// sound checks what must be true of all findings, without knowing how they were
-// found.
+// sound checks invariants of all findings, independent of how they were found.
 func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	seen, going := map[int]bool{}, 0
 	busy, total := 0, 0
@@ -175,7 +174,7 @@ func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]b
 	}
 }
 
-// placed checks that each pod that moves goes to one place that stays.
+// placed checks that each moved pod is placed once, on a node that is kept.
 func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
 	if len(pods) != c.PodsMoved {
 		t.Fatalf("%s says %d pods move, and it are %d", describeFindings(s, c), c.PodsMoved, len(pods))
@@ -203,10 +202,10 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 	}
 }
 
-// stock is the same for all of these clusters.
+// stock has the instance types of all these clusters.
 var stock = fixture.Stock(fixture.Snapshot(fixture.Pool()))
 
-// kubernetes checks by Kubernetes' own rules where the first command puts the pods.
+// kubernetes checks with Kubernetes' own rules where the first command places the pods.
 func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
 	batch := planning.Batch{Snapshot: s}
 	batch.Snapshot.Nodes = slices.Clone(s.Nodes)
@@ -239,7 +238,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 		if after, _ := json.Marshal(s); string(after) != string(before) {
 			t.Fatal("the snapshot was changed")
 		}
-		// What is proposed is found again on the next snapshot, and confirmed.
+		// Proposed commands are found again in the next snapshot and confirmed.
 		later := carrying(s, found, planning.ConfirmAfter)
 		confirmed := 0
 		for _, d := range decidePhases(&later, Evaluate(later, stock, Options{}).Commands) {
@@ -259,8 +258,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 	}
 }
 
-// Each pass makes the cluster cheaper, until one finds nothing any more: what was
-// made is not undone.
+// Each pass makes the cluster cheaper, until a pass finds nothing: no command is reverted later.
 func TestConsolidationEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawCluster(t)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// reportInterval is the time between two reports of the nodes that stay. Karpenter repeats an
-	// Event about a node after this time at the earliest.
+	// reportInterval is the time between two reports of kept nodes. Karpenter repeats an Event
+	// about a node after this time at the earliest.
 	reportInterval = 2 * time.Minute
 	// maxReportSize bounds the claims and details of a report in bytes of JSON. The rest of the
 	// event type's limit is for the rules, each once without a detail, and for the other fields.
@@ -24,8 +24,8 @@ const (
 	reasonSize = 64
 )
 
-// ReportSchedule records when the nodes that stay were last reported. A restarted process reports
-// them again, which does not make lifecycle publish Events sooner.
+// ReportSchedule records when kept nodes were last reported. A restarted process reports them
+// again, but lifecycle does not publish Events sooner because of that.
 type ReportSchedule struct {
 	mu   sync.Mutex
 	last time.Time
@@ -63,8 +63,8 @@ func (r *ReportSchedule) recordReport(taken time.Time) {
 	r.last = taken
 }
 
-// groupKept groups the nodes that stay by their reasons, in at most maxReportSize bytes. It leaves
-// out details that do not fit, and then nodes, whose number it returns.
+// groupKept groups the kept nodes by their reasons, in at most maxReportSize bytes. It leaves out
+// details that do not fit, and then nodes. unreported is the number of nodes left out.
 func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
 	left := maxReportSize
 	var reported []Kept
@@ -99,8 +99,8 @@ func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreport
 	return report, unreported
 }
 
-// hasEvent reports whether lifecycle publishes an Event for the rule. As in Karpenter, there is
-// none for nodes that consolidation does not consider yet, or that are being removed.
+// hasEvent reports whether lifecycle publishes an Event for the rule. As in Karpenter, there is no
+// Event for nodes that consolidation does not consider yet, or that are being removed.
 func hasEvent(rule string) bool {
 	switch rule {
 	case candidate.RuleConfirmed, candidate.RuleStatic, candidate.RuleNotQuiet,

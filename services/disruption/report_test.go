@@ -20,14 +20,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// annotated is the quiet cluster with a node that its annotation keeps.
+// annotated returns the quiet cluster with a node that its annotation protects.
 func annotated() planning.Snapshot {
 	s := quiet()
 	s.Nodes[0].DoNotDisrupt = true
 	return s
 }
 
-// takeReports are what was published of nodes that stay.
+// takeReports returns the published reports of kept nodes.
 func (b *harness) takeReports(t *testing.T) (out []event.NodesKept) {
 	t.Helper()
 	for _, e := range b.said {
@@ -61,7 +61,7 @@ func TestKeptNodesAreReported(t *testing.T) {
 		{"consolidateAfter has not passed", func(_ *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
 		}, nil},
-		// Karpenter looks at pods before it looks at consolidateAfter.
+		// Karpenter checks pods before consolidateAfter.
 		{"a protected pod of a pool that never consolidates", func(n *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
 			n.Pods = []planning.PodClass{fixture.Pods("web", 1, "100m", "100Mi")}
@@ -90,7 +90,7 @@ func TestKeptNodesAreReported(t *testing.T) {
 	}
 }
 
-// Nodes are reported once in two minutes, and again at once where publishing failed.
+// Nodes are reported every two minutes, and retried at once if publishing failed.
 func TestReportsAreFew(t *testing.T) {
 	b := newHarness()
 	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
@@ -120,8 +120,8 @@ func TestReportsAreFew(t *testing.T) {
 	}
 }
 
-// What changed too early for a report is reported two minutes after the last one, though
-// nothing else changes, and what was reported is not looked at again for five.
+// A change that came too early for a report is reported two minutes after the last one, even if
+// nothing else changes. A reported snapshot is not evaluated again for five minutes.
 func TestReportsEndIdleTime(t *testing.T) {
 	b := newHarness()
 	b.ReportSchedule, b.LastIdle = &ReportSchedule{}, &LastIdle{}
@@ -146,8 +146,7 @@ func TestReportsEndIdleTime(t *testing.T) {
 	}
 }
 
-// However many nodes there are, a report is no larger than its type may be. What does not
-// fit are details first.
+// A report never exceeds the size limit of its event type. Details are left out first.
 func TestReportsAreBounded(t *testing.T) {
 	spec, err := event.NodesKeptType.Spec()
 	if err != nil {
@@ -200,7 +199,7 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 }
 
-// refuses is a bus that takes nothing.
+// refuses is a bus that rejects every message.
 type refuses struct{}
 
 func (refuses) Send(context.Context, ...queue.Outgoing) error {

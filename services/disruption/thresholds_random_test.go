@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// grow gives the pods of a cluster a workload and an age.
+// grow assigns the pods of a cluster to workloads and sets their ages.
 func grow(t *rapid.T, s planning.Snapshot) {
 	age := rapid.SampledFrom([]time.Duration{time.Minute, 50 * time.Minute, 2 * time.Hour, 24 * time.Hour, 24 * time.Hour, 24 * time.Hour})
 	for i := range s.Nodes {
@@ -26,8 +26,8 @@ func grow(t *rapid.T, s planning.Snapshot) {
 	}
 }
 
-// tallied is how many pods of each app a cluster has, how many of them are an hour old
-// at most or on nodes that go, and how many a command moves.
+// tallied counts the pods of each app: all pods, pods that are at most an hour old or on nodes
+// being removed, and pods that a command moves.
 type tallied struct{ pods, young, moved map[string]int }
 
 func (c tallied) count(n *node, moves bool) (youngest time.Duration) {
@@ -51,13 +51,13 @@ func (c tallied) count(n *node, moves bool) (youngest time.Duration) {
 	return youngest
 }
 
-// Whatever the cluster is like, nothing is consolidated that a threshold forbids, and
-// what is done is as sound as without one.
+// In any cluster, consolidation keeps every threshold, and its commands satisfy the same invariants
+// as without thresholds.
 func TestThresholdsHoldInAnyCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawCluster(t)
 		grow(t, s)
-		// One at a time, mostly: what one forbids, another cannot be seen to let through.
+		// Mostly set one threshold at a time, so that one cannot hide an error in another.
 		one := rapid.SampledFrom([][2]string{
 			{policy.MinSaving, "0.1"}, {policy.MinSavingPercent, "75%"}, {policy.Cooldown, "90m"}, {policy.EvictionsPerHour, "3"}, {policy.EvictionsPerHour, "25%"},
 		})
@@ -82,7 +82,7 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 			for _, i := range c.Nodes {
 				youngest = min(youngest, seen.count(&s.Nodes[i], true))
 			}
-			// A node without pods goes whatever finds it.
+			// Thresholds do not apply to a node without pods.
 			if c.Method != MultiNode && c.Method != SingleNode || c.PodsMoved == 0 {
 				continue
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// asking annotates a pool with pairs of names and values.
+// asking sets a NodePool's annotations from pairs of names and values.
 func asking(pairs ...string) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) {
 		p.Annotations = map[string]string{}
@@ -26,7 +26,7 @@ func asking(pairs ...string) func(*karpenter.NodePool) {
 	}
 }
 
-// aged makes pods of a workload out of a node's, from so long ago.
+// aged assigns a node's pods to a workload and sets their age.
 func aged(workload string, age time.Duration) func(*node) {
 	return func(n *node) {
 		n.InitializedAt = fixture.Taken.Add(-24 * time.Hour)
@@ -43,7 +43,7 @@ func TestThresholds(t *testing.T) {
 		return fixture.Node(name, size, append(edits, aged("web", 2*time.Hour))...)
 	}
 	cheap := func(s *planning.PodSpec) { s.DeletionCost = "-2147483647" }
-	// Two nodes of $0.1664 with a pod each make room for one of $0.0416.
+	// The pods of two nodes of $0.1664 fit on one node of $0.0416.
 	two := []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))}
 	both, none := []string{"MultiNodeConsolidation -a,b +t4g.medium"}, []string(nil)
 	one := []string{"SingleNodeConsolidation -a onto b"}
@@ -94,7 +94,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// What was proposed is asked again, with what has been moved since.
+// Earlier proposals are checked again, with the pods that were moved since.
 func TestThresholdsOfProposals(t *testing.T) {
 	carries := func(id string) func(*node) {
 		return func(n *node) {
@@ -122,7 +122,7 @@ func TestThresholdsOfProposals(t *testing.T) {
 	}
 }
 
-// Where time alone lets nodes go that are held back, nothing is at rest.
+// A snapshot is not idle if nodes may become disruptable as time passes.
 func TestThresholdsAndLastIdle(t *testing.T) {
 	n := func(name string, age time.Duration) node {
 		return fixture.Node(name, "t4g.xlarge", with(2), aged("web", age))

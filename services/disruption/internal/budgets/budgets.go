@@ -16,7 +16,7 @@ import (
 // Remaining has how many more nodes of each NodePool may be disrupted.
 type Remaining struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
-	// disrupting counts the nodes that are being disrupted or are not ready, for whatever reason.
+	// disrupting counts the nodes that are being disrupted or are not ready, for any reason.
 	disrupting map[string]int
 	// rates limit how many disruptions begin within an hour; started counts those of this
 	// evaluation.
@@ -34,12 +34,12 @@ type poolReason struct {
 	reason karpenter.DisruptionReason
 }
 
-// New counts the nodes of a snapshot. Of all that are initialized and whose instance is not
-// terminating, those that are being removed, that are not ready, or whose proposal is confirmed
-// count as disrupted (Karpenter: pkg/controllers/disruption/helpers.go,
-// BuildDisruptionBudgetMapping). It returns an error for each NodePool whose budgets cannot be
-// read; no node of those may be disrupted. A NodePool whose budget annotations cannot be read
-// allows no disruption either, but is not among these errors.
+// New counts the nodes of a snapshot. Of the nodes that are initialized and whose instance is not
+// terminating, a node counts as disrupted if it is being removed, is not ready, or has a confirmed
+// proposal (Karpenter: pkg/controllers/disruption/helpers.go, BuildDisruptionBudgetMapping). New
+// returns an error for each NodePool whose budgets cannot be parsed; their nodes must not be
+// disrupted. A NodePool whose budget annotations cannot be parsed allows no disruption either, but
+// is not among these errors.
 func New(s *planning.Snapshot) (Remaining, []error) {
 	out := Remaining{
 		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
@@ -66,8 +66,8 @@ func New(s *planning.Snapshot) (Remaining, []error) {
 	return out, problems
 }
 
-// loadPool reads what a NodePool allows. After an error, it allows nothing. Invalid annotations are
-// no error here.
+// loadPool stores how many disruptions a NodePool allows. After an error, it allows none. Invalid
+// annotations are not reported as an error here.
 func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	if !hasReadableBudgets(pool) {
 		return nil
@@ -76,7 +76,7 @@ func (r Remaining) loadPool(pool *karpenter.NodePool) error {
 	for _, reason := range budget.Reasons {
 		n, err := budget.AllowedDisruptions(pool, r.total[pool.Name], reason, r.now)
 		if err != nil {
-			return err // A budget that cannot be read forbids disruption for every reason.
+			return err // A budget that cannot be parsed forbids disruption for every reason.
 		}
 		allowed[reason] = n
 	}
@@ -113,8 +113,8 @@ func (r Remaining) leftOfRate(pool string) int {
 	return r.rates[pool].Remaining(r.now) - r.started[pool]
 }
 
-// Explain describes what limits the NodePool for the reason: the budgets, what they allow, and how
-// many nodes are disrupted.
+// Explain describes what limits the NodePool for the reason: the budgets, how many disruptions they
+// allow, and how many nodes are disrupted.
 func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) string {
 	if r.leftOfRate(pool) < r.allowed[pool][reason]-r.disrupting[pool] {
 		return r.rates[pool].Explain(r.now)
@@ -126,7 +126,7 @@ func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) strin
 	return fmt.Sprintf("%s, and %d are being disrupted or not ready", r.explanations[key], r.disrupting[pool])
 }
 
-// explainBudgets describes the budgets that apply, and what they allow.
+// explainBudgets describes the budgets that apply, and how many disruptions they allow.
 func (r Remaining) explainBudgets(name string, reason karpenter.DisruptionReason) string {
 	pool := r.pools[name]
 	if pool == nil {

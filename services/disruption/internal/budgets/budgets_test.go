@@ -104,8 +104,8 @@ func TestExplainNamesBudgets(t *testing.T) {
 	}
 }
 
-// A pool that asks for a rate has no more room than is left of the hour, whatever its
-// budgets say, and less with each node that begins.
+// The hourly rate of a NodePool limits disruptions regardless of its budgets, and each disruption
+// that begins reduces what is left of the rate.
 func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 	asks := func(perHour, spent string) func(*karpenter.NodePool) {
 		return func(p *karpenter.NodePool) {

@@ -1,8 +1,8 @@
-// Package candidate determines which nodes may be disrupted, what they cost, and what their
-// disruption costs.
+// Package candidate determines which nodes may be disrupted, their prices, and their disruption
+// costs.
 //
 // It does not check whether their pods can be scheduled elsewhere, or whether a budget allows the
-// disruption. The reason why a node stays is a stable rule and a description.
+// disruption. The reason why a node is kept is a stable rule and a description.
 package candidate
 
 import (
@@ -26,14 +26,14 @@ type Candidate struct {
 	Cost float64
 	// Pods is how many pods would have to move.
 	Pods int
-	// Objection keeps the node from every method. PodObjection is a protected pod, which drift
-	// ignores if terminationGracePeriod bounds the drain.
+	// Objection keeps the node from being disrupted by any method. PodObjection is a protected pod,
+	// which drift ignores if terminationGracePeriod bounds the drain.
 	Objection, PodObjection Objection
 	// lifetime is the remaining part of the node's life.
 	lifetime float64
 }
 
-// Objection is the reason why a node stays. The zero value is none.
+// Objection is the reason why a node is kept. The zero value means no objection.
 type Objection struct {
 	// Rule is a stable name that tools match.
 	Rule string
@@ -43,18 +43,18 @@ type Objection struct {
 	Detail  string
 }
 
-// IsNone reports that there is no objection.
+// IsNone reports whether there is no objection.
 func (o Objection) IsNone() bool { return o.Rule == "" }
 
-// IsEmpty reports that no pod costs anything to move.
+// IsEmpty reports whether none of the node's pods has a cost to move.
 func (c *Candidate) IsEmpty() bool { return c.Cost <= NodeCost }
 
-// SavingRatio is the node's price for each unit of disruption cost. Nodes with a high ratio are
-// tried first.
+// SavingRatio returns the node's price for each unit of disruption cost. Nodes with a high ratio
+// are tried first.
 func (c *Candidate) SavingRatio() float64 { return c.Price / c.Cost }
 
-// Lifetime is the remaining part of the node's life, from 0 to 1. A node that expires soon costs
-// less to disrupt.
+// Lifetime returns the remaining part of the node's life, from 0 to 1. A node that expires soon
+// costs less to disrupt.
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
 // FindAll returns all managed nodes of a snapshot, in its order.
@@ -83,5 +83,6 @@ func FindAll(s *planning.Snapshot, stock instancetypes.InstanceTypes) []Candidat
 	return out
 }
 
-// IdleSince returns when a pod last came or went, or when the node was initialized if none did.
+// IdleSince returns when a pod was last added to or removed from the node, or when the node was
+// initialized if that never happened.
 func (c *Candidate) IdleSince() time.Time { return c.Node.IdleSince() }

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// findAll looks at one node.
+// findAll returns the candidate of a snapshot with one node.
 func findAll(t *testing.T, n planning.Node, pool karpenter.NodePool) candidate.Candidate {
 	t.Helper()
 	s := fixture.Snapshot(pool, n)
@@ -168,7 +168,7 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// A price that is missing or no price never makes a saving.
+// A missing or invalid price never makes a saving.
 func TestPriceBadInput(t *testing.T) {
 	for name, price := range map[string]float64{"negative": -1, "zero": 0, "no number": math.NaN(), "endless": math.Inf(1)} {
 		s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(web())))

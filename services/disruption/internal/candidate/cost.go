@@ -6,16 +6,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// NodeCost is what disrupting a node costs without its pods.
+// NodeCost is the disruption cost of a node without its pods.
 const NodeCost = 1.0
 
-// EvictionCost is what moving one pod of the class costs, where an ordinary pod costs 1.
+// EvictionCost returns the cost of moving one pod of the class, where an ordinary pod costs 1.
 func EvictionCost(spec *planning.PodSpec) float64 {
 	return planning.EvictionCost(spec.DeletionCost, spec.Priority)
 }
 
-// DisruptionCost is what disrupting the node costs: NodeCost, and the cost of each pod that costs
-// anything to move. A node that costs no more than NodeCost counts as empty.
+// DisruptionCost returns the disruption cost of the node: NodeCost, plus the cost of each pod that
+// has a positive one. A node that costs no more than NodeCost counts as empty.
 func DisruptionCost(n *planning.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {

@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays, wherever its pods could go. Tools match them: the names are stable.
+// Rules that keep a node regardless of where its pods could be scheduled. Tools match the names, so
+// they must not change.
 const (
 	// RuleNoPool: its NodePool does not exist.
 	RuleNoPool = "no-pool"
@@ -31,7 +32,7 @@ const (
 	RuleStatic = "static"
 	// RuleNever: its NodePool has consolidateAfter Never.
 	RuleNever = "never"
-	// RuleNotQuiet: a pod came or went within consolidateAfter.
+	// RuleNotQuiet: a pod was added or removed within consolidateAfter.
 	RuleNotQuiet = "not-quiet"
 	// RulePolicy: its NodePool consolidates only empty nodes.
 	RulePolicy = "policy"
@@ -39,7 +40,7 @@ const (
 	RulePrice = "price-unknown"
 )
 
-// nodeObjection returns what keeps the node from every method.
+// nodeObjection returns the objection that applies to every method.
 func (c *Candidate) nodeObjection(now time.Time) Objection {
 	n := c.Node
 	switch {
@@ -59,8 +60,8 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 	return Objection{}
 }
 
-// podObjection returns the first pod that must not be moved now. DaemonSet and mirror pods block
-// their node too, although they do not move.
+// podObjection returns an objection for the first pod that must not be moved now. DaemonSet and
+// mirror pods block their node too, although they do not move.
 func podObjection(n *planning.Node, now time.Time) Objection {
 	return cmp.Or(firstProtected(n.Pods, now), firstProtected(n.DaemonPods, now))
 }
@@ -85,8 +86,8 @@ func firstProtected(classes []planning.PodClass, now time.Time) Objection {
 	return Objection{}
 }
 
-// isProtected reports whether a pod's do-not-disrupt protects it: "true" always does, and a
-// duration does for that time after the pod started. Other values do not.
+// isProtected reports whether a pod's do-not-disrupt annotation protects it: "true" always does,
+// and a duration does for that time after the pod started. Other values do not.
 func isProtected(value string, started, now time.Time) bool {
 	if value == "" {
 		return false
@@ -101,9 +102,9 @@ func isProtected(value string, started, now time.Time) bool {
 	return started.IsZero() || now.Before(started.Add(length))
 }
 
-// CheckConsolidatable returns what keeps the node from consolidation and emptiness before anything
-// is simulated: the objections to every method, protected pods, and its NodePool's consolidation
-// settings.
+// CheckConsolidatable returns the objection to consolidating the node or removing it as empty,
+// without a simulation: objections to every method, protected pods, and its NodePool's
+// consolidation settings.
 func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	if !c.Objection.IsNone() {
 		return c.Objection
@@ -122,7 +123,7 @@ func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	return c.PodObjection
 }
 
-// CheckUnderutilized returns what keeps the node from being consolidated with its pods.
+// CheckUnderutilized returns the objection to consolidating the node with its pods.
 func (c *Candidate) CheckUnderutilized(now time.Time) Objection {
 	if o := c.CheckConsolidatable(now); !o.IsNone() {
 		return o
@@ -136,8 +137,8 @@ func (c *Candidate) CheckUnderutilized(now time.Time) Objection {
 	return Objection{}
 }
 
-// CheckDrifted returns what keeps a drifted node from being replaced. Protected pods count only if
-// no terminationGracePeriod bounds the drain.
+// CheckDrifted returns the objection to replacing a drifted node. Protected pods count only if no
+// terminationGracePeriod bounds the drain.
 func (c *Candidate) CheckDrifted() Objection {
 	if !c.Objection.IsNone() || c.Node.HasTerminationGracePeriod {
 		return c.Objection

@@ -6,14 +6,14 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 )
 
-// Scores has the totals that moves of Balanced NodePools are compared with: the score is the move's
-// share of the NodePool's price divided by its share of the disruption cost.
+// Scores has the totals with which moves of Balanced NodePools are compared: the score is the
+// move's share of the NodePool's price divided by its share of the disruption cost.
 type Scores struct {
 	price, cost map[string]float64
 }
 
 // NewScores sums the prices and disruption costs of each NodePool's nodes, including nodes that
-// must stay.
+// cannot be disrupted.
 func NewScores(all []candidate.Candidate) Scores {
 	out := Scores{price: map[string]float64{}, cost: map[string]float64{}}
 	for i := range all {

@@ -12,9 +12,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// Prefilter finds nodes that cannot be replaced for less without a simulation. It considers only
+// Prefilter finds nodes that cannot be replaced for less, without a simulation. It considers only
 // CPU and memory and ignores all other rules, so it rarely rejects a node that could be
-// consolidated: only one whose pods fit elsewhere in another order than by size.
+// consolidated: only a node whose pods fit elsewhere if placed in another order than by size.
 type Prefilter struct {
 	// types are the instance types that any NodePool may launch, the cheapest first.
 	types []pricedType
@@ -57,7 +57,7 @@ func resourcesOf(list corev1.ResourceList) resources {
 }
 
 // CheckNode places the pods of a node into the free capacity of others, the largest first. It
-// objects if no cheaper instance type holds the rest.
+// objects if no cheaper instance type holds the remaining pods.
 func (f *Prefilter) CheckNode(c *candidate.Candidate) candidate.Objection {
 	unplaced := f.unplacedRequests(c)
 	if unplaced == (resources{}) {

@@ -1,9 +1,9 @@
-// Package consolidation decides whether a simulated result is worth carrying out, and by what nodes
-// are sorted.
+// Package consolidation decides whether the result of a simulation is worth carrying out, and
+// computes the prices and scores that nodes are sorted by.
 //
-// A replacement must be strictly cheaper whichever of its options EC2 launches: options that would
-// make it more expensive are removed, and a launch that finds none of the others is rolled back.
-// There are never more replacements than nodes removed.
+// A replacement must be strictly cheaper with any of the options that EC2 may launch: options that
+// would make it more expensive are removed, and a launch that finds none of the others available is
+// rolled back. There are never more replacements than nodes removed.
 package consolidation
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because of the result of its removal.
+// Rules that keep a node because of the simulated result of its removal.
 const (
 	// RuleUnplaceable: not all of its pods can be scheduled elsewhere.
 	RuleUnplaceable = "pods-unplaceable"
@@ -40,7 +40,7 @@ const (
 )
 
 // spotTypes is how many cheaper instance types a spot replacement of a single spot node needs, and
-// how many its launch chooses from. The launched type is always among those, so it is not replaced
+// how many its launch chooses from. The launched type is always one of these, so it is not replaced
 // again.
 const spotTypes = 15
 
@@ -284,8 +284,9 @@ func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) flo
 	return least
 }
 
-// sameTypeNode returns the node that might stay as the replacement: the last of the cheapest nodes
-// whose instance type the replacement might have, unless it stays for another replacement.
+// sameTypeNode returns the node that could be kept as the replacement: the last of the cheapest
+// nodes whose instance type the replacement might have, unless it is already kept for another
+// replacement.
 func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
 	least := cheapestSameType(nodes, n)
 	for _, c := range slices.Backward(nodes) {
@@ -300,7 +301,8 @@ func sameTypeNode(nodes []*candidate.Candidate, n *planning.PlannedNode, others 
 	return nil
 }
 
-// keepOptions removes options from the node without changing the list, which other nodes share.
+// keepOptions removes options from the node. It does not change the underlying list, which other
+// nodes share.
 func keepOptions(n *planning.PlannedNode, keep func(planning.PricedOffering) bool) {
 	if !slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return !keep(o) }) {
 		return

@@ -20,19 +20,19 @@ import (
 
 const od, spot, reserved = karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot, karpenter.CapacityTypeReserved
 
-// goes is a node that would go.
+// goes returns a node to be removed.
 func goes(instanceType, capacityType string, price float64) *candidate.Candidate {
 	n := planning.Node{Name: instanceType, NodePool: "default", Labels: map[string]string{
 		corev1.LabelInstanceTypeStable: instanceType, karpenter.CapacityTypeLabelKey: capacityType}}
 	return &candidate.Candidate{Node: &n, Pool: new(fixture.Pool()), Price: price, Cost: 2}
 }
 
-// offer is a way to buy a new node.
+// offer returns an option for a new node.
 func offer(instanceType, capacityType string, price float64) planning.PricedOffering {
 	return planning.PricedOffering{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
 }
 
-// comes is a new node, its options sorted by price.
+// comes returns a new node, with its options sorted by price.
 func comes(options ...planning.PricedOffering) planning.PlannedNode {
 	return planning.PlannedNode{
 		NodePool: "default", Requirements: planning.Requirements{karpenter.CapacityTypeLabelKey: planning.In(od, spot, reserved)},
@@ -41,7 +41,7 @@ func comes(options ...planning.PricedOffering) planning.PlannedNode {
 	}
 }
 
-// left writes what a verdict leaves: the options of each new node.
+// left describes the options of each new node that the rules leave.
 func left(v consolidation.CheckedResult) (out []string) {
 	for _, n := range v.Result.Nodes {
 		var text strings.Builder
@@ -103,7 +103,7 @@ func TestCheckReplacement(t *testing.T) {
 	}
 }
 
-// The claim's requirements say what its options are.
+// The claim's requirements match its remaining options.
 func TestReplacePinsRequirements(t *testing.T) {
 	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{goes("large", od, 4)},
 		planning.Result{Nodes: []planning.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
@@ -115,7 +115,7 @@ func TestReplacePinsRequirements(t *testing.T) {
 	}
 }
 
-// many are so many spot types that cost a cent more each.
+// many returns this many spot types, each a cent more expensive than the one before.
 func many(count int) (out []planning.PricedOffering) {
 	for i := range count {
 		out = append(out, offer(fmt.Sprintf("t%02d", i), spot, 1+float64(i)/100))
@@ -153,7 +153,7 @@ func TestSpotToSpot(t *testing.T) {
 	}
 }
 
-// demanding asks for so many values of a label.
+// demanding requires a minimum number of values of a label.
 func demanding(n planning.PlannedNode, key string, values int) planning.PlannedNode {
 	n.Requirements = n.Requirements.WithRequirement(key, planning.AnyValue().WithMinValues(values))
 	return n
@@ -215,7 +215,7 @@ func TestBalanced(t *testing.T) {
 	node := func(pool *karpenter.NodePool, name string, price, cost float64) candidate.Candidate {
 		return candidate.Candidate{Node: &planning.Node{NodePool: name}, Pool: pool, Price: price, Cost: cost}
 	}
-	// The pool costs 10, and to disturb all of it costs 20.
+	// The NodePool's nodes cost 10, and its total disruption cost is 20.
 	all := []candidate.Candidate{node(balanced, "b", 2, 4), node(balanced, "b", 8, 16), node(other, "o", 10, 100)}
 	scores := consolidation.NewScores(all)
 	for _, tt := range []struct {

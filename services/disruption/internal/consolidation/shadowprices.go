@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// ShadowPrices are the prices of a core and of a byte of memory for an hour, in US dollars, at
-// which no instance type is worth more than it costs. A node that costs more than its pods are
-// worth at these prices wastes the difference.
+// ShadowPrices are the hourly prices of a core and of a byte of memory, in US dollars, at which no
+// instance type is worth more than it costs. A node that costs more than its pods are worth at
+// these prices wastes the difference.
 type ShadowPrices struct{ Core, Byte float64 }
 
 // NewShadowPrices computes the prices at which the pods of all nodes together are worth most: the
@@ -41,7 +41,7 @@ func (w ShadowPrices) PodsValue(n *planning.Node) float64 {
 }
 
 // WastePerPod returns the waste of the nodes that cost more than their pods are worth, divided by
-// their pods, in US dollars an hour; 0 if there are none.
+// their pods, in US dollars an hour; 0 if there are no such nodes.
 func (w ShadowPrices) WastePerPod(nodes []*candidate.Candidate) float64 {
 	waste, pods := 0.0, 0
 	for _, c := range nodes {

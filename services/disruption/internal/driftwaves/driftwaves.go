@@ -2,21 +2,20 @@
 // and more only after their replacements have been ready for long enough. Its functions are pure.
 //
 // No state is stored. A node is fresh if it has not drifted and was created after another node
-// drifted, be it a replacement or growth: it matches its NodePool and class as they are now. A
-// drifted node counts the fresh nodes that have been initialized and ready for the time that the
-// NodePool asks for. If the canary is n nodes, the first wave ends with n of them, the second with
-// 3n, the third with 7n: each wave is twice the one before it. Any later snapshot gives the same
-// answer.
+// drifted, as a replacement or for more pods: it matches its NodePool and class as they are now.
+// Fresh nodes that have been initialized and ready for the NodePool's bake time are proven; for
+// each drifted node they are counted from the snapshot. If the canary is n nodes, the first wave
+// ends with n proven nodes, the second with 3n, the third with 7n: each wave is twice the one
+// before it. Any later snapshot gives the same answer.
 //
 // Nodes that drift for one reason may be detected at different times. Each counts only the fresh
 // nodes that were created after it drifted itself. Fresh nodes that are not proven yet, and
 // failures, count since the first node of the NodePool drifted. If the NodePool changes during
-// this, the waves begin again, because the nodes that were fresh have drifted too.
+// this, the waves begin again, because the fresh nodes have drifted too.
 //
 // The invariants:
-//
-//   - Whenever a drifted node is replaced, fewer nodes are unproven, including those being
-//     launched, than are proven and in the canary together.
+//   - Whenever a drifted node is replaced, fewer nodes are unproven, including nodes being launched,
+//     than are proven and in the canary together.
 //   - While a fresh node is unhealthy, or after a launch has failed, no drifted node is replaced.
 package driftwaves
 
@@ -32,11 +31,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// Rules by which a drifted node stays. Tools match them: the names are stable.
+// Rules that keep a drifted node. Tools match the names, so they must not change.
 const (
-	// RuleCanary: the replacements of others are not proven yet.
+	// RuleCanary: earlier replacements are not proven yet.
 	RuleCanary = "canary"
-	// RuleHalted: replacements of others are unhealthy or failed to launch.
+	// RuleHalted: earlier replacements are unhealthy or failed to launch.
 	RuleHalted = "drift-halted"
 )
 
@@ -51,12 +50,12 @@ type Waves struct {
 	fresh []*planning.Node
 	// launching is how many replacements the snapshot does not contain yet.
 	launching int
-	// haltReason is why drift does not continue by itself; empty if it does.
+	// haltReason is why drift does not resume without user action; empty if it is not halted.
 	haltReason string
 }
 
-// New reads from the snapshot the state of a NodePool's drift. It returns nil if the NodePool does
-// not ask for waves. The canary is one node by default.
+// New computes the state of a NodePool's drift from the snapshot. It returns nil if the NodePool
+// does not set waves. The canary is one node by default.
 func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *Waves {
 	if !wanted.HasWaves() {
 		return nil
@@ -81,7 +80,7 @@ func New(s *planning.Snapshot, pool *karpenter.NodePool, wanted policy.Drift) *W
 	}
 	r.canarySize, r.haltReason = max(1, wanted.Canary.CountOf(total)), rollout.Halted()
 	if wanted.Resume.After(s.TakenAt) {
-		r.policy.Resume = time.Time{} // The time to resume has not come.
+		r.policy.Resume = time.Time{} // The resume time is in the future.
 	}
 	return r
 }
@@ -139,7 +138,7 @@ func (r *Waves) Objection(since time.Time) candidate.Objection {
 		at, begun := r.provenAt(n)
 		switch {
 		case !begun && n.Created.Before(r.policy.Resume):
-			// A person resumed drift after this node was created: do not wait for it.
+			// A user resumed drift after this node was created: do not wait for it.
 		case !begun:
 			unproven++
 		case at.After(r.now):
@@ -156,7 +155,7 @@ func (r *Waves) Objection(since time.Time) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// waveLimit returns how many fresh nodes there may be when so many are proven.
+// waveLimit returns how many fresh nodes are allowed when this many are proven.
 func (r *Waves) waveLimit(proven int) int {
 	limit := r.canarySize
 	for wave := r.canarySize; proven >= limit; limit += wave {
@@ -177,7 +176,8 @@ func (r *Waves) provenAt(n *planning.Node) (time.Time, bool) {
 	return since.Add(r.policy.Bake), true
 }
 
-// describeWait describes what a node waits for, and until when at least.
+// describeWait describes how many nodes still have to be proven, and the earliest time of the next
+// replacement.
 func (r *Waves) describeWait(limit, proven int, until []time.Time) string {
 	out := fmt.Sprintf("%d of the %d nodes of this wave have been ready for %s", proven, limit, r.policy.Bake)
 	if more := limit - proven; len(until) >= more {

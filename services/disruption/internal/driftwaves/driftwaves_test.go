@@ -22,12 +22,12 @@ const bake = 30 * time.Minute
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// old is a drifted node, found so an hour ago.
+// old returns a node that drifted an hour ago.
 func old(edits ...func(*planning.Node)) planning.Node {
 	return built(planning.Node{Name: "old", Created: ago(99 * time.Hour), Drift: &planning.Drift{Reason: "AMIDrift", Since: ago(time.Hour)}}, edits)
 }
 
-// came is a node that came so long ago, and was initialized and ready at once.
+// came returns a node that was created this long ago and was initialized and ready at once.
 func came(since time.Duration, edits ...func(*planning.Node)) planning.Node {
 	return built(planning.Node{Name: "new", Created: ago(since), InitializedAt: ago(since), ReadySince: ago(since)}, edits)
 }
@@ -66,7 +66,7 @@ func TestCanaryObjections(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		nodes []planning.Node
-		// want is of the first node.
+		// want is the rule for the first node.
 		want, says string
 	}{
 		{"the first", []planning.Node{old(), old()}, "", ""},
@@ -101,7 +101,7 @@ func TestCanaryObjections(t *testing.T) {
 	}
 }
 
-// Who says that drift goes on does not have to wait for what never comes.
+// After a user resumes drift, nodes that never become ready do not block it.
 func TestResumeSkipsFailedNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node   planning.Node
@@ -209,8 +209,8 @@ func TestLaunchFailuresHaltDrift(t *testing.T) {
 	}
 }
 
-// Whatever comes, goes, ails and recovers: when a drifted node may go, fewer nodes have
-// to prove themselves than have done so and the canary together.
+// Nodes are created, deleted, fail and recover at random. Whenever a drifted node may be replaced,
+// fewer nodes are unproven than are proven and in the canary together.
 func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "canary")

@@ -29,18 +29,18 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 // moveCounts counts for each workload its pods, and the pods that were moved within the last hour
 // or are about to be.
 //
-// An evicted pod is gone, but its successor was created at that moment. So each pod younger than an
-// hour counts as one move, whatever created it: rollouts and scale-ups count too. Moving such a pod
-// would leave one that counts once, not twice, so it may not be moved. Then each eviction of the
-// last hour has left one young pod, and counting those is enough. An evicted pod that is not gone
-// yet counts by itself if its successor is created only after it is gone.
+// An evicted pod no longer exists, but its successor was created at that moment. So each pod
+// younger than an hour counts as one move, whether it was evicted or not: rollouts and scale-ups
+// count too. Moving such a pod would leave one young pod for two moves, so it may not be moved.
+// Then each eviction of the last hour has left one young pod, and it is enough to count those. An
+// evicted pod that still exists counts by itself if its successor is created only after its
+// deletion.
 //
-// So no state has to be stored, and the hour begins with the eviction, however long that took. The
-// count errs towards too many, except for what a snapshot does not show, where another pod of the
-// workload may move:
-//
-//   - A moved pod that has ended, or was scaled down, leaves no trace.
-//   - Nor does one whose controller delays its successor, such as a Job that backs off after
+// So no state has to be stored, and the hour begins with the eviction, regardless of the drain's
+// duration. The count errs towards too many, except for pods that a snapshot does not contain. For
+// these another pod of the workload may move:
+//   - A moved pod that has ended, or was scaled down, is not in the snapshot.
+//   - Neither is one whose controller delays its successor, such as a Job that backs off after
 //     failures.
 //   - A pod on no node is in the snapshot only while Joist plans it: not if it is gated, preempts
 //     others, is ignored by Joist, or is not marked unschedulable yet.
@@ -62,8 +62,8 @@ func countRecentMoves(s *planning.Snapshot) *moveCounts {
 	return m
 }
 
-// addPending counts the pods of a class that are on no node; those on nodes that are being removed
-// are counted there.
+// addPending counts the pods of a class that are on no node. Pods on nodes that are being removed
+// are counted with their nodes.
 func (m *moveCounts) addPending(class *planning.PodClass, now time.Time) {
 	isOnNode := func(pod planning.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
 	m.addClass(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), isOnNode)}, now, false)
@@ -83,9 +83,9 @@ func (m *moveCounts) addClass(class *planning.PodClass, now time.Time, leaves bo
 	}
 }
 
-// isReplacedLate reports whether a pod's successor may be created only after the pod is gone, not
-// when its deletion begins: a StatefulSet waits for the name, and a Job may be configured to wait.
-// If it is created at once after all, both count for a while.
+// isReplacedLate reports whether a pod's successor may be created only after the pod's deletion is
+// complete, not when it begins: a StatefulSet waits for the name, and a Job may be configured to
+// wait. If the successor is created at once, both pods count for a while.
 func isReplacedLate(owner string) bool {
 	return owner != "ReplicaSet" && owner != "ReplicationController"
 }
@@ -94,7 +94,7 @@ func isYoung(pod *planning.PodRef, now time.Time) bool {
 	return !pod.Created.IsZero() && now.Before(pod.Created.Add(evictionWindow))
 }
 
-// podsByWorkload counts for each workload the pods that would leave the nodes.
+// podsByWorkload counts for each workload the pods that would be moved from the nodes.
 func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 	out := map[workload]int{}
 	for _, c := range nodes {
@@ -110,7 +110,8 @@ func podsByWorkload(nodes ...*candidate.Candidate) map[workload]int {
 	return out
 }
 
-// checkEvictions returns what keeps a single node because of recent moves.
+// checkEvictions returns the objection to moving the pods of a single node, because of recent
+// moves.
 func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) candidate.Objection {
 	if !limit.IsSet() {
 		return candidate.Objection{}
@@ -127,8 +128,8 @@ func (r Thresholds) checkEvictions(c *candidate.Candidate, limit policy.Share) c
 	return r.moves.firstExceeded(podsByWorkload(c), c, limit)
 }
 
-// CheckSet returns what keeps the nodes from being removed together because of recent moves,
-// including those of earlier commands, and the nodes without which the others might be removed.
+// CheckSet returns the objection to removing the nodes together because of recent moves, including
+// moves of earlier commands, and the nodes without which the others could be removed.
 func (r Thresholds) CheckSet(nodes []*candidate.Candidate) (candidate.Objection, []*candidate.Candidate) {
 	var first candidate.Objection
 	var retryWithout []*candidate.Candidate

@@ -19,16 +19,16 @@ import (
 
 // lasting is a pod over time.
 type lasting struct {
-	// node is where it is; waits is none.
+	// node is the index of its node, or waits for a pod on no node.
 	node    int
 	created time.Time
-	// ends is when a pod is gone that was asked to end; zero while nobody asked.
+	// ends is when a terminating pod is gone; zero if the pod is not terminating.
 	ends time.Time
 }
 
 const waits = -1
 
-// hours is a workload of one kind that people and AWS disturb, on some nodes.
+// hours simulates a workload of one kind on some nodes, which users and AWS disrupt.
 type hours struct {
 	*rapid.T
 	kind  string
@@ -36,18 +36,18 @@ type hours struct {
 	stock instancetypes.InstanceTypes
 	now   time.Time
 	pods  []lasting
-	// wanted is how many pods there should be.
+	// wanted is the desired number of pods.
 	wanted int
-	// leaving are the nodes that go, and decided those of them that consolidation empties.
+	// leaving are the nodes being removed; decided has those that consolidation removes.
 	leaving []bool
 	decided map[int]decision
-	// moved are the evictions of consolidation, and fewer the pods that nobody wanted any
-	// more or that had done their work, though they were young.
+	// moved are the evictions by consolidation. fewer are the times when young pods were scaled
+	// down or completed.
 	moved []move
 	fewer []time.Time
 }
 
-// decision is when nodes were chosen, and how many pods might move by then.
+// decision records when nodes were chosen, and how many pods could be moved at that time.
 type decision struct {
 	decided time.Time
 	most    int
@@ -59,7 +59,7 @@ type move struct {
 	at time.Time
 }
 
-// comes lets a pod come to some node that stays, or wait.
+// comes creates a pod on a kept node, or a pending one.
 func (h *hours) comes(at time.Time) {
 	h.pods = append(h.pods, lasting{node: h.lands(), created: at})
 }
@@ -72,8 +72,8 @@ func (h *hours) lands() int {
 	return node
 }
 
-// pass lets time pass. What is gone makes room for what could not come before, pods that
-// wait may find a node, and what is empty goes and is replaced.
+// pass advances time. Deleted pods get successors, pending pods may be bound to a node, and empty
+// nodes are removed and replaced.
 func (h *hours) pass() {
 	h.now = h.now.Add(time.Duration(rapid.IntRange(1, 35).Draw(h.T, "minutes")) * time.Minute)
 	gone := func(p lasting) bool { return !p.ends.IsZero() && !p.ends.After(h.now) }
@@ -95,13 +95,13 @@ func (h *hours) pass() {
 	}
 }
 
-// stays makes a node one that does not go, or another that is new.
+// stays turns a node into one that is not being removed, or a new one.
 func (h *hours) stays(node int) {
 	h.leaving[node] = false
 	delete(h.decided, node)
 }
 
-// drains asks some of the pods of nodes that go to end; others are blocked as yet.
+// drains starts the deletion of some pods on nodes being removed; the others are still blocked.
 func (h *hours) drains() {
 	for i := range h.pods {
 		node := h.pods[i].node
@@ -118,8 +118,8 @@ func (h *hours) drains() {
 	}
 }
 
-// shrinks takes one pod away that is not asked to end. The latest goes first, as with a
-// Deployment, which forgets most.
+// shrinks deletes a pod that is not terminating. The youngest is deleted first, as with a
+// Deployment, which loses the most information.
 func (h *hours) shrinks() {
 	for i, pod := range slices.Backward(h.pods) {
 		if !pod.ends.IsZero() {
@@ -133,7 +133,7 @@ func (h *hours) shrinks() {
 	}
 }
 
-// looks is what disruption sees.
+// looks returns the snapshot that disruption reads.
 func (h *hours) looks() planning.Snapshot {
 	class := func(on int) planning.PodClass {
 		class := pods("web", 0, 0, func(c *planning.PodClass) { c.Spec.OwnerKind = h.kind })
@@ -152,7 +152,7 @@ func (h *hours) looks() planning.Snapshot {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
 	s.TakenAt = h.now
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: h.limit}
-	// Those that are still on a node that goes are planned for as well.
+	// Pods on a node being removed are also planned as pending.
 	s.PendingPods = []planning.PodClass{class(waits)}
 	for i := range nodes {
 		if h.leaving[i] {
@@ -166,7 +166,7 @@ func (h *hours) looks() planning.Snapshot {
 	return s
 }
 
-// consolidates lets some of the nodes go, if it may.
+// consolidates removes some of the nodes if the thresholds allow it.
 func (h *hours) consolidates() {
 	s := h.looks()
 	r, list := thresholds.New(&s), candidate.FindAll(&s, h.stock)
@@ -185,8 +185,7 @@ func (h *hours) consolidates() {
 	}
 }
 
-// most is how many pods may move: a number, or a part of those that are wanted, rounded
-// up.
+// most returns how many pods may be moved: a number, or a part of the desired pods, rounded up.
 func (h *hours) most() int {
 	if percent, ok := strings.CutSuffix(h.limit, "%"); ok {
 		part, _ := strconv.Atoi(percent)
@@ -196,7 +195,7 @@ func (h *hours) most() int {
 	return most
 }
 
-// befalls is what people, AWS and the workload itself do.
+// befalls simulates a random action of users, AWS or the workload itself.
 func (h *hours) befalls() {
 	switch rapid.IntRange(0, 15).Draw(h.T, "event") {
 	case 0:
@@ -218,7 +217,7 @@ func (h *hours) befalls() {
 	h.drains()
 }
 
-// ends lets a pod of a Job do its work, whichever, though it may be on its way out.
+// ends completes a random pod of a Job, even a terminating one.
 func (h *hours) ends() {
 	if h.kind != "Job" || len(h.pods) == 0 {
 		return
@@ -230,8 +229,8 @@ func (h *hours) ends() {
 	h.pods, h.wanted = slices.Delete(h.pods, i, i+1), h.wanted-1
 }
 
-// hour are the moves in the hour that ends with one of them, and how many may have been
-// by the last that was decided of them.
+// hour returns the number of moves in the hour that ends with the given move, and the limit when
+// the last of them was decided.
 func (h *hours) hour(last move) (moved, most int) {
 	var latest time.Time
 	for _, m := range h.moved {
@@ -245,10 +244,10 @@ func (h *hours) hour(last move) (moved, most int) {
 	return moved, most
 }
 
-// Whatever people and AWS do to a workload meanwhile, however slowly nodes drain and pods
-// end, consolidation moves no more of its pods in any hour than it may, and one for each
-// young one that nobody wants any more or whose work is done. Nothing is remembered but
-// the pods.
+// In any hour, consolidation moves at most as many pods of a workload as the limit allows, plus one
+// for each young pod that was scaled down or completed. This holds regardless of what users and AWS
+// do to the workload, and however slowly nodes drain and pods end. No state is stored except the
+// pods.
 func TestNoHourMovesMore(t *testing.T) {
 	stock := fixture.Stock(fixture.Snapshot(fixture.Pool()))
 	bound := 0

@@ -8,13 +8,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// replacementOverlap is how long old and new nodes are assumed to be paid for at once. An EKS node
+// replacementOverlap is how long both old and new nodes are assumed to be paid for. An EKS node
 // takes about a minute until it is ready (65 s, and 45 s after tuning, over some 1,000 nodes:
 // https://kube.fm/faster-eks-node-and-pod-startup-jan). The drain with its default grace period of
-// 30 s takes two, until the instance shuts down.
+// 30 s takes two minutes, until the instance shuts down.
 const replacementOverlap = 3 * time.Minute
 
-// PlannedMove is what a consolidation would do.
+// PlannedMove is a planned consolidation.
 type PlannedMove struct {
 	Nodes []*candidate.Candidate
 	// SavedPerHour is the saving, and NewPerHour the price of the new nodes, in US dollars.
@@ -32,7 +32,7 @@ func (r Thresholds) CheckSaving(c PlannedMove) candidate.Objection {
 	for _, n := range c.Nodes {
 		price += n.Price
 	}
-	// NaN saves nothing: each comparison is written so that NaN fails it.
+	// A saving of NaN counts as none: each comparison is written so that NaN fails it.
 	if limits.MinSaving > 0 && !(c.SavedPerHour >= limits.MinSaving) {
 		return candidate.Objection{Rule: RuleMinSaving, Detail: fmt.Sprintf("it would save $%.4f an hour; %s requires $%.4f", c.SavedPerHour, policy.MinSaving, limits.MinSaving)}
 	}
@@ -48,7 +48,7 @@ func (r Thresholds) CheckSaving(c PlannedMove) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// strictestPolicy combines the thresholds of the nodes' NodePools.
+// strictestPolicy combines the thresholds of the nodes' NodePools, the strictest of each.
 func (r Thresholds) strictestPolicy(nodes []*candidate.Candidate) policy.Consolidation {
 	var out policy.Consolidation
 	if len(r.policies) == 0 {

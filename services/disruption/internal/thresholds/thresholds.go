@@ -1,12 +1,11 @@
-// Package thresholds limits consolidation as the annotations of NodePools ask: the minimum saving,
-// how soon the saving has to pay for the disruption, and how often pods may be moved.
+// Package thresholds limits consolidation by the annotations of NodePools: the minimum saving, how
+// soon the saving has to pay for the disruption, and how often pods may be moved.
 //
 // The invariants:
-//
 //   - Without annotations nothing is limited or counted.
-//   - An annotation that cannot be read blocks everything that it could limit.
+//   - An annotation that cannot be parsed blocks everything that it could limit.
 //   - If a command has nodes of several NodePools, the strictest threshold applies.
-//   - Pods that were created for other reasons count as moved if they cannot be told apart: a limit
+//   - Pods that were created for other reasons count as moved if they cannot be distinguished: a limit
 //     errs towards too few moves.
 package thresholds
 
@@ -21,10 +20,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules by which a node stays because of its NodePool's thresholds. Tools match them: the names are
-// stable.
+// Rules that keep a node because of its NodePool's thresholds. Tools match the names, so they must
+// not change.
 const (
-	// RuleUnreadable: an annotation of its NodePool cannot be read.
+	// RuleUnreadable: an annotation of its NodePool cannot be parsed.
 	RuleUnreadable = "policy-unreadable"
 	// RuleMinSaving: the saving is below the minimum of its NodePool.
 	RuleMinSaving = "min-saving"
@@ -39,8 +38,8 @@ const (
 // Thresholds are the limits that a snapshot's NodePools set.
 type Thresholds struct {
 	now time.Time
-	// policies are the NodePools that set thresholds; invalid has the errors of those whose
-	// annotations cannot be read.
+	// policies are the NodePools that set thresholds; invalid has the errors of the NodePools whose
+	// annotations cannot be parsed.
 	policies map[string]policy.Consolidation
 	invalid  map[string]error
 	// moves is nil unless a NodePool limits moves.
@@ -67,7 +66,7 @@ func New(s *planning.Snapshot) Thresholds {
 	return out
 }
 
-// CheckNode returns what keeps a node from consolidation before anything is simulated.
+// CheckNode returns the objection to consolidating a node, without a simulation.
 func (r Thresholds) CheckNode(c *candidate.Candidate) candidate.Objection {
 	limits, ok := r.policies[c.Node.NodePool]
 	if !ok {
@@ -79,8 +78,8 @@ func (r Thresholds) CheckNode(c *candidate.Candidate) candidate.Objection {
 	return r.checkEvictions(c, limits.EvictionsPerHour)
 }
 
-// CheckEmpty returns what keeps a node whose pods cost nothing to move: only the limit of
-// evictions.
+// CheckEmpty returns the objection to removing a node whose pods cost nothing to move. Only the
+// limit of evictions applies.
 func (r Thresholds) CheckEmpty(c *candidate.Candidate) candidate.Objection {
 	if c.Pods == 0 {
 		return candidate.Objection{}
@@ -97,8 +96,7 @@ func (r Thresholds) checkReadable(c *candidate.Candidate) candidate.Objection {
 	return candidate.Objection{Rule: RuleUnreadable, Detail: detail}
 }
 
-// checkCooldown objects if the node has joined, or one of its pods was created, within the
-// cooldown.
+// checkCooldown objects if the node joined, or one of its pods was created, within the cooldown.
 func (r Thresholds) checkCooldown(c *candidate.Candidate, cooldown time.Duration) candidate.Objection {
 	if cooldown <= 0 {
 		return candidate.Objection{}

@@ -18,7 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-// pods are count pods of a workload, created so long ago.
+// pods returns pods of a workload, created this long ago.
 func pods(workload string, count int, age time.Duration, edits ...func(*planning.PodClass)) planning.PodClass {
 	class := fixture.Pods(workload, count, "100m", "100Mi")
 	for i := range class.Pods {
@@ -34,7 +34,7 @@ func going(class *planning.PodClass) { class.Pods[0].Terminating = true }
 
 func stateful(class *planning.PodClass) { class.Spec.OwnerKind = "StatefulSet" }
 
-// node is one that joined a day ago.
+// node returns a node that joined a day ago.
 func node(name string, classes ...planning.PodClass) planning.Node {
 	return fixture.Node(name, "t4g.large", fixture.With(classes...), joined(day))
 }
@@ -43,7 +43,7 @@ func joined(ago time.Duration) func(*planning.Node) {
 	return func(n *planning.Node) { n.InitializedAt = fixture.Taken.Add(-ago) }
 }
 
-// restrained is a pool with these annotations, and its nodes.
+// restrained returns the thresholds and candidates of a NodePool with these annotations.
 func restrained(annotations map[string]string, nodes ...planning.Node) (thresholds.Thresholds, []*candidate.Candidate) {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
 	s.NodePools[0].Annotations = annotations
@@ -97,7 +97,7 @@ func TestCheckNode(t *testing.T) {
 		if no := r.CheckNode(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
 		}
-		// Of a node that goes as an empty one only its pods are asked about.
+		// For a node removed as empty only the limit of evictions applies.
 		wanted := tt.rule
 		if wanted == thresholds.RuleCooldown {
 			wanted = ""
@@ -108,7 +108,7 @@ func TestCheckNode(t *testing.T) {
 	}
 }
 
-// What waits for a node has come lately, too; what waits on one that goes is counted there.
+// Young pending pods count as moved; pending pods of a node being removed count with that node.
 func TestPendingPodsCount(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 1, day)))
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: "2"}
@@ -172,7 +172,7 @@ func TestCheckSaving(t *testing.T) {
 		{"no number", asks(policy.MinSaving, "0.05"), math.NaN(), 0, 1, "min-saving", "NaN"},
 		{"a smaller part", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "it would save 49.9% of $0.1664 an hour; joist.sh/consolidation-min-saving-percent requires 50.0%"},
 		{"as large a part", asks(policy.MinSavingPercent, "50%"), 0.0832, 0.08, 1, "", ""},
-		// $0.08 for 3 minutes are $0.004, and four pods $0.004 more.
+		// $0.08 for 3 minutes is $0.004, and four pods cost $0.004 more.
 		{"payback too late", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0079, 0.08, 4, "payback",
 			"it costs $0.0080 (new nodes for 3m0s, and moving 4 pods), which $0.0079 an hour pay back in 1.0 h; joist.sh/consolidation-payback requires 1.0 h"},
 		{"payback soon enough", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0081, 0.08, 4, "", ""},
@@ -188,7 +188,7 @@ func TestCheckSaving(t *testing.T) {
 	}
 }
 
-// Of two pools in a command, each is heeded where it is the stricter.
+// For a command with two NodePools, the stricter value of each threshold applies.
 func TestStrictestOfPools(t *testing.T) {
 	other := node("b", pods("web", 2, day))
 	other.NodePool = "other"
@@ -213,7 +213,7 @@ func TestStrictestOfPools(t *testing.T) {
 			t.Errorf("$%v saved, %d pods: %+v", tt.saved, tt.pods, no)
 		}
 	}
-	// The pool that has no limit moves pods of one that has.
+	// The NodePool without a limit moves pods of a workload that another NodePool limits.
 	for _, order := range [][]*candidate.Candidate{{list[0], list[1]}, {list[1], list[0]}} {
 		if no, spoilers := r.CheckSet(order); no.Rule != thresholds.RuleEvictions || len(spoilers) != 1 || spoilers[0] != order[1] {
 			t.Errorf("4 pods where 3 may: %+v, %v", no, spoilers)
@@ -221,8 +221,8 @@ func TestStrictestOfPools(t *testing.T) {
 	}
 }
 
-// However nodes are taken, no workload moves more pods than its limit, none that was
-// moved within the hour, and what spoils a set is what has to be left out.
+// However nodes are selected, no workload moves more pods than its limit, no pod younger than an
+// hour is moved, and retryWithout has exactly the nodes that exceed the limit.
 func TestLimitIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]string{"0", "1", "4", "10%", "50%"}).Draw(t, "limit")
@@ -241,7 +241,7 @@ func TestLimitIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		most, moved := p.EvictionsPerHour.CountOf(total), fresh
-		// Who asks about nodes once, and then takes one set after the other, is safe.
+		// Checking each node once, and then one set after the other, keeps the limit.
 		list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return !r.CheckNode(c).IsNone() })
 		for len(list) > 0 {
 			set := list[:min(len(list), rapid.IntRange(1, 8).Draw(t, "set"))]
