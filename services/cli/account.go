@@ -42,7 +42,7 @@ func (c *clusterFlags) topologyPlan(cmd *cobra.Command, env Env) (topology.Plan,
 	return topology.NewPlan(of)
 }
 
-// selectQueues returns the queues with the given service names that have a dead-letter queue,
+// selectQueues returns the queues with the given service names that have a DLQ,
 // or all of them if names is empty.
 func selectQueues(plan topology.Plan, names []string) ([]topology.Queue, error) {
 	all := plan.DeadLetters()

@@ -46,7 +46,7 @@ func budgetsCommand(env Env) *cobra.Command {
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for stdin; may be repeated")
 	f.StringVar(&flags.scenario, "scenario", "", "scenario file (JSON; gzip if the name ends in .gz), or - for stdin")
 	f.IntVar(&flags.nodes, "nodes", budget.NodesUnknown, "number of nodes of each NodePool (default: from the scenario, else unknown)")
-	f.Lookup("nodes").DefValue = "0" // Keeps the value of NodesUnknown out of the help.
+	f.Lookup("nodes").DefValue = "0" // The help shows 0 instead of the value of NodesUnknown.
 	f.IntVar(&flags.days, "days", 7, "number of days to preview")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd

@@ -1,12 +1,11 @@
 // Package cli implements the command `joist`.
 //
-// The whole command is a function of its environment (Run), so that tests and
-// examples run the same code as a terminal. Commands print data to stdout and
-// everything else to stderr. They have an output format for people and a JSON
-// format that is a documented contract.
+// The whole command is a function of its environment (Run), so that tests and examples run the same
+// code as a terminal. Commands print data to stdout and everything else to stderr. They have a
+// readable output format and a JSON format, which is a documented contract.
 //
-// The exit codes: 0 when there is nothing to do, 2 when there are changes to
-// make, 1 for an error. An error message has what failed, why, and what to try.
+// The exit codes: 0 when there is nothing to do, 2 when there are changes to make, 1 for an error.
+// An error message states what failed, why, and what to try.
 package cli
 
 import (

@@ -54,11 +54,11 @@ type deadList struct {
 	Partial []string `json:"partial"`
 }
 
-// peekText is the part of the help about reading dead-letter messages.
+// peekText is the part of the help about reading DLQ messages.
 const peekText = "Messages are received and made visible again at once: nothing is deleted, and their receive count grows by one.\n" +
 	"Messages that another consumer has in flight are not read.\n\n"
 
-// deadPermissionsText is the part of the help about permissions to read dead-letter messages.
+// deadPermissionsText is the part of the help about permissions to read DLQ messages.
 var deadPermissionsText = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
 	"dead-letter queues. Unexpired plans and launch requests (they expire after " + formatLifetime(event.PlanMadeType) + " and " + formatLifetime(event.LaunchRequestedType) + "\n" +
 	"respectively) are checked against Kubernetes, if you may get the namespace kube-system and the ConfigMap joist-outbox,\n" +
@@ -122,7 +122,7 @@ func deadShowCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-// readDeadMessages reads the dead-letter messages of the selected queues.
+// readDeadMessages reads the DLQ messages of the selected queues.
 func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Messages: []deadletter.DeadMessage{}, Partial: []string{}}
 	if flags.limit < 1 || flags.limit > limitMax {
@@ -168,7 +168,7 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 	return list, nil
 }
 
-// readQueue reads the messages of one dead-letter queue, oldest first. It reports whether
+// readQueue reads the messages of one DLQ, oldest first. It reports whether
 // these are all messages of the queue.
 func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.DeadMessage, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
@@ -188,8 +188,8 @@ func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader de
 	return deadMessages, all, nil
 }
 
-// reportReading returns a function that prints to stderr how many messages of a dead-letter
-// queue have been read, at most once a second.
+// reportReading returns a function that prints to stderr how many messages of a DLQ
+// have been read, at most once a second.
 func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
 	last := env.Now()
 	return func(read int) {
@@ -248,8 +248,8 @@ func formatMessageTable(deadMessages []deadletter.DeadMessage, now time.Time) st
 	return report.FormatColumns([]string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}, rows)
 }
 
-// messageOutput is the output of `joist dead show -o json`. Body is the message's JSON, or a
-// string if it is not valid JSON.
+// messageOutput is the output of `joist dead show -o json`. Body is the message's JSON, or a string
+// if it is not valid JSON.
 type messageOutput struct {
 	APIVersion string                 `json:"apiVersion"`
 	Kind       string                 `json:"kind"`

@@ -75,7 +75,7 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	out := examination{apiVersion, "Examination", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
 	incomplete := out.incompleteError()
 	if wholes := out.uncheckedPlatforms(); len(wholes) == 2 || len(wholes) == 1 && flags.kube.offline {
-		return incomplete // Nothing was checked but this machine.
+		return incomplete // Only this machine was checked.
 	}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), out)
@@ -91,8 +91,7 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	return incomplete
 }
 
-// uncheckedPlatforms returns the skipped entries that stand for all of AWS or all of
-// Kubernetes.
+// uncheckedPlatforms returns the skipped entries for AWS as a whole or Kubernetes as a whole.
 func (e examination) uncheckedPlatforms() []doctor.Skipped {
 	var out []doctor.Skipped
 	for _, u := range e.Skipped {
@@ -103,7 +102,7 @@ func (e examination) uncheckedPlatforms() []doctor.Skipped {
 	return out
 }
 
-// incompleteError returns an error if nothing of AWS, or nothing of Kubernetes, could be
+// incompleteError returns an error if no fact about AWS, or no fact about Kubernetes, could be
 // checked.
 func (e examination) incompleteError() error {
 	var why, fixes []string

@@ -32,8 +32,8 @@ func (n *nodesFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&n.store, "store", "", "s3://BUCKET/PREFIX in which a cluster's services keep their documents; its latest snapshot is read")
 }
 
-// readNodes reads the selected source and prints its notes to stderr. usage is a correct form
-// of the command, for the error.
+// readNodes reads the selected source and prints its notes to stderr. try is a correct form of the
+// command, for the error.
 func (n nodesFlags) readNodes(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
 	var out simulate.Source
 	var err error
@@ -125,7 +125,7 @@ func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
 	return out, nil
 }
 
-// documentHint is the hint of an error about a document of a kind.
+// documentHint is the hint of an error about a document. Its argument is the document's kind.
 const documentHint = "give an object below %s/ in the bucket, as stored or decompressed"
 
 // openDocument reads a document that was copied from the bucket.

@@ -182,7 +182,8 @@ func parseDollars(flag, text string) (*float64, error) {
 	return &v, nil
 }
 
-// collectWarnings returns the warnings about manifests, including those that planning ignores.
+// collectWarnings returns the warnings about manifests, including warnings about manifests that
+// planning ignores.
 func collectWarnings(documents []manifest.Document) []string {
 	var out []string
 	for _, d := range documents {

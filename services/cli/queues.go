@@ -99,7 +99,7 @@ func listQueues(ctx context.Context, env Env, looker queues.Inspector, plan topo
 	return list
 }
 
-// needsAttention returns errChanges if a queue has dead-letter messages or could not be read.
+// needsAttention returns errChanges if a queue has DLQ messages or could not be read.
 func (l queueList) needsAttention() error {
 	for _, row := range l.Queues {
 		if row.Dead > 0 || row.Problem != "" {

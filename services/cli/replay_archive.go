@@ -39,7 +39,7 @@ type archiveReport struct {
 	Cluster    string `json:"cluster"`
 	DryRun     bool   `json:"dryRun"`
 	replay.ArchivePart
-	// Noop says that all events have expired.
+	// Noop reports whether all events have expired.
 	Noop   bool                   `json:"noop"`
 	Replay *replay.ArchiveOutcome `json:"replay,omitempty"`
 }

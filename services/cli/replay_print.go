@@ -23,7 +23,7 @@ type replayReport struct {
 	DryRun     bool   `json:"dryRun"`
 	// Method is how the messages are replayed: move, resend or archive.
 	Method replay.Method `json:"method"`
-	// All says that the queue has no other messages.
+	// All reports whether the queue has no other messages.
 	All bool `json:"all"`
 	// Chosen are the messages to replay; Kept stay in the queue.
 	Chosen []deadletter.DeadMessage `json:"chosen"`
@@ -32,7 +32,7 @@ type replayReport struct {
 	Predicted map[deadletter.Disposition]int `json:"predicted"`
 	Replayed  int                            `json:"replayed"`
 	// Unseen are the IDs of chosen messages that were not received again, Returned the
-	// canaries that returned to the dead-letter queue, and Doubtful the IDs of messages that
+	// canaries that returned to the DLQ, and Doubtful the IDs of messages that
 	// may be in both queues.
 	Unseen   []string                 `json:"unseen"`
 	Returned []deadletter.DeadMessage `json:"returned"`

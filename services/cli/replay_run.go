@@ -73,7 +73,7 @@ func (r *queueReplay) chooseMessages(ctx context.Context, deadMessages []deadlet
 	return l.replayArchived, out, nil
 }
 
-// openReplay finds the queue and its dead-letter queue.
+// openReplay finds the queue and its DLQ.
 func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*queueReplay, error) {
 	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// planScenario plans a scenario and measures the effort. It succeeds with every plan, because
-// a scenario is no cluster to change.
+// planScenario plans a scenario and measures the effort. Its exit code is 0 for every plan, because
+// a scenario has no cluster to change.
 func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	progress := cmd.ErrOrStderr()
 	started := env.Now()

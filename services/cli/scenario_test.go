@@ -160,7 +160,7 @@ func TestWhyANodeIsKept(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
 		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
 	}
-	// There is no cheaper instance type to replace it with.
+	// No cheaper instance type can replace it.
 	if got.Node != "node-1" || got.IsRemoved || got.Rule == "" || got.Detail == "" {
 		t.Errorf("why: %+v", got)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// snapshotAgeMax is the age from which a snapshot may not show the cluster any more. The
-// watcher writes one at least every hour.
+// snapshotAgeMax is the age above which a snapshot may be outdated. The watcher writes one at least
+// every hour.
 const snapshotAgeMax = 75 * time.Minute
 
 // readLatest reads the latest snapshot of a cluster, and the catalogue that it refers to, from

@@ -15,7 +15,7 @@ import (
 // Why is disruption's decision about a node, as `joist why -o json` prints it.
 type Why struct {
 	Node string `json:"node"`
-	// IsRemoved says that a command would remove the node, by Method, together with Others.
+	// IsRemoved reports whether a command would remove the node, by Method, together with Others.
 	IsRemoved bool     `json:"goes"`
 	Method    string   `json:"method,omitempty"`
 	Others    []string `json:"others,omitempty"`

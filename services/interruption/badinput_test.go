@@ -135,7 +135,7 @@ func TestTruncatedEvents(t *testing.T) {
 	}
 }
 
-// TestOversizedMessages requires that messages above the limit go to the dead-letter queue
+// TestOversizedMessages requires that messages above the limit go to the DLQ
 // with their bytes and do not delay later messages.
 func TestOversizedMessages(t *testing.T) {
 	var bodies [][]byte

@@ -15,7 +15,7 @@ const (
 	// messages may have more than ten facts and then needs two calls.
 	BusLanes = 8
 	// quickRetries is how often a message is retried after one second. SQS moves it to the
-	// dead-letter queue after a hundred receives, so an outage of a minute leaves receives
+	// DLQ after a hundred receives, so an outage of a minute leaves receives
 	// for later retries.
 	quickRetries = 70
 )

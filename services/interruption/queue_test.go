@@ -136,7 +136,7 @@ func validWarnings(n int) [][]byte {
 }
 
 // TestCorpusThroughQueue puts the whole corpus into one queue before valid messages. Each
-// message is deleted, or moved to the dead-letter queue with a reason and its bytes, and
+// message is deleted, or moved to the DLQ with a reason and its bytes, and
 // delays the valid ones at most as much as two valid ones would.
 func TestCorpusThroughQueue(t *testing.T) {
 	good := validWarnings(200)

@@ -32,8 +32,7 @@ type Actor struct {
 	worker   host.Worker
 	step     func(ctx context.Context) error
 	interval time.Duration
-	// nextStep returns the time of the next step that the service asks for; nil if interval
-	// decides.
+	// nextStep returns the time of the service's next step; if nil, interval decides.
 	nextStep func() time.Time
 	nextRun  time.Time
 	cache    *memcluster.Cache
@@ -74,7 +73,7 @@ func (a *Actor) Restart() {
 	a.build(a, tapper{actor: a.Name, tap: a.env.Tap})
 }
 
-// openCache opens the replica's cache, trimmed as in production.
+// openCache opens the replica's cache, with objects trimmed as in production.
 func (a *Actor) openCache(trim cluster.Trims) *memcluster.Cache {
 	delay := a.env.CacheDelay
 	a.cache = a.env.Kube.NewCache(memcluster.CacheOptions{Delay: equalDelays(delay), Jitter: delay, Trim: trim})
@@ -224,13 +223,13 @@ func (a *Actor) DelayWatch(kind cluster.Kind, delay time.Duration) {
 	}
 }
 
-// SourceQueue returns the name of the queue that a dead-letter queue belongs to.
+// SourceQueue returns the name of the queue that a DLQ belongs to.
 func (env *EmbeddedCluster) SourceQueue(name string) (source string, ok bool) {
 	return strings.CutSuffix(name, "-dead")
 }
 
-// BreakWatch ends the replica's watch of a kind, like a 410 of the API server: events on their
-// way are lost, and the cache lists the kind again.
+// BreakWatch ends the replica's watch of a kind, like a 410 of the API server: undelivered events
+// are lost, and the cache lists the kind again.
 func (a *Actor) BreakWatch(kind cluster.Kind) {
 	if a.cache != nil {
 		a.cache.BreakWatch(kind)

@@ -1,9 +1,9 @@
-// Package embedded runs all services of Joist in one process and in simulated time, with
-// simulated Kubernetes, EC2, SQS, EventBridge and S3. The demo uses it, and the simulator, which
-// uses a Tap on every call to crash, delay and interleave the actors.
+// Package embedded runs all services of Joist in one process and in simulated time, with simulated
+// Kubernetes, EC2, SQS, EventBridge and S3. The demo and the simulator use it. The simulator sets a
+// Tap on every call to crash, delay and interleave the actors.
 //
-// Nothing reads the real clock. The same seed and the same calls give the same result. Actors
-// share no memory: each has its own cache, and all else goes through the simulated systems.
+// The real clock is never read. The same seed and the same calls give the same result. Actors share
+// no memory: each has its own cache and uses only the simulated systems.
 package embedded
 
 import (
@@ -48,8 +48,8 @@ type Options struct {
 	Log func(host.LogLine)
 	// Observe is called after every message that a handler has handled.
 	Observe func(actor string, m queue.Message, began time.Time, err error)
-	// Telemetry creates the telemetry of each replica that starts; nil means none. Observe is
-	// then not called for batches.
+	// Telemetry creates the telemetry of each replica that starts; nil means no telemetry. With it,
+	// Observe is not called for batches.
 	Telemetry func(actor, service string) ActorTelemetry
 	// CacheDelay is the minimum delay of every watch event; up to the same time is added at
 	// random.
@@ -96,7 +96,7 @@ type EmbeddedCluster struct {
 	nextTick time.Time
 }
 
-// New creates an environment in which nothing has happened yet.
+// New creates an environment in its initial state.
 func New(o Options) (*EmbeddedCluster, error) {
 	o = o.withDefaults()
 	full, err := catalog.EmbeddedCatalogue(o.Region)
@@ -169,8 +169,8 @@ func (env *EmbeddedCluster) workloadOptions() memworkload.Options {
 	return options
 }
 
-// machineOf returns the resources of a node of an instance type. They are read from the
-// catalogue, not from the planner's calculation, so that a wrong calculation shows.
+// machineOf returns the resources of a node of an instance type. It reads the catalogue instead of
+// the planner's calculation, so that a wrong calculation is detected.
 func (env *EmbeddedCluster) machineOf(name string) (memworkload.Machine, bool) {
 	i := slices.IndexFunc(env.Catalogue.Types, func(t catalog.InstanceType) bool { return t.Name == name })
 	if i < 0 {

@@ -24,7 +24,7 @@ type Call struct {
 	Port string
 	// Verb is the method, and About its main argument.
 	Verb, About string
-	// Writes says that the call changes the environment.
+	// Writes reports whether the call changes the environment.
 	Writes bool
 }
 

@@ -1,14 +1,14 @@
-// Package deadletter reads the messages of dead-letter queues and predicts what happens if
-// each is sent again.
+// Package deadletter reads the messages of dead-letter queues (DLQs) and predicts the result of
+// sending each one again.
 //
 // A prediction uses the code that decides in the services: host.OpenEnvelope, the validation of
-// message bodies, and the handler of interruption, up to the first call to AWS. State that
-// only the cluster has, such as the outbox and the NodeClaims, is read if the caller may read
-// it. Otherwise the prediction has a note.
+// message bodies, and the handler of interruption, up to the first call to AWS. State that only the
+// cluster has, such as the outbox and the NodeClaims, is read if the caller may read it. Otherwise
+// the prediction has a note.
 //
-// A message reaches a dead-letter queue in one of three ways: a host parks it with a reason,
-// SQS moves it after too many receives without a reason, or a rule of EventBridge cannot
-// deliver it. In the last case it is the whole event, not the input of the queue.
+// A message reaches a DLQ in one of three ways: a host parks it with a reason, SQS moves it after
+// too many receives without a reason, or a rule of EventBridge cannot deliver it. In the last case
+// it is the whole event, not the input of the queue.
 package deadletter
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Origin is how a message reached a dead-letter queue.
+// Origin is how a message reached a DLQ.
 type Origin string
 
-// The origins of a dead-letter message.
+// The origins of a DLQ message.
 const (
 	// Parked messages were moved by a host, which recorded a reason.
 	Parked Origin = "parked"
@@ -45,10 +45,10 @@ const (
 	// Noop: the service drops and counts the message, because it has expired or belongs to
 	// another cluster.
 	Noop Disposition = "noop"
-	// Stale: the service handles the message, and lifecycle reverts that, because the
-	// NodeClaim is gone.
+	// Stale: the service handles the message, but lifecycle reverts the effect, because the
+	// NodeClaim no longer exists.
 	Stale Disposition = "stale"
-	// Poison: the message returns to the dead-letter queue at once.
+	// Poison: the message returns to the DLQ at once.
 	Poison Disposition = "poison"
 	// Truncated: the message cannot be sent again, because only its beginning was kept or it
 	// is not text.
@@ -73,11 +73,11 @@ type Prediction struct {
 	Reason string `json:"why,omitempty"`
 }
 
-// DeadMessage is one message of a dead-letter queue, as `joist dead list -o json` prints it.
+// DeadMessage is one message of a DLQ, as `joist dead list -o json` prints it.
 type DeadMessage struct {
 	// ID is the SQS message ID. It changes when the message is sent again.
 	ID string `json:"id"`
-	// Service is the service of the dead-letter queue.
+	// Service is the service of the DLQ.
 	Service string `json:"service"`
 	Origin  Origin `json:"origin"`
 	// Kind and Reason are those of the host's error, or of EventBridge's.
@@ -89,13 +89,13 @@ type DeadMessage struct {
 	EventID string `json:"eventId,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	From    string `json:"from,omitempty"`
-	// DeadSince is when the message reached the dead-letter queue. For a redriven message it
+	// DeadSince is when the message reached the DLQ. For a redriven message it
 	// is the time when it was first sent, the only time that SQS reports.
 	DeadSince time.Time `json:"dead"`
 	// SentAt and Expires are those of the envelope; nil without one.
 	SentAt  *time.Time `json:"said,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Receives is the number of receives from the dead-letter queue; for a redriven message,
+	// Receives is the number of receives from the DLQ; for a redriven message,
 	// of all receives.
 	Receives int `json:"receives"`
 	Bytes    int `json:"bytes"`
@@ -108,7 +108,7 @@ type DeadMessage struct {
 }
 
 // Outgoing returns the message to send in a replay: as the service would have received it,
-// without the attributes of a dead-letter message.
+// without the attributes of a DLQ message.
 func (l DeadMessage) Outgoing() queue.Outgoing { return l.outgoing }
 
 // IsMovable reports whether SQS can move the message unchanged to its queue.
@@ -117,7 +117,7 @@ func (l DeadMessage) IsMovable() bool { return l.isMovable }
 // Body returns the message as the service would receive it.
 func (l DeadMessage) Body() []byte { return l.body }
 
-// Reader reads messages of the dead-letter queue of one service.
+// Reader reads messages of the DLQ of one service.
 type Reader struct {
 	Service string
 	Cluster event.Cluster

@@ -24,7 +24,7 @@ const (
 	releaseConcurrency = 16
 )
 
-// PeekMessages reads up to limit messages of a dead-letter queue and releases all of them. It
+// PeekMessages reads up to limit messages of a DLQ and releases all of them. It
 // reports whether these are all messages of the queue. It deletes nothing, but SQS counts a
 // receive of each message. After each receive with new messages it calls progress, which may
 // be nil, with the number of messages so far.

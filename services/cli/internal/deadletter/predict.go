@@ -49,11 +49,11 @@ func (r Reader) checkService(m queue.Message, now func() time.Time) error {
 	return errWouldHandle
 }
 
-// errWouldHandle ends a check where the service would begin to handle the message.
+// errWouldHandle ends a check at the point where the service would begin to handle the message.
 var errWouldHandle = errors.New("the service would handle it")
 
-// checkInterruption calls the handler of interruption with a client that fails at the first
-// call. That call asks whether the instance belongs to the cluster.
+// checkInterruption calls the handler of interruption with a client whose first call fails. That
+// call checks whether the instance belongs to the cluster.
 func (r Reader) checkInterruption(m queue.Message, now func() time.Time) error {
 	s := interruption.Service{EC2: noopAWS{}, Statuses: noopAWS{}, Bus: noopAWS{}, Cluster: r.Cluster, Now: now}
 	return s.Handle(context.Background(), m)
@@ -101,12 +101,12 @@ func (r Reader) predictFromError(err error, m queue.Message) Prediction {
 	}
 }
 
-// errorText returns an error without its hint, which is meant for operators of the service.
+// errorText returns an error without its hint, which is for operators of the service.
 func errorText(err error) string {
 	return strings.TrimSuffix(err.Error(), " (try: "+fault.FindHint(err)+")")
 }
 
-// describeUncertainty returns what the message alone does not determine.
+// describeUncertainty describes what the message alone does not determine.
 func (r Reader) describeUncertainty(m queue.Message) string {
 	e, err := event.Decode(m.Body)
 	switch {

@@ -1,6 +1,6 @@
-// Package demo scales the inflate Deployment 0→5→0 with the real services and simulated
-// Kubernetes, EC2, SQS and EventBridge, in simulated time. It needs no AWS account and no
-// cluster. The same seed gives the same output.
+// Package demo scales the inflate Deployment 0→5→0 with the real services and simulated Kubernetes,
+// EC2, SQS and EventBridge, in simulated time. It needs no AWS account and no cluster. The same
+// seed gives the same output.
 package demo
 
 import (

@@ -30,9 +30,9 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Subject is the object, such as queue/prod.
 	Subject string `json:"subject"`
-	// What is the problem and its effect.
+	// What describes the problem and its effect.
 	What string `json:"what"`
-	// Fix is what to do.
+	// Fix describes how to correct it.
 	Fix string `json:"fix"`
 }
 
@@ -112,7 +112,7 @@ type Queue struct {
 type Rule struct {
 	Name, Bus, Pattern string
 	Enabled            bool
-	// DeadARN is the target's dead-letter queue, or "".
+	// DeadARN is the target's DLQ, or "".
 	DeadARN, InputPath string
 }
 

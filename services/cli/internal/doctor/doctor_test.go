@@ -255,7 +255,7 @@ func TestKarpenterRulesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestMissingFactsGiveNoFinding: a check whose facts are incomplete gives no finding.
+// TestMissingFactsGiveNoFinding: a check with incomplete facts gives no finding.
 func TestMissingFactsGiveNoFinding(t *testing.T) {
 	no := false
 	f := soundFacts(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Function is the Lambda function that consumes a service's queue, whatever its name.
+// Function is the Lambda function that consumes a service's queue, with any name.
 type Function struct {
 	Name string
 	// Role is the ARN of its role, or "" if it may use another one.
@@ -39,7 +39,7 @@ type Shared struct {
 // takesRole reports whether the function assumes a role for the cluster.
 func (f *Function) takesRole() bool { return f != nil && f.Shared != nil && f.Shared.Role != "" }
 
-// usesOtherRole reports whether the function may consume the queue with another role than the
+// usesOtherRole reports whether the function may consume the queue with a role other than the
 // cluster's.
 func (f *Function) usesOtherRole() bool {
 	return f != nil && (f.Role == "" || f.Shared != nil && !f.Shared.HasEntry || f.takesRole())

@@ -68,7 +68,7 @@ func checkAudit(f Facts) []Finding {
 	return nil
 }
 
-// checkDeadLetters finds dead-letter messages.
+// checkDeadLetters finds DLQ messages.
 func checkDeadLetters(f Facts) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.DeadLetters() {

@@ -119,8 +119,8 @@ func publishedTypes(service string) []string {
 	return types
 }
 
-// documentKeys are the documents that a service reads and those that it writes. Before it
-// writes a document, a service checks whether it exists.
+// documentKeys are the documents that each service reads and writes. Before a service writes a
+// document, it checks whether it exists.
 var documentKeys = map[string]struct{ reads, writes []string }{
 	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/x", planning.SnapshotKind + "/x"}},
 	"planner":    {[]string{planning.BatchKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},

@@ -10,7 +10,7 @@ import (
 // stringList is a JSON string or a list of strings, as in IAM policies.
 type stringList []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON decodes both forms.
 func (t *stringList) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -31,7 +31,7 @@ type statement struct {
 // principal is "*", or lists of principals by type.
 type principal map[string]stringList
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON decodes both forms.
 func (p *principal) UnmarshalJSON(data []byte) error {
 	var all string
 	if json.Unmarshal(data, &all) == nil {

@@ -182,7 +182,7 @@ func (g *collector) readDocuments(ctx context.Context, sofar doctor.Facts) {
 	})
 }
 
-// bucketName returns the bucket of the documents: the configured one, else that of the
+// bucketName returns the bucket of the documents: the configured one, else the one in the
 // functions' settings, else the one that the stack creates.
 func (g *collector) bucketName(sofar doctor.Facts) string {
 	for _, service := range topology.ExternalServices {

@@ -32,7 +32,8 @@ func (g *collector) readCluster(ctx context.Context) {
 			}
 		})
 	}
-	// The first read shows whether the API server answers; otherwise every read would fail alike.
+	// The first read shows whether the API server answers; otherwise every read would fail with the
+	// same error.
 	var server apiversion.Info
 	if _, err := kube.Get(ctx, g.Kube, "/version", &server); err != nil && !fault.Is(err, fault.Denied) {
 		g.recordSkipped(WholeCluster, err, "")
@@ -91,7 +92,8 @@ func (g *collector) convertDeployment(ctx context.Context, d *appsv1.Deployment)
 	return out
 }
 
-// readLease reads Karpenter's Lease in any namespace: of several, the one renewed last.
+// readLease reads Karpenter's Lease in any namespace. If there are several, it uses the one that
+// was renewed last.
 func (g *collector) readLease(ctx context.Context) error {
 	var found coordinationv1.LeaseList
 	if _, err := kube.Get(ctx, g.Kube, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {

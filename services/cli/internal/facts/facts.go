@@ -24,14 +24,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// WholeAWS and WholeCluster are the values of Skipped.What if nothing of AWS, or nothing of
+// WholeAWS and WholeCluster are the values of Skipped.What if no fact about AWS, or no fact about
 // Kubernetes, could be read.
 const (
 	WholeAWS     = "AWS"
 	WholeCluster = "Kubernetes"
 )
 
-// credentialErrors are AWS's codes for rejected credentials: every call fails alike. Source:
+// credentialErrors are AWS's codes for rejected credentials, with which every call fails. Source:
 // "Common errors" in the API references of IAM, SQS and EC2.
 var credentialErrors = []string{
 	"AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId",
@@ -53,8 +53,8 @@ type Sources struct {
 	// Bucket and Prefix are the location of the documents. An empty bucket is the one that the
 	// stack creates.
 	Bucket, Prefix string
-	// NoEKS says that EKS does not run the control plane, if the catalog has no function whose
-	// settings say so.
+	// NoEKS says that EKS does not run the control plane. It applies if no function of the catalog
+	// exists whose settings decide this.
 	NoEKS bool
 	AWS   func(ctx context.Context) (aws.Config, error)
 	// Kube reads a path of the API server.
@@ -70,10 +70,10 @@ type Sources struct {
 type collector struct {
 	Sources
 	config aws.Config
-	// hasAWS says that the AWS configuration was loaded.
+	// hasAWS reports whether the AWS configuration was loaded.
 	hasAWS bool
-	// catalogSeen is closed when the settings of the catalog's function were read, or cannot
-	// be read.
+	// catalogSeen is closed when the settings of the catalog's function were read, or could not be
+	// read.
 	catalogSeen chan struct{}
 
 	mu      sync.Mutex

@@ -94,9 +94,9 @@ func readConfiguration(ctx context.Context, client *lambda.Client, name string) 
 	return config, err
 }
 
-// readUnmapped reads a shared function without a mapping: the trust policy of the role that it
-// assumes for the cluster names the function's role, which has the function's name. Each read
-// is recorded on its own, because the caller may have only one of the permissions.
+// readUnmapped reads a shared function without a mapping. It finds the function's role in the trust
+// policy of the role that the function assumes for the cluster; the role has the function's name.
+// Each read is recorded separately, because the caller may have only one of the permissions.
 func (g *collector) readUnmapped(ctx context.Context, client *lambda.Client, q topology.Queue) {
 	role := g.Plan.Prefix + "-joist-" + q.Service
 	g.tryCall("the role "+role, "iam:GetRole", func() error {

@@ -28,8 +28,8 @@ type roleCheck struct {
 	permissions []doctor.Permission
 }
 
-// simulateRoles starts the simulation whether each role has the permissions of its service's
-// card.
+// simulateRoles starts simulations that check whether each role has the permissions that its
+// service needs.
 func (g *collector) simulateRoles(ctx context.Context, sofar doctor.Facts) {
 	card := doctor.PermissionSet{
 		Plan: g.Plan, Location: sofar.Location, Bucket: g.bucketName(sofar), Prefix: g.Prefix,
@@ -60,7 +60,7 @@ func (g *collector) runRoleChecks(ctx context.Context, client iam.SimulatePrinci
 		const action = "iam:SimulatePrincipalPolicy"
 		what := "the permissions of the role " + path.Base(all[i].arn)
 		err = awsfault.ReadCall("reading "+what, action).Wrap(err)
-		// A missing permission and the timeout concern all roles alike: one note is enough.
+		// A missing permission and the timeout affect all roles: one note is enough.
 		if fault.Is(err, fault.Denied) || errors.Is(err, context.DeadlineExceeded) {
 			if isNoted {
 				continue
@@ -107,8 +107,8 @@ func (i roleCheck) simulatePolicy(ctx context.Context, client iam.SimulatePrinci
 	return out, first
 }
 
-// simulation is one call of IAM's simulator. The result has every action on every resource, of
-// which only the wanted pairs are read.
+// simulation is one call of IAM's simulator. The result has every action on every resource; only
+// the wanted pairs are read.
 type simulation struct {
 	actions, resources []string
 	context            map[string][]string

@@ -25,7 +25,7 @@ import (
 // Row is one queue, as `joist queues -o json` prints it.
 type Row struct {
 	Service string `json:"service"`
-	// Queue is the name in SQS; empty for the audit log, which has only a dead-letter queue.
+	// Queue is the name in SQS; empty for the audit log, which has only a dead-letter queue (DLQ).
 	Queue string `json:"queue"`
 	// Waiting, InFlight and Delayed are approximate numbers of messages.
 	Waiting  int `json:"waiting"`
@@ -33,16 +33,16 @@ type Row struct {
 	Delayed  int `json:"delayed"`
 	// OldestSeconds is the age of the oldest message according to CloudWatch; nil if unknown.
 	OldestSeconds *int `json:"oldestSeconds,omitempty"`
-	// Dead is the number of messages in the dead-letter queue, and DeadQueue its name.
+	// Dead is the number of messages in the DLQ, and DeadQueue its name.
 	Dead      int    `json:"dead"`
 	DeadQueue string `json:"deadQueue"`
-	// OldestReason is the reason of the oldest of the first dead-letter messages.
+	// OldestReason is the reason of the oldest of the first DLQ messages.
 	OldestReason string `json:"oldestReason,omitempty"`
 	// Problem is the error of a failed read, with its hint.
 	Problem string `json:"problem,omitempty"`
 }
 
-// sampleSize is the number of dead-letter messages that are read for OldestReason.
+// sampleSize is the number of DLQ messages that are read for OldestReason.
 const sampleSize = 10
 
 // Inspector reads queues.

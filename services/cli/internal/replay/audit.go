@@ -9,14 +9,14 @@ import (
 )
 
 // Archived replays the bus archive to the rule of the audit log, and then deletes the
-// messages. It is the method for dead-letter messages of the audit log.
+// messages. It is the method for DLQ messages of the audit log.
 const Archived Method = "archive"
 
 // ArchiveDelay is the time until an event is certainly in its archive
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-replay-archived-event.html).
 const ArchiveDelay = 10 * time.Minute
 
-// ChooseArchived chooses among the dead-letter messages of the audit log those whose event is
+// ChooseArchived chooses among the DLQ messages of the audit log those whose event is
 // in an archive with events since a time. A fact that may be missing in the archive is always
 // kept, because the message may be its only copy.
 func ChooseArchived(deadMessages []deadletter.DeadMessage, m Match, since, now time.Time) Choice {

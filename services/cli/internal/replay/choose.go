@@ -1,9 +1,7 @@
-// Package replay sends dead-letter messages again, and replays the archive of a bus.
-//
-//   - Messages are sent one at a time, and each is sent before it is deleted. An interrupt
-//     between two messages loses and duplicates none. If the process is killed between the two
-//     calls, the message is in both queues, and handlers drop the duplicate because IDs are
-//     derived.
+// Package replay resends messages of dead-letter queues (DLQs), and replays the archive of a bus.
+//   - Messages are resent one at a time, and each is sent before it is deleted. An interrupt between
+//     two messages loses and duplicates none. If the process is killed between sending and deleting,
+//     the message is in both queues, and handlers drop the duplicate because IDs are derived.
 //   - Messages that are not chosen, or whose sending failed, are made visible again.
 //   - Running the command again resumes a replay.
 //   - Services drop and count expired messages.
@@ -67,9 +65,9 @@ func invalidMatch(remedy, format string, args ...any) error {
 	return fault.E(fmt.Errorf(format, args...).Error(), fault.Invalid, nil).WithHint("%s", remedy)
 }
 
-// Matches reports whether a message is selected. Without terms it selects messages that the
-// service would handle or drop. Poison messages need a term, because the service may be newer
-// than this command. Stale messages cost money and need the term verdict=stale.
+// Matches reports whether a message is selected. Without terms it selects messages that the service
+// would handle or drop. Poison messages need a term, because the service may be newer than this
+// command. Stale messages may launch instances and need the term verdict=stale.
 func (m Match) Matches(l *deadletter.DeadMessage) bool {
 	switch l.Predicted.Disposition {
 	case deadletter.Truncated, deadletter.Forged:

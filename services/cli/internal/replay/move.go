@@ -39,7 +39,7 @@ const (
 	cancelled  = "CANCELLED"
 )
 
-// Mover moves a whole dead-letter queue.
+// Mover moves a whole DLQ.
 type Mover struct {
 	Tasks MoveTaskAPI
 	// From and To are ARNs. To is required, because SQS does not know the source of a message

@@ -34,7 +34,7 @@ type Outcome struct {
 	// Unseen are the IDs of chosen messages that were not received again: another consumer has
 	// them in flight or has handled them.
 	Unseen []string
-	// Returned are canaries that returned to the dead-letter queue.
+	// Returned are canaries that returned to the DLQ.
 	Returned []deadletter.DeadMessage
 	// Doubtful are the IDs of messages that may be in both queues.
 	Doubtful []string
@@ -46,12 +46,12 @@ type Outcome struct {
 type Resender struct {
 	DeadQueue queue.Queue
 	To        queue.Sender
-	// Reader reads messages that return to the dead-letter queue.
+	// Reader reads messages that return to the DLQ.
 	Reader deadletter.Reader
 	// Rate is the maximum number of messages per second.
 	Rate int
 	// Canary is the number of messages to send first, and CanaryWait the time in which they
-	// may return to the dead-letter queue. With 0 there are no canaries.
+	// may return to the DLQ. With 0 there are no canaries.
 	Canary     int
 	CanaryWait time.Duration
 	// Limit is the number of messages that are read to find returned canaries.
@@ -197,7 +197,7 @@ func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter
 // bodyHash identifies a message independently of its ID.
 func bodyHash(l deadletter.DeadMessage) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
 
-// watchCanaries waits for canaries that return to the dead-letter queue. It releases the
+// watchCanaries waits for canaries that return to the DLQ. It releases the
 // received messages first, so that it reads them as well.
 func (r *resendState) watchCanaries(ctx context.Context) error {
 	if err := deadletter.ReleaseMessages(ctx, r.DeadQueue, r.toRelease); err != nil {

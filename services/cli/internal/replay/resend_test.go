@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// resendTest has a queue, its dead-letter messages, and a clock that only pauses advance.
+// resendTest has a queue, its DLQ messages, and a clock that only pauses advance.
 type resendTest struct {
 	at       time.Time
 	to, dead *memqueue.Queue
@@ -33,7 +33,7 @@ func newResendTest(t *testing.T, count int) *resendTest {
 	return newResendTestOf(t, all...)
 }
 
-// newResendTestOf creates dead-letter messages with these bodies.
+// newResendTestOf creates DLQ messages with these bodies.
 func newResendTestOf(t *testing.T, bodies ...[]byte) *resendTest {
 	t.Helper()
 	d := &resendTest{at: now}
@@ -172,7 +172,7 @@ type failingSender struct{}
 
 func (failingSender) Send(context.Context, ...queue.Outgoing) error { return errors.New("full") }
 
-// TestSendFails: a message that could not be sent stays in the dead-letter queue.
+// TestSendFails: a message that could not be sent stays in the DLQ.
 func TestSendFails(t *testing.T) {
 	d := newResendTest(t, 3)
 	r := d.newResender()

@@ -22,7 +22,7 @@ type Budgets struct {
 	NodePools  []PoolBudgets `json:"nodePools"`
 }
 
-// PoolBudgets is what the budgets of one NodePool allow.
+// PoolBudgets are the disruptions that the budgets of one NodePool allow.
 type PoolBudgets struct {
 	Name     string `json:"name"`
 	TimeZone string `json:"timeZone"`

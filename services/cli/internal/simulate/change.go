@@ -11,9 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Change is a set of NodePools and EC2NodeClasses to create, change or delete. Apply changes a
-// copy of a snapshot; the services' own functions then decide: lifecycle's drift check and
-// disruption.
+// Change is a set of NodePools and EC2NodeClasses to create, change or delete. Apply changes a copy
+// of a snapshot. The services' own functions then decide: lifecycle's drift check and disruption.
 type Change struct {
 	Pools   []*karpenter.NodePool
 	Classes []*karpenter.EC2NodeClass

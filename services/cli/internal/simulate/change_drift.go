@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// updateDrifts checks the nodes of each changed pool or class for drift. If the snapshot lacks
-// the facts, the earlier result stays.
+// updateDrifts checks the nodes of each changed pool or class for drift. If the snapshot lacks the
+// facts, the earlier result is kept.
 func (a *changeBuilder) updateDrifts() error {
 	touched := map[ChangedObject]bool{}
 	for _, o := range a.Objects {
@@ -39,8 +39,8 @@ func (a *changeBuilder) updateDrifts() error {
 	return nil
 }
 
-// updateDrift checks one node for drift. It ignores a difference that exists without the
-// change, too: a scenario may lack labels that the cluster has.
+// updateDrift checks one node for drift. It ignores differences that also exist without the change:
+// a scenario may lack labels that the cluster has.
 func (a *changeBuilder) updateDrift(n *planning.Node, before, after *snapshotHashes) error {
 	was, err := before.driftReason(n, before)
 	if err != nil {
@@ -61,8 +61,8 @@ func (a *changeBuilder) updateDrift(n *planning.Node, before, after *snapshotHas
 	return nil
 }
 
-// snapshotHashes computes the hashes of a snapshot's pools and classes, which are compared
-// with those of claims.
+// snapshotHashes computes the hashes of a snapshot's pools and classes, which are compared with the
+// hashes of claims.
 type snapshotHashes struct {
 	s       *planning.Snapshot
 	pools   map[string]string
@@ -106,8 +106,9 @@ func (h *snapshotHashes) classHash(pool *karpenter.NodePool) (*karpenter.EC2Node
 	return c, hash, nil
 }
 
-// driftReason returns why a node drifts in this snapshot that was created in another. The node
-// has the hashes of the other's objects, unless the snapshot recorded drift.
+// driftReason returns why a node that was created from the objects of another snapshot drifts in
+// this one. The node has the hashes of the other snapshot's objects, unless the snapshot recorded
+// drift.
 func (h *snapshotHashes) driftReason(n *planning.Node, made *snapshotHashes) (string, error) {
 	pool, poolHash, err := h.poolHash(n.NodePool)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// applyPool sets a NodePool in the snapshot. Its status stays; a new one is ready.
+// applyPool sets a NodePool in the snapshot. An existing NodePool keeps its status; a new one is
+// ready.
 func (a *changeBuilder) applyPool(next *karpenter.NodePool) error {
 	next = next.DeepCopy()
 	ref := next.Spec.Template.Spec.NodeClassRef
@@ -53,7 +54,7 @@ func (a *changeBuilder) assumedReady() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
 }
 
-// applyClass sets an EC2NodeClass in the snapshot. Its status is that in the file, else the
+// applyClass sets an EC2NodeClass in the snapshot. Its status is the one in the file, else the
 // current one.
 func (a *changeBuilder) applyClass(next *karpenter.EC2NodeClass) error {
 	next = next.DeepCopy()
@@ -96,7 +97,7 @@ func (a *changeBuilder) setReady(class *karpenter.EC2NodeClass) {
 	}
 }
 
-// assumeResolved lists what the class may resolve to differently.
+// assumeResolved lists the fields that the class may resolve to other values.
 func (a *changeBuilder) assumeResolved(was, next *karpenter.EC2NodeClass) {
 	var open []string
 	for _, one := range []struct {

@@ -24,7 +24,7 @@ type ChangeResult struct {
 	Without Baseline `json:"without"`
 	// Rounds are the commands in their order.
 	Rounds []scenario.Round `json:"rounds"`
-	// Complete says that disruption has no more commands.
+	// Complete reports whether disruption has no more commands.
 	Complete bool `json:"complete"`
 	// Staying are the drifted nodes that are kept, each with its rule.
 	Staying map[string]string `json:"staying"`
@@ -74,8 +74,8 @@ func (c Change) Simulate(from Source, o ConsolidateOptions) (ChangeResult, error
 	return out, nil
 }
 
-// keepExpireAfter returns the change with the snapshot's expireAfter in NodePools without one:
-// the API server's default in a file would look like a change.
+// keepExpireAfter returns the change with the snapshot's expireAfter in NodePools that do not set
+// it: the API server's default in a file would look like a change.
 func (c Change) keepExpireAfter(s *planning.Snapshot) Change {
 	c.Pools = slices.Clone(c.Pools)
 	for i, p := range c.Pools {

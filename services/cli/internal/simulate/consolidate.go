@@ -36,15 +36,14 @@ type ConsolidateResult struct {
 	Kept []disruption.Kept
 }
 
-// Consolidate repeats passes of disruption on a fleet until nothing changes. It consumes the
-// fleet. One pass is one call of Decide, and all commands of the pass are executed at once:
-// nodes are removed, their pods move to where the commands put them, and each new node is the
-// cheapest that its launch would try. Waits are skipped; budgets and policies are those of the
-// NodePools.
+// Consolidate repeats passes of disruption on a fleet until nothing changes. It consumes the fleet.
+// One pass is one call of Decide, and all commands of the pass are executed at once: nodes are
+// removed, their pods move to the nodes that the commands assign, and each new node is the cheapest
+// that its launch would try. Waits are skipped; the NodePools' budgets and policies apply.
 //
-// Every pass must make the cluster cheaper, or keep its cost with fewer nodes, or reduce the
-// number of drifted nodes at any cost. Otherwise passes would repeat forever: that is an error
-// of kind fault.Bug.
+// Every pass must make the cluster cheaper, or keep its cost with fewer nodes, or reduce the number
+// of drifted nodes at any cost. Otherwise passes would repeat forever, and Consolidate returns an
+// error of kind fault.Bug.
 func Consolidate(f *Fleet, o ConsolidateOptions) (ConsolidateResult, error) {
 	p := consolidation{fleet: f, options: o}
 	if p.options.PassesMax == 0 {
@@ -94,8 +93,8 @@ func (p *consolidation) runPasses() error {
 // costTolerance is the difference of costs that is due to rounding, in US dollars per hour.
 const costTolerance = 1e-9
 
-// replacesDrifted reports whether commands replace drifted nodes, whatever they cost. That
-// ends by itself, because the new nodes do not drift.
+// replacesDrifted reports whether commands replace drifted nodes, at any cost. Such passes cannot
+// repeat forever, because the new nodes do not drift.
 func replacesDrifted(found disruption.Findings) bool {
 	return slices.ContainsFunc(found.Commands, func(c disruption.Command) bool { return c.Reason == karpenter.DisruptionReasonDrifted })
 }

@@ -16,9 +16,8 @@ type counters struct {
 	memory runtime.MemStats
 }
 
-// MeasureEffort runs work and returns the time and memory that it used. The CPU time is that
-// of the whole process, so it includes garbage collection. Earlier garbage is collected
-// before.
+// MeasureEffort runs work and returns the time and memory that it used. The CPU time is the one of
+// the whole process, so it includes garbage collection. Earlier garbage is collected first.
 func MeasureEffort(now func() time.Time, work func()) scenario.Effort {
 	runtime.GC()
 	before := readCounters(now)

@@ -20,8 +20,8 @@ import (
 const quietPeriod = 100 * 365 * 24 * time.Hour
 
 // Fleet has the nodes of a scenario or snapshot, on which commands are executed. Operations in
-// progress are completed first: nodes being removed are gone, and pending pods run where the
-// planner puts them. Notes list this. Prices are in US dollars per hour.
+// progress are completed first: nodes being removed are deleted, and pending pods run on the nodes
+// that the planner assigns. Notes list this. Prices are in US dollars per hour.
 type Fleet struct {
 	title    string
 	notes    []string
@@ -102,7 +102,7 @@ func (f *Fleet) Snapshot() (planning.Snapshot, instancetypes.InstanceTypes) {
 // Size returns the number of nodes.
 func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
 
-// Execute executes steps one after the other. Their results must be of the current snapshot.
+// Execute executes steps one after the other. Their results must belong to the current snapshot.
 // The caller adds method, candidates and effort.
 func (f *Fleet) Execute(steps []Step) []scenario.Round {
 	simulation, names, cost := solver.NewSimulation(f.snapshot, f.stock), f.podNames(), f.CostPerHour()

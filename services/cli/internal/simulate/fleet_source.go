@@ -14,7 +14,7 @@ type Source struct {
 	Title    string
 	Notes    []string
 	Snapshot planning.Snapshot
-	// HasNoAges says that the snapshot has no ages and no expireAfter of nodes.
+	// HasNoAges reports that the snapshot has no ages and no expireAfter of nodes.
 	HasNoAges bool
 	// Stock returns the instance types for the classes of a snapshot.
 	Stock func(planning.Snapshot) instancetypes.InstanceTypes

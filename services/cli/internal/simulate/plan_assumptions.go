@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// placeholderFacts returns placeholders for what nodes need to join. No plan depends on them,
-// but a launch request needs them.
+// placeholderFacts returns placeholders for the data that nodes need to join. Plans do not depend
+// on it, but a launch request needs it.
 func placeholderFacts(name string) catalog.ClusterFacts {
 	return catalog.ClusterFacts{
 		Name: name, Endpoint: "https://cluster.example.com", ServiceCIDR: "10.100.0.0/16", IPFamily: "ipv4",
@@ -39,8 +39,8 @@ func assumedReady() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
 }
 
-// assumeClasses assumes what the cluster would have resolved for each node class, and creates
-// classes that a pool names but the manifests lack.
+// assumeClasses assumes the values that the cluster would have resolved for each node class, and
+// creates classes that a pool names but the manifests lack.
 func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
@@ -57,8 +57,8 @@ func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 	}
 }
 
-// assumeStatus completes the status of a class. A status with the condition Ready is a
-// cluster's own and stays.
+// assumeStatus completes the status of a class. A status with the condition Ready comes from a
+// cluster and is kept.
 func (a *PlanResult) assumeStatus(class *karpenter.EC2NodeClass, now time.Time) {
 	status := &class.Status
 	if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); known {

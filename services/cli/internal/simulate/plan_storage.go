@@ -57,7 +57,7 @@ func (a *PlanResult) assumeStorageClasses(claims []*corev1.PersistentVolumeClaim
 			class.Name, class.Annotations = "assumed", map[string]string{podspec.DefaultClassAnnotation: "true"}
 			a.assume("no default StorageClass in the files: assuming one that creates EBS volumes in the zone of the pod")
 		case *spec.StorageClassName == "":
-			continue // It asks for a volume that exists, and for no class.
+			continue // It references an existing volume and no class.
 		default:
 			class.Name = *spec.StorageClassName
 			a.assume("StorageClass %s is not in the files: assuming that it creates EBS volumes in the zone of the pod", class.Name)

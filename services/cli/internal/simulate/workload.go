@@ -27,16 +27,16 @@ type Demand struct {
 	Bound map[string][]*corev1.Pod
 	// Daemons are one pod of each DaemonSet.
 	Daemons []*corev1.Pod
-	// Claims are the volume claims of the objects, and those that StatefulSets would create.
+	// Claims are the volume claims of the objects, and the claims that StatefulSets would create.
 	Claims map[cluster.Key]*corev1.PersistentVolumeClaim
-	// Notes are what was ignored or assumed.
+	// Notes list what was ignored or assumed.
 	Notes []string
 }
 
-// ExpandWorkloads returns the pods that a set of manifests asks for, as the controllers
-// and the API server of a cluster would create them. The same objects give the same pods
-// under the same names. A pod counts once, also when the objects contain both its workload
-// and the pod. Notes list what only a cluster could answer.
+// ExpandWorkloads returns the pods of a set of manifests, as the controllers and the API server of
+// a cluster would create them. The same objects give the same pods with the same names. A pod
+// counts once, even if the objects contain both its workload and the pod. Notes list information
+// that only a cluster has.
 func ExpandWorkloads(objects []cluster.Object) (Demand, error) {
 	e := expansion{
 		Demand:     Demand{Bound: map[string][]*corev1.Pod{}, Claims: claimsOf(objects)},
