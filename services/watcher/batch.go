@@ -22,7 +22,7 @@ func (s *Service) handleBatch(ctx context.Context, at outboxView, view collect.V
 	return errors.Join(s.advanceBatch(ctx, at, view), s.reportIgnored(ctx, view.Ignored), at.err)
 }
 
-// advanceBatch does what inflight.Decide returns for the current outbox and view.
+// advanceBatch executes the action that inflight.Decide returns for the current outbox and view.
 func (s *Service) advanceBatch(ctx context.Context, at outboxView, view collect.View) error {
 	held := at.held
 	keys := view.PendingKeys()
@@ -45,8 +45,8 @@ func (s *Service) advanceBatch(ctx context.Context, at outboxView, view collect.
 	}
 }
 
-// updateWindow gives the window the keys that are pending now, and opens it when something has
-// changed that may let them be planned differently.
+// updateWindow passes the pending keys to the window, and opens the window if a change may allow a
+// different plan for them.
 func (s *Service) updateWindow(view collect.View, keys []string, state outbox.State) {
 	now := s.Now()
 	s.viewExpires = view.Expires
@@ -80,7 +80,7 @@ func (s *Service) batchStatus(at outboxView, waiting bool) inflight.BatchState {
 
 // buildBatch stores the next batch, updates the outbox and sends the message, in this order. If the
 // process stops in between, it leaves an unused object in S3 or a message that the next leader
-// sends. failure is how the batch before failed, or empty.
+// sends. failure is how the previous batch failed, or empty.
 func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view collect.View, failure bisect.Failure) error {
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
@@ -111,7 +111,7 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 	}
 	s.wasLeader = true
 	s.lastBatchAt = s.Now()
-	// Deferred pods count as new in the next window; parked ones do not.
+	// Deferred pods count as new in the next window; parked pods do not.
 	s.window.Close(slices.Concat(part.PendingKeys(), collect.PodKeys(selection.Parked)))
 	s.lastSupply, s.lastRunningPods = view.SupplyKey(), countRunningPods(view.Snapshot.Nodes)
 	s.trackOutbox(held.Outbox)
@@ -133,7 +133,7 @@ func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox
 }
 
 // lastFailure returns how the last batch failed, or empty if it succeeded. Replacements that time
-// out do not count: they do not belong to a batch.
+// out do not count, because they do not belong to a batch.
 func lastFailure(held outbox.Stored) bisect.Failure {
 	switch {
 	case held.State == outbox.Sent:

@@ -49,8 +49,8 @@ func (s *harness) addPodIn(namespace string) {
 	s.SeedObjects(p)
 }
 
-// Pods that make batches fail are found, get Events and are left out, and other pods are planned. A
-// restart does not begin the bisection again.
+// Pods that make batches fail are identified, get Events and are left out; other pods are planned.
+// A restart does not begin the bisection again.
 func TestPoisonousPods(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		s := newHarness(t)
@@ -58,8 +58,8 @@ func TestPoisonousPods(t *testing.T) {
 			s.addPodIn(fmt.Sprint("team-", i))
 		}
 		planned := map[string]int{}
-		// Two whole batches, three splits and the class alone, at most twice; and timeouts begin
-		// again with each process.
+		// Two whole batches, three splits and the class alone, at most twice; timeouts begin again
+		// with each process.
 		for range 10 {
 			s.runPlanner(100*time.Second, "team-5", planned)
 			if restarts {
@@ -137,8 +137,8 @@ func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, plann
 	}
 }
 
-// A pod whose claim cannot be created is found like one that gets no plan, whether its plan stays
-// in applying or is completed without it.
+// A pod whose claim cannot be created is identified like one that gets no plan, whether its plan
+// stays in applying or is completed without it.
 func TestPodsWithoutClaims(t *testing.T) {
 	for _, drops := range []bool{false, true} {
 		s := newHarness(t)
@@ -169,7 +169,7 @@ func TestPodsWithoutClaims(t *testing.T) {
 	}
 }
 
-// While no claim can be created, no pod is blamed.
+// While no claim can be created, no pod is parked.
 func TestNoClaimsAreCreated(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
@@ -181,7 +181,7 @@ func TestNoClaimsAreCreated(t *testing.T) {
 	}
 }
 
-// While the planner is down no pod is blamed, and when it is back all are planned at once.
+// While the planner is down no pod is parked, and when it is back all are planned at once.
 func TestPlannerIsDown(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
@@ -198,8 +198,8 @@ func TestPlannerIsDown(t *testing.T) {
 	}
 }
 
-// A pod that requires an existing node gets an Event; one that avoids managed nodes on purpose does
-// not.
+// A pod that requires an existing node gets an Event; a pod that avoids managed nodes on purpose
+// does not.
 func TestIgnoredPodsGetEvents(t *testing.T) {
 	s := newHarness(t)
 	require := func(name string, term corev1.NodeSelectorTerm) {

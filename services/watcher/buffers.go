@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// bufferInterval is the minimum time between batches for buffers whose capacity pods have taken.
+// bufferInterval is the minimum time between batches for buffers whose capacity pods have used.
 // Otherwise it is inflight.ReplanInterval, which is Karpenter's 30 s.
 const bufferInterval = 5 * time.Second
 
-// isBufferCapacityUsed reports whether pods may have taken the capacity of a buffer: more pods run
+// isBufferCapacityUsed reports whether pods may have used the capacity of a buffer: more pods run
 // on nodes than at the last batch. A buffer's pods are always pending and never new, and only the
 // planner knows where each would be placed.
 func (s *Service) isBufferCapacityUsed(view collect.View, now time.Time) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// The watcher counts pending pods, messages, and how long pods took.
+// The watcher counts pending pods and messages, and measures how long pods took.
 func TestWatcherCounts(t *testing.T) {
 	s := newHarness(t)
 	var told []string

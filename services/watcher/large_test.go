@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// avoidHosts makes a pod avoid so many hosts.
+// avoidHosts makes a pod avoid this many hosts.
 func avoidHosts(p *corev1.Pod, hosts int) *corev1.Pod {
 	var names []string
 	for i := range hosts {
@@ -31,8 +31,8 @@ func avoidHosts(p *corev1.Pod, hosts int) *corev1.Pod {
 	return p
 }
 
-// Pods whose specs are too large are left out of batches. An Event on each names the limit and the
-// correction, and other pods are planned.
+// Pods whose specs are too large are left out of batches. An Event on each names the limit and how
+// to correct the pod; other pods are planned.
 func TestLargePodsAreLeftOut(t *testing.T) {
 	s := newHarness(t)
 	for i := range 90 {
@@ -79,8 +79,8 @@ func (s *harness) limitBatchSize(most int) {
 	})
 }
 
-// A batch that is too large to store is sent in parts: every pod is planned, and no pod
-// is left out.
+// A batch that is too large to store is sent in parts: every pod is planned, and no pod is left
+// out.
 func TestTooLargeBatchesAreSplit(t *testing.T) {
 	s := newHarness(t)
 	const teams = 8
@@ -102,7 +102,7 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 	}
 }
 
-// If the snapshot alone is too large, no pod is blamed, and the error names the cause.
+// If the snapshot alone is too large, no pod is parked, and the error names the cause.
 func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	s := newHarness(t)
 	s.addPodIn("a")

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// The batch of a lone pod in an idle cluster is sent within a tenth of a second, and that of pods
-// whose node is being removed in the next step.
+// The batch of a lone pod in an idle cluster is sent within a tenth of a second; the batch of pods
+// whose node is being removed is sent in the next step.
 func TestLonePodsAreSentEarly(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
@@ -51,7 +51,7 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	}
 }
 
-// A step is due when time alone makes a pod pending.
+// A step is due when a pod becomes pending although no object changes.
 func TestDeadlineWakesStep(t *testing.T) {
 	s := newHarness(t)
 	c := claim("c", true)

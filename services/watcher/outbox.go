@@ -15,15 +15,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// admittedAnnotation is how lifecycle marks a claim that may be launched. The
-// watcher only waits for it.
+// admittedAnnotation is set by lifecycle on a claim that may be launched. The watcher only waits
+// for it.
 const admittedAnnotation = launchspec.AdmittedAnnotation
 
-// outboxView is the outbox as read, and what the cache shows of the claims of the last plan.
+// outboxView is the outbox as read, and the state of the last plan's claims in the cache.
 type outboxView struct {
 	held       outbox.Stored
 	visibility inflight.Visibility
-	// unconfirmed names the claims that are neither admitted nor gone. err reports the claims that
+	// unconfirmed names the claims that exist but are not admitted. err reports the claims that
 	// could not be read.
 	unconfirmed []string
 	err         error
@@ -43,17 +43,17 @@ func (s *Service) viewOutbox(ctx context.Context) (outboxView, error) {
 	return at, nil
 }
 
-// trackOutbox records by this process's clock since when the outbox has been in its state.
+// trackOutbox records since when the outbox has been in its state, by this process's clock.
 func (s *Service) trackOutbox(o outbox.Outbox) {
 	if o.Seq != s.lastOutbox.Seq || o.State != s.lastOutbox.State || o.Epoch != s.lastOutbox.Epoch || s.lastOutboxSince.IsZero() {
 		s.lastOutbox, s.lastOutboxSince, s.caughtUpSince = o, s.Now(), time.Time{}
 	}
 }
 
-// checkClaims finds out which claims of the last plan the cache shows. It asks the API server for a
-// claim that the cache does not show, because the claim may already be gone. It does not wait again
-// for a claim that has timed out once. If the API server is throttling or busy, the cache counts as
-// stale, and the claim is not blamed.
+// checkClaims determines which claims of the last plan the cache contains. It asks the API server
+// for a claim that the cache does not contain, because the claim may already be deleted. It does
+// not wait again for a claim that has timed out once. If the API server is throttling or busy, the
+// cache counts as stale, and the claim does not count as missing.
 func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
 	var failures []error
 	for _, name := range at.held.Claims {
@@ -91,8 +91,8 @@ func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
 	}
 }
 
-// dropVanishedClaims reports whether an expected claim is gone or is being deleted. It forgets that
-// claim, and each one that is initialized.
+// dropVanishedClaims reports whether an expected claim is deleted or is being deleted. It stops
+// tracking that claim, and each claim that is initialized.
 func (s *Service) dropVanishedClaims() bool {
 	found := false
 	for name := range s.expectedClaims {

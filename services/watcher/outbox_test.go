@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// The next batch waits until the cache shows the claims of the last. Otherwise it would plan them
-// twice.
+// The next batch waits until the cache contains the claims of the last. Otherwise it would plan the
+// same pods twice.
 func TestNextBatchWaitsForClaims(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -56,7 +56,7 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 	}
 }
 
-// A broken claim delays only its own pods: the next batch waits for it for 15 seconds once, and not
+// A broken claim delays only its own pods: the next batch waits for it for 15 seconds once, not
 // each time.
 func TestOneBrokenClaim(t *testing.T) {
 	for name, breaks := range map[string]func(*harness){
@@ -110,8 +110,8 @@ func TestOneBrokenClaim(t *testing.T) {
 	}
 }
 
-// Replacements of nodes take a number of their own between two batches. The next batch waits until
-// the cache shows them, and has the number after theirs.
+// Replacements of nodes use a number of their own between two batches. The next batch waits until
+// the cache contains them, and has the number after theirs.
 func TestNextBatchWaitsForReplacements(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -164,7 +164,7 @@ func TestReplacementsTimeOut(t *testing.T) {
 	}
 }
 
-// If a claim vanishes, its pods are planned again at once, even when other batches followed.
+// If a claim is deleted, its pods are planned again at once, even if other batches followed.
 func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -184,7 +184,7 @@ func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s.takeBatch()
 }
 
-// If a claim vanishes, its pods are planned again at once.
+// If a claim is deleted, its pods are planned again at once.
 func TestVanishedClaim(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -222,7 +222,7 @@ func (s *harness) applyPlan(state outbox.State, claims ...string) {
 	}
 }
 
-// startReplacement takes the next number for replacements, as lifecycle does.
+// startReplacement uses the next number for replacements, as lifecycle does.
 func (s *harness) startReplacement(claims ...string) {
 	s.t.Helper()
 	held := s.readOutbox()
@@ -279,8 +279,8 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 	}
 }
 
-// Batches contain a NodeClaim that a person created until its launch is admitted, although no pod
-// is pending.
+// Batches contain a user-created NodeClaim until its launch is admitted, although no pod is
+// pending.
 func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	s := newHarness(t)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}

@@ -21,8 +21,7 @@ import (
 const (
 	// failedEventInterval is the minimum time between two FailedScheduling Events on a pod.
 	failedEventInterval = 5 * time.Minute
-	// maxEvents is the maximum number of Events in one step. That is enough for the pods' owners to
-	// notice.
+	// maxEvents is the maximum number of Events in one step. That is enough for users to notice.
 	maxEvents = 50
 	// ignoredEventInterval is how often Events are published on pods that Joist does not plan.
 	ignoredEventInterval = 10 * time.Second
@@ -36,8 +35,8 @@ func bisectionOf(o outbox.Outbox) outbox.Hunt {
 	return *o.Hunt
 }
 
-// storedBisection returns what the outbox has to store of a bisection, or nil when there is none
-// and no class is parked.
+// storedBisection returns the bisection for the outbox, or nil if none is active, no batch has
+// failed and no class is parked.
 func storedBisection(h outbox.Hunt) *outbox.Hunt {
 	if !bisect.IsActive(h) && h.Dead == 0 && len(h.Parked) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func storedBisection(h outbox.Hunt) *outbox.Hunt {
 }
 
 // advanceBisection advances the bisection by the result of the last batch, writes it into the next
-// outbox, and selects the pods of the next batch. allFailed is an error when every batch fails,
-// whatever pods it contains.
+// outbox, and selects the pods of the next batch. allFailed is an error if every batch fails, with
+// any pods.
 func (s *Service) advanceBisection(next *outbox.Outbox, pending []planning.PodClass, failure bisect.Failure) (selection bisect.Selection, allFailed error) {
 	h := bisectionOf(*next)
 	now, classes := s.Now(), bisect.HashClasses(pending)
@@ -65,7 +64,7 @@ func (s *Service) advanceBisection(next *outbox.Outbox, pending []planning.PodCl
 	return bisect.SelectClasses(h, pending), allFailed
 }
 
-// allBatchesFail returns the error that every batch fails in this way.
+// allBatchesFail returns the error for the case that every batch fails in this way.
 func allBatchesFail(failure bisect.Failure) error {
 	if failure == bisect.NotCreated {
 		return fault.F("waiting for NodeClaims", fault.Retry, "lifecycle creates no NodeClaim of any plan").
@@ -88,7 +87,7 @@ func (s *Service) reportParked(ctx context.Context, selection bisect.Selection) 
 	return s.createEvents(ctx, events)
 }
 
-// reportIgnored publishes an Event on each pod that no new node can help, with the reason.
+// reportIgnored publishes an Event with the reason on each pod that no new node can help.
 func (s *Service) reportIgnored(ctx context.Context, ignored []planning.IgnoredPods) error {
 	var events []cluster.Event
 	for _, group := range ignored {
@@ -111,7 +110,7 @@ func (s *Service) createEvents(ctx context.Context, events []cluster.Event) erro
 	return errors.Join(failures...)
 }
 
-// failedSchedulingEvent returns the Event that says why a pod cannot be scheduled.
+// failedSchedulingEvent returns the Event with the reason why a pod cannot be scheduled.
 func (s *Service) failedSchedulingEvent(namespace string, pod planning.PodRef, why string) cluster.Event {
 	return cluster.Event{
 		About: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name, UID: types.UID(pod.UID)}},

@@ -19,7 +19,7 @@ func (s *Service) sendRequests(ctx context.Context) error {
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		failures = append(failures, s.requestNodeClass(ctx, class))
 	}
-	// Request an inventory also when there are no claims: only an inventory shows orphan instances.
+	// Request an inventory even if there are no claims: only an inventory reveals orphan instances.
 	failures = append(failures, s.sendEvery("inventory", inventoryInterval, func() error {
 		if err := s.sendMessage(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
 			return fmt.Errorf("requesting an inventory: %w", err)

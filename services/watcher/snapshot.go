@@ -12,11 +12,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// snapshotMaxAge is how long the watcher sends the reference to a stored snapshot again without
-// storing it anew. The bucket keeps it for longer.
+// snapshotMaxAge is how long the watcher resends the reference to a stored snapshot without storing
+// the snapshot again. The bucket keeps it for longer.
 const snapshotMaxAge = time.Hour
 
-// sentSnapshot identifies a snapshot that was sent and what it was built from.
+// sentSnapshot identifies a snapshot that was sent and its inputs.
 type sentSnapshot struct {
 	ref         event.Ref
 	at          time.Time
@@ -26,7 +26,7 @@ type sentSnapshot struct {
 }
 
 // sendSnapshot sends the state of the cluster to disruption if that is due and the cluster has a
-// node of Joist's. It sends the reference to the last snapshot again while nothing has changed,
+// node of Joist's. While nothing has changed, it resends the reference to the last snapshot,
 // because storing a large cluster takes a second.
 func (s *Service) sendSnapshot(ctx context.Context, view collect.View) error {
 	if !hasManagedNode(view.Snapshot.Nodes) {
@@ -68,7 +68,7 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	if err != nil {
 		return false, err
 	}
-	// Services receive the reference in messages. The pointer is for people.
+	// Services receive the reference in messages. Only users and the CLI read the pointer.
 	if err := blob.SetLatest(ctx, s.Blobs, ref); err != nil {
 		return false, err
 	}

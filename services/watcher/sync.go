@@ -13,7 +13,7 @@ const (
 	unsyncedInterval = 10 * time.Second
 )
 
-// cacheSync records since when the cache has not been synced, and when that was last reported.
+// cacheSync records since when the cache has been unsynced, and when that was last reported.
 type cacheSync struct{ since, reportedAt time.Time }
 
 // checkSynced returns an error when it is time to report that the cache has not synced.

@@ -95,12 +95,12 @@ func (s *harness) addJoinedClaim(name string, change func(*karpenter.NodeClaim))
 	s.SeedObjects(claim, node)
 }
 
-// The trace ends with pods that run on a node that was started after they were created; others did
-// not wait for it.
+// The trace ends with pods that run on a node that was started after they were created; other pods
+// did not wait for it.
 func TestRunningSpan(t *testing.T) {
 	story := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	for name, c := range map[string]struct {
-		// waited is how long before the node was initialized its pod was created.
+		// waited is how long its pod existed before the node was initialized.
 		waited time.Duration
 		goes   bool
 		daemon bool

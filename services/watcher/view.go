@@ -16,20 +16,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// How old data may be that the watcher reads from outside the cache.
+// Maximum age of data that the watcher reads from outside the cache.
 const (
 	// outboxMaxAge bounds the age of the outbox when its watch reports no change. Without it, a
 	// watch that hangs would stop all batches.
 	outboxMaxAge = 15 * time.Second
-	// catalogueMaxAge bounds the age of the reference to the catalogue, and catalogueMaxAgePending
-	// does so while pods are pending: a new catalogue may have an offering for them.
+	// catalogueMaxAge limits the age of the reference to the catalogue. catalogueMaxAgePending
+	// applies while pods are pending, because a new catalogue may have an offering for them.
 	catalogueMaxAge        = 15 * time.Second
 	catalogueMaxAgePending = 5 * time.Second
 )
 
-// readOutbox returns the outbox. It reads it from the API server unless the cache shows the version
-// that was last read. An outdated copy does no harm: updating it fails with a conflict, and a
-// message sent for it again has the same ID.
+// readOutbox returns the outbox. It reads it from the API server unless the cache has the version
+// that was last read. An outdated copy is harmless: updating it fails with a conflict, and a resent
+// message has the same ID.
 func (s *Service) readOutbox(ctx context.Context) (outbox.Stored, error) {
 	now := s.Now()
 	if s.cachedOutbox.IsSameVersion(s.cachedConfigMap(outbox.Name)) && now.Sub(s.cachedOutboxAt) < outboxMaxAge {
@@ -60,7 +60,7 @@ func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 }
 
 // refreshCatalogue reads which catalogue is the latest if the known reference is too old. Without a
-// catalogue it reads at each step, because nothing can be planned.
+// catalogue it reads at each step, because planning is impossible.
 func (s *Service) refreshCatalogue(ctx context.Context) error {
 	now, every := s.Now(), catalogueMaxAge
 	if s.hasPendingPods {

@@ -3,9 +3,8 @@
 // catalog service. It writes only its outbox, its Leases, and Events on pods that it leaves out.
 //
 // The invariants:
-//
-//   - At most one batch is in flight. The watcher stores the batch, updates the outbox, and only
-//     then sends the message. It sends a lost message again, unchanged.
+//   - At most one batch is in flight. The watcher stores the batch, updates the outbox, and only then
+//     sends the message. It resends a lost message unchanged.
 //   - A batch contains every provisionable pod and every input of the planner's decision.
 //   - The watcher is level-triggered: it sends batches for as long as pods stay unschedulable.
 package watcher
@@ -40,8 +39,8 @@ const (
 	unreadyNodeClassInterval = 15 * time.Second
 	// snapshotInterval is how often it sends a snapshot to disruption.
 	snapshotInterval = 10 * time.Second
-	// forgetAfter is when the watcher forgets that it sent a request, so that the map does not grow
-	// with deleted objects.
+	// forgetAfter is when the watcher removes the record of a sent request, so that the map does
+	// not grow with deleted objects.
 	forgetAfter = time.Hour
 )
 
@@ -66,9 +65,9 @@ type Config struct {
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
-	// Count records a metric; nil records none.
+	// Count records a metric; nil disables metrics.
 	Count func(what Counted, value float64, labels ...string)
-	// Span records a trace span; nil records none.
+	// Span records a trace span; nil disables traces.
 	Span func(host.Span)
 }
 
@@ -85,7 +84,7 @@ type Service struct {
 
 	state *collect.State
 
-	// The fields below are lost when the process restarts. The watcher then repeats a request or a
+	// The fields below are lost when the process restarts. The watcher then resends a request or a
 	// message.
 	lastSent        map[string]time.Time
 	lastOutbox      outbox.Outbox
@@ -94,13 +93,14 @@ type Service struct {
 	lastSentAt      time.Time
 	lastBatchAt     time.Time
 	// expectedClaims are the claims of the last plans that the cache has shown and that are not
-	// initialized. When one vanishes, its pods need another plan at once.
+	// initialized. When one of them is deleted, its pods need another plan at once.
 	expectedClaims map[string]bool
 	// caughtUpSince is since when the cache is as new as the last plan. timedOutClaims are the
 	// claims for which a batch has already waited until the timeout.
 	caughtUpSince  time.Time
 	timedOutClaims map[string]bool
-	// lastSupply is the supply key of the last batch: what the planner could choose from.
+	// lastSupply is the supply key of the last batch: the offerings and settings that the planner
+	// could use.
 	lastSupply string
 	// lastRunningPods is the number of pods on nodes at the last batch.
 	lastRunningPods int64
@@ -161,11 +161,11 @@ func (s *Service) Renew(ctx context.Context) error {
 }
 
 // Release gives up the watcher's Lease so that another replica can lead at once. Karpenter's Lease
-// runs out by itself, because lifecycle may still act under it.
+// expires instead, because lifecycle may still act under it.
 func (s *Service) Release(ctx context.Context) error { return s.election.ReleaseLease(ctx, s.Client) }
 
-// Step reconciles if this replica leads and the cache has synced. It makes no calls except for the
-// Leases while nothing is due.
+// Step reconciles if this replica leads and the cache has synced. While nothing is due, it makes no
+// calls except for the Leases.
 func (s *Service) Step(ctx context.Context) error {
 	s.reconciled = false
 	leads, err := s.Leads(ctx)
@@ -186,8 +186,8 @@ func (s *Service) Step(ctx context.Context) error {
 func (s *Service) reconcile(ctx context.Context) error {
 	failures := []error{s.sendRequests(ctx)}
 	// Read the outbox before the cache, so that the cache is newer than the plan whose claims it
-	// must show. In the other order, a process that paused in between would build a batch from
-	// before those claims.
+	// must contain. In the other order, a process that paused in between would build a batch from a
+	// state without those claims.
 	fence, err := s.viewOutbox(ctx)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
@@ -242,5 +242,5 @@ func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope 
 
 // Trims returns functions that remove from objects the fields that the watcher never reads. A cache
 // that only the watcher reads applies them, so that it can hold a hundred thousand pods. Every
-// model of a cluster for a watcher has to apply them too.
+// simulated cluster for a watcher has to apply them too.
 func Trims() cluster.Trims { return podspec.Trims() }

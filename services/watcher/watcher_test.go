@@ -60,7 +60,7 @@ func (l *fakeQueue) drain() []event.Envelope {
 	return out
 }
 
-// harness is a watcher in a simulated cluster. Its embedded server makes the test's own calls.
+// harness is a watcher in a simulated cluster. Tests use its embedded server for their own calls.
 type harness struct {
 	*memcluster.Server
 	t                            *testing.T
@@ -86,7 +86,7 @@ func newHarness(t *testing.T) *harness {
 	return s
 }
 
-// publishCatalogue makes a catalogue the latest.
+// publishCatalogue publishes a catalogue as the latest.
 func (s *harness) publishCatalogue(asOf time.Time) {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, catalog.Kind, catalog.Catalogue{Region: "eu-west-1", AsOf: asOf})
@@ -98,7 +98,7 @@ func (s *harness) publishCatalogue(asOf time.Time) {
 	}
 }
 
-// restart starts a new process without memory.
+// restart starts a new process without in-memory state.
 func (s *harness) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
 		Client: s.ClientFor(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
@@ -213,7 +213,7 @@ func TestResend(t *testing.T) {
 }
 
 // A batch without a plan times out after 90 s. The next one contains every pod, and a late plan of
-// the first no longer fits.
+// the first is rejected.
 func TestGiveUp(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -257,7 +257,7 @@ func claim(name string, admitted bool) *karpenter.NodeClaim {
 	return c
 }
 
-// While pods are pending, batches continue, and at once when the supply changes.
+// While pods are pending, batches continue. They are sent at once when the supply changes.
 func TestLevelTriggered(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
@@ -347,7 +347,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A request that could not be sent is sent at the next step, and a class that cannot be encoded
+// A request that could not be sent is retried at the next step, and a class that cannot be encoded
 // does not delay others.
 func TestFailedRequests(t *testing.T) {
 	s := newHarness(t)

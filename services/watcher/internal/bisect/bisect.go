@@ -6,18 +6,17 @@
 // class that fails alone is parked: it is left out of batches for a while.
 //
 // The invariants:
-//
-//   - A class is parked only if its batch, with nothing else in it, got no plan although the batch
-//     just before got one. To tell a poisonous pod from a planner that is down, a batch without
-//     pods has to be answered before a single class is blamed. If the planner does not answer it,
-//     the bisection ends.
-//   - A class whose plan arrives but whose NodeClaims are not created is parked only if NodeClaims
-//     were created for another batch of the same bisection. An API server that creates none is not
-//     taken for a poisonous pod either.
-//   - Classes that are neither parked nor in the current span stay for a later batch. Every
-//     bisection ends, and whole batches follow it.
-//   - When its time is over, a parked class is tried alone before whole batches contain it again.
-//     If it still fails, that costs one short sequence.
+//   - A class is parked only if its batch, with no other class, got no plan although the previous batch
+//     got one. To distinguish a poisonous pod from a planner that is down, the planner has to answer a
+//     batch without pods before a single class is parked. If it does not answer that batch, the
+//     bisection ends.
+//   - A class whose plan arrives but whose NodeClaims are not created is parked only if NodeClaims were
+//     created for another batch of the same bisection. An API server that creates no NodeClaims at all
+//     does not count as a poisonous pod.
+//   - Classes that are neither parked nor in the current span are in a later batch. Every bisection
+//     ends, and whole batches follow it.
+//   - When its time is over, a parked class is tried alone before whole batches contain it again. If it
+//     still fails, that costs one short sequence.
 package bisect
 
 import (
@@ -32,13 +31,13 @@ const (
 	// maxUnanswered is how many whole batches in a row may fail before a bisection begins.
 	maxUnanswered = 2
 	// FirstParkDuration is how long a class is left out the first time. The duration doubles each
-	// time after that, up to MaxParkDuration. If the planner failed by coincidence, innocent pods
-	// wait five minutes; pods that do cause the failure delay the others little.
+	// time after that, up to MaxParkDuration. If the planner failed by coincidence, pods without
+	// fault wait five minutes; pods that do cause the failure delay the others little.
 	FirstParkDuration = 5 * time.Minute
 	// MaxParkDuration is the longest time for which a class is left out.
 	MaxParkDuration = time.Hour
 	// maxParked is how many classes can be parked at once. Beyond it the class that was parked
-	// first is released, because so many failures have another cause than pods.
+	// first is released, because pods are then not the likely cause of the failures.
 	maxParked = 64
 )
 
@@ -73,8 +72,8 @@ const (
 )
 
 // AfterFailure returns the bisection after a batch that failed. classes are the sorted hashes of
-// the pending classes. allFail reports that every batch fails, whatever it contains, so that a
-// person has to find the cause.
+// the pending classes. allFail reports that every batch fails, with any pods, so that a user has to
+// find the cause.
 func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, allFail bool) {
 	alive := h.Alive
 	h.Alive = false
@@ -171,7 +170,7 @@ func splitSpan(span outbox.Span, in []uint64) []outbox.Span {
 	return []outbox.Span{{From: span.From, To: middle - 1}, {From: middle, To: span.To}}
 }
 
-// parkDuration returns how long to leave out a class that was left out so many times before.
+// parkDuration returns how long to leave out a class that was parked this many times before.
 func parkDuration(times int) time.Duration {
 	return min(FirstParkDuration<<min(times, 8), MaxParkDuration)
 }
@@ -183,7 +182,7 @@ func addParked(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
 
 // SplitTooLarge returns the bisection after a batch that was too large to store: the next batch has
 // half of its classes, and the other half follows. It returns false if the batch has fewer than two
-// classes. Then the snapshot is too large, and no class is blamed.
+// classes. Then the snapshot is too large, and no class is parked.
 func SplitTooLarge(h outbox.Hunt, classes []uint64) (outbox.Hunt, bool) {
 	if h.Probe {
 		return h, false

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// simulation sends batches to a planner that answers those for which succeeds returns true.
+// simulation sends batches to a planner. It answers the batches for which succeeds returns true.
 type simulation struct {
 	hunt     outbox.Hunt
 	classes  []uint64
@@ -23,8 +23,8 @@ type simulation struct {
 	now      time.Time
 	// planned is how often each class got a plan.
 	planned map[uint64]int
-	// whole counts the batches with every class that is not parked, failed those that failed, and
-	// allFailed the reports that every batch fails.
+	// whole counts the batches with every class that is not parked, failed the failed ones among
+	// them, and allFailed the reports that every batch fails.
 	whole, failed, allFailed int
 	// uncreated reports that batches fail because NodeClaims are not created.
 	uncreated bool
@@ -82,21 +82,21 @@ func newSimulation(t *rapid.T, least int) *simulation {
 	return &simulation{classes: classes, now: noon, planned: map[uint64]int{}}
 }
 
-// without is a planner that fails on any of the classes.
+// without returns a planner that fails on any of the classes.
 func without(killers ...uint64) func([]uint64) bool {
 	return func(batch []uint64) bool {
 		return !slices.ContainsFunc(batch, func(class uint64) bool { return slices.Contains(killers, class) })
 	}
 }
 
-// A single poisonous class is found in a number of batches logarithmic in the classes, and no other
-// class is parked.
+// A single poisonous class is found in a number of batches that is logarithmic in the number of
+// classes, and no other class is parked.
 func TestOnePoisonousClass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		killer := rapid.SampledFrom(c.classes).Draw(t, "killer")
 		c.succeeds = without(killer)
-		// Two whole batches; at each split an innocent half may come first; at the end a batch
+		// Two whole batches; at each split a half without fault may come first; at the end a batch
 		// without pods, and the class alone once more.
 		limit := 2 + 2*bits.Len(uint(len(c.classes)-1)) + 3
 		for step := 0; len(c.parked()) == 0; step++ {
@@ -141,7 +141,8 @@ func TestPoisonousClasses(t *testing.T) {
 	})
 }
 
-// Classes whose NodeClaims cannot be created are parked in the end where others' can be, and no other is.
+// Classes whose NodeClaims cannot be created are parked in the end if other NodeClaims can be
+// created, and no other class is parked.
 func TestClassesWithoutClaims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 2)
@@ -228,8 +229,8 @@ func TestClassesThatFailTogether(t *testing.T) {
 	})
 }
 
-// When its time is over, a class is tried alone: one short sequence if it still fails, and a plan
-// if it does not.
+// When its time is over, a class is tried alone: this costs one short sequence if it still fails,
+// and it gets a plan otherwise.
 func TestParkedClassReturns(t *testing.T) {
 	for _, mended := range []bool{false, true} {
 		c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
@@ -255,7 +256,7 @@ func TestParkedClassReturns(t *testing.T) {
 }
 
 // A class that fails again and again is left out for longer each time, up to an hour, and is
-// released at once when it does not fail.
+// released at once when it succeeds.
 func TestParkedForLongerEachTime(t *testing.T) {
 	c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
 	var minutes []float64

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// deferredReason says why a pod that is not parked is left out of a batch.
+// deferredReason is the reason why a pod that is not parked is left out of a batch.
 const deferredReason = "batches get no plan; this pod is in a later batch while Joist searches for the pods that cause the failure"
 
 // HashClass returns the hash of a class. It is the same for pods that planning cannot distinguish,
@@ -36,8 +36,8 @@ func HashClasses(pending []planning.PodClass) []uint64 {
 
 // Selection divides the pending classes for the next batch.
 type Selection struct {
-	// Pending are the classes in the batch. Deferred are those in later batches. Parked are those
-	// that are left out, each until the time at the same index of Until.
+	// Pending are the classes in the batch. Deferred are the classes of later batches. Parked are
+	// the classes that are left out, each until the time at the same index of Until.
 	Pending, Deferred, Parked []planning.PodClass
 	Until                     []time.Time
 }
@@ -73,7 +73,7 @@ func (c Selection) IgnoredPods() []planning.IgnoredPods {
 	return out
 }
 
-// ParkedReason says why a parked pod is left out of batches.
+// ParkedReason returns the reason why a parked pod is left out of batches.
 func ParkedReason(until time.Time) string {
 	return "every batch with this pod fails: it gets no plan, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
@@ -86,8 +86,8 @@ func appendIgnored(list []planning.IgnoredPods, class planning.PodClass, reason 
 	return append(list, planning.IgnoredPods{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
 }
 
-// ReserveCapacity reserves capacity on nodes that have not joined for the pods that each was
-// launched for and that are not in the batch. Otherwise the planner would give that capacity to
+// ReserveCapacity reserves capacity on nodes that have not joined, for pods that each node was
+// launched for and that are not in the batch. Otherwise the planner would assign that capacity to
 // other pods and launch more nodes for these.
 func (c Selection) ReserveCapacity(nodes []planning.Node) []planning.Node {
 	leftOut := map[string]*planning.PodSpec{}

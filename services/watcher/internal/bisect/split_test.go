@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
-// Splitting ends with batches of one class each, every class has its turn, and none is parked.
+// Splitting ends with batches of one class each, every class is sent, and none is parked.
 func TestSplitReachesEveryClass(t *testing.T) {
 	classes := []uint64{3, 5, 7, 11, 13}
 	var h outbox.Hunt

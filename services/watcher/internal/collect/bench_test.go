@@ -16,10 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// The size that the watcher is made for.
+// The cluster size that the watcher is designed for.
 const manyNodes, manyPods, manyApps = 5000, 100_000, 500
 
-// shaped is the pod of a Deployment; each turn it is another of that name.
+// shaped returns a pod of a Deployment; each turn creates another pod of that name.
 func shaped(i, turn int) *corev1.Pod {
 	p := pod(fmt.Sprint("p", i), fmt.Sprint("n", i%manyNodes))
 	p.UID = types.UID(fmt.Sprint(i, "-", turn))
@@ -54,8 +54,8 @@ func largeState() (*fakeFeed, *collect.State, func(cluster.Object)) {
 	return feed, state, put
 }
 
-// BenchmarkView puts the view together after so many pods were replaced by others,
-// each on another node; with none nothing has changed.
+// BenchmarkView builds the view after this many pods were replaced by others, each on another node;
+// with 0 nothing has changed.
 func BenchmarkView(b *testing.B) {
 	for _, changed := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(changed, " pods"), func(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkView(b *testing.B) {
 			turn, now := 0, noon
 			for b.Loop() {
 				turn++
-				// Sooner, a change on nodes that stay is not looked at.
+				// Within a second, a change on nodes that are kept is not read.
 				now = now.Add(time.Second)
 				for i := range changed {
 					put(shaped(i*37, turn))
@@ -74,8 +74,7 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// BenchmarkAttachment puts the view together after one of 20,000 volumes went from a
-// node to another.
+// BenchmarkAttachment builds the view after one of 20,000 volumes was moved to another node.
 func BenchmarkAttachment(b *testing.B) {
 	const volumes = 20_000
 	_, state, put := largeState()
@@ -96,7 +95,7 @@ func BenchmarkAttachment(b *testing.B) {
 	}
 }
 
-// BenchmarkCollectAll is what collecting everything costs instead.
+// BenchmarkCollectAll measures collecting everything instead.
 func BenchmarkCollectAll(b *testing.B) {
 	feed, _, _ := largeState()
 	for b.Loop() {
@@ -104,7 +103,7 @@ func BenchmarkCollectAll(b *testing.B) {
 	}
 }
 
-// BenchmarkDisruptionSnapshot tells of a budget for each app which of the pods it keeps.
+// BenchmarkDisruptionSnapshot determines which pods a budget for each app blocks.
 func BenchmarkDisruptionSnapshot(b *testing.B) {
 	_, state, put := largeState()
 	for i := range manyApps {

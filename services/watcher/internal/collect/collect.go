@@ -1,8 +1,8 @@
 // Package collect builds the documents that decisions are made from: the inputs of batches and
 // snapshots. It reads the cache only.
 //
-// The invariant: a view contains every input of a decision. Nothing is left out because it seems
-// unimportant; only private fields of pods never enter a view.
+// The invariant: a view contains every input of a decision. Only private fields of pods are left
+// out.
 package collect
 
 import (
@@ -37,7 +37,7 @@ type View struct {
 	Snapshot planning.Snapshot
 	Pending  []planning.PodClass
 	Ignored  []planning.IgnoredPods
-	// Unplanned are the NodeClaims that a person created and that wait to be launched.
+	// Unplanned are the NodeClaims that a user created and that wait to be launched.
 	Unplanned []karpenter.NodeClaim
 	// Expires is when the view becomes outdated although no object changes, because a pod's
 	// protection ends or its node's deadline is near; zero means never.
@@ -45,8 +45,8 @@ type View struct {
 }
 
 // PendingKeys returns a key for everything that waits for a node: provisionable pods, placeholder
-// pods of buffers, missing nodes of static NodePools, and NodeClaims that a person created. A pod
-// on a node that is being removed has another key than the same pod when it is pending, so that its
+// pods of buffers, missing nodes of static NodePools, and NodeClaims that a user created. A pod on
+// a node that is being removed has another key than the same pod when it is pending, so that its
 // eviction counts as new.
 func (v View) PendingKeys() []string {
 	keys := PodKeys(v.Pending)
@@ -78,8 +78,8 @@ func IsLeaving(key string) bool {
 	return node != ""
 }
 
-// SupplyKey returns one line that identifies everything but pods and nodes that determines whether
-// a pod can be placed. When it changes, pods that could not be placed may find a node.
+// SupplyKey returns one line that identifies all inputs, except pods and nodes, that determine
+// whether a pod can be placed. When it changes, pods that could not be placed may find a node.
 func (v View) SupplyKey() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", v.Snapshot.Catalogue.Digest)
@@ -107,8 +107,8 @@ func (v View) SupplyKey() string {
 type collector struct {
 	cache cluster.Cache
 	pods  []*corev1.Pod
-	// labelKeys are the label keys by which some pod selects pods, and namespaceKeys those by which
-	// it selects namespaces.
+	// labelKeys are the label keys by which some pod selects pods, and namespaceKeys the keys by
+	// which it selects namespaces.
 	labelKeys, namespaceKeys podspec.Named
 	mounts                   podspec.Mounts
 	storage                  *podspec.Storage
@@ -117,7 +117,7 @@ type collector struct {
 	// budgets are loaded when they are first used.
 	budgets *podspec.Budgets
 	now     time.Time
-	// expires is the next time at which a pod becomes pending by the passing of time alone.
+	// expires is the next time at which a pod becomes pending although no object changes.
 	expires time.Time
 }
 
@@ -145,7 +145,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 	return c.buildView(given, nodes, c.describeDaemonSets(newestByDaemonSet(c.pods)), counts)
 }
 
-// buildView adds everything but nodes and DaemonSets to a view.
+// buildView adds everything except nodes and DaemonSets to a view.
 func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, counts namespaceCounts) View {
 	s := planning.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
 	given.stampSnapshot(&s)
@@ -162,12 +162,11 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplannedClaims(), Expires: c.expires}
 }
 
-// maxUnplanned is how many NodeClaims that a person created one batch launches. The others wait for
-// the next batch.
+// maxUnplanned is how many user-created NodeClaims one batch launches. The others wait for the next
+// batch.
 const maxUnplanned = 50
 
-// unplannedClaims returns the NodeClaims that a person created and that wait to be launched, the
-// oldest first.
+// unplannedClaims returns the user-created NodeClaims that wait to be launched, the oldest first.
 func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 	var out []karpenter.NodeClaim
 	for _, claim := range cluster.ListCached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims) {

@@ -27,7 +27,7 @@ var noon = memcluster.Epoch
 
 const providerID = "aws:///eu-west-1a/i-1"
 
-// collectAll collects what a cluster of these objects shows.
+// collectAll returns the view of a cluster with these objects.
 func collectAll(objects ...cluster.Object) collect.View { return inputs(collect.Inputs{}, objects...) }
 
 func inputs(what collect.Inputs, objects ...cluster.Object) collect.View {
@@ -113,7 +113,7 @@ func registered(c *karpenter.NodeClaim) {
 	}
 }
 
-// deleteClaim claims are being deleted: their nodes really go.
+// deleteClaim marks a claim as being deleted, so that its node is being removed.
 func deleteClaim(c *karpenter.NodeClaim) {
 	at := metav1.NewTime(noon)
 	c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
@@ -156,7 +156,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// budget covers every pod of the namespace.
+// budget returns a PodDisruptionBudget for every pod of the namespace.
 func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	b.Spec.Selector = &metav1.LabelSelector{}
@@ -164,8 +164,8 @@ func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.P
 	return b
 }
 
-// Pods of a node that is being removed are planned before they are pending: those that must leave
-// soon, whatever protects them, and no pod that may stay.
+// Pods of a node that is being removed are planned before they are pending: pods that must leave
+// soon, even if protected, and no pod that may stay.
 func TestPodsOfLeavingNodes(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
@@ -199,7 +199,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		budgets []cluster.Object
 		pod     []func(*corev1.Pod)
 		want    bool          // without a deadline
-		until   time.Duration // when it will be wanted
+		until   time.Duration // until it will be planned
 	}{
 		{name: "nothing protects it", want: true},
 		{name: "a budget that allows no eviction now", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {})}, want: true},
@@ -259,7 +259,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 	}
 }
 
-// A node that a proposal is about to replace takes no pods, and its own are not planned, because
+// A node that a proposal is about to replace receives no pods, and its own are not planned, because
 // the proposal has launched nodes for them. They are planned once the node is being removed. After
 // a rollback the node is as before.
 func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
@@ -354,7 +354,7 @@ func TestClaimFields(t *testing.T) {
 	}
 }
 
-// replanLead is how long before its end a protected pod is planned elsewhere.
+// replanLead is how long before its deadline a protected pod is planned elsewhere.
 const replanLead = 5 * time.Minute
 
 // Two claims of one instance are one node, which belongs to the older claim.
@@ -416,8 +416,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// Fields of a pod that planning does not read do not leave the cluster, nor does the last applied
-// configuration.
+// Fields of a pod that planning does not read are never in a document, and neither is the last
+// applied configuration.
 func TestSecretsStayInCluster(t *testing.T) {
 	const secret = "hunter2"
 	private := func(p *corev1.Pod) {
@@ -456,7 +456,7 @@ func TestSecretsStayInCluster(t *testing.T) {
 	}
 }
 
-// Offer changes with what could place a pod, and with nothing else.
+// SupplyKey changes with every input that could place a pod, and with no other.
 func TestSupplyKey(t *testing.T) {
 	pool := func(generation int64) *karpenter.NodePool {
 		return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: generation}}

@@ -12,7 +12,7 @@ import (
 )
 
 // describeDaemonSets returns the pod spec that each DaemonSet adds to a node. It uses the newest
-// living pod if there is one, because admission may have changed the template's spec, or a resize
+// running pod if there is one, because admission may have changed the template's spec, or a resize
 // the pod's. It leaves out a DaemonSet whose spec is too large for documents, so new nodes have no
 // capacity for it.
 func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []planning.PodSpec {
@@ -31,7 +31,7 @@ func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []plannin
 }
 
 // withTemplateAffinity returns the pod with the required node affinity of its DaemonSet's template.
-// The DaemonSet controller replaces that of each pod by the pod's own node (Karpenter:
+// The DaemonSet controller replaces the affinity of each pod by the pod's own node (Karpenter:
 // pkg/controllers/provisioning/provisioner.go, getDaemonSetPods).
 func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
 	affinity := set.Spec.Template.Spec.Affinity
@@ -52,8 +52,8 @@ func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
 	return &out
 }
 
-// newestByDaemonSet returns the newest living pod of each DaemonSet; of equally old ones the first
-// by name.
+// newestByDaemonSet returns the newest pod of each DaemonSet that is neither terminating nor
+// finished; if several are equally old, the first by name.
 func newestByDaemonSet(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {

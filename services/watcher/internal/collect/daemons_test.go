@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// A DaemonSet uses on a node the requests of its newest living pod, or those of its template if
-// there is none.
+// A DaemonSet uses on a node the requests of its newest running pod, or of its template if there is
+// none.
 func TestDaemons(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}
@@ -53,8 +53,8 @@ func TestDaemons(t *testing.T) {
 	}
 }
 
-// A DaemonSet's required node affinity counts as its template has it: of a living pod, the controller has replaced it by the
-// name of the pod's node. All else is the pod's.
+// A DaemonSet's required node affinity is the one in its template: the controller has replaced a
+// running pod's by the name of the pod's node. All other fields are the pod's.
 func TestDaemonsKeepTheirAffinity(t *testing.T) {
 	required := func(key string) *corev1.NodeSelector {
 		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{

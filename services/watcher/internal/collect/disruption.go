@@ -12,10 +12,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// DisruptionSnapshot returns the view as disruption reads it: with the pending pods, and with what
-// blocks evictions on nodes that could be removed. Batches do not have these, because no plan reads
-// them and a budget's status changes with every pod that becomes ready. The view must be the last
-// one that the state returned.
+// DisruptionSnapshot returns the view with the data that only disruption reads: the pending pods,
+// and the budgets that block evictions on nodes that could be removed. Batches do not have these,
+// because no plan reads them and a budget's status changes with every pod that becomes ready. The
+// view must be the last one that the state returned.
 func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	out := view.Snapshot
 	out.PendingPods = view.Pending
@@ -32,14 +32,15 @@ func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	return out
 }
 
-// blockers has what may block evictions.
+// blockers has the inputs that determine whether an eviction is blocked.
 type blockers struct {
 	budgets   podspec.Budgets
 	labelKeys podspec.Named
 }
 
 // markBlocked sets on a node's pods which budget blocks their eviction. DaemonSet and mirror pods
-// block their node as others do. Those that block it are added even if no selector counts them.
+// block their node like other pods. They are added if they block it, even if no selector counts
+// them.
 func (b blockers) markBlocked(node *planning.Node, pods map[cluster.Key]*corev1.Pod) {
 	blocked := map[string]string{}
 	var nodeBound []*corev1.Pod

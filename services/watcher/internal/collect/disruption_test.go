@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// disruptionSnapshot is the snapshot and the view of a cluster of these objects.
+// disruptionSnapshot returns the snapshot and the view of a cluster with these objects.
 func disruptionSnapshot(objects ...cluster.Object) (*fakeFeed, *collect.State, func() (planning.Snapshot, collect.View)) {
 	feed := newFakeFeed()
 	for _, o := range objects {
@@ -31,7 +31,7 @@ func disruptionSnapshot(objects ...cluster.Object) (*fakeFeed, *collect.State, f
 	}
 }
 
-// kept names the pods of a node's classes that budgets keep, with the budgets.
+// kept returns the pods of a node's classes that budgets block, with the budgets.
 func kept(classes []planning.PodClass) map[string]string {
 	out := map[string]string{}
 	for _, class := range classes {
@@ -45,7 +45,7 @@ func kept(classes []planning.PodClass) map[string]string {
 }
 
 // The snapshot has the PodDisruptionBudget that blocks a pod now, even if something else protects
-// the pod: a snapshot that is sent again must be right when that protection is over.
+// the pod: a snapshot that is sent again must be correct when that protection ends.
 func TestBudgetsInSnapshots(t *testing.T) {
 	labelled := func(app string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }

@@ -10,11 +10,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// fakeFeed is a feed that its test fills.
+// fakeFeed is a feed whose objects the test sets.
 type fakeFeed struct {
 	objects, whole map[cluster.Kind]map[cluster.Key]cluster.Object
 	changes        map[cluster.Kind]*cluster.Changes
-	// listed is each kind in order, until it changes.
+	// listed has the ordered list of each kind, until it changes.
 	listed map[cluster.Kind][]cluster.Object
 }
 

@@ -65,7 +65,8 @@ func TestTrimsKeepEveryFieldThatIsRead(t *testing.T) {
 	}
 }
 
-// inUse are objects of all trimmed kinds that decisions read, and what refers to them.
+// inUse returns objects of all trimmed kinds that decisions read, and the objects that refer to
+// them.
 func inUse() []cluster.Object {
 	ready := func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{
@@ -112,7 +113,7 @@ func inUse() []cluster.Object {
 	return append(append(objects, set, alive), scaled...)
 }
 
-// documents are the snapshot and the batch that a watcher makes of objects, in JSON.
+// documents returns the snapshot and the batch that a watcher makes from objects, in JSON.
 func documents(t *testing.T, objects []cluster.Object) string {
 	t.Helper()
 	feed := newFakeFeed()
@@ -141,18 +142,18 @@ func trimmedOf(trims cluster.Trims, objects []cluster.Object) []cluster.Object {
 
 func copyOf(o cluster.Object) cluster.Object { return o.DeepCopyObject().(cluster.Object) }
 
-// fieldChange sets one field, below a value of the type that it was made for. It reports
-// whether that changed anything.
+// fieldChange sets one field below a value of the type that it was made for. It reports whether
+// that changed anything.
 type fieldChange struct {
 	path  string
 	apply func(reflect.Value) bool
 }
 
-// texts are what a string field is set to: beside a word without a meaning some that
-// mean something in some field.
+// texts are the values for string fields: a word without a meaning, and some that have a meaning in
+// some field.
 var texts = []string{"x", "False", "Ready", "Failed"}
 
-// mapKeys are the keys that maps get.
+// mapKeys are the keys that are set in maps.
 var mapKeys = []string{"x", karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey, "cpu"}
 
 // leaves are the types that are set as a whole.
@@ -163,11 +164,11 @@ var leaves = map[reflect.Type][]any{
 	reflect.TypeFor[metav1.FieldsV1]():    {},
 }
 
-// deepest is how many fields deep a change goes. What lies deeper is trimmed or kept with
-// what it is a part of.
+// deepest is how many fields deep a change goes. Deeper fields are trimmed or kept with the field
+// that contains them.
 const deepest = 6
 
-// changesOf are the changes of every field of a type.
+// changesOf returns the changes of every field of a type.
 func changesOf(of reflect.Type, path string, depth int) []fieldChange {
 	if values, ok := leaves[of]; ok {
 		return setTo(path, values...)
@@ -210,13 +211,13 @@ func changesOf(of reflect.Type, path string, depth int) []fieldChange {
 	}
 }
 
-// names says that a field is part of what an object is known by, not of what it says.
+// names reports whether a field is part of an object's identity, not of its content.
 func names(of reflect.Type, field string) bool {
 	return of == reflect.TypeFor[metav1.ObjectMeta]() && (field == "Name" || field == "Namespace" || field == "ManagedFields" || field == "ResourceVersion")
 }
 
-// changesOfSlice change the first element, and another one that is added. That one is
-// filled, because most elements mean nothing while a field of them is empty.
+// changesOfSlice returns changes of the first element, and of a second one that is added. That one
+// is filled, because most elements have no effect while one of their fields is empty.
 func changesOfSlice(of reflect.Type, path string, depth int) []fieldChange {
 	first := below(changesOf(of.Elem(), path+"[0]", depth+1), func(v reflect.Value) reflect.Value {
 		if v.Len() == 0 {
@@ -251,7 +252,7 @@ func changesOfMap(of reflect.Type, path string, depth int) []fieldChange {
 	return out
 }
 
-// fill sets every field of a value to the first that it is set to elsewhere.
+// fill sets every field of a value to the first value that the other changes use.
 func fill(v reflect.Value, depth int) {
 	done := map[string]bool{}
 	for _, c := range changesOf(v.Type(), "", depth+1) {

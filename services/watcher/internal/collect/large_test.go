@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Pods and DaemonSets with megabytes of affinity make no large document, whether the pods
-// wait or run: the resources of a pod that runs are counted all the same.
+// Pods and DaemonSets with megabytes of affinity make no large document, whether the pods are
+// pending or running. The resources of a running pod are still counted.
 func TestLargeSpecsMakeSmallDocuments(t *testing.T) {
 	objects := []cluster.Object{node("n"), claim("c", registered)}
 	avoiding := func(i int) *corev1.Affinity {

@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// nodeList keeps the described nodes from one view to the next. A change describes only the
-// affected nodes again. All nodes and claims are joined again only when one is added, removed, or
-// moves to another instance.
+// nodeList keeps the described nodes from one view to the next. After a change only the affected
+// nodes are described again. All nodes and claims are joined again only when one is added, removed,
+// or moves to another instance.
 type nodeList struct {
 	// list is the result of joinNodes.
 	list []planning.Node
@@ -21,8 +21,8 @@ type nodeList struct {
 	// a node.
 	nodes      map[string]*listedNode
 	claimIndex map[string]int
-	// claims are all claims, including those that are not in the list. nodesOfClaim are the nodes
-	// of each claim: one, unless somebody edited an object.
+	// claims are all claims, including claims that are not in the list. nodesOfClaim are the nodes
+	// of each claim: one, unless a user edited an object.
 	claims       map[string]*karpenter.NodeClaim
 	nodesOfClaim map[string][]string
 	// leaving maps the nodes that are being removed to their deadlines, or to zero.
@@ -88,7 +88,7 @@ func (s *State) updateClaim(key cluster.Key) {
 	object, _ := s.feed.Get(cluster.NodeClaims, key)
 	claim, _ := object.(*karpenter.NodeClaim)
 	was := s.nodes.claims[key.Name]
-	// Of two claims of one instance, the older one owns it, so the creation time matters.
+	// If two claims have the same instance, the older one owns it, so the creation time matters.
 	if was == nil || claim == nil || was.Status.ProviderID != claim.Status.ProviderID || !was.CreationTimestamp.Equal(&claim.CreationTimestamp) {
 		s.nodes.needsJoin = true
 		return

@@ -27,14 +27,14 @@ func owns(providerID string, age time.Duration, pool string) func(*karpenter.Nod
 	}
 }
 
-// everybody is a selector that matches all pods.
+// everybody adds a selector that matches all pods.
 func everybody(p *corev1.Pod) {
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey: "host", LabelSelector: &metav1.LabelSelector{},
 	}}}}
 }
 
-// A node is described again whenever it must be, also in cases that random histories seldom
+// A node is described again whenever it must be, including cases that random histories seldom
 // contain.
 func TestStateDescribesChangedNodes(t *testing.T) {
 	bound := volumeClaim("v")

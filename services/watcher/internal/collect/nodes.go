@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// nominatedAnnotation is until when lifecycle expects pods on a claim.
+// nominatedAnnotation is the time until which lifecycle expects pods on a claim.
 const nominatedAnnotation = "joist.sh/nominated-until"
 
 // joinNodes joins nodes and claims by provider ID. A claim without a node becomes a node of its
@@ -25,7 +25,7 @@ func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*
 	claims, joined := claimsByInstance(all), make(map[string]bool, len(all))
 	var out []planning.Node
 	if most := max(len(nodes), len(all)); most > 0 {
-		// Most claims have a node, so a small reserve is enough for those that have none.
+		// Most claims have a node, so a small reserve is enough for claims without one.
 		out = make([]planning.Node, 0, most+most/64)
 	}
 	for _, node := range nodes {
@@ -43,9 +43,9 @@ func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*
 	return out
 }
 
-// claimsByInstance returns the claim of each instance. Two claims have the same instance only if
-// somebody edited one; then the older one owns it. The younger one never gets a node, so it
-// provides no capacity.
+// claimsByInstance returns the claim of each instance. Two claims have the same instance only if a
+// user edited one; then the older one owns it. The younger one never gets a node, so it provides no
+// capacity.
 func claimsByInstance(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
 	out := make(map[string]*karpenter.NodeClaim, len(all))
 	for _, claim := range all {
@@ -85,15 +85,15 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 			out.Labels = mergeLabels(claim.Labels, node.Labels)
 		}
 		if !out.Initialized || len(out.Allocatable) == 0 {
-			// A kubelet that has just started reports no resources, and none of a device plugin
-			// that has not started. Take these from the claim.
+			// A kubelet that has just started reports no resources, and a device plugin that has
+			// not started reports none of its own. Use the claim's values for these.
 			out.Allocatable = fillZeros(out.Allocatable, claim.Status.Allocatable)
 			out.Capacity = fillZeros(out.Capacity, claim.Status.Capacity)
 		}
 	}
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
-	// The taint alone does not end the node while its claim exists: disruption has launched what
-	// the node's pods need, or rolls back.
+	// The taint alone does not remove the node while its claim exists: disruption first launches
+	// the nodes that its pods need, or rolls back.
 	leaves := out.MarkedForDeletion || node.DeletionTimestamp != nil || disrupted && claim == nil
 	out.MarkedForDeletion = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
@@ -120,11 +120,11 @@ func describeClaim(claim *karpenter.NodeClaim) planning.Node {
 		// Use the planned requests, so that exactly those pods fit again.
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
-		// Limits count the largest instance type that it may become.
+		// Limits count the largest instance type that may be launched for the claim.
 		out.Capacity = parseCeiling(claim)
 	}
 	if launchspec.WaitsUnplanned(claim) && claim.Annotations[launchspec.RefusalAnnotation] != "" {
-		out.Allocatable = nil // A person created the claim, and it cannot be launched.
+		out.Allocatable = nil // A user created the claim, and it cannot be launched.
 	}
 	return out
 }
@@ -202,8 +202,8 @@ func mergeLabels(under, over map[string]string) map[string]string {
 	return out
 }
 
-// fillZeros takes from the claim each amount that the node reports as zero or not at
-// all (Karpenter: pkg/controllers/state/statenode.go, Allocatable).
+// fillZeros replaces each amount that the node reports as zero, or not at all, by the claim's
+// (Karpenter: pkg/controllers/state/statenode.go, Allocatable).
 func fillZeros(node, claim corev1.ResourceList) corev1.ResourceList {
 	out := maps.Clone(node)
 	for name, amount := range claim {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Until a node is initialized, each resource of which its kubelet reports none is what the claim promises, so that the pod
-// which the node was launched for stays there while the device plugin is late.
+// Until a node is initialized, each resource that its kubelet does not report has the claim's
+// value, so that pods stay planned for the node while the device plugin is late.
 func TestLateDevicePlugin(t *testing.T) {
 	const gpu = corev1.ResourceName("nvidia.com/gpu")
 	amounts := func(cpu, gpus string) corev1.ResourceList {

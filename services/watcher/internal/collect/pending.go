@@ -31,14 +31,14 @@ func (c *collector) pendingPods() ([]planning.PodClass, []planning.IgnoredPods) 
 	return classes.List(), ignored
 }
 
-// replanLead is how long before a protected pod must leave its node its next node is planned. An
-// instance takes that long to join, with a failed launch or two.
+// replanLead is how long before a protected pod's deadline its next node is planned. An instance
+// takes that long to join, including a failed launch or two.
 const replanLead = 5 * time.Minute
 
 // willBePending reports whether the pod will leave a node that is being removed. A pod that must
 // not be disrupted, or whose budget never allows its eviction, may stay for long: a node for it
 // would be empty, be removed, and be launched again. If its node has a deadline, the pod is planned
-// shortly before the deadline, whatever protects it.
+// shortly before the deadline, even if it is protected.
 func (c *collector) willBePending(pod *corev1.Pod) bool {
 	deadline, leaves := c.leaving[pod.Spec.NodeName]
 	if pod.Spec.NodeName == "" || !leaves || !podspec.Reschedulable(pod) {
@@ -55,7 +55,8 @@ func (c *collector) willBePending(pod *corev1.Pod) bool {
 	return !permanently
 }
 
-// hasPassed reports whether a time has passed, and records the next time that has not.
+// hasPassed reports whether a time has passed. If it has not, hasPassed records it as a candidate
+// for expires.
 func (c *collector) hasPassed(at time.Time) bool {
 	if !at.After(c.now) {
 		return true

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podStarts tracks pods from when they are seen pending until they are bound, and until they are
-// ready. It ignores pods that were never seen pending: they started before this process.
+// podStarts tracks pods from when they are first seen pending until they are bound, and until they
+// are ready. It ignores pods that were never seen pending: they started before this process.
 type podStarts struct {
 	unbound, unready map[types.UID]bool
 	// bound are the creation times of the pods that were bound since the last TakeStarts, and ready
@@ -17,8 +17,8 @@ type podStarts struct {
 	ready []PodStart
 }
 
-// PodStart is a pod that became ready: its creation time and its node. A DaemonSet's pod exists
-// because of its node and did not wait for it.
+// PodStart is a pod that became ready: its creation time and its node. A DaemonSet's pod did not
+// wait for its node.
 type PodStart struct {
 	Created time.Time
 	Node    string

@@ -10,10 +10,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// reserveReplacements returns the nodes with capacity reserved on replacements for the pods of the
+// reserveReplacements returns the nodes with capacity reserved on replacements, for the pods of the
 // nodes that they replace. These pods are not pending, so nothing else reserves that capacity:
-// other pods would be planned into it, and a second replacement be launched. Changed nodes are
-// copies in a new list.
+// other pods would be planned into it, and a second replacement would be launched. Changed nodes
+// are copies in a new list.
 func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 	replacements, moving := map[string]bool{}, map[string]corev1.ResourceList{}
 	for i := range nodes {
@@ -39,7 +39,7 @@ func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 	return nodes
 }
 
-// expectedPods returns the UIDs of the pods that a claim was planned for, also after it is
+// expectedPods returns the UIDs of the pods that a claim was planned for, even after it is
 // initialized, because other replacements may not be.
 func (c *collector) expectedPods(name string) []string {
 	object, _ := c.cache.Get(cluster.NodeClaims, cluster.Key{Name: name})

@@ -15,8 +15,7 @@ func labelled(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value, "other": "x"} }
 }
 
-// avoids keeps a pod apart from those that carry the label, in namespaces that
-// carry the other.
+// avoids separates a pod from pods that have the label, in namespaces that have the other label.
 func avoids(label, space string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
@@ -29,7 +28,7 @@ func avoids(label, space string) func(*corev1.Pod) {
 	}
 }
 
-// onNode is the one node of the view.
+// onNode returns the only node of the view.
 func onNode(t *testing.T, objects ...cluster.Object) planning.Node {
 	t.Helper()
 	nodes := collectAll(append(objects, node("n"), claim("c", registered))...).Snapshot.Nodes

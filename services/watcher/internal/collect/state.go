@@ -14,9 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// State keeps the collected objects and recomputes only what a change affects. Its view equals what
-// CollectAll would return at the same moment; a test compares them. It is not safe for concurrent
-// use, and must be the only reader of its feed.
+// State keeps the collected objects and recomputes only the parts that a change affects. Its view
+// equals the result of CollectAll at the same moment; a test compares them. It is not safe for
+// concurrent use, and must be the only reader of its feed.
 //
 // Views share memory: callers must not change them, and each is valid until the next call.
 type State struct {
@@ -29,7 +29,8 @@ type State struct {
 	// labelKeys and namespaceKeys count the keys by which pods select pods and namespaces.
 	labelKeys, namespaceKeys podspec.Tally
 	volumeUsers              podspec.Users
-	// daemonPods are the living pods of each DaemonSet, and newest is the newest of each.
+	// daemonPods are the pods of each DaemonSet that are neither terminating nor finished, and
+	// newest is the newest of each.
 	daemonPods      map[types.UID]map[cluster.Key]*corev1.Pod
 	newest          map[types.UID]*corev1.Pod
 	staleDaemonSets map[types.UID]bool
@@ -48,7 +49,7 @@ type State struct {
 	changedKeys map[string]bool
 
 	// hasRead reports that the feed was read at least once. Before that, another reader may have
-	// taken its changes.
+	// consumed its changes.
 	hasRead bool
 	view    View
 	// isCurrent reports that nothing has changed since the view was built at builtAt. revision
@@ -56,13 +57,13 @@ type State struct {
 	isCurrent bool
 	builtAt   time.Time
 	revision  uint64
-	// isUrgent reports that a change may have made a pod pending; hasPending reports that something
-	// is pending.
+	// isUrgent reports that a change may have made a pod pending; hasPending reports that some pod,
+	// buffer or NodePool waits for a node.
 	isUrgent, hasPending bool
 }
 
-// idleMaxAge is how old the view may be while nothing is pending and only running pods on staying
-// nodes change. A large cluster changes all the time.
+// idleMaxAge is how old the view may be while nothing is pending and only running pods on nodes
+// that are kept change. A large cluster changes all the time.
 const idleMaxAge = time.Second
 
 // NewState returns a state that has not read its feed.
@@ -74,7 +75,7 @@ func NewState(feed cluster.Feed) *State {
 	}
 }
 
-// otherKinds are the kinds that CollectAll reads besides pods, nodes and volumes.
+// otherKinds are the kinds that CollectAll reads in addition to pods, nodes and volumes.
 var otherKinds = []cluster.Kind{
 	cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
@@ -82,7 +83,7 @@ var otherKinds = []cluster.Kind{
 }
 
 // View returns the current view, or one of up to a second ago if nothing is pending and no change
-// could have made a pod pending. Its cost depends on what has changed.
+// could have made a pod pending. Its cost depends on the number of changes.
 func (s *State) View(given Inputs) View {
 	s.updatePods()
 	s.updateVolumes()
@@ -182,7 +183,7 @@ func putPod[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key clu
 	in[under][key] = pod
 }
 
-// countPod adds or removes a pod's counts, and marks what that affects.
+// countPod adds or removes a pod's counts, and marks the affected objects.
 func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
 	s.dirtyNodes[pod.Spec.NodeName] = true
 	if set, ok := daemonSetOf(pod); ok {
@@ -216,10 +217,10 @@ func (s *State) toggleKey(key string) {
 	}
 }
 
-// markRelabelled marks the nodes of the pods that have a changed key. It goes through all pods,
-// which is cheaper than describing all nodes.
+// markRelabelled marks the nodes of the pods that have a changed key. It checks all pods, which is
+// cheaper than describing all nodes.
 func (s *State) markRelabelled() {
-	// A selector that matches everything makes every daemon count, whatever its labels.
+	// A selector that matches everything makes every daemon count, with any labels.
 	s.allDirty = s.allDirty || s.changedKeys[""]
 	if len(s.changedKeys) > 0 && !s.allDirty {
 		for _, pod := range s.pods {
@@ -248,7 +249,7 @@ func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
 	return metav1.GetControllerOfNoCopy(pod).UID, true
 }
 
-// rebuildView builds the view from what is known and what has to be read again.
+// rebuildView builds the view from the kept objects and the objects that have to be read again.
 func (s *State) rebuildView(given Inputs) View {
 	c := &collector{
 		cache: s.feed, labelKeys: s.labelKeys.Named(), namespaceKeys: s.namespaceKeys.Named(), mounts: s.volumeUsers.Mounts(s.storage),
@@ -262,7 +263,7 @@ func (s *State) rebuildView(given Inputs) View {
 	return c.buildView(given, slices.Clip(s.nodes.list), c.describeDaemonSets(s.newestDaemons()), s.nodes.namespaces)
 }
 
-// candidatePods returns the pods that may be pending: those without a node, and those on nodes that
+// candidatePods returns the pods that may be pending: pods without a node, and pods on nodes that
 // are being removed.
 func (s *State) candidatePods(going map[string]time.Time) []*corev1.Pod {
 	all := maps.Clone(s.podsByNode[""])

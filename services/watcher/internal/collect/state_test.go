@@ -24,8 +24,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// randomObjects draws objects whose names meet: nodes n0 to n2, volume claims v0 to v2 and
-// so on.
+// randomObjects draws objects with few names, so that they refer to each other: nodes n0 to n2,
+// volume claims v0 to v2 and so on.
 type randomObjects struct{ *rapid.T }
 
 func (t randomObjects) pick(label string, words ...string) string {
@@ -115,7 +115,7 @@ func (t randomObjects) claim() *karpenter.NodeClaim {
 	return c
 }
 
-// object draws any kind that the view reads.
+// object draws an object of any kind that the view reads.
 func (t randomObjects) object() cluster.Object {
 	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi") {
 	case "node":
@@ -171,7 +171,8 @@ func (t randomObjects) storage() cluster.Object {
 	}
 }
 
-// A State returns at any time what CollectAll would: after any changes, and while only time passes.
+// A State returns the same view as CollectAll at any time: after any changes, and when only time
+// passes.
 func TestStateAgreesWithCollectAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hand, feed := randomObjects{rt}, newFakeFeed()
@@ -247,7 +248,8 @@ func text(t rapid.TB, view collect.View) string {
 	return string(bytes)
 }
 
-// A view that only time makes outdated is built again, and one that is still right is reused.
+// A view that becomes outdated without a change is built again, and one that is still valid is
+// reused.
 func TestStateFollowsTime(t *testing.T) {
 	feed := newFakeFeed()
 	feed.put(node("n", disrupted))
@@ -271,8 +273,8 @@ func TestStateFollowsTime(t *testing.T) {
 	}
 }
 
-// Changes of pods on staying nodes are read once a second while nothing is pending, and at once
-// while something is.
+// Changes of pods on nodes that are kept are read once a second while nothing is pending, and at
+// once otherwise.
 func TestStateReusesView(t *testing.T) {
 	feed := newFakeFeed()
 	feed.put(node("n"))

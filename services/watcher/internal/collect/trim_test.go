@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// trimmingCache is a cache whose objects are trimmed before anybody sees them.
+// trimmingCache is a cache that returns trimmed objects.
 type trimmingCache struct {
 	cluster.Cache
 	trims map[cluster.Kind]func(cluster.Object)
@@ -47,8 +47,8 @@ func (c trimmingCache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, 
 	return o, ok
 }
 
-// trimsAlike says how the view of trimmed objects differs from the view; every
-// test of the view asks it.
+// trimsAlike describes how the view of trimmed objects differs from the view. Every test of the
+// view calls it.
 func trimsAlike(cache cluster.Cache, what collect.Inputs, view collect.View) string {
 	return cmp.Diff(view, collect.CollectAll(trimmingCache{cache, podspec.Trims()}, what))
 }

@@ -22,7 +22,7 @@ func newStorage(cache cluster.Cache) *podspec.Storage {
 }
 
 // addAttachments adds to a node how many volumes its CSI drivers can attach, and the volumes that
-// are still attached for pods that are gone.
+// are still attached for deleted pods.
 func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))

@@ -27,7 +27,7 @@ func volumeClaim(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// volume is bound to the claim.
+// volume returns a volume bound to the claim.
 func volume(name, claim string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: catalog.EBSDriver}
@@ -57,8 +57,8 @@ func claims(names ...string) func(*corev1.Pod) {
 	}
 }
 
-// Pods with a claim of their own each, as StatefulSets have them, are still one
-// class; those that share one say which.
+// Pods that each have their own claim, as in StatefulSets, are still one class; pods that share a
+// claim name it.
 func TestVolumesOfPendingPods(t *testing.T) {
 	view := collectAll(storageClass(), volumeClaim("a"), volumeClaim("b"), volumeClaim("shared"),
 		pod("a", "", claims("a")), pod("b", "", claims("b")), pod("c", "", claims("shared")), pod("d", "", claims("shared")), pod("e", "", claims("lost")))

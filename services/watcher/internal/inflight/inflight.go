@@ -1,7 +1,7 @@
-// Package inflight decides what to do with the batch in flight. Its functions are pure: their input
-// is the outbox, what the cache shows, and how long this process has seen that state.
+// Package inflight decides what to do with the batch in flight. Its functions are pure: their
+// inputs are the outbox, the state of the cache, and how long this process has seen that state.
 //
-// The invariant: at most one batch is in flight, and the next is built only when the cache shows
+// The invariant: at most one batch is in flight, and the next is built only when the cache contains
 // the claims of the last, so that no two plans use the same free capacity.
 package inflight
 
@@ -25,15 +25,15 @@ const (
 	PartApplyingTimeout = 60 * time.Second
 	// CacheTimeout is how long the cache may take to show the claims.
 	CacheTimeout = 120 * time.Second
-	// UnconfirmedTimeout is how long a claim of the last plan may be neither admitted nor gone.
-	// After it, the fault is that claim's own, and batches continue without it.
+	// UnconfirmedTimeout is how long a claim of the last plan may exist without being admitted.
+	// After it, batches continue without that claim.
 	UnconfirmedTimeout = 15 * time.Second
 	// ReplanInterval is how often pods that stay unschedulable are planned again although nothing
 	// has changed.
 	ReplanInterval = 30 * time.Second
 )
 
-// Action is what to do now.
+// Action is the action to take now.
 type Action string
 
 const (
@@ -48,24 +48,24 @@ const (
 	GiveUp Action = "give-up"
 )
 
-// Visibility is how much of the last plan the cache shows.
+// Visibility is how much of the last plan the cache contains.
 type Visibility string
 
 const (
-	// Stale means that a claim exists that the cache does not show: the cache is older than the
+	// Stale means that a claim exists that the cache does not contain: the cache is older than the
 	// plan.
 	Stale Visibility = "behind"
 	// Unconfirmed means that a claim is not admitted yet, or that the API server could not report
 	// whether it exists.
 	Unconfirmed Visibility = "unsure"
-	// Complete means that for each claim the cache shows that it is admitted, or it is gone.
+	// Complete means that each claim is admitted in the cache, or is deleted.
 	Complete Visibility = "full"
 )
 
 // BatchState is the input of Decide.
 type BatchState struct {
 	Outbox outbox.Outbox
-	// Visibility is how much of the outbox's claims the cache shows, once the outbox is done.
+	// Visibility is how much of the outbox's claims the cache contains, once the outbox is done.
 	Visibility Visibility
 	// InState is how long this process has seen the outbox in its state, by its monotonic clock.
 	InState time.Duration
@@ -105,13 +105,13 @@ func Decide(v BatchState) Action {
 	return v.buildIfDue()
 }
 
-// hasCaughtUp reports whether the cache shows enough of the last plan, or a timeout has passed.
+// hasCaughtUp reports whether the cache contains enough of the last plan, or a timeout has passed.
 func (v BatchState) hasCaughtUp() bool {
 	return v.Visibility == Complete || v.Visibility == Unconfirmed && v.UnconfirmedFor >= UnconfirmedTimeout || v.InState >= CacheTimeout
 }
 
-// waitOrGiveUp waits until the timeout for the service that has to act, and sends the message again
-// if resend is set and that is due.
+// waitOrGiveUp waits until the timeout for the service that has to act. If resend is set, it
+// resends the message when that is due.
 func (v BatchState) waitOrGiveUp(timeout time.Duration, resend bool) Action {
 	switch {
 	case v.InState >= timeout:

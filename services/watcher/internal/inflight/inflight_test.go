@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 
 func is(state outbox.State) outbox.Outbox { return outbox.Outbox{State: state} }
 
-// A batch times out only after the planner's limit and a message that was lost and sent again.
+// A batch times out only after the planner's limit and one lost and resent message.
 func TestTimeouts(t *testing.T) {
 	const solve = 60 * time.Second
 	if inflight.SentTimeout < solve+inflight.ResendInterval {

@@ -1,9 +1,9 @@
 // Package window collects pods into batches. The first new pod opens a window, each further pod
 // extends it by the idle duration, and it never stays open longer than the maximum.
 //
-// Two kinds of pods wait for less: a pod that arrives alone after a quiet period, because a second
-// one is unlikely, and pods whose node is being removed, because all pods of that node arrive
-// together. Neither rule makes any pod wait longer.
+// Two kinds of pods wait for a shorter time: a pod that arrives alone after a quiet period, because
+// a second one is unlikely, and pods whose node is being removed, because all pods of that node
+// arrive together. Neither rule makes any pod wait longer.
 package window
 
 import (
@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	// QuietPeriod is how long no new pod must have arrived before the next one counts as alone.
+	// QuietPeriod is the time without new pods after which the next one counts as alone.
 	QuietPeriod = 10 * time.Second
 	// LonePodWait is how long a lone pod waits for a second one. When a workload is scaled up, the
 	// scheduler marks its pods unschedulable within milliseconds of each other.
@@ -39,10 +39,10 @@ type Window struct {
 	lone, endNow, reopened bool
 }
 
-// Observe takes the keys that are pending now, and returns those that neither the last batch nor an
-// earlier call had. noneInFlight reports that no batch is in flight. A key that is no longer
-// pending is forgotten, so that it counts as new when it returns. When no key is pending any more
-// for which the window was opened, the window closes. Otherwise it would be over at once when the
+// Observe takes the keys that are pending now, and returns the keys that neither the last batch nor
+// an earlier call had. noneInFlight reports that no batch is in flight. A key that is no longer
+// pending is removed, so that it counts as new when it returns. When none of the keys for which the
+// window was opened is pending any more, the window closes. Otherwise it would end at once when the
 // next burst begins, with the first pod alone.
 func (w *Window) Observe(keys []string, noneInFlight bool, now time.Time) []string {
 	waiting := make(map[string]bool, len(keys))

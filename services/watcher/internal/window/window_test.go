@@ -25,7 +25,7 @@ func fresh() *window.Window { return &window.Window{Idle: window.DefaultIdle, Ma
 
 // A batch is due a second after the last new pod, and ten after the first.
 func TestIsOver(t *testing.T) {
-	// stream is a new pod each half second from the beginning.
+	// stream has a new pod each half second from the beginning.
 	stream := func(until int) []observation {
 		var out []observation
 		var keys []string
@@ -98,8 +98,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A key that was gone and returns is new, such as a node that a static NodePool lacks again. A
-// window that was opened for keys that are gone closes, although other keys are still pending.
+// A key that disappeared and returns is new, such as a missing node of a static NodePool. A window
+// that was opened for keys that disappeared closes, although other keys are still pending.
 func TestDeletedKeys(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"static/p/0", "room"})
@@ -133,7 +133,7 @@ func TestLonePod(t *testing.T) {
 		before []observation // and a batch of them
 		looks  []observation
 		busy   bool
-		want   time.Duration // from the last look
+		want   time.Duration // from the last observation
 	}{
 		{name: "the first of all", looks: []observation{{0, []string{"a"}}}, want: window.LonePodWait},
 		{name: "after a while", before: []observation{{0, []string{"a"}}}, looks: []observation{{100, []string{"a", "b"}}}, want: window.LonePodWait},
