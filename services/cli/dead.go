@@ -282,7 +282,7 @@ func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string
 	return err
 }
 
-// formatMessage formats one message for people.
+// formatMessage formats one message as text.
 func formatMessage(l deadletter.DeadMessage, now time.Time) string {
 	var b strings.Builder
 	// A line break in a message must not start a new field.

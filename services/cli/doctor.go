@@ -149,7 +149,7 @@ func (e Env) lookupEnvs(names []string) map[string]string {
 	return out
 }
 
-// formatText formats the examination for people.
+// formatText formats the examination as text.
 func (e examination) formatText() string {
 	var b strings.Builder
 	problems := 0

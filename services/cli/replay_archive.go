@@ -117,7 +117,7 @@ func (o archiveReport) printReport(cmd *cobra.Command, format string) error {
 	return err
 }
 
-// formatText formats the report for people.
+// formatText formats the report as text.
 func (o archiveReport) formatText() string {
 	var b strings.Builder
 	would := "would be"

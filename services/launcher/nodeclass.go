@@ -12,7 +12,7 @@ import (
 )
 
 // ensureNodeClass keeps the instance profile of a node class's role and checks with dry
-// runs whether EC2 would launch its instances. A refusal that a person must fix becomes
+// runs whether EC2 would launch its instances. A refusal that a user must fix becomes
 // a condition of the class and is not retried here.
 func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure) error {
 	result := event.NodeClassEnsured{
@@ -66,7 +66,7 @@ func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.
 	return s.publishFact(ctx, e, result)
 }
 
-// profileProblem turns an error that only a person can fix into a condition of the
+// profileProblem turns an error that only a user can fix into a condition of the
 // class. It returns other errors unchanged.
 func profileProblem(err error) (*event.Problem, error) {
 	if !fault.Is(err, fault.Denied, fault.Invalid, fault.Missing, fault.Foreign) {

@@ -28,9 +28,9 @@ const NominatedAnnotation = "joist.sh/nominated-until"
 // NominationWindow is max(2×batchMaxDuration, 10 s) at the default of 10 s.
 const NominationWindow = 20 * time.Second
 
-// handlePlanMade admits a plan. The order ensures safety: read the outbox, count what exists,
-// commit the count by a swap of the outbox, create the claims, and commit with a second swap that
-// they may be launched.
+// handlePlanMade admits a plan. The order of its steps prevents double launches: read the outbox,
+// count the existing claims, commit the count by a swap of the outbox, create the claims, and allow
+// their launch with a second swap.
 func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.PlanMade) error {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.
 	return errors.Join(err, s.recordReplacements(ctx, plan), s.reportPlan(ctx, plan, held.Outbox))
 }
 
-// executePlan creates the claims of an admitted plan, and launches them once the outbox lists
-// which of them exist.
+// executePlan creates the claims of an admitted plan. It launches them once the outbox lists the
+// existing ones.
 func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (outbox.Stored, error) {
 	if held.State == outbox.Applying {
 		refused, err := s.createClaims(ctx, e, held, plan)
@@ -76,7 +76,7 @@ func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox
 	return held, s.launchClaims(ctx, &e, held.Outbox)
 }
 
-// admitBatch counts and swaps the outbox from sent to applying.
+// admitBatch counts, and swaps the outbox from sent to applying.
 func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan planning.Plan, b event.PlanMade) (outbox.Stored, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
@@ -102,9 +102,10 @@ type listedClaim struct {
 	intent int
 }
 
-// createClaims creates the claims that the outbox lists. It returns the names of the dropped
-// ones: all claims of an intent if the API server rejects one of them as invalid, because the
-// same plan would be rejected forever. A name that exists is a claim of an earlier delivery.
+// createClaims creates the claims that the outbox lists. It returns the names of the dropped ones:
+// all claims of an intent if the API server rejects one of them as invalid, because the same plan
+// would be rejected forever. If a name exists, its claim comes from an earlier delivery of the
+// message.
 func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
@@ -133,8 +134,8 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 	return dropped, errors.Join(failures...)
 }
 
-// createClaim creates one claim, or writes the launch on a claim that a person created.
-// Replacements are planned without a sequence number and get that of the outbox.
+// createClaim creates one claim, or writes the launch on a claim that a user created. Replacements
+// are planned without a sequence number and get the outbox's.
 func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) error {
 	if planned.Object.UID != "" {
 		return s.writeLaunch(ctx, held, planned)
@@ -170,9 +171,9 @@ func completeOutbox(o outbox.Outbox, dropped []string, now time.Time) outbox.Out
 	return o
 }
 
-// nominateClaims keeps disruption away from existing claims on which the plan expects pods.
-// Losing a nomination is harmless, because the pods are in the next batch again. Capacity buffers
-// are not pods and do not keep a node from being replaced.
+// nominateClaims prevents disruption of existing claims on which the plan expects pods. Losing a
+// nomination is harmless, because the pods are in the next batch again. Capacity buffers are not
+// pods and do not prevent the replacement of a node.
 func (s *Service) nominateClaims(ctx context.Context, plan planning.Plan) error {
 	var names []string
 	for _, n := range plan.Nominations {

@@ -233,7 +233,7 @@ func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 }
 
 // A claim that the API server rejects as invalid removes its own intent from the plan. The others
-// are launched, the NodePool has an Event, and the outbox lists the dropped claims.
+// are launched, the NodePool gets an Event, and the outbox lists the dropped claims.
 func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -295,8 +295,8 @@ func TestRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-// A claim that is deleted during its admission is not launched, because it has no mark and
-// nothing would wait for its instance.
+// A claim that is deleted during its admission is not launched, because it has no mark and its
+// deletion would not wait for the instance.
 func TestLostSwapLaunchesNothing(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()

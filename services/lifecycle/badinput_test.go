@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// editClaim changes the claim as a person with kubectl does.
+// editClaim changes the claim as a user with kubectl does.
 func (s *testCluster) editClaim(how func(*karpenter.NodeClaim)) {
 	s.t.Helper()
 	c := s.getClaim("one-0").DeepCopy()
@@ -58,13 +58,13 @@ func TestReusedNodeName(t *testing.T) {
 	s.handleMessage(s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now.Add(-3 * time.Minute), Deadline: s.now}), fault.Foreign)
 }
 
-// A person's edits of the claim neither lose the notice nor move its deadline.
+// A user's edits of the claim neither lose the notice nor move its deadline.
 func TestClaimEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {
 		name string
 		edit func(s *testCluster)
-		// want is the result of the first notice. ends says that the claim is deleted by the
+		// want is the result of the first notice. ends reports that the claim is deleted by the
 		// deadline.
 		want fault.Kind
 		ends bool
@@ -122,7 +122,7 @@ func TestNoticeSurvivesErrors(t *testing.T) {
 		for _, verb := range []memcluster.Verb{memcluster.VerbGet, memcluster.VerbUpdate, memcluster.VerbDelete} {
 			for _, done := range []bool{false, true} {
 				if done && (kind != fault.Unknown || verb == memcluster.VerbGet) {
-					continue // Only a write whose answer is lost may have been done.
+					continue // Only a write whose answer is lost may have been executed.
 				}
 				t.Run(fmt.Sprintf("%d for %s, done %t", status, verb, done), func(t *testing.T) {
 					s := newTestCluster(t)

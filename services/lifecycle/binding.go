@@ -16,8 +16,8 @@ import (
 )
 
 // bindInstances binds instances to claims of their intent and returns the claims as stored. An
-// instance without a free claim is an orphan and is terminated. An instance that another claim
-// has is neither bound nor terminated; the message is then fault.Poison.
+// instance without a free claim is an orphan and is terminated. An instance that another claim is
+// bound to is neither bound nor terminated; the message is then fault.Poison.
 func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instances []event.Launched) ([]*karpenter.NodeClaim, error) {
 	claims = slices.Clone(claims)
 	cached := cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
@@ -36,7 +36,8 @@ func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []
 	return claims, errors.Join(append(failures, s.terminateOrphans(ctx, e, intent, orphans), held)...)
 }
 
-// findUnbound returns the instances that no claim has, and fault.Poison for the others.
+// findUnbound returns the instances that are not bound to any claim, and fault.Poison for the
+// others.
 func findUnbound(instances []event.Launched, claims []*karpenter.NodeClaim) ([]event.Launched, error) {
 	holders := map[string]string{}
 	for _, c := range claims {
@@ -60,8 +61,8 @@ func findUnbound(instances []event.Launched, claims []*karpenter.NodeClaim) ([]e
 		WithHint("these instances were not changed; find the sender of this message")
 }
 
-// terminateOrphans requests the termination of instances that no live claim has, as far as the
-// breaker allows it. Instances in a zone that is shifted away are left to a later inventory.
+// terminateOrphans requests the termination of instances without a claim, within the limits of the
+// breaker. Instances in a zone that is shifted away wait for a later inventory.
 func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent string, orphans []event.Launched) error {
 	zoneID := zoneIDLookup(s.Cache)
 	orphans = slices.DeleteFunc(orphans, func(i event.Launched) bool { return s.isShiftedAway(zoneID(i.Zone)) })
@@ -95,8 +96,8 @@ type binding struct {
 	instance   event.Launched
 }
 
-// matchClaims assigns unbound instances to claims: the first claim without an instance, and one
-// that is being deleted only if there is no other. It returns the remaining instances as orphans.
+// matchClaims assigns unbound instances to the first claim without an instance, and to one that is
+// being deleted only if there is no other. It returns the remaining instances as orphans.
 func matchClaims(claims []*karpenter.NodeClaim, instances []event.Launched) (matches []binding, orphans []event.Launched) {
 	has, taken := map[string]bool{}, map[int]bool{}
 	for _, c := range claims {

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// bufferInterval is how often CapacityBuffers and the workloads that they reference are read.
-// They are few and are read live, because a watch of all workloads would cost more, and because a
+// bufferInterval is how often CapacityBuffers and the workloads that they reference are read. They
+// are few and are read live, because a watch of all workloads would cost more, and because a
 // cluster without the CRD must work.
 const bufferInterval = 10 * time.Second
 

@@ -20,7 +20,7 @@ import (
 // reconciles need are built on first use. All objects belong to the cache and must not be
 // changed.
 type clusterState struct {
-	// isFull says that all objects are reconciled, not only changed ones.
+	// isFull reports that all objects are reconciled, not only changed ones.
 	isFull bool
 
 	claims []*karpenter.NodeClaim
@@ -31,7 +31,7 @@ type clusterState struct {
 	pools             map[string]*karpenter.NodePool
 	classes           map[string]*karpenter.EC2NodeClass
 
-	// zoneID returns the id of a zone by its name; "" if it is unknown.
+	// zoneID returns the ID of a zone by its name; "" if it is unknown.
 	zoneID func(zone string) string
 	// pods returns the cached pods of a node.
 	pods func(node string) []*corev1.Pod
@@ -107,7 +107,7 @@ func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
 	return nodes
 }
 
-// selectNode returns the claim's node among those with its providerID: the one that registered,
+// selectNode returns the claim's node among the nodes with its providerID: the one that registered,
 // else the newest, or nil.
 func selectNode(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
 	var last *corev1.Node

@@ -22,8 +22,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// prepareConfirmation checks a confirmation and fills in the claims and the plan. The caller
-// executes the confirmed ones.
+// prepareConfirmation checks a confirmation and sets the claims and the plan. The caller executes
+// the valid ones.
 func (s *Service) prepareConfirmation(ctx context.Context, f *proposalMessage) error {
 	claims, err := s.readProposedClaims(ctx, f.body)
 	if fault.Is(err, fault.Stale) {
@@ -70,9 +70,10 @@ func replacementNames(plan planning.Plan) []string {
 	return names
 }
 
-// startRemoval starts a proposal without replacements. The order ensures safety: check the live
-// state, count, mark each claim so that the next count includes it, taint the nodes, and then
-// delete the claims. After a crash, reconcileDisruptions continues from the marks on the claims.
+// startRemoval starts a proposal without replacements. The order of its steps keeps budgets: check
+// the live state, count, mark each claim so that the next count includes it, taint the nodes, and
+// then delete the claims. After a crash, reconcileDisruptions continues from the marks on the
+// claims.
 func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveState) error {
 	candidates, err := s.readCandidates(ctx, f.claims)
 	if err != nil {
@@ -92,13 +93,13 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 	return errors.Join(s.nominateClaims(ctx, f.plan), s.deleteCandidates(ctx, candidates))
 }
 
-// startReplacement starts or resumes a proposal with replacements. The order is that of
+// startReplacement starts or resumes a proposal with replacements. The order is the same as in
 // startRemoval, except that the replacements are admitted, all or none, instead of the deletion.
 // The outbox is read before anything is counted, so that no other plan is admitted in between.
 // After a crash, the redelivered message or reconcileDisruptions continues or rolls back.
 //
-// It uses the known live state if no other plan has been admitted since. It returns the live
-// state afterwards, or nil if that is unknown.
+// It uses the known live state if no other plan has been admitted since. It returns the live state
+// afterwards, or nil if that is unknown.
 func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, known *liveState) (*liveState, error) {
 	if f.isActing {
 		return nil, s.resumeReplacement(ctx, f)
@@ -118,7 +119,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if objection, found := l.takeBudget(newLiveProposal(f, candidates, l, s.Now())); found {
 		return l, s.rejectProposal(ctx, f.body, candidates, objection)
 	}
-	// A consumed budget is not returned. After a rejection from here on the live state is
+	// A consumed budget is not returned. After a rejection from here on, the live state is
 	// therefore unknown.
 	next, objection, found, err := s.admitReplacements(ctx, f, held, l)
 	if err != nil {
@@ -188,8 +189,8 @@ func (s *Service) readNode(ctx context.Context, c *karpenter.NodeClaim) (*corev1
 	return node, err
 }
 
-// admitReplacements admits the replacements of a proposal, all or none. It returns the outbox
-// that allows to create them, or an objection.
+// admitReplacements admits the replacements of a proposal, all or none. It returns the outbox that
+// allows their creation, or an objection.
 func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, held outbox.Stored, l *liveState) (outbox.Outbox, disruption.Objection, bool, error) {
 	next := held.Outbox
 	next.Seq++
@@ -210,7 +211,7 @@ func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, hel
 }
 
 // addUninitialized adds the claims of the previous plan that are not initialized yet. The watcher
-// has built no batch since, so that its snapshot may not contain them.
+// has built no batch since, so its snapshot may not contain them.
 func addUninitialized(names []string, held outbox.Stored, claims []*karpenter.NodeClaim) []string {
 	for _, c := range claims {
 		if held.ListsClaim(c.Name) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
@@ -221,8 +222,8 @@ func addUninitialized(names []string, held outbox.Stored, claims []*karpenter.No
 	return slices.Compact(names)
 }
 
-// rejectProposal drops a proposal after an objection, reports it and rolls back claims that
-// already act.
+// rejectProposal drops a proposal after an objection, reports it and rolls back claims on which it
+// is already confirmed.
 func (s *Service) rejectProposal(ctx context.Context, b event.DisruptionProposed, candidates []disruption.Candidate, o disruption.Objection) error {
 	host.AddLogFields(ctx, "objection", o.Why)
 	s.reportBlocked(ctx, candidates, o)
@@ -246,9 +247,9 @@ func (s *Service) reportBlocked(ctx context.Context, candidates []disruption.Can
 	}
 }
 
-// confirmCandidates writes on every claim that its proposal acts, and only then taints the nodes,
-// because the next count needs the mark. It returns an error if a claim has changed meanwhile,
-// for example because another replica rolled it back while this one was paused.
+// confirmCandidates writes the confirmation on every claim, and only then taints the nodes, because
+// the next count needs the mark. It returns an error if a claim has changed meanwhile, for example
+// because another replica rolled it back while this one was paused.
 func (s *Service) confirmCandidates(ctx context.Context, e event.Envelope, candidates []disruption.Candidate, replacements []string) ([]disruption.Candidate, error) {
 	candidates = slices.Clone(candidates)
 	err := errors.Join(s.executor.ForEach(len(candidates), func(i int) (err error) {
@@ -267,9 +268,9 @@ func (s *Service) confirmCandidates(ctx context.Context, e event.Envelope, candi
 	})...)
 }
 
-// resumeReplacement continues a proposal that already acts. If the outbox no longer has its plan
-// and a replacement does not exist, the replacement can never be created, because its name and
-// token may be used: the proposal is rolled back.
+// resumeReplacement continues a confirmed proposal. If the outbox no longer has its plan and a
+// replacement does not exist, the replacement can never be created, because its name and token may
+// be used: the proposal is rolled back.
 func (s *Service) resumeReplacement(ctx context.Context, f *proposalMessage) error {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// DeletionApproval says which NodePools are deleted only after approval. The zero value requires
-// none.
+// DeletionApproval defines which NodePools are deleted only after approval. The zero value requires
+// no approval.
 type DeletionApproval = deletionapproval.Threshold
 
 // conditionDeletionApproved is the condition of a NodePool whose deletion waits for approval.
 // Karpenter has no such condition.
 const conditionDeletionApproved = "DeletionApproved"
 
-// reconcileDeletionApprovals keeps the finalizer of large NodePools and executes the approved
+// reconcileDeletionApprovals adds and removes the finalizer of NodePools and executes the approved
 // deletions.
 func (s *Service) reconcileDeletionApprovals(ctx context.Context, w clusterState) error {
 	claims := map[string][]*karpenter.NodeClaim{}

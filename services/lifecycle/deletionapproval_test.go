@@ -81,7 +81,7 @@ func (s *testCluster) approveDeletion(text string) {
 
 var fiveClaims = lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20}
 
-// Deleting a large pool removes no node until a person approves it, also after restarts.
+// Deleting a large pool removes no node until a user approves it, even after restarts.
 func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	s := withDeletionApproval(t, 12, fiveClaims)
 	s.deletePool()

@@ -21,8 +21,8 @@ import (
 )
 
 // reconcileDisruptions continues the disruption commands in progress from the state of their
-// claims. Each old claim is tainted while its replacements come up. It is deleted when all of
-// them are initialized, and rolled back if they fail.
+// claims. Each old claim is tainted while its replacements launch. It is deleted when all of them
+// are initialized, and rolled back if they fail.
 func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) error {
 	acting := map[*karpenter.NodeClaim]*planning.Proposal{}
 	proposals := map[string]bool{}
@@ -55,8 +55,8 @@ func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) erro
 }
 
 // clearDisruption removes the condition and the taint of a disruption that is not in progress: a
-// person removed the proposal, or Karpenter began it. The claim is read live, because a claim
-// that is being deleted keeps its taint.
+// user removed the proposal, or Karpenter began the disruption. The claim is read live, because a
+// claim that is being deleted keeps its taint.
 func (s *Service) clearDisruption(ctx context.Context, c *karpenter.NodeClaim) error {
 	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
 	if fault.Is(err, fault.Missing) {
@@ -71,7 +71,7 @@ func (s *Service) clearDisruption(ctx context.Context, c *karpenter.NodeClaim) e
 	return s.rollBackClaim(ctx, now, "")
 }
 
-// continueProposal takes the next step for one claim of an acting proposal.
+// continueProposal executes the next step for one claim of a confirmed proposal.
 func (s *Service) continueProposal(ctx context.Context, w clusterState, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
 	verdict, why, err := s.assessReplacements(ctx, p, acting, w.findClaim)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Service) mayBeCreated(ctx context.Context, p planning.Proposal, name st
 }
 
 // finishReplacement deletes an old claim after it and its replacements were read from the API
-// server. The cache may not show a rollback or the deletion of a replacement yet.
+// server. The cache may not contain a rollback or the deletion of a replacement yet.
 func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
 	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
 	if fault.Is(err, fault.Missing) {
@@ -191,7 +191,7 @@ func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, nod
 	return said, s.updateTaints(ctx, c, node, disruption.WithTaint)
 }
 
-// isStillActing reports whether the proposal on a claim still acts, according to a newer read
+// isStillActing reports whether the proposal on a claim is still confirmed. It uses a newer read
 // than known, which may be older than a rollback.
 func (s *Service) isStillActing(ctx context.Context, known, since *karpenter.NodeClaim) (bool, error) {
 	if since.UID == known.UID && since.ResourceVersion != known.ResourceVersion {
@@ -261,12 +261,12 @@ func (s *Service) rollBackClaim(ctx context.Context, c *karpenter.NodeClaim, why
 	return nil
 }
 
-// replacementNomination is how long a replacement does not count as empty. It is renewed after
-// half of that time.
+// replacementNomination is how long a replacement does not count as empty. It is renewed after half
+// of that time.
 const replacementNomination = time.Minute
 
-// nominateReplacements nominates replacements for the pods of the claims that they replace. No
-// pod is scheduled to them before those claims are gone, so that they would count as empty.
+// nominateReplacements nominates replacements for the pods of the claims that they replace. No pod
+// is scheduled to them before those claims are deleted, so they would count as empty.
 func (s *Service) nominateReplacements(ctx context.Context, w clusterState, claims []*karpenter.NodeClaim, acting map[*karpenter.NodeClaim]*planning.Proposal) error {
 	names := map[string]bool{}
 	for _, c := range claims {

@@ -194,7 +194,7 @@ func TestReplacementsUseOutbox(t *testing.T) {
 	s.handleMessage(made, "")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
-	// The watcher may not have seen the previous plan's claims either.
+	// The watcher may not have read the previous plan's claims either.
 	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
 		t.Fatalf("the outbox says %+v", got.Outbox)
 	}
@@ -330,7 +330,8 @@ func blockByBudgetWithGrace(s *testCluster) {
 	}
 }
 
-// A node expires even while it is being replaced: a late replacement is not waited for.
+// A node expires even while it is being replaced: the deletion does not wait for a late
+// replacement.
 func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.setBudgetAndLimit("1", 5)
@@ -355,7 +356,7 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	}
 }
 
-// A claim that is gone, or carries another proposal, makes the whole proposal stale.
+// A claim that is deleted, or carries another proposal, makes the whole proposal stale.
 func TestClaimsOfAProposalGoTogether(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	s.newProposal("p", "old-0", "nobody").deliver(event.Proposed, fault.Stale)
@@ -383,7 +384,8 @@ func TestClaimsOfAProposalGoTogether(t *testing.T) {
 	wrong.deliver(event.Proposed, fault.Poison)
 }
 
-// A second confirmation with other replacements does nothing, because the first one acts.
+// A second confirmation with other replacements does nothing, because the first one is being
+// executed.
 func TestOtherReplacements(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -396,8 +398,8 @@ func TestOtherReplacements(t *testing.T) {
 	}
 }
 
-// The marks of a disruption are removed if there is no proposal: a person removed it, or
-// Karpenter began the disruption.
+// The marks of a disruption are removed if there is no proposal: a user removed it, or Karpenter
+// began the disruption.
 func TestLeftOverDisruption(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -425,7 +427,7 @@ func TestLeftOverTaint(t *testing.T) {
 	}
 }
 
-// A taint or a condition that a person removes is restored while the proposal acts.
+// A taint or a condition that a user removes is restored while the proposal is being executed.
 func TestDisruptionMarksAreRestored(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
@@ -439,7 +441,7 @@ func TestDisruptionMarksAreRestored(t *testing.T) {
 	s.expectStates(stateActing, "old-0")
 }
 
-// A lost swap is tried again, because kubelets and people write nodes and claims too.
+// A lost swap is retried, because kubelets and users also write nodes and claims.
 func TestLostSwapsAreTriedAgain(t *testing.T) {
 	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
@@ -452,7 +454,7 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// If a claim is deleted while its proposal begins, it is not tainted, and the proposal does not
+// If a claim is deleted while its proposal starts, it is not tainted, and the proposal does not
 // continue without it.
 func TestNoticedWhileItBegins(t *testing.T) {
 	s := newInitializedCluster(t, 2)

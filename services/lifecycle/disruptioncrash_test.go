@@ -18,8 +18,8 @@ import (
 type crashScenario struct {
 	testProposal
 	client *crashingClient
-	// redelivers says that the confirmation is redelivered after the crash. launchSucceeds says
-	// that the replacement is launched.
+	// redelivers reports that the confirmation is redelivered after the crash. launchSucceeds
+	// reports that the replacement is launched.
 	redelivers, launchSucceeds bool
 	limit                      int
 
@@ -110,7 +110,7 @@ func (p *crashScenario) settleLaunch() {
 	}
 }
 
-// abandonPlan acts as the watcher, which abandons a plan that is applying for two minutes.
+// abandonPlan acts as the watcher, which abandons a plan after two minutes in the state applying.
 func (p *crashScenario) abandonPlan() {
 	held := p.readOutbox()
 	if held.State != outbox.Applying {
@@ -124,7 +124,7 @@ func (p *crashScenario) abandonPlan() {
 	}
 }
 
-// checkEnd checks that the scenario ended, in either way.
+// checkEnd checks that the scenario ended, either completed or rolled back.
 func (p *crashScenario) checkEnd(name string) (moved bool) {
 	p.t.Helper()
 	p.checkInvariants(2, p.limit)
@@ -134,7 +134,7 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 		}
 	}
 	one, other := p.disruptionState("old-0"), p.disruptionState("old-1")
-	// Disruption confirms or drops proposals that do not act yet.
+	// Disruption confirms or drops proposals that are not confirmed yet.
 	proposed := func(text string) bool { return text == stateUntouched || text == "proposed " && !p.redelivers }
 	if one != other && (!proposed(one) || !proposed(other)) || !proposed(one) && one != "going" {
 		p.t.Errorf("%s: the old nodes are %q and %q", name, one, other)
@@ -145,9 +145,9 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 	return one == "going"
 }
 
-// After a crash at any write of a disruption, a new process completes it or rolls it back,
-// whether the message is redelivered or lost. The budget and the limit hold at every instant, and
-// no node is deleted before its replacement is initialized.
+// After a crash at any write of a disruption, a new process completes it or rolls it back, whether
+// the message is redelivered or lost. Budget and limit are never exceeded, and no node is deleted
+// before its replacement is initialized.
 func TestCrashAnywhere(t *testing.T) {
 	for _, c := range []struct{ again, comes bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		t.Run(fmt.Sprintf("again %v, comes %v", c.again, c.comes), func(t *testing.T) {

@@ -203,9 +203,9 @@ func (s *testCluster) checkInvariants(budget, limit int) {
 	}
 }
 
-// findViolation reads the log of all writes and returns the first instant at which a proposal
-// began beyond the budget, a limit was exceeded, or a proposal deleted a node before its
-// replacements were initialized.
+// findViolation reads the log of all writes and returns the first point at which a proposal started
+// beyond the budget, a limit was exceeded, or a proposal deleted a node before its replacements
+// were initialized.
 func (s *testCluster) findViolation(budget, limit int) string {
 	claims := map[string]*karpenter.NodeClaim{}
 	back := map[string]time.Time{}
@@ -227,7 +227,7 @@ func (s *testCluster) findViolation(budget, limit int) string {
 			back[e.Key.Name] = e.At
 		}
 		created := before == nil && limited
-		// Notices ignore budgets, so that the budget is checked when a disruption begins.
+		// Notices ignore budgets, so the budget is checked when a disruption starts.
 		begins := disruption.ActingProposal(claims[e.Key.Name]) != nil && (before == nil || disruption.ActingProposal(before) == nil)
 		switch missing := missingReplacement(claims, claims[e.Key.Name]); {
 		case begins && countLeaving(claims) > budget:
@@ -243,7 +243,7 @@ func (s *testCluster) findViolation(budget, limit int) string {
 	return ""
 }
 
-// countsAllClaims reports whether all claims count against the pool's limit until they are gone.
+// countsAllClaims reports whether all claims count against the pool's limit until they are deleted.
 func (s *testCluster) countsAllClaims() bool {
 	pool, err := s.ClientFor("test").Get(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
@@ -278,8 +278,8 @@ func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	return going
 }
 
-// missingReplacement returns a missing replacement of a claim; "" if there is no such
-// replacement, or the claim is interrupted by AWS.
+// missingReplacement returns a missing replacement of a claim; "" if there is none, or the claim is
+// interrupted by AWS.
 func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
 	p := disruption.ActingProposal(c)
 	if p == nil || c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" {
@@ -303,7 +303,7 @@ func (s *testCluster) setBudgetAndLimit(budget string, limit int) {
 	})
 }
 
-// setStrictLimits sets strict limits: nodes count until they are gone.
+// setStrictLimits sets strict limits: nodes count until they are deleted.
 func (s *testCluster) setStrictLimits() {
 	s.t.Helper()
 	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {

@@ -15,16 +15,16 @@ type MetricName string
 
 // Metrics of disruption. Labels are in brackets.
 const (
-	// Decisions counts disruptions that begin to act [decision, reason, consolidation type].
+	// Decisions counts proposals that begin to be executed [decision, reason, consolidation type].
 	Decisions MetricName = "decisions"
-	// PoolDecisions counts the same for each NodePool with claims in it [NodePool, decision,
-	// reason, consolidation type].
+	// PoolDecisions counts the same for each NodePool of the claims [NodePool, decision, reason,
+	// consolidation type].
 	PoolDecisions MetricName = "pool-decisions"
-	// FailedValidations counts claims whose disruption was dropped before it acted [consolidation
-	// type].
+	// FailedValidations counts claims whose disruption was dropped before its execution
+	// [consolidation type].
 	FailedValidations MetricName = "invalid"
-	// QueueFailures counts replacements that were not initialized when their disruption was
-	// rolled back [decision, reason, consolidation type].
+	// QueueFailures counts replacements that were not initialized when their disruption was rolled
+	// back [decision, reason, consolidation type].
 	QueueFailures MetricName = "queue-failures"
 )
 
@@ -34,7 +34,8 @@ func (s *Service) emitMetric(what MetricName, value float64, labels ...string) {
 	}
 }
 
-// countDecision counts a proposal that begins to act. A resumed proposal was counted before.
+// countDecision counts a proposal that begins to be executed. A resumed proposal was counted
+// before.
 func (s *Service) countDecision(f *proposalMessage) {
 	if f.isActing {
 		return
@@ -54,8 +55,8 @@ func decisionLabels(b event.DisruptionProposed, replacements int) []string {
 	return []string{karpenter.Decision(replacements), karpenter.DisruptionReason(b.Reason).Label(), karpenter.ConsolidationType(b.Method)}
 }
 
-// failureCountInterval is how long the failure of a proposal is not counted again. No proposal
-// acts for longer.
+// failureCountInterval is how long the failure of a proposal is not counted again. No proposal is
+// executed for longer.
 const failureCountInterval = time.Hour
 
 // countFailure counts the replacements that did not initialize, once for all claims of the

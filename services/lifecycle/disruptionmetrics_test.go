@@ -62,7 +62,7 @@ func expectCounts(t *testing.T, what string, told *[]string, want ...string) {
 	*told = nil
 }
 
-// A disruption counts once, when it begins to act. Its end counts only if it fails.
+// A disruption counts once, when its execution starts. Its end counts only if it fails.
 func TestDecisions(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	told := s.countMetrics()
@@ -87,7 +87,7 @@ func TestDecisions(t *testing.T) {
 	expectCounts(t, "a removal that began", told)
 }
 
-// A claim counts if its disruption is dropped before it acts, by disruption or because of the
+// A claim counts if its disruption is dropped before its execution, by disruption or because of the
 // live state.
 func TestFailedValidations(t *testing.T) {
 	s := newInitializedCluster(t, 2)

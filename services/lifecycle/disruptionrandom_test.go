@@ -24,7 +24,7 @@ type randomScenario struct {
 	*testCluster
 	draw      *rapid.T
 	proposals []testProposal
-	// answeredIntents are the intents whose launch was answered.
+	// answeredIntents are the intents with a launch result.
 	answeredIntents []string
 	client          *crashingClient
 }
@@ -128,13 +128,13 @@ func (u *randomScenario) insertBatch() {
 	u.startBatch()
 }
 
-// In any order of events, no proposal begins beyond the budget, no claim is created beyond the
-// limit, no node is deleted before its replacement is initialized, and in the end nothing remains
+// In any order of events, no proposal starts beyond the budget, no claim is created beyond the
+// limit, no node is deleted before its replacement is initialized, and in the end nothing is
 // incomplete.
 func TestRandomEventsRespectBudgets(t *testing.T) {
 	rapid.Check(t, func(draw *rapid.T) {
 		u := &randomScenario{testCluster: newInitializedCluster(t, 5), draw: draw}
-		limit := rapid.IntRange(5, 7).Draw(draw, "limit") // Five are there, and the budget alone would let two more come.
+		limit := rapid.IntRange(5, 7).Draw(draw, "limit") // Five exist, and the budget alone would allow two more.
 		switch rapid.IntRange(0, 2).Draw(draw, "rule") {
 		case 0:
 			u.setBudgetAndPriceLimit("2", limit)

@@ -14,10 +14,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
-// spendRate records on NodePools with a rate limit that the claims of a proposal begin to go,
-// before the claims are marked: a crash in between counts too much, never too little. It returns
-// an objection if a pool's limit is reached. The record is a compare-and-swap on the live
-// NodePool, so that concurrent writers cannot exceed the limit.
+// spendRate records on NodePools with a rate limit that the disruption of a proposal's claims
+// begins. It does so before the claims are marked, so a crash in between counts too many, never too
+// few. It returns an objection if a pool's limit is reached. The record is a compare-and-swap on
+// the live NodePool, so that concurrent writers cannot exceed the limit.
 func (s *Service) spendRate(ctx context.Context, proposal string, candidates []disruption.Candidate, l *liveState) (disruption.Objection, error) {
 	wanted := map[string]int{}
 	for _, c := range candidates {
@@ -67,8 +67,8 @@ func (s *Service) spendRateOf(ctx context.Context, name string, nodes int, propo
 	}
 }
 
-// computeSpent returns the pool's annotation after so many nodes began to go, or why they may
-// not.
+// computeSpent returns the pool's annotation after this many disruptions began, or why they are not
+// allowed.
 func computeSpent(np *karpenter.NodePool, nodes int, proposal string, wanted int, now time.Time) (text, why string) {
 	rate, err := budget.ReadRate(np, nodes)
 	if err != nil {
@@ -84,7 +84,7 @@ func computeSpent(np *karpenter.NodePool, nodes int, proposal string, wanted int
 	return spent.Text(), ""
 }
 
-// hasRate reports whether the pool has a rate limit, or one that cannot be read.
+// hasRate reports whether the pool has a rate limit, including one that cannot be parsed.
 func (l *liveState) hasRate(pool string) bool {
 	i := slices.IndexFunc(l.pools, func(np *karpenter.NodePool) bool { return np.Name == pool })
 	if i < 0 {

@@ -40,8 +40,7 @@ func (s *testCluster) proposeSingle(claim string) testProposal {
 	return m
 }
 
-// Two of the nodes may be disrupted within an hour, and the third when the first no longer
-// counts.
+// Two of the nodes may be disrupted within an hour, and the third when the first no longer counts.
 func TestHourlyBudget(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	s.setRate("2")
@@ -111,7 +110,7 @@ func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// Irrespective of confirmations and crashes, no hour has more disruptions than the limit.
+// With any confirmations and crashes, no hour has more disruptions than the limit.
 func TestNoHourExceedsBudget(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const nodes = 6

@@ -29,8 +29,7 @@ type driftState struct {
 }
 
 // driftInputs are the inputs of one evaluation. Objects of the cache are compared by pointer. A
-// NodePool's status changes with each of its nodes, so that only its relevant fields are
-// compared.
+// NodePool's status changes with each of its nodes, so only its relevant fields are compared.
 type driftInputs struct {
 	claim            *karpenter.NodeClaim
 	pool             types.UID
@@ -56,7 +55,7 @@ func (d *driftState) setInventory(inventory event.Inventory) {
 	}
 }
 
-// reconcileDrift keeps the condition Drifted of each claim. An error on one does not stop the
+// reconcileDrift updates the condition Drifted of each claim. An error on one does not stop the
 // others.
 func (s *Service) reconcileDrift(ctx context.Context, w clusterState) error {
 	settled := make(map[types.UID]driftInputs, len(w.claims))
@@ -109,7 +108,8 @@ func (s *Service) driftInputsOf(v drift.View) driftInputs {
 	}
 }
 
-// isUnchanged reports whether the inputs are those of before and driftInterval has not passed.
+// isUnchanged reports whether the inputs equal those of the last evaluation and driftInterval has
+// not passed since.
 func (d driftInputs) isUnchanged(before driftInputs) bool {
 	lately := d.checkedAt.Sub(before.checkedAt) < driftInterval
 	before.checkedAt = d.checkedAt

@@ -141,7 +141,7 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 }
 
 // Five hundred empty nodes are removed as fast as the client's rate limit allows, even if the
-// messages are repeated. Each removal reads little, and the cluster is not listed for each. A
+// messages are repeated. Each removal makes few reads, and the cluster is not listed for each. A
 // notice does not wait.
 func TestEmptyNodesAreRemovedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

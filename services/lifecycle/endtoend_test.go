@@ -57,7 +57,7 @@ func (s *testCluster) terminationDeadline() string {
 	return s.getClaim("one-0").Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]
 }
 
-// A claim from creation to termination.
+// The life of a claim from creation to termination.
 func TestLife(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -117,8 +117,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// An instance that EC2 shows terminated removes its claim and node, although its termination was
-// not requested.
+// An instance that EC2 reports as terminated has its claim and node removed, although its
+// termination was not requested.
 func TestInstanceGoneByItself(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

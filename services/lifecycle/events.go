@@ -20,8 +20,8 @@ import (
 // repeats the cause.
 const warningInterval = 10 * time.Minute
 
-// reportPlan publishes the Events of a plan on pods, NodePools and EC2NodeClasses, and the
-// statuses of buffers and overlays. It comes last, because nothing depends on it.
+// reportPlan publishes the Events of a plan on pods, NodePools and EC2NodeClasses, and the statuses
+// of buffers and overlays. It comes last, because nothing depends on it.
 func (s *Service) reportPlan(ctx context.Context, plan planning.Plan, held outbox.Outbox) error {
 	var refused []string
 	for _, intent := range plan.Intents {
@@ -53,7 +53,7 @@ func (s *Service) reportUnusableNodePools(plan planning.Plan) []effect.Effect {
 
 // reportWarnings returns the Events on EC2NodeClasses with the plan's warnings about launches. A
 // condition cannot contain them, because they also depend on the NodePool and the instance type,
-// as the size of the user data does.
+// for example through the size of the user data.
 func (s *Service) reportWarnings(warnings []planning.Warning) []effect.Effect {
 	var effects []effect.Effect
 	for _, w := range warnings {

@@ -15,15 +15,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// podRemoval is a pod to remove, with its order.
+// podRemoval is a pod to remove, with its sort keys.
 type podRemoval struct {
 	eviction.Removal
-	// forced says that the pod's grace period must begin now.
+	// forced reports that the pod's grace period must begin now.
 	forced   bool
 	deadline time.Time
 	// lastAnswered is when the last request was answered, zero for never.
 	lastAnswered time.Time
-	// milliCPU and memory are what the pod requests.
+	// milliCPU and memory are the pod's requests.
 	milliCPU, memory int64
 }
 
@@ -44,7 +44,7 @@ func (s *Service) removePods(ctx context.Context, jobs []effect.Job) error {
 }
 
 // compareUrgency orders removals: forced deletions, then the earliest deadline, then pods not yet
-// requested or requested longest ago. Among equals the larger pod comes first. Its replacement is
+// requested or requested longest ago. If equal, the larger pod comes first. Its replacement is
 // scheduled first, and smaller pods fit into the remaining capacity; disruption's simulation
 // depends on this order.
 func compareUrgency(a, b podRemoval) int {
@@ -88,12 +88,12 @@ func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, said effect.
 	}}
 }
 
-// minRetryInterval is the shortest time between two reconciles that are only due to a pod's
+// minRetryInterval is the minimum time between two reconciles that are triggered only by a pod's
 // backoff. With a thousand pods, one is always due.
 const minRetryInterval = 100 * time.Millisecond
 
-// NextRetry returns when a pod whose removal was refused may be tried again without any change;
-// zero if there is none.
+// NextRetry returns when a pod whose removal was rejected may be retried without any change; zero
+// if there is none.
 func (s *Service) NextRetry() time.Time {
 	due := s.evictions.NextRetry(s.lastReconcile)
 	if rested := s.lastReconcile.Add(minRetryInterval); !due.IsZero() && due.Before(rested) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestUrgency removes pods in the order of the list, however they were found.
+// TestUrgency: pods are removed in the order of the list, regardless of the order of the input.
 func TestUrgency(t *testing.T) {
 	soon := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	late := soon.Add(time.Minute)

@@ -63,7 +63,7 @@ func newTestCluster(t *testing.T) *testCluster {
 func (s *testCluster) restartService() { s.startService(s.ClientFor("lifecycle")) }
 
 // crashAtWrite starts a process that crashes at its nth write; later writes have no effect. done
-// says that the nth write still takes effect.
+// reports that the nth write still takes effect.
 func (s *testCluster) crashAtWrite(n int, done bool) {
 	s.startService(&crashingClient{Client: s.ClientFor("lifecycle"), writesLeft: n, completesLast: done})
 }
@@ -282,7 +282,7 @@ func (s *testCluster) launchIntent(id string, n int) {
 	s.takeSent()
 }
 
-// launchSettled returns the result of an intent with these instances, of those wanted.
+// launchSettled returns the launch result of an intent: these instances of the wanted number.
 func launchSettled(id string, wanted int, instances ...string) event.LaunchSettled {
 	out := event.LaunchSettled{Intent: id, Wanted: wanted, Spent: true}
 	for _, i := range instances {

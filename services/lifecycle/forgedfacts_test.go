@@ -45,7 +45,7 @@ func TestForgedSettledEndsNothing(t *testing.T) {
 	}
 }
 
-// The cache need not contain the claims, because they are read live.
+// The claims are read live, so the cache need not contain them.
 func TestForgedSettledIsComparedLive(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -58,8 +58,8 @@ func TestForgedSettledIsComparedLive(t *testing.T) {
 	}
 }
 
-// Of the instances without a claim that messages name, at most three or a tenth of the cluster
-// are terminated, over all messages. An inventory terminates the others.
+// Of the instances without a claim that messages name, at most three or a tenth of the cluster are
+// terminated, counted over all messages. An inventory terminates the others.
 func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
@@ -117,9 +117,9 @@ func (s *testCluster) instanceGone(instance string) event.Envelope {
 	return s.newMessage(event.InstanceGone{InstanceID: instance, Shown: s.now})
 }
 
-// Messages that instances are terminated, which nothing in the cluster confirms, remove at most
-// three claims or a tenth: their nodes are ready and no termination was requested. A node that is
-// not ready is removed at once.
+// Messages about terminated instances that nothing in the cluster confirms remove at most three
+// claims or a tenth: their nodes are ready and no termination was requested. A node that is not
+// ready is removed at once.
 func TestForgedGoneStops(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
@@ -151,7 +151,7 @@ func TestForgedGoneStops(t *testing.T) {
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-stray"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
-	// At the announced deadline the instance is gone, whether or not its kubelet still answers.
+	// At the announced deadline the instance is gone, even if its kubelet still answers.
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-6", "terminate"), "")
 	s.handleMessage(s.instanceGone("i-6"), fault.Retry)
 	s.now = s.now.Add(2 * time.Minute)

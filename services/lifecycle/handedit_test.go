@@ -33,8 +33,8 @@ func (s *testCluster) addProtectedPod(name string) {
 	s.SeedObjects(pod)
 }
 
-// A person's edits of a draining claim neither terminate the instance before its pods' time nor
-// keep it forever.
+// A user's edits of a draining claim neither terminate the instance before its pods' time nor keep
+// it forever.
 func TestDrainEditedByHand(t *testing.T) {
 	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
 	for _, c := range []struct {

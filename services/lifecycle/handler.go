@@ -21,10 +21,10 @@ const (
 	handleTimeout = time.Minute
 )
 
-// ConcurrentHandler returns the message handler for concurrent use. Messages about one instance
-// are handled at once: an interrupted instance has two minutes at most, and each message writes
-// one claim and one node by compare-and-swap. All other messages wait for each other, so that at
-// most one of them at a time waits for a reconcile to end. Messages about proposals share a turn.
+// ConcurrentHandler returns the message handler for concurrent use. Messages about one instance are
+// handled at once: an interrupted instance has two minutes at most, and each message writes one
+// claim and one node by compare-and-swap. All other messages are handled one after the other, so
+// that at most one of them waits for a reconcile to end. Messages about proposals share a turn.
 func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e event.Envelope) error {
 	facts, inventories := host.NewMutex(), &latestInventory{}
 	turn := func(ctx context.Context, act func(context.Context) error) error {

@@ -86,8 +86,8 @@ func TestOldInventoriesAreSkipped(t *testing.T) {
 	}
 }
 
-// An inventory from the future is parked and makes no other inventory old, neither waiting nor
-// later ones.
+// An inventory whose start is in the future is parked and does not make other inventories stale,
+// neither waiting nor later ones.
 func TestInventoryFromTheFuture(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -33,9 +33,8 @@ func (o *interleavedList) List(ctx context.Context, kind cluster.Kind, namespace
 	return listed, err
 }
 
-// Two plans of one batch that are admitted at the same time use the same count, so that only one
-// of them may be admitted. The swap is at the version of the outbox that was read before
-// counting.
+// Two plans of one batch that are admitted concurrently use the same count, so only one of them may
+// be admitted. The swap is at the version of the outbox that was read before counting.
 func TestAdmissionSwapsCountedOutbox(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -55,8 +54,8 @@ func TestAdmissionSwapsCountedOutbox(t *testing.T) {
 	}
 }
 
-// A node is not deleted if its replacement is being deleted, although the cache still shows the
-// replacement initialized.
+// A node is not deleted if its replacement is being deleted, although the replacement is still
+// initialized in the cache.
 func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(1, "old-0")
@@ -64,7 +63,7 @@ func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 	s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
 	s.joinNode("new-0", "i-new")
 	deleted := false
-	// The cache first shows the replacement initialized in the deciding reconcile. The
+	// The cache first contains the initialized replacement in the deciding reconcile. The
 	// replacement is deleted before the second check.
 	s.startService(&interleavedGet{Client: s.ClientFor("lifecycle"), before: func() {
 		if !deleted {
@@ -176,8 +175,8 @@ func (p *interleavedUpdate) Update(ctx context.Context, o cluster.Object) (clust
 	return p.Client.Update(ctx, o)
 }
 
-// No node of a proposal is tainted before all of its claims are marked: a person deletes one of
-// them at that moment.
+// No node of a proposal is tainted before all of its claims are marked: a user deletes one of them
+// at that moment.
 func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(0, "old-0", "old-1")

@@ -20,8 +20,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// handleInstancesListed compares a complete inventory with the claims. The cache may be stale, so
-// that findings are computed again from claims that are read live after the inventory: each
+// handleInstancesListed compares a complete inventory with the claims. Findings from the cache,
+// which may be stale, are computed again from claims that are read live after the inventory: each
 // instance in it was launched for a claim that existed before.
 func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
 	if err := garbagecollection.CheckStart(b.Started, s.Now()); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) updateBoundClaims(ctx context.Context, f garbagecollection.Fin
 	)...)
 }
 
-// updateEach writes what change returns for each item and joins all errors.
+// updateEach writes the result of change for each item and joins all errors.
 func updateEach[T any, O cluster.Object](ctx context.Context, do effect.Executor, cause *event.Envelope, items []T, change func(T) O) error {
 	return errors.Join(do.ForEach(len(items), func(i int) error {
 		return do.Execute(ctx, cause, effect.Update{Object: change(items[i])})
@@ -136,8 +136,7 @@ func withAnnotation(c *karpenter.NodeClaim, key, value string) *karpenter.NodeCl
 	return c
 }
 
-// withTaggedAnnotation returns the claim with the annotations which say that its instance is
-// tagged.
+// withTaggedAnnotation returns the claim with the annotations that mark its instance as tagged.
 func withTaggedAnnotation(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 	c = withAnnotation(c, karpenter.InstanceTaggedAnnotationKey, "true")
 	// If Karpenter takes over again, it need not tag the instance once more.
@@ -146,14 +145,14 @@ func withTaggedAnnotation(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 }
 
 // markInstanceGone records on the claim that its instance is terminated, and deletes the claim.
-// Step does the rest.
+// Step completes the termination.
 func (s *Service) markInstanceGone(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim) error {
 	var effects []effect.Effect
 	if c.Annotations[garbagecollection.GoneAnnotation] == "" {
 		marked := c.DeepCopy()
 		annotateObject(marked, garbagecollection.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
 		if c.DeletionTimestamp == nil {
-			// The claim was not being deleted, so that this message is the cause of its end.
+			// The claim was not being deleted, so this message is the cause of its deletion.
 			s.keepTrace(marked, e)
 		}
 		effects = append(effects, effect.Update{Object: marked})

@@ -97,7 +97,7 @@ func TestShownTerminated(t *testing.T) {
 	}
 }
 
-// Other instances of the cluster, as those of a managed node group, are not touched and do not
+// Other instances of the cluster, such as those of a managed node group, are not changed and do not
 // count for the breaker.
 func TestForeignInstancesAreKept(t *testing.T) {
 	s := newTestCluster(t)
@@ -137,7 +137,7 @@ func TestInventoryBreakerStops(t *testing.T) {
 	}
 }
 
-// Instances that EC2 shows terminated are removed even when the breaker stops other removals.
+// Instances that EC2 reports as terminated are removed even when the breaker stops other removals.
 // During many interruptions both occur at once.
 func TestInventoryBreakerAllowsTerminated(t *testing.T) {
 	s := newTestCluster(t)
@@ -188,7 +188,7 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 	}
 }
 
-// The same applies to each kind of write of an inventory: the API server rejects those to one
+// The same applies to each kind of write of an inventory: the API server rejects the writes to one
 // claim, and the others are written.
 func TestInventoryWritesEachClaimByItself(t *testing.T) {
 	s := newTestCluster(t)

@@ -74,8 +74,8 @@ func (s *Service) listLaunchClaims(ctx context.Context, cause *event.Envelope, o
 }
 
 // checkNodeClass returns why the claim's node class cannot launch instances now, or "". The class
-// was ready when the plan was made, and the cache may be stale: it is trusted only if it says
-// Ready.
+// was ready when the plan was made. The cache may be stale, so it is used only if the class is
+// Ready in it.
 func (s *Service) checkNodeClass(ctx context.Context, c *karpenter.NodeClaim) (string, error) {
 	ref := c.Spec.NodeClassRef
 	if ref == nil {
@@ -103,7 +103,7 @@ func notReadyReason(class *karpenter.EC2NodeClass) string {
 	return fmt.Sprintf("EC2NodeClass %q is not ready: %s", class.Name, ready.Message)
 }
 
-// rejectClaim returns the effects that delete a claim before anything was launched for it.
+// rejectClaim returns the effects that report and delete a claim for which nothing was launched.
 func rejectClaim(c *karpenter.NodeClaim, why string, now time.Time) []effect.Effect {
 	return []effect.Effect{
 		events.NodeClassNotReady.About(cluster.NodeClaims, c, now, "NodeClaim %s event: %s", c.Name, why),
@@ -112,8 +112,8 @@ func rejectClaim(c *karpenter.NodeClaim, why string, now time.Time) []effect.Eff
 }
 
 // admitClaim marks the claim as admitted and returns it as stored. If its node class is no longer
-// ready, the claim is deleted instead. If the write is lost, the claim stays unmarked: an
-// unmarked claim must not be launched, because it is deleted as one that never was launched.
+// ready, the claim is deleted instead. If the write is lost, the claim stays unmarked and must not
+// be launched, because unmarked claims are deleted without a check for instances.
 func (s *Service) admitClaim(ctx context.Context, cause *event.Envelope, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
 	why, err := s.checkNodeClass(ctx, claim)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Service) requestLaunches(ctx context.Context, cause *event.Envelope, cl
 	return errors.Join(failures...)
 }
 
-// isLaunchable reports whether the claim's launch is to be requested now.
+// isLaunchable reports whether the claim's launch has to be requested now.
 func isLaunchable(c *karpenter.NodeClaim, now time.Time) bool {
 	return admission.IsAdmitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
 		now.Sub(c.CreationTimestamp.Time) < nodeclaim.LaunchTimeout

@@ -105,8 +105,8 @@ func (u unreadableClient) Get(ctx context.Context, kind cluster.Kind, key cluste
 	return u.Client.Get(ctx, kind, key)
 }
 
-// A claim that cannot be read by itself does not stop the admission and launch of a plan's claims
-// in a reconcile, because they are listed together.
+// A claim that cannot be read individually does not stop the admission and launch of a plan's
+// claims in a reconcile, because they are listed together.
 func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
@@ -141,7 +141,7 @@ func TestRefusingOneFails(t *testing.T) {
 }
 
 // InsufficientCapacityError is reported only for insufficient capacity, because another type or
-// zone helps against no other error.
+// zone does not help with other errors.
 func TestReasons(t *testing.T) {
 	short := event.Refusal{Code: "InsufficientInstanceCapacity", Message: "no m6i.large", Blamed: []event.Offering{offering}}
 	full := event.Refusal{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1"}
@@ -175,7 +175,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A claim that waits until its request has expired reports the launch error meanwhile.
+// A claim that waits until its request has expired reports the launch error in the meantime.
 func TestLaunchFailed(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -242,7 +242,7 @@ func (missingQueue) Send(context.Context, ...queue.Outgoing) error {
 	return fault.E("sending to the launcher", fault.Missing, nil)
 }
 
-// A missing launcher queue is reported by each sender. It is not mistaken for a missing object.
+// A missing launcher queue is reported by each sender. It does not count as a missing object.
 func TestMissingQueueIsReported(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

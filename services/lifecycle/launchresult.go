@@ -24,7 +24,7 @@ import (
 )
 
 // RefusedAnnotation marks a claim whose launch failed. Its value is "spent" if no copy of the
-// request can launch any more; then the claim is deleted at once. With "unspent" the claim stays
+// request can launch any more; then the claim is deleted at once. With "unspent" the claim is kept
 // until the last request has expired.
 const RefusedAnnotation = "joist.sh/refused"
 
@@ -42,11 +42,10 @@ func (s *Service) handleLaunchSettled(ctx context.Context, e event.Envelope, b e
 		return err
 	}
 	claims, unbound := s.bindInstances(ctx, e, claims, b.Intent, b.Instances)
-	// The offering must be recorded before the claim is deleted, or the next plan would request
-	// it again.
+	// The offering must be recorded before the claim is deleted, or the next plan would request it
+	// again.
 	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound != nil || len(b.Refusals) == 0 {
-		// A claim that could not be bound may have an instance, so that no claim may be deleted
-		// yet.
+		// A claim that could not be bound may have an instance, so no claim may be deleted yet.
 		return errors.Join(err, unbound)
 	}
 	return s.deleteRefused(ctx, e, claims, b)
@@ -63,8 +62,8 @@ func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusa
 // claims.
 const maxSingleReads = 10
 
-// readIntentClaims reads the claims of an intent from the API server. If the cache contains as
-// many claims as each of them states, these are read by name, else all claims are listed.
+// readIntentClaims reads the claims of an intent from the API server. If the cache contains as many
+// claims as their annotation states, they are read by name, else all claims are listed.
 func (s *Service) readIntentClaims(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
 	known := filterByIntent(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
 	if len(known) == 0 || len(known) > maxSingleReads || known[0].Annotations[launchspec.ClaimsAnnotation] != strconv.Itoa(len(known)) {
@@ -120,13 +119,13 @@ func (s *Service) bindInstance(ctx context.Context, e event.Envelope, claim *kar
 // offeringFacts are the intent's facts about an offering.
 type offeringFacts struct {
 	launchspec.TypeFacts
-	// perHour is the price in US dollars; priced says whether it is known.
+	// perHour is the price in US dollars; priced reports whether it is known.
 	perHour float64
 	priced  bool
 }
 
-// readOfferingFacts reads the intent's facts about the launched offering. An instance type that
-// is not in the intent is fault.Bug.
+// readOfferingFacts reads the intent's facts about the launched offering. It returns fault.Bug if
+// the instance type is not in the intent.
 func (s *Service) readOfferingFacts(ctx context.Context, claim *karpenter.NodeClaim, o event.Offering) (offeringFacts, error) {
 	ref, err := launchspec.ParseRef(claim.Annotations[launchspec.IntentRefAnnotation])
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *Service) readOfferingFacts(ctx context.Context, claim *karpenter.NodeCl
 	return out, nil
 }
 
-// labelClaim writes the labels and the price of the launched instance on the claim. It follows
+// labelClaim writes the labels and the price of the launched instance on the claim. It runs after
 // the binding, because an instance that lost the swap must not label the claim. Existing labels
 // come from the NodePool's template and are kept.
 func (s *Service) labelClaim(ctx context.Context, claim *karpenter.NodeClaim, facts offeringFacts, o event.Offering) error {
@@ -203,8 +202,8 @@ func (s *Service) refusalEffects(c *karpenter.NodeClaim, b event.LaunchSettled) 
 	return effects
 }
 
-// refusalReason is the Event reason of a failed launch. It is InsufficientCapacity only if every
-// refusal was due to capacity, because otherwise another offering would not help.
+// refusalReason returns the Event reason of a failed launch. It is InsufficientCapacity only if
+// every refusal was due to capacity, because otherwise another offering would not help.
 func refusalReason(b event.LaunchSettled) events.Reason {
 	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
 	for _, r := range b.Refusals {

@@ -109,7 +109,7 @@ func TestCrashesWhileSettling(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
 				t.Fatalf("write %d, done %t:\n%s", n, done, diff)
 			}
-			// The next inventory adds labels that the crash has lost.
+			// The next inventory adds the labels that were lost in the crash.
 			s.now = s.now.Add(time.Minute)
 			s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
 			for _, c := range s.listClaims() {
@@ -213,7 +213,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
-	// Inventories that began before that time prove nothing.
+	// Inventories that began before that time do not count.
 	for last := s.now.Add(garbagecollection.LaunchHorizon + garbagecollection.SettleTime); !s.now.After(last); {
 		s.now = s.now.Add(time.Minute)
 		s.handleMessage(s.inventoryMessage(s.now), "")

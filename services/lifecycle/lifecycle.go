@@ -2,15 +2,14 @@
 // only service that writes NodeClaims, Nodes and Joist's conditions to the Kubernetes API.
 //
 // The invariants:
-//
-//   - Every launch has a NodeClaim that was admitted: counted against all limits and committed by
-//     one swap of the outbox.
-//   - A claim is bound to an instance once, by compare-and-swap of its providerID, and is never
-//     bound again.
-//   - An instance that EC2 does not list is not treated as terminated at once. A claim is removed
-//     when EC2 shows its instance terminated, or when two complete inventories, begun well after
-//     its launch and at least 30 s apart, do not contain the instance and its node is not ready.
-//   - Each Step reads the objects and derives what to do. Messages only make it happen sooner.
+//   - Every launch has a NodeClaim that was admitted: counted against all limits and committed by one
+//     swap of the outbox.
+//   - A claim is bound to an instance once, by compare-and-swap of its providerID, and is never bound
+//     again.
+//   - An instance that EC2 does not list is not treated as terminated at once. A claim is removed when
+//     EC2 reports its instance as terminated, or when two complete inventories, begun well after its
+//     launch and at least 30 s apart, do not contain the instance and its node is not ready.
+//   - Each Step reads the objects and derives the actions from them. Messages only trigger it sooner.
 package lifecycle
 
 import (
@@ -57,7 +56,7 @@ type Config struct {
 	// KarpenterNamespace is the namespace of Karpenter's Lease. KarpenterLease is the Lease's
 	// name, empty for Karpenter's default.
 	KarpenterNamespace, KarpenterLease string
-	// Holder is the identity of this replica in its Leases. Alone says that there is only one
+	// Holder is the identity of this replica in its Leases. Alone reports that there is only one
 	// replica.
 	Holder string
 	Alone  bool
@@ -73,38 +72,38 @@ type Config struct {
 	DryRuns bool
 	// Repair is the policy for replacing unhealthy nodes. The zero value disables node repair.
 	Repair NodeHealth
-	// DeletionApproval says which NodePools are deleted only after approval. The zero value
-	// requires none.
+	// DeletionApproval defines which NodePools are deleted only after approval. The zero value
+	// requires no approval.
 	DeletionApproval DeletionApproval
 	// PriceLimit is the highest price of all claims together, in US dollars per hour. Nil is no
 	// limit.
 	PriceLimit *float64
 	// Rebalance is the policy for rebalance recommendations. The zero value ignores them.
 	Rebalance RebalancePolicy
-	// ZonalShift says that inventories are expected to report zonal shifts. Reports are honored
-	// without it too; with it, terminations and tags wait for the first report after a start.
+	// ZonalShift reports that inventories are expected to contain zonal shifts. Shifts are also
+	// respected without it; with it, terminations and tags wait for the first report after a start.
 	ZonalShift bool
 	// CapacityBuffers is the feature gate of that name.
 	CapacityBuffers bool
 	// StaticCapacity is the feature gate of that name.
 	StaticCapacity bool
-	// Parallel is the number of concurrent writes of one reconcile. Zero means one; then writes
-	// are made in a fixed order.
+	// Parallel is the number of concurrent writes of one reconcile. Zero means one, and writes are
+	// then made in a fixed order.
 	Parallel int
 	// Rest is the interval at which unchanged objects are reconciled again: running claims whose
 	// node is unchanged, NodePools and EC2NodeClasses. Zero reconciles everything each time.
 	Rest time.Duration
 	Now  func() time.Time
-	// Count receives each metric, from many goroutines. Nil counts nothing.
+	// Count records a metric, from many goroutines. Nil disables metrics.
 	Count func(what MetricName, value float64, labels ...string)
-	// Span receives parts of a trace that no message represents: a node was initialized, or is
-	// gone. Nil receives nothing.
+	// Span records trace spans that no message represents: a node was initialized or deleted. Nil
+	// disables traces.
 	Span func(host.Span)
 }
 
-// Service is the lifecycle service. Leads and facts about one instance may be called at any time.
-// The host calls Handle for all other facts, and Step, one at a time; ConcurrentHandler ensures
-// that.
+// Service is the lifecycle service. Leads, and Handle for messages about one instance, may be
+// called at any time. The host calls Handle for all other messages, and Step, one at a time;
+// ConcurrentHandler ensures that.
 type Service struct {
 	Config
 	executor effect.Executor
@@ -122,16 +121,16 @@ type Service struct {
 	claimSearches *batcher.CallBatcher[*claimSearch]
 	// shifts are the known zonal shifts. They are nil until they are first needed.
 	shifts *interruption.ShiftState
-	// orphanBreaker limits terminations of instances of launch results that have no claim.
-	// goneBreaker limits claims that are marked gone because of a message alone. Inventories have
-	// a limit of their own, so that a late duplicate message does not block them.
+	// orphanBreaker limits terminations of instances in launch results that have no claim.
+	// goneBreaker limits claims that are marked as gone only because of a message. Inventories have
+	// their own limit, so that a late duplicate message does not block them.
 	orphanBreaker, goneBreaker garbagecollection.Breaker
 	// drift is the state of drift detection.
 	drift driftState
-	// podReadErrors are the errors of reading pods of nodes that seem empty, in this reconcile.
+	// podReadErrors are the errors of this reconcile's reads of pods on nodes that seem empty.
 	podReadErrors []error
-	// lastReconcile is when the last reconcile began, and lastFullReconcile the last one of all
-	// objects. reconciled says that the last Step reconciled.
+	// lastReconcile is when the last reconcile began, and lastFullReconcile when the last one of
+	// all objects began. reconciled reports that the last Step reconciled.
 	lastReconcile, lastFullReconcile time.Time
 	reconciled                       bool
 	// lastSeen is each claim and its node in the last reconcile.
@@ -181,9 +180,8 @@ func (s *Service) Renew(ctx context.Context) error {
 	return s.election.RenewLeases(ctx, s.Client, s.Now())
 }
 
-// Release releases this service's own Lease, so that another replica can lead at once after
-// this one has stopped. Karpenter's Lease expires by itself, because the watcher may still
-// act under it.
+// Release releases this service's own Lease, so that another replica can lead at once after this
+// one has stopped. Karpenter's Lease expires instead, because the watcher may still act under it.
 func (s *Service) Release(ctx context.Context) error {
 	return s.election.ReleaseLease(ctx, s.Client)
 }

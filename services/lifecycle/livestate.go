@@ -17,8 +17,8 @@ import (
 )
 
 // liveState is the state of the cluster as listed from the API server for one turn of proposals.
-// One list serves all proposals of a turn, because each list reads the whole cluster. It is safe
-// for concurrent use by removals.
+// One list serves all proposals of a turn, because each list reads the whole cluster. Concurrent
+// removals may use it.
 type liveState struct {
 	pools   []*karpenter.NodePool
 	claims  []*karpenter.NodeClaim
@@ -55,8 +55,8 @@ func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
 	return &liveState{pools: pools, claims: claims, budgets: podspec.NewBudgets(budgets), remaining: room}, nil
 }
 
-// liveStateAt returns the known state if no other plan has been admitted since, else it lists the
-// state again.
+// liveStateAt returns the known state if no other plan has been admitted since it was read, else it
+// lists the state again.
 func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *liveState) (*liveState, error) {
 	if known != nil && known.outboxSeq == held.Seq {
 		return known, nil
@@ -80,8 +80,8 @@ func (l *liveState) addReplacements(f *proposalMessage, held outbox.Stored) {
 	l.outboxSeq = held.Seq
 }
 
-// takeBudget returns the first objection to a proposal. Without one it consumes the budgets that
-// the proposal needs.
+// takeBudget returns the first objection to a proposal. Without an objection it consumes the
+// budgets that the proposal needs.
 func (l *liveState) takeBudget(look disruption.LiveProposal) (disruption.Objection, bool) {
 	if objection, found := look.FindObjection(); found {
 		return objection, true

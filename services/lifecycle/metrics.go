@@ -44,7 +44,7 @@ type metricState struct {
 	// deletionReasons are why claims were deleted. Messages are handled concurrently with
 	// reconciles.
 	deletionReasons map[types.UID]string
-	// gauges are the published series, so that series which end are published as NaN.
+	// gauges are the published series, so that series that end are published as NaN.
 	gauges map[string][]string
 }
 
@@ -78,8 +78,8 @@ func (t *metricState) removeMissing(before, now map[types.UID]claimSnapshot) {
 	}
 }
 
-// countChanges counts the changes since the last reconcile. The first reconcile of a leader
-// counts nothing, because the previous leader counted what exists.
+// countChanges counts the changes since the last reconcile. The first reconcile of a leader counts
+// nothing, because the previous leader counted the existing objects.
 func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterState) {
 	if before != nil {
 		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason}
@@ -99,8 +99,8 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 	}
 }
 
-// stopLeading drops the metric state when another replica leads, so that gauges do not stay at
-// their last value.
+// stopLeading drops the metric state when another replica leads, so that gauges do not keep their
+// last value.
 func (s *Service) stopLeading() {
 	s.lastSeen = nil
 	s.traces.clear()

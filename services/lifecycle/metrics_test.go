@@ -50,8 +50,8 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	}
 }
 
-// A new process does not count what exists at its start. A replica that no longer leads shows no
-// gauges, and does not count what another leader counted.
+// A new process does not count the objects that exist at its start. A replica that no longer leads
+// publishes no gauges, and does not count what another leader counted.
 func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
@@ -74,7 +74,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	}
 	held("pod-2")
 	s.advance(10 * time.Second)
-	*told = slices.Compact(*told) // The Lease is looked at now and then.
+	*told = slices.Compact(*told) // The Lease is checked now and then.
 	expectCounts(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
 	if s.svc.Reconciled() {
 		t.Error("the steps of who does not lead count as looks")

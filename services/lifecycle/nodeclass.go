@@ -18,8 +18,9 @@ func (s *Service) nodeClassPolicy() nodeclass.Policy {
 	return nodeclass.Policy{Reservations: s.ReservedCapacity, DryRuns: s.DryRuns}
 }
 
-// handleNodeClassResolved writes what the selectors of a node class resolve to, and its drift
-// hash. A result for an older generation is dropped; a request for the current one is in flight.
+// handleNodeClassResolved writes the resources that a node class's selectors resolve to, and its
+// drift hash. A result for an older generation is dropped; a request for the current one is in
+// flight.
 func (s *Service) handleNodeClassResolved(ctx context.Context, e event.Envelope, b event.NodeClassResolved) error {
 	class, err := s.readNodeClass(ctx, b.Name, b.UID)
 	if class == nil || err != nil {

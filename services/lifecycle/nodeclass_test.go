@@ -138,7 +138,7 @@ func (s *testCluster) requestsWithin(d time.Duration) int {
 	return count
 }
 
-// A profile of the user's own is used in dry runs and never changed.
+// A profile that the user created is used in dry runs and never changed.
 func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("")

@@ -30,8 +30,8 @@ const (
 	maxWaitingNames      = 5
 )
 
-// reconcileNodeClasses keeps the finalizer, the instance profile and the validation of each node
-// class. An error on one does not stop the others.
+// reconcileNodeClasses maintains the finalizer, the instance profile and the validation of each
+// node class. An error on one does not stop the others.
 func (s *Service) reconcileNodeClasses(ctx context.Context, w clusterState) error {
 	users := map[string][]*karpenter.NodeClaim{}
 	for _, c := range w.claims {
@@ -79,8 +79,8 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 }
 
 // needsProfileAnnotation reports whether the class must record the name of its managed instance
-// profile. It is recorded before the profile is created, because after the role has left the spec
-// nothing else names the profile.
+// profile. It is recorded before the profile is created, because once the role is removed from the
+// spec, nothing else names the profile.
 func (s *Service) needsProfileAnnotation(class *karpenter.EC2NodeClass) bool {
 	return managedRole(class) != "" && class.Annotations[nodeclass.ProfileAnnotation] != s.profileName(class)
 }
@@ -98,8 +98,8 @@ func (s *Service) withFinalizerAndProfile(class *karpenter.EC2NodeClass, finaliz
 	return class
 }
 
-// requestEnsure requests the instance profile and the dry runs of a class from the launcher,
-// sooner if something is missing.
+// requestEnsure requests the instance profile and the dry runs of a class from the launcher, sooner
+// if one of them is missing.
 func (s *Service) requestEnsure(class *karpenter.EC2NodeClass) ([]effect.Effect, error) {
 	try := s.DryRuns && nodeclass.CanDryRun(class)
 	role := managedRole(class)
@@ -137,7 +137,7 @@ func (s *Service) dryRunTenancy(class *karpenter.EC2NodeClass) string {
 	return ""
 }
 
-// ensureInterval is how long to wait before the request is repeated.
+// ensureInterval returns how long to wait before the request is repeated.
 func (s *Service) ensureInterval(class *karpenter.EC2NodeClass, managed, try bool) time.Duration {
 	conditions := class.Status.Conditions
 	switch {
@@ -153,8 +153,8 @@ func (s *Service) ensureInterval(class *karpenter.EC2NodeClass, managed, try boo
 	return profileCheckInterval
 }
 
-// finalizeClass deletes the managed instance profile once no claim refers to the class. Its
-// answer removes the finalizer.
+// finalizeClass requests the deletion of the managed instance profile once no claim refers to the
+// class. The launcher's answer removes the finalizer.
 func (s *Service) finalizeClass(class *karpenter.EC2NodeClass, finalized bool, users []*karpenter.NodeClaim) []effect.Effect {
 	switch {
 	case !finalized:
@@ -212,8 +212,7 @@ func formerProfile(class *karpenter.EC2NodeClass) string {
 	return class.Annotations[nodeclass.ProfileAnnotation]
 }
 
-// newEnsureRequest returns the request for a class. Its tags are required by IAM policies for
-// Karpenter require.
+// newEnsureRequest returns the request for a class. IAM policies for Karpenter require its tags.
 func (s *Service) newEnsureRequest(class *karpenter.EC2NodeClass, remove bool) event.NodeClassEnsure {
 	profile := s.profileName(class)
 	if class.Spec.InstanceProfile != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// The plan's results are written on NodeOverlays. One that is gone or cannot be written stops
+// The plan's results are written on NodeOverlays. One that is deleted or cannot be written stops
 // neither the others nor the launches.
 func TestOverlays(t *testing.T) {
 	s := newTestCluster(t)

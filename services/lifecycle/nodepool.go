@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// reconcileNodePools keeps the status, hash and registration history of each NodePool. An error
+// reconcileNodePools updates the status, hash and registration history of each NodePool. An error
 // on one does not stop the others.
 func (s *Service) reconcileNodePools(ctx context.Context, w clusterState) error {
 	members := s.nodePoolMembers(w)
@@ -52,8 +52,8 @@ func (s *Service) nodePoolMembers(w clusterState) map[string][]nodepool.Member {
 	return out
 }
 
-// nodePoolEffects writes the pool's annotations. If they are current, it writes the status
-// instead, because two writes in one reconcile would have the same resourceVersion.
+// nodePoolEffects writes the pool's annotations. If they are current, it writes the status instead,
+// because two writes in one reconcile would use the same resourceVersion.
 func (s *Service) nodePoolEffects(ctx context.Context, np *karpenter.NodePool, w clusterState, members []nodepool.Member) ([]effect.Effect, error) {
 	if nodepool.ForeignClass(np) {
 		return nil, nil
@@ -72,8 +72,8 @@ func (s *Service) nodePoolEffects(ctx context.Context, np *karpenter.NodePool, w
 		want[registrationhealth.HistoryAnnotation] = view.Health.Encode()
 	}
 	if !hasAnnotations(np.Annotations, want) {
-		// The pool is written after its claims, so that a claim whose hash was not updated is
-		// found again.
+		// The pool is written after its claims, so that a claim whose hash was not updated is found
+		// again.
 		if err := s.updateHashes(ctx, nodepool.RehashClaims(np, want, claims)); err != nil {
 			return nil, err
 		}

@@ -112,7 +112,7 @@ func TestNodePoolHashVersion(t *testing.T) {
 	}
 }
 
-// Two launches that time out make the pool unhealthy, also across restarts. A change of the pool
+// Two launches that time out make the pool unhealthy, even across restarts. A change of the pool
 // resets the history.
 func TestNodeRegistrationHealthy(t *testing.T) {
 	s := newTestCluster(t)
@@ -204,7 +204,7 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 	}
 	s.now = s.now.Add(time.Minute)
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-1", As: fault.Invalid})
-	for range 5 { // One write of a claim at a time: others of the same look are at an older version.
+	for range 5 { // Each reconcile writes a claim once, because further writes would use an older version.
 		s.now = s.now.Add(time.Second)
 		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Invalid) {

@@ -22,7 +22,7 @@ func (s *testCluster) deliverKept(kept ...event.Kept) event.Envelope {
 	return s.newMessage(event.NodesKept{Kept: kept, Snapshot: snapshot, Decided: s.now})
 }
 
-// Events on a node and its claim say why it is not disrupted.
+// Events on a node and its claim report why it is not disrupted.
 func TestNodesThatStayHaveEvents(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.handleMessage(s.deliverKept(
@@ -43,8 +43,8 @@ func TestNodesThatStayHaveEvents(t *testing.T) {
 	}
 }
 
-// A NodePool whose budget allows nothing has Karpenter's Event, once a minute at most. One whose
-// budget is partly used has none.
+// A NodePool whose budget allows nothing has Karpenter's Event, once a minute at most. A NodePool
+// whose budget is partly used has none.
 func TestClosedBudgetsHaveEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, nodes, reason string
@@ -107,8 +107,8 @@ func TestForgedReportsChangeNothing(t *testing.T) {
 	}
 }
 
-// A stable cluster that cannot be consolidated has no more Events than with Karpenter, and no
-// other API calls, although each report repeats the same.
+// A stable cluster that cannot be consolidated has no more Events than with Karpenter, and no other
+// API calls, although each report repeats the same.
 func TestFleetAtRestHasFewEvents(t *testing.T) {
 	const nodes = 1000
 	s := newTestCluster(t)

@@ -23,7 +23,7 @@ import (
 // interrupt an instance that was launched a moment ago.
 const bindTimeout = 2 * time.Minute
 
-// unavailableInterval is how often the same offering is recorded as unavailable at most.
+// unavailableInterval is the minimum time between two records of the same unavailable offering.
 const unavailableInterval = 15 * time.Second
 
 // handleNodeNoticed handles an interruption notice. The deadline is absolute and is written
@@ -43,8 +43,8 @@ func (s *Service) handleNodeNoticed(ctx context.Context, e event.Envelope, b eve
 	}
 }
 
-// handleInstanceGone handles a message that an instance is terminated. If nothing in the cluster
-// confirms the message, it counts against the breaker and is retried until the node fails or an
+// handleInstanceGone handles a message that an instance is terminated. If the cluster's state does
+// not confirm the message, it counts against the breaker and is retried until the node fails or an
 // inventory, EC2's own answer, confirms it.
 func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
 	found, err := s.findClaimOfInstance(ctx, b.InstanceID)
@@ -152,8 +152,8 @@ func (s *Service) handleNotice(ctx context.Context, e event.Envelope, c *karpent
 	return s.deleteInterrupted(ctx, e, c, node, effects, b.Kind)
 }
 
-// taintNode taints the node at once. The next reconcile would do so too, but it may be late when
-// there are many notices.
+// taintNode taints the node at once. The next reconcile would do so too, but may be late if there
+// are many notices.
 func (s *Service) taintNode(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
 	if node == nil {
 		return nil
@@ -183,7 +183,7 @@ func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b
 	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
-		// Spot interruption warnings concern spot capacity, irrespective of the label.
+		// Spot interruption warnings concern spot capacity, regardless of the label.
 		taken.CapacityType = karpenter.CapacityTypeSpot
 	case b.Kind == event.ReservationInterruption && c.Labels[karpenter.LabelCapacityReservationID] != "":
 		taken.Reservation = c.Labels[karpenter.LabelCapacityReservationID]

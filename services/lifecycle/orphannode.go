@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// orphanNodesEvery is the interval of releaseOrphanNodes. Orphan nodes are rare, and all claims
-// are read live for them.
+// orphanNodesEvery is the interval of releaseOrphanNodes. Orphan nodes are rare, and all claims are
+// read live for them.
 const orphanNodesEvery = 2 * time.Second
 
-// releaseOrphanNodes releases nodes whose claim is gone and returns the jobs that
-// remove their pods. Nodes and claims come from two watches, so the claims are read
-// live before anything is written.
+// releaseOrphanNodes releases nodes whose claim is deleted and returns the jobs that remove their
+// pods. Nodes and claims come from two watches, so the claims are read live before anything is
+// written.
 func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]effect.Job, error) {
 	names := slices.Sorted(maps.Keys(w.nodesByName))
 	nodes := w.findNodes(names)

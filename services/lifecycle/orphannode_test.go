@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A person removes the finalizer of a claim and deletes it. Kubernetes then deletes its Node,
-// which only Joist can release.
+// A user removes the finalizer of a claim and deletes it. Kubernetes then deletes its Node, which
+// only Joist can release.
 func TestOrphanNodeIsReleased(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

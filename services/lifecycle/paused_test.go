@@ -16,7 +16,7 @@ import (
 )
 
 // pausedClient is the client of a replica that is paused before its first write of a claim, while
-// other clients act.
+// other clients write.
 type pausedClient struct {
 	cluster.Client
 	before    memcluster.Verb
@@ -70,8 +70,8 @@ func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 	}
 }
 
-// A replica that was paused before the end of a disruption, and no longer leads, does not delete
-// what another leader rolled back: neither a removal nor a replacement.
+// A replica that was paused before the end of a disruption, and no longer leads, does not delete a
+// node that another leader rolled back: neither in a removal nor in a replacement.
 func TestPausedBeforeTheEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s, stood := newInitializedCluster(t, 3), false

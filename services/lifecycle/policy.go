@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// nodePoolProblems returns Events for a pool whose policy or budgets cannot be read, or whose
+// nodePoolProblems returns Events for a pool whose policy or budgets cannot be parsed, or whose
 // drift is halted.
 func nodePoolProblems(v nodepool.View) (out []effect.Effect) {
 	np, now := v.Pool, v.Now

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// A policy that cannot be read is reported on the pool and by an Event until it is corrected.
+// A policy that cannot be parsed is reported on the pool and by an Event until it is corrected.
 func TestPolicyUnreadable(t *testing.T) {
 	s := newTestCluster(t)
 	annotate := func(value string) {

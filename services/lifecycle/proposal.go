@@ -34,7 +34,7 @@ func (s *Service) recordProposal(ctx context.Context, b event.DisruptionProposed
 	})...)
 }
 
-// dropProposal removes the proposal from the claims on which it does not act yet.
+// dropProposal removes the proposal from claims on which it is not confirmed yet.
 func (s *Service) dropProposal(ctx context.Context, b event.DisruptionProposed) error {
 	return errors.Join(s.executor.ForEach(len(b.Claims), func(i int) error {
 		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.Key{Name: b.Claims[i]})
@@ -55,7 +55,7 @@ func (s *Service) dropProposal(ctx context.Context, b event.DisruptionProposed) 
 	})...)
 }
 
-// readClaims reads the claims of a proposal from the API server. If one of them is gone or being
+// readClaims reads the claims of a proposal from the API server. If one of them is deleted or being
 // deleted, the whole proposal is stale.
 func (s *Service) readClaims(ctx context.Context, b event.DisruptionProposed) ([]*karpenter.NodeClaim, error) {
 	claims := make([]*karpenter.NodeClaim, len(b.Claims))
@@ -88,8 +88,8 @@ func (s *Service) readProposedClaims(ctx context.Context, b event.DisruptionProp
 	return claims, nil
 }
 
-// checkProposalAge returns an error if a claim has not carried the proposal for long enough. The
-// proposal stays, and a later snapshot confirms it again.
+// checkProposalAge returns an error if a claim has carried the proposal for less than
+// planning.ConfirmAfter. The proposal stays, and a later snapshot confirms it again.
 func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
 	for _, c := range claims {
 		if s.Now().Sub(planning.ReadProposal(c).ProposedAt) < planning.ConfirmAfter {
@@ -99,9 +99,9 @@ func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpent
 	return nil
 }
 
-// writeProposal writes the proposal on the claim, or removes it if p is nil, and returns the
-// claim as stored. If another writer changed the annotation, the claim is not written. acts is
-// the message with which the proposal begins to act, else nil.
+// writeProposal writes the proposal on the claim, or removes it if p is nil, and returns the claim
+// as stored. If another writer changed the annotation, the claim is not written. acts is the
+// message that confirms the proposal, else nil.
 func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *planning.Proposal, acts *event.Envelope) (*karpenter.NodeClaim, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -135,7 +135,7 @@ func proposalID(c *karpenter.NodeClaim) string {
 	return ""
 }
 
-// maxWriteAttempts is how often a write is tried after conflicts. Kubelets and people write the
+// maxWriteAttempts is how often a write is tried after conflicts. Kubelets and users write the
 // same objects.
 const maxWriteAttempts = 4
 
@@ -163,7 +163,7 @@ func (s *Service) updateClaim(ctx context.Context, c *karpenter.NodeClaim, write
 	}
 }
 
-// confirmClaim writes on the claim that its proposal acts, and the replacements.
+// confirmClaim writes the confirmation of its proposal, and the replacements, on the claim.
 func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
 	if disruption.ActingProposal(c) != nil {
 		return c, nil
@@ -178,7 +178,7 @@ func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, c *karpent
 }
 
 // checkConfirmed returns an error if the claim is being deleted or does not carry exactly this
-// acting proposal.
+// confirmed proposal.
 func checkConfirmed(c *karpenter.NodeClaim, id string, replacements []string) error {
 	if c.DeletionTimestamp == nil && proposalID(c) == id && disruption.HasBegun([]*karpenter.NodeClaim{c}, replacements) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// A proposal is written, confirmed 15 s later at the earliest, and acts only then.
+// A proposal is written, is confirmed 15 s later at the earliest, and is executed only then.
 func TestProposals(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	p, other := s.newProposal("p", "old-0"), s.newProposal("q", "old-0")

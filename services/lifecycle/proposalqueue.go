@@ -17,12 +17,12 @@ import (
 
 const (
 	// maxProposals is how many messages about proposals may wait or be handled at a time.
-	// Disruption repeats each message with its next snapshot, so that excess messages are
-	// dropped; else notices would wait behind thousands of them.
+	// Disruption repeats each message with its next snapshot, so excess messages are dropped;
+	// otherwise notices would wait behind thousands of them.
 	maxProposals = MaxInFlight * 3 / 4
-	// proposalBatchSize is how many of them share a turn and its lists. It is limited to what can
-	// begin in a few seconds at the client's rate, because the last one uses the oldest lists and
-	// reconciles wait as long.
+	// proposalBatchSize is how many of them share a turn and its lists. It is limited to the number
+	// that can be started within a few seconds at the client's rate, because the last one uses the
+	// oldest lists and reconciles wait as long.
 	proposalBatchSize = 64
 )
 
@@ -35,8 +35,8 @@ type proposalMessage struct {
 	received time.Time
 	err      error
 
-	// The following is set for a confirmation that proceeds: its claims, their replacements and
-	// whether the proposal already acts.
+	// The following fields are set for a valid confirmation: its claims, their replacements and
+	// whether the proposal is already confirmed.
 	isConfirmed, isActing bool
 	claims                []*karpenter.NodeClaim
 	plan                  planning.Plan
@@ -92,8 +92,8 @@ func (l *proposalQueue) handle(ctx context.Context, e event.Envelope, came time.
 	return f.err
 }
 
-// add returns an error for a message that may be dropped: the same one waits already, or the
-// queue is full and the message will be repeated.
+// add returns an error for a message that may be dropped: the same message is already waiting, or
+// the queue is full and the message will be repeated.
 func (l *proposalQueue) add(b event.DisruptionProposed) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,11 +144,11 @@ func (s *Service) handleProposals(ctx context.Context, facts []*proposalMessage)
 }
 
 // processProposals handles messages about several proposals and sets the result of each. A new
-// proposal is only written on its claims. The next snapshot contains it, and a confirmation of it
-// acts. From then on reconcileDisruptions continues it until its end or its rollback.
+// proposal is only written on its claims. The next snapshot contains it, and a confirmation starts
+// its execution. From then on reconcileDisruptions continues it until its end or its rollback.
 //
 // Removals run concurrently and share the budgets that were listed for all. Replacements run one
-// after the other, because they share the outbox, and each counts those before it.
+// after the other, because they share the outbox, and each counts the earlier ones.
 func (s *Service) processProposals(ctx context.Context, facts []*proposalMessage) {
 	s.forEachMessage(ctx, facts, s.processPhase)
 	removals := filterMessages(facts, (*proposalMessage).isRemoval)
@@ -205,8 +205,8 @@ func filterMessages(facts []*proposalMessage, which func(*proposalMessage) bool)
 }
 
 // latestMessages drops messages that another message of the same turn supersedes. The newest
-// message about a proposal wins, except that a drop always wins: the proposal was not valid
-// throughout.
+// message about a proposal wins, except that a drop always wins: the proposal was not always valid
+// in the meantime.
 func latestMessages(facts []*proposalMessage) []*proposalMessage {
 	last := map[string]*proposalMessage{}
 	for _, f := range facts {

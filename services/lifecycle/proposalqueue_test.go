@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// deliverTogether delivers messages concurrently and returns their results. Of those about
+// deliverTogether delivers messages concurrently and returns their results. Of the messages about
 // proposals the first has its own turn, and the others share the next. early is how many were
 // handled before any turn.
 func (s *testCluster) deliverTogether(facts ...event.Envelope) (kinds []fault.Kind, early int) {
@@ -63,7 +63,7 @@ func confirmedMessages(moves []testProposal) []event.Envelope {
 	return out
 }
 
-// Proposals of one turn share the remaining budgets, irrespective of concurrency.
+// Proposals of one turn share the remaining budgets, with or without concurrency.
 func TestProposalsOfOneTurnShareBudgets(t *testing.T) {
 	for _, parallel := range []int{1, 32} {
 		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestPanicAffectsOneProposal(t *testing.T) {
 	s.expectStates("going", "old-0", "old-1", "old-3")
 }
 
-// Of several messages about one proposal the newest wins, and a dropped proposal never acts.
+// Of several messages about one proposal the newest wins, and a dropped proposal is never executed.
 func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	moves := s.proposeEmpty(3)
@@ -183,8 +183,8 @@ func TestProposalsNeverFillTheInbox(t *testing.T) {
 	}
 }
 
-// The cluster is listed once for all replacements of a turn, unless another client admits claims
-// meanwhile. Each replacement counts those before it.
+// The cluster is listed once for all replacements of a turn, unless another client admits claims in
+// between. Each replacement counts the earlier ones.
 func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 	const nodes = 5
 	s := newInitializedCluster(t, nodes)
@@ -213,15 +213,15 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 	if acts != 3 {
 		t.Errorf("%d of %d proposals act, and there is room for 3 more nodes", acts, nodes)
 	}
-	// The first has a turn of its own. The fourth is rejected, so that the fifth lists again.
-	// Each that acts lists once more to launch its claims.
+	// The first has its own turn. The fourth is rejected, so the fifth lists again. Each executed
+	// one lists once more to launch its claims.
 	if client.lists != 3+acts {
 		t.Errorf("%d replacements in two turns listed the claims %d times", nodes, client.lists)
 	}
 	s.checkInvariants(nodes, nodes+3)
 }
 
-// Replacements of one turn count those before them instead of the replaced claims: a pool at its
+// Replacements of one turn count the earlier ones instead of the replaced claims: a pool at its
 // limit can replace all of its nodes.
 func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
 	const nodes = 3

@@ -13,19 +13,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// RebalancePolicy is what to do with a node after a rebalance recommendation: its spot instance
+// RebalancePolicy defines how a node is handled after a rebalance recommendation: its spot instance
 // has an elevated risk of interruption. Every policy publishes the recommendation as an Event.
 type RebalancePolicy string
 
 // The policies. The empty one is RebalanceIgnore, which is Karpenter's behavior.
 const (
-	// RebalanceIgnore does nothing else.
+	// RebalanceIgnore only publishes the Event.
 	RebalanceIgnore RebalancePolicy = "ignore"
 	// RebalanceCordon cordons the node.
 	RebalanceCordon RebalancePolicy = "cordon"
-	// RebalanceReplace replaces the node before the interruption warning. Capacity for its pods
-	// is planned at once. When that capacity is initialized, or takes too long, the pods are
-	// evicted without a deadline, as PodDisruptionBudgets allow.
+	// RebalanceReplace replaces the node before the interruption warning. Capacity for its pods is
+	// planned at once. When that capacity is initialized, or after a timeout, the pods are evicted
+	// without a deadline, within their PodDisruptionBudgets.
 	RebalanceReplace RebalancePolicy = "replace"
 )
 
@@ -47,9 +47,9 @@ func (s *Service) handleRebalance(ctx context.Context, e event.Envelope, c *karp
 	}
 }
 
-// recordReplacements writes on claims that are rebalanced on which claims a plan expects their
-// pods. The pods stay until those claims are ready. Losing a write is harmless: the pods are in
-// the next batch again, and the wait is limited.
+// recordReplacements writes on rebalanced claims on which other claims a plan expects their pods.
+// The pods stay until those claims are ready. Losing a write is harmless: the pods are in the next
+// batch again, and the wait is limited.
 func (s *Service) recordReplacements(ctx context.Context, plan planning.Plan) error {
 	expected := map[string][]string{}
 	for _, n := range plan.Nominations {

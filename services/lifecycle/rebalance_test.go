@@ -22,7 +22,7 @@ func (s *testCluster) countLeaving(name string) bool {
 }
 
 // With the policy replace, a recommendation taints the node at once and plans capacity. The pods
-// move when that is ready. An interruption warning takes precedence.
+// move when that is ready. An interruption warning has precedence.
 func TestReplacement(t *testing.T) {
 	begin := func(t *testing.T) *testCluster {
 		s := newTestCluster(t)

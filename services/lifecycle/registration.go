@@ -9,10 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// consistencyInterval is how often a node is compared with the capacity that its claim expects.
+// consistencyInterval is how often a node's capacity is compared with the capacity that its claim
+// expects.
 const consistencyInterval = 10 * time.Minute
 
-// registrationView collects the input for claims that come up or run.
+// registrationView collects the input for claims before and after registration.
 func (s *Service) registrationView(v nodeclaim.View, w clusterState) nodeclaim.Registration {
 	j := nodeclaim.Registration{MayCheckConsistency: func() bool { return s.allowAction("shape/"+string(v.Claim.UID), consistencyInterval) }}
 	if ref := v.Claim.Spec.NodeClassRef; ref != nil {

@@ -25,7 +25,7 @@ func (s *testCluster) conditionStates(name string) []string {
 	return out
 }
 
-// The conditions always show the claim's phase and what it waits for.
+// The conditions always have the claim's phase and the reason why it waits.
 func TestClaimConditions(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -63,7 +63,7 @@ func (s *testCluster) updateNode(change func(*corev1.Node)) {
 	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 }
 
-// A claim without a node is marked and deleted, also after a crash in between.
+// A claim without a node is marked and deleted, even after a crash in between.
 func TestRegistrationTimeout(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		s := newTestCluster(t)
@@ -175,8 +175,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// After a reservation has ended, its labels are removed from claim and node, and tags are
-// recorded in Karpenter's words.
+// After a reservation has ended, its labels are removed from claim and node, and the tags are
+// recorded with Karpenter's annotations.
 func TestDemotion(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()

@@ -42,7 +42,7 @@ func TestSearchesShareAList(t *testing.T) {
 		}
 	}
 	hide("")
-	s.cache.DeliverAll() // The cache goes on showing a claim without an instance.
+	s.cache.DeliverAll() // The cache keeps returning a claim without an instance.
 	client := &slowListClient{Client: s.ClientFor("lifecycle")}
 	s.startService(client)
 	const storm = 50
@@ -60,7 +60,7 @@ func TestSearchesShareAList(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		time.Sleep(500 * time.Millisecond) // The first list is under way.
+		time.Sleep(500 * time.Millisecond) // The first list is in progress.
 		hide(provider)
 		notices.Wait()
 	})

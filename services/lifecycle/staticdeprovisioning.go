@@ -49,8 +49,8 @@ func (s *Service) staticView(np *karpenter.NodePool, claims []*karpenter.NodeCla
 	return v
 }
 
-// removeSurplus selects the surplus from the live pool and claims. The cache may not show recent
-// deletions, and other claims would be selected after pods have moved.
+// removeSurplus selects the surplus from the live pool and claims. The cache may not contain recent
+// deletions, and after pods have moved it would select other claims.
 func (s *Service) removeSurplus(ctx context.Context, np *karpenter.NodePool, w clusterState) error {
 	now, err := cluster.Get[*karpenter.NodePool](ctx, s.Client, cluster.NodePools, cluster.KeyOf(np))
 	if err != nil {

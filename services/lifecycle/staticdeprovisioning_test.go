@@ -41,7 +41,7 @@ func TestSurplusIsRemoved(t *testing.T) {
 	}
 }
 
-// Deletions that the cache does not show yet count: with other pods on the nodes, other claims
+// Deletions that the cache does not contain yet count: with other pods on the nodes, other claims
 // would be selected.
 func TestSurplusOnAStaleCache(t *testing.T) {
 	s := newInitializedCluster(t, 4)

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ReconcileInterval is the longest time between two reconciles. It is as short as the shortest
-// period that a reconcile has to observe: eviction backoff and drain deadlines.
+// ReconcileInterval is the longest time between two reconciles. It equals the shortest period that
+// a reconcile has to observe: eviction backoff and drain deadlines.
 const ReconcileInterval = time.Second
 
 // reconcileFunc reconciles one kind of object.
@@ -88,15 +88,15 @@ func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, dra
 	return urgent, drains
 }
 
-// claimSnapshot is a claim and its node as one reconcile saw them. Objects of the cache are
-// replaced when they change, so that pointers can be compared.
+// claimSnapshot is a claim and its node in one reconcile. Objects of the cache are replaced when
+// they change, so pointers can be compared.
 type claimSnapshot struct {
 	claim *karpenter.NodeClaim
 	node  *corev1.Node
 }
 
-// launchStep returns a reconcileFunc that launches claims: those of an executed plan, which the
-// outbox lists, and those whose request is due again.
+// launchStep returns a reconcileFunc that launches claims: the claims of an executed plan, which
+// the outbox lists, and the claims whose request is due again.
 func (s *Service) launchStep(held *outbox.Stored) reconcileFunc {
 	return func(ctx context.Context, w clusterState) error {
 		var fresh error

@@ -25,8 +25,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// remoteClient adds latency and the rate limits of kubecluster's client: evictions and Events
-// have their own.
+// remoteClient adds latency and the rate limits of kubecluster's client: evictions and Events have
+// their own limits.
 type remoteClient struct {
 	cluster.Client
 	latency time.Duration
@@ -266,8 +266,8 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	return waits
 }
 
-// With many notices at once, p99 from the notice to the taint is below 5 s, irrespective of ten
-// times as many evictions. A blocked drain is reported within 30 s of the taint.
+// With many notices at once, p99 from the notice to the taint is below 5 s, even with ten times as
+// many evictions. A blocked drain is reported within 30 s of the taint.
 func TestStorm(t *testing.T) {
 	answers := func(takes time.Duration) func(context.Context) error {
 		return func(context.Context) error { time.Sleep(takes); return nil }

@@ -28,7 +28,7 @@ func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Te
 	return out
 }
 
-// readPods reads the pods of a node that seems empty. The reconcile reports an error.
+// readPods reads the pods of a node that seems empty. An error is reported by the reconcile.
 func (s *Service) readPods(node string, w clusterState) ([]*corev1.Pod, bool) {
 	pods, err := w.livePods(node)
 	if err != nil {
@@ -38,13 +38,13 @@ func (s *Service) readPods(node string, w clusterState) ([]*corev1.Pod, bool) {
 }
 
 // mayDeletePod limits how often a pod's deletion is repeated. Deletions do not use the backoff of
-// evictions, because no budget forbids them and their deadline has come.
+// evictions, because no budget forbids them and their deadline has passed.
 func (s *Service) mayDeletePod(pod *corev1.Pod) bool {
 	return s.allowAction("delete/"+string(pod.UID), deleteRetryInterval)
 }
 
-// evictionResult returns the result of the last request to remove the pod, and since when it is
-// refused.
+// evictionResult returns the error of the last request to remove the pod, and since when requests
+// are rejected.
 func (s *Service) evictionResult(pod *corev1.Pod) (time.Time, error) {
 	try, _ := s.evictions.LastAttempt(pod)
 	return try.Since, try.Err

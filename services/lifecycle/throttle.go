@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// throttle records when actions were last taken, by key. It is safe for concurrent use. If it is
+// throttle records when actions were last executed, by key. It is safe for concurrent use. If it is
 // lost, actions are repeated.
 type throttle struct {
 	now func() time.Time
@@ -18,7 +18,7 @@ func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, last: map[string]time.Time{}}
 }
 
-// allow reports whether an action may be taken again, and records it if so.
+// allow reports whether an action may be repeated, and records it if so.
 func (a *throttle) allow(key string, every time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -29,10 +29,10 @@ func (a *throttle) allow(key string, every time.Duration) bool {
 	return false
 }
 
-// record records that the action is taken now.
+// record records that the action is executed now.
 func (a *throttle) record(key string) { a.allow(key, 0) }
 
-// usedWithin reports whether the action was taken within that time.
+// usedWithin reports whether the action was executed within that time.
 func (a *throttle) usedWithin(key string, last time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,7 +46,7 @@ func (a *throttle) reset(key string) {
 	delete(a.last, key)
 }
 
-// removeOlder drops actions that were taken longer ago than that.
+// removeOlder drops actions that were executed longer ago than this.
 func (a *throttle) removeOlder(last time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,10 +14,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// traceCauses store the message that caused what reconciles do for a claim, so that the messages
-// they send belong to the same trace: tags, terminations of interrupted instances, registrations.
-// The claim's annotation contains the same for the next leader. The memory is newer than the
-// cache, and contains notices without a deadline, for which nothing is written on the claim.
+// traceCauses store the message that caused the actions of reconciles on a claim, so that the
+// messages that they send belong to the same trace: tags, terminations of interrupted instances,
+// registrations. The claim's annotation contains the same for the next leader. The memory is newer
+// than the cache, and also contains notices without a deadline, for which nothing is written on the
+// claim.
 type traceCauses struct {
 	mu     sync.Mutex
 	causes map[types.UID]traceCause
@@ -31,7 +32,7 @@ type traceCause struct {
 // maxTraceAge is how long a cause is kept without an update.
 const maxTraceAge = 24 * time.Hour
 
-// writeTrace records the message as the cause of what happens to the claim, and annotates the
+// writeTrace records the message as the cause of later actions on the claim, and annotates the
 // claim, which the caller writes. Without a trace nothing is annotated.
 func (s *Service) writeTrace(c *karpenter.NodeClaim, e event.Envelope) {
 	if c.UID != "" {
@@ -59,7 +60,7 @@ func (s *Service) rememberTrace(c *karpenter.NodeClaim, e event.Envelope) {
 	}
 }
 
-// causeOfClaim returns the message that caused what happens to a claim, nil if it is unknown.
+// causeOfClaim returns the message that caused the actions on a claim, nil if it is unknown.
 func (s *Service) causeOfClaim(c *karpenter.NodeClaim) *event.Envelope {
 	if cause := s.traces.find(c.UID); cause != nil {
 		return cause
@@ -94,7 +95,7 @@ func (t *traceCauses) clear() {
 	t.causes = nil
 }
 
-// removeMissing drops the causes of claims that are gone, and old ones.
+// removeMissing drops the causes of deleted claims, and old ones.
 func (t *traceCauses) removeMissing(before, now map[types.UID]claimSnapshot, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Messages of a reconcile belong to the trace of their cause: tags to the launch's, terminations
-// to the notice's. Node registrations and terminations are spans in them. Claims are annotated
-// with the trace, so that the next leader continues it.
+// Messages of a reconcile belong to the trace of their cause: tags to the launch's, terminations to
+// the notice's. Node registrations and terminations are spans in it. Claims are annotated with the
+// trace, so that the next leader continues it.
 func TestReconcileContinuesTrace(t *testing.T) {
 	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
 	}
 }
 
-// A repeated launch request belongs to the trace of the first one, also after a restart.
+// A repeated launch request belongs to the trace of the first one, even after a restart.
 func TestRepeatedLaunchKeepsTrace(t *testing.T) {
 	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestPlanKeepsOtherTraces(t *testing.T) {
 	}
 }
 
-// sameTrace checks that both requested the same launch in the same trace.
+// sameTrace checks that both lists request the same launch in the same trace.
 func sameTrace(t *testing.T, first, again []event.Envelope) {
 	t.Helper()
 	if len(first) != 1 || len(again) == 0 {

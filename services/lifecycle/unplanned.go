@@ -18,9 +18,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// writeLaunch adds to a NodeClaim that a person created the labels and annotations that
-// planned NodeClaims are created with. Its own labels and annotations stay. A NodeClaim that
-// has been deleted, is being deleted or is already admitted is not changed.
+// writeLaunch adds to a user-created NodeClaim the labels and annotations that planned NodeClaims
+// are created with. Its own labels and annotations are kept. A NodeClaim that is deleted, being
+// deleted or already admitted is not changed.
 func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned planning.PlannedClaim) error {
 	object := planned.Object
 	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(&object))
@@ -46,9 +46,9 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned p
 	return nil
 }
 
-// explainNotLaunched writes why NodeClaims that a person created are not launched into an
-// annotation, from which their condition Launched is derived, and into an Event. Errors are
-// ignored: the next plan writes it again.
+// explainNotLaunched writes why user-created NodeClaims are not launched into an annotation, from
+// which their condition Launched is derived, and into an Event. Errors are ignored: the next plan
+// writes it again.
 func (s *Service) explainNotLaunched(ctx context.Context, plan planning.Plan, refused []admission.Refusal) {
 	for _, not := range plan.UnlaunchableClaims {
 		s.explainClaim(ctx, not.Claim, not.Reason)

@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// personalClaim is a NodeClaim as a person writes it.
+// personalClaim returns a NodeClaim as a user writes it.
 func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
 	out := &karpenter.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default", "team": "a"}},
@@ -40,7 +40,7 @@ func personalClaim(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.
 	return out
 }
 
-// createClaim creates NodeClaims as a person.
+// createClaim creates NodeClaims as a user.
 func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	s.t.Helper()
 	for _, c := range claims {
@@ -50,7 +50,7 @@ func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	}
 }
 
-// planUnplanned plans what a person created, as the planner does, and lifecycle handles the plan.
+// planUnplanned plans user-created NodeClaims, as the planner does, and lifecycle handles the plan.
 func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	s.t.Helper()
 	held := s.startBatch()
@@ -81,8 +81,7 @@ func (s *testCluster) readIntent(name string) launchspec.Intent {
 	return intent
 }
 
-// A NodeClaim that a person creates is launched as specified, and keeps its labels and
-// annotations.
+// A NodeClaim that a user creates is launched as specified, and keeps its labels and annotations.
 func TestUnplannedClaimIsLaunched(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -176,7 +175,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 	}
 }
 
-// Two NodeClaims that a person creates together count against one limit.
+// Two NodeClaims that a user creates together count against one limit.
 func TestUnplannedClaimsShareLimits(t *testing.T) {
 	batch := planningtest.NewBatch()
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
@@ -223,7 +222,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 	}
 }
 
-// A compromised planner can launch for a person's NodeClaim only what the claim specifies.
+// A compromised planner can launch for a user's NodeClaim only what the claim specifies.
 func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// admitPlan decides which intents of a plan are admitted: those that match their NodePool, their
-// EC2NodeClass and the latest catalogue, and that are within the limits. NodePools and claims are
+// admitPlan decides which intents of a plan are admitted. They must match their NodePool, their
+// EC2NodeClass and the latest catalogue, and be within the limits. NodePools and claims are read
 // live.
 func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
 	forged, err := s.verifyPlan(ctx, plan, pools, claims)
@@ -42,8 +42,8 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan plan
 	return admission, nil
 }
 
-// verifyPlan rejects the intents that differ from what NodePools, node classes and the catalogue
-// produce.
+// verifyPlan rejects the intents that cannot be derived from NodePools, node classes and the
+// catalogue.
 func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
 	if s.Catalogues == nil || len(plan.Intents) == 0 {
 		return nil, nil
@@ -79,8 +79,8 @@ func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*k
 	return out, errors.Join(failures...)
 }
 
-// verifyIntent compares the launch of a claim that a person created with that claim, and
-// any other with its NodePool.
+// verifyIntent compares the launch of a user-created claim with that claim, and any other launch
+// with its NodePool.
 func verifyIntent(planned planning.PlannedIntent, intent launchspec.Intent, claims []*karpenter.NodeClaim, snapshot planning.Snapshot, cat catalog.Catalogue) error {
 	for _, one := range planned.Claims {
 		if uid := one.Object.UID; uid != "" {

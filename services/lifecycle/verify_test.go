@@ -42,7 +42,7 @@ func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*life
 	return s, configure
 }
 
-// newVerifyingCluster returns such a cluster, and the planner's result for a batch.
+// newVerifyingCluster returns such a cluster, its outbox, and the planner's result for a batch.
 func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Stored, launchspec.Built) {
 	t.Helper()
 	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
@@ -77,7 +77,7 @@ func (s *testCluster) storeBuilt(held outbox.Stored, built launchspec.Built) eve
 }
 
 // The planner's result is admitted. A forged intent is rejected, and the NodePool reports why.
-// Limits count what the catalogue states.
+// Limits count the resources in the catalogue.
 func TestForgedLaunchesAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -77,7 +77,7 @@ func (s *Service) filterReachable(instances []event.Listed) []event.Listed {
 	return slices.DeleteFunc(instances, func(i event.Listed) bool { return s.isShiftedAway(zoneID(i.Zone)) })
 }
 
-// isClaimShiftedAway reports isShiftedAway for the zone of the claim's instance.
+// isClaimShiftedAway calls isShiftedAway for the zone of the claim's instance.
 func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, w clusterState) bool {
 	id := c.Labels[karpenter.LabelTopologyZoneID]
 	if instance, err := c.Instance(); id == "" && err == nil {
@@ -86,7 +86,7 @@ func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, w clusterState) boo
 	return s.isShiftedAway(id)
 }
 
-// zoneIDLookup returns a lookup of zone ids by zone names, which differ between accounts. It uses
+// zoneIDLookup returns a lookup of zone IDs by zone names, which differ between accounts. It uses
 // the subnets of node classes.
 func zoneIDLookup(cache cluster.Cache) func(zone string) string {
 	ids := sync.OnceValue(func() map[string]string {

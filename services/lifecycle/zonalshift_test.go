@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// zone is the id of the zone of every instance in these tests.
+// zone is the ID of the zone of every instance in these tests.
 const zone = "euw1-az1"
 
 // inventoryWithShifts returns an inventory of these instances and zonal shifts.
@@ -47,8 +47,8 @@ func (s *testCluster) deleteClaim(claim string) {
 	}
 }
 
-// Requests about an instance in a shifted zone wait: tags, termination, and termination of
-// orphans. They continue after the shift, or when it has not been reported for long.
+// Requests about an instance in a shifted zone wait: tags, termination, and termination of orphans.
+// They continue after the shift, or when it has not been reported for MaxInventoryAge.
 func TestRequestsWait(t *testing.T) {
 	const ended = "terminate.requested.v1 instance/i-1"
 	away := []event.ShiftedZone{{ZoneID: zone}}
@@ -98,7 +98,7 @@ func TestRequestsWait(t *testing.T) {
 	}
 }
 
-// An orphan of a launch result waits too.
+// An orphan in a launch result waits too.
 func TestSettledOrphansWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones []event.ShiftedZone

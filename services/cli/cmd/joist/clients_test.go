@@ -52,7 +52,7 @@ func TestOpenCluster(t *testing.T) {
 	}
 }
 
-// TestCredentialsError: without an answer of the metadata service, the error says that there
+// TestCredentialsError: without an answer of the metadata service, the error reports that there
 // are no credentials.
 func TestCredentialsError(t *testing.T) {
 	expired := errors.New("the SSO session has expired")

@@ -62,7 +62,7 @@ type Facts struct {
 	Roles []Role
 	// Issuer is the cluster's OIDC issuer without its scheme.
 	Issuer *string
-	// SpotRole says whether the service-linked role of EC2 Spot exists.
+	// SpotRole reports whether the service-linked role of EC2 Spot exists.
 	SpotRole *bool
 	NodeRole *NodeRole
 	// Access is how nodes may join the cluster.
@@ -78,7 +78,7 @@ type Facts struct {
 	Deployments []Deployment
 	// Accounts are the ServiceAccounts of Joist's Deployments.
 	Accounts []Account
-	// Profiles are the instance profiles that EC2NodeClasses name. HasRoleClasses says that
+	// Profiles are the instance profiles that EC2NodeClasses name. HasRoleClasses reports that
 	// some EC2NodeClasses name a role instead.
 	Profiles       []Profile
 	HasRoleClasses bool
@@ -130,7 +130,7 @@ type NodeRole struct {
 type Access struct {
 	// Mode is the cluster's authentication mode.
 	Mode string
-	// Entry says whether an access entry of type EC2_LINUX exists for the node role; nil if it
+	// Entry reports whether an access entry of type EC2_LINUX exists for the node role; nil if it
 	// was not read.
 	Entry *bool
 	// AuthMap is the mapRoles of aws-auth; nil if it was not read, "" if it does not exist.
@@ -157,7 +157,7 @@ type Lease struct {
 // Deployment is a Deployment of Joist or of Karpenter.
 type Deployment struct {
 	Namespace, Name string
-	// Karpenter says that it runs Karpenter's controller.
+	// Karpenter reports that it runs Karpenter's controller.
 	Karpenter bool
 	Replicas  int
 	// Component is the service that it runs, from its label.

@@ -14,10 +14,10 @@ type Function struct {
 	// Role is the ARN of its role, or "" if it may use another one.
 	Role    string
 	Timeout time.Duration
-	// Missing says that the function does not exist, although a mapping names it. Nothing else
+	// Missing reports that the function does not exist, although a mapping names it. Nothing else
 	// is known then.
 	Missing bool
-	// Mapped says that an event source mapping invokes it for the queue's messages, and
+	// Mapped reports that an event source mapping invokes it for the queue's messages, and
 	// Enabled that the mapping is enabled.
 	Mapped, Enabled bool
 	// Bucket is the bucket in its settings, or "".
@@ -28,7 +28,7 @@ type Function struct {
 
 // Shared is the configuration of a shared function for this cluster.
 type Shared struct {
-	// HasEntry says that its list of clusters has this cluster with this queue.
+	// HasEntry reports that its list of clusters has this cluster with this queue.
 	HasEntry bool
 	// Role is the ARN of the role that it assumes for this cluster, or "" if it uses its own.
 	Role string

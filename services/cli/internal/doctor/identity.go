@@ -12,7 +12,7 @@ type Account struct {
 	Namespace, Name string
 	// Service is the service of its Deployment, or "" if unknown.
 	Service string
-	// Missing says that the ServiceAccount does not exist. Nothing else is known then.
+	// Missing reports that the ServiceAccount does not exist. Nothing else is known then.
 	Missing bool
 	// Role is the ARN in its annotation, or "".
 	Role string

@@ -28,13 +28,13 @@ type PermissionSet struct {
 	Bucket, Prefix string
 	// NodeRole is the ARN of the node role.
 	NodeRole string
-	// Profiles says that EC2NodeClasses name a role, so that the launcher manages instance
+	// Profiles reports that EC2NodeClasses name a role, so that the launcher manages instance
 	// profiles.
 	Profiles bool
 	// Functions are those of the services, by service. A function that assumes the cluster's
 	// role reads the queue with its own.
 	Functions map[string]*Function
-	// NoEKS says that the catalog never calls EKS.
+	// NoEKS reports that the catalog never calls EKS.
 	NoEKS bool
 }
 

@@ -135,7 +135,7 @@ func AssumingRole(trust string) string {
 
 // webIdentities are the web identities that a trust policy trusts.
 type webIdentities struct {
-	// web says that the policy trusts any web identity.
+	// web reports that the policy trusts any web identity.
 	web bool
 	// providers are the ARNs of the OIDC providers, and subs the values of conditions on the
 	// claim sub.

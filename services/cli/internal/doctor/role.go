@@ -21,7 +21,7 @@ type Role struct {
 // DeniedAction is an action on a resource that a role is not allowed.
 type DeniedAction struct {
 	Action, Resource string
-	// IsExplicit says that a Deny statement matches. Otherwise no statement allows the action.
+	// IsExplicit reports that a Deny statement matches. Otherwise no statement allows the action.
 	IsExplicit bool
 }
 

@@ -53,7 +53,7 @@ type Sources struct {
 	// Bucket and Prefix are the location of the documents. An empty bucket is the one that the
 	// stack creates.
 	Bucket, Prefix string
-	// NoEKS says that EKS does not run the control plane. It applies if no function of the catalog
+	// NoEKS reports that EKS does not run the control plane. It applies if no function of the catalog
 	// exists whose settings decide this.
 	NoEKS bool
 	AWS   func(ctx context.Context) (aws.Config, error)

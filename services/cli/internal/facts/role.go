@@ -23,7 +23,7 @@ import (
 // roleCheck is a set of permissions to simulate for one role.
 type roleCheck struct {
 	service, arn string
-	// isKnown says that the service certainly has this role; otherwise its name is assumed.
+	// isKnown reports that the service certainly has this role; otherwise its name is assumed.
 	isKnown     bool
 	permissions []doctor.Permission
 }

@@ -38,7 +38,7 @@ type Outcome struct {
 	Returned []deadletter.DeadMessage
 	// Doubtful are the IDs of messages that may be in both queues.
 	Doubtful []string
-	// Interrupted says that ctx ended before the replay was complete.
+	// Interrupted reports that ctx ended before the replay was complete.
 	Interrupted bool
 }
 

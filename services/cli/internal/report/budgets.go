@@ -133,7 +133,7 @@ func blockedReasons(p budget.Preview) []Blocked {
 // windowsMax is the maximum number of windows in a table.
 const windowsMax = 100
 
-// PrintBudgets prints a preview for people.
+// PrintBudgets prints a preview as text.
 func PrintBudgets(w io.Writer, b Budgets) error {
 	var out strings.Builder
 	for i, p := range b.NodePools {

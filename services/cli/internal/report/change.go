@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
-// PrintChange prints the result of changed NodePools for people.
+// PrintChange prints the result of changed NodePools as text.
 func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 	var out strings.Builder
 	for _, o := range a.Changes {

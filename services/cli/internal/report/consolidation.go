@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// PrintConsolidation prints the result of a consolidation for people.
+// PrintConsolidation prints the result of a consolidation as text.
 func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 	var out strings.Builder
 	if len(c.Rounds) > 0 {

@@ -1,4 +1,4 @@
-// Package report formats results for people and programs.
+// Package report formats results as text and as JSON.
 //
 // The JSON form is a contract, tested with golden files: fields are added, never renamed or
 // removed. Lists keep the order of the plan; an empty list is [], never null.
@@ -26,7 +26,7 @@ type Plan struct {
 	PricePerHour float64 `json:"pricePerHour"`
 	// BoundPerHour is a lower bound of the price of any plan for the same pods.
 	BoundPerHour float64 `json:"boundPerHour"`
-	// Partial says that the work budget was used up before all pods were considered.
+	// Partial reports that the work budget was used up before all pods were considered.
 	Partial bool `json:"partial"`
 	// Fitting are pods that fit on nodes of the manifests.
 	Fitting     []Fitting  `json:"fitting"`

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// PrintScenario prints the plan of a scenario for people.
+// PrintScenario prints the plan of a scenario as text.
 func PrintScenario(w io.Writer, o scenario.Outcome) error {
 	var out strings.Builder
 	if len(o.NewNodes) > 0 {

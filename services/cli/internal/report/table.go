@@ -15,7 +15,7 @@ import (
 // namesMax is the maximum number of pods that are named; the others are counted.
 const namesMax = 5
 
-// PrintPlan prints a plan for people.
+// PrintPlan prints a plan as text.
 func PrintPlan(w io.Writer, p Plan) error {
 	var out strings.Builder
 	if len(p.Nodes) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
-// PrintRemoval prints the result of removed nodes for people.
+// PrintRemoval prints the result of removed nodes as text.
 func PrintRemoval(w io.Writer, a *simulate.RemovalResult) error {
 	var out strings.Builder
 	if len(a.Replacements) > 0 {

@@ -21,7 +21,7 @@ import (
 // Notice has the content of one event.
 type Notice struct {
 	Kind event.NoticeKind
-	// EventID is AWS's id of the event, for people; it may be empty.
+	// EventID is AWS's id of the event, for users; it may be empty.
 	EventID string
 	// Instances are the ids of the affected instances: at least one, and unique.
 	Instances []string

@@ -42,7 +42,7 @@ type entry struct {
 }
 
 // Allow counts an intent that is about to be launched, or returns an error if it must not
-// be launched: fault.Denied for an intent above the limits, which a person must raise, and
+// be launched: fault.Denied for an intent above the limits, which a user must raise, and
 // fault.Throttled for too many instances in the last minute. The host retries both until
 // the request expires.
 func (b *Breaker) Allow(now time.Time, intent string, count int) error {

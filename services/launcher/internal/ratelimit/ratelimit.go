@@ -166,7 +166,7 @@ func (c limitedEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest)
 // adapt the rate.
 type notCalledError struct{ error }
 
-// instanceLimitError returns fault.Throttled if the answer says that EC2's bucket of
+// instanceLimitError returns fault.Throttled if the answer reports that EC2's bucket of
 // instances is empty.
 func instanceLimitError(result cloud.FleetResult) error {
 	for _, e := range result.Errors {

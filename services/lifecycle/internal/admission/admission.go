@@ -1,10 +1,10 @@
 // Package admission decides which intents of a plan become NodeClaims. It counts existing claims
 // against the limits of NodePools and the price limit, and admits whole intents only. It also
-// maintains the list of unavailable offerings, in one ConfigMap that is changed by
-// compare-and-swap and that the watcher adds to every batch.
+// maintains the list of unavailable offerings, in one ConfigMap that is changed by compare-and-swap
+// and that the watcher adds to every batch.
 //
-// AdmitPlan is pure. Its caller makes it serial: the result takes effect only by a swap of the
-// outbox that was read before counting, so that two admissions never use the same count.
+// AdmitPlan is pure. Its caller serializes admissions: the result takes effect only by a swap of
+// the outbox that was read before counting, so two admissions never use the same count.
 package admission
 
 import (
@@ -35,23 +35,23 @@ type Refusal struct {
 
 // Admission is the result of AdmitPlan.
 type Admission struct {
-	// Claims are the names of all claims that may be launched after this plan: those of the
-	// admitted intents, and those of an abandoned plan whose intents are complete. Claims of
-	// incomplete intents are omitted and deleted, because a launch request is for all claims of
-	// its intent.
+	// Claims are the names of all claims that may be launched after this plan: the claims of the
+	// admitted intents, and claims of an abandoned plan whose intents are complete. Claims of
+	// incomplete intents are omitted and deleted, because a launch request is for all claims of its
+	// intent.
 	Claims []string
-	// Intents are the ids of the admitted intents.
+	// Intents are the IDs of the admitted intents.
 	Intents []string
 	Refused []Refusal
 }
 
-// Admitter holds the inputs that concern all NodePools.
+// Admitter has the inputs that concern all NodePools.
 type Admitter struct {
 	// PriceLimit is the highest price of all claims together, in US dollars per hour. Nil is no
 	// limit.
 	PriceLimit *float64
 	// Leaving names claims that the planned ones replace. Like all claims that are being removed,
-	// they count against limits only where the pool's limits are strict.
+	// they count against limits only if the pool's limits are strict.
 	Leaving []string
 }
 
@@ -89,8 +89,8 @@ func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, cla
 	return a
 }
 
-// isLaunchedBy reports whether the plan launches a claim that a person created. Until then the
-// claim counts as nothing, and the plan states its ceiling.
+// isLaunchedBy reports whether the plan launches a user-created claim. Until then the claim counts
+// as nothing, and the plan states its ceiling.
 func isLaunchedBy(plan planning.Plan, c *karpenter.NodeClaim) bool {
 	return slices.ContainsFunc(plan.Intents, func(intent planning.PlannedIntent) bool {
 		return slices.ContainsFunc(intent.Claims, func(planned planning.PlannedClaim) bool {
@@ -181,7 +181,7 @@ func findPool(pools []*karpenter.NodePool, name string) *karpenter.NodePool {
 	return pools[i]
 }
 
-// Footprint returns the resources that one claim counts for, "nodes" included: its capacity once
+// Footprint returns the resources that one claim counts for, including "nodes": its capacity once
 // it is launched, and its ceiling before. The price is counted separately.
 func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 	footprint := corev1.ResourceList{}
@@ -195,7 +195,7 @@ func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 	return footprint
 }
 
-// ceilingOf returns the most resources that a claim may get. An annotation that cannot be parsed
+// ceilingOf returns the largest resources that a claim may get. An annotation that cannot be parsed
 // counts as nothing; the planner wrote it, and the plan's digest protects it.
 func ceilingOf(c *karpenter.NodeClaim) corev1.ResourceList {
 	var out corev1.ResourceList

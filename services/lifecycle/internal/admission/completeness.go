@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// Counts is the number of claims of each intent, by the intent's id.
+// Counts is the number of claims of each intent, by the intent's ID.
 type Counts map[string]int
 
 // CountPresent counts the claims of each intent that may be launched. A claim that is deleted
@@ -16,7 +16,7 @@ func CountPresent(claims []*karpenter.NodeClaim) Counts {
 	return countByIntent(claims, func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp == nil || IsAdmitted(c) })
 }
 
-// CountAdmitted counts the admitted claims of each intent until they are gone.
+// CountAdmitted counts the admitted claims of each intent until they are deleted.
 func CountAdmitted(claims []*karpenter.NodeClaim) Counts { return countByIntent(claims, IsAdmitted) }
 
 func countByIntent(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeClaim) bool) Counts {
@@ -30,8 +30,8 @@ func countByIntent(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeCla
 }
 
 // Complete reports whether every claim of the claim's intent counts. The intent's request is for
-// that many instances, under a token that EC2 accepts for no other number. With fewer claims it
-// would launch orphans.
+// that many instances, and EC2 accepts its token for no other number. With fewer claims it would
+// launch orphans.
 func (c Counts) Complete(claim *karpenter.NodeClaim) bool {
 	wanted, err := strconv.Atoi(claim.Annotations[launchspec.ClaimsAnnotation])
 	return err == nil && c[claim.Annotations[launchspec.IntentTag]] >= wanted

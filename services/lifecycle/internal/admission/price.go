@@ -9,8 +9,8 @@ import (
 )
 
 // ledger sums the prices of claims, in the unit of planning.PriceResource. While the price of a
-// claim is unknown, nothing that is subject to its pool's or the cluster's price limit is
-// admitted.
+// claim is unknown, no launch is admitted that is subject to its pool's or the cluster's price
+// limit.
 type ledger struct {
 	limit *float64
 	all   int64
@@ -20,8 +20,8 @@ type ledger struct {
 	anyUnknown string
 }
 
-// newLedger sums the prices of the claims, and uses the plan's prices for claims that do not
-// state theirs. A claim that is being deleted counts until it is gone.
+// newLedger sums the prices of the claims, and uses the plan's prices for claims without a price of
+// their own. A claim that is being deleted counts until it is deleted.
 func newLedger(limit *float64, claims []*karpenter.NodeClaim, plan planning.Plan) *ledger {
 	l := &ledger{limit: limit, pools: map[string]int64{}, unknown: map[string]string{}}
 	for _, c := range claims {
@@ -35,9 +35,8 @@ func newLedger(limit *float64, claims []*karpenter.NodeClaim, plan planning.Plan
 	return l
 }
 
-// ClaimPrice returns the price that a claim counts for, in microdollars per hour: that of its
-// instance, else its launch's ceiling, else, for claims that are not Joist's, the price in the
-// plan.
+// ClaimPrice returns the price that a claim counts for, in microdollars per hour: its instance's
+// price, else its launch's ceiling, else, for claims that are not Joist's, the price in the plan.
 func ClaimPrice(c *karpenter.NodeClaim, plan planning.Plan) (micro int64, known bool) {
 	if price, ok := planning.ReadPrice(c); ok {
 		return planning.PriceToMicrodollars(price)
@@ -71,7 +70,7 @@ func plannedPrice(intent planning.PlannedIntent, exists map[string]bool) (sum in
 	return sum, known
 }
 
-// refusalReason says why an intent may not pass for what it costs, or "".
+// refusalReason returns why an intent may not be admitted because of its price, or "".
 func (l *ledger) refusalReason(intent planning.PlannedIntent, pool *karpenter.NodePool, exists map[string]bool) string {
 	limit, err := policy.ReadPriceLimit(pool.Annotations)
 	if err != nil {

@@ -70,7 +70,7 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 }
 
 // mergeUnavailable keeps the latest expiry of each offering and drops expired ones. Beyond
-// MaxUnavailableBytes it drops those that expire first.
+// MaxUnavailableBytes it drops the offerings that expire first.
 func mergeUnavailable(old, fresh []planning.Unavailable, now time.Time) []planning.Unavailable {
 	latest := map[string]planning.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
@@ -87,7 +87,7 @@ func mergeUnavailable(old, fresh []planning.Unavailable, now time.Time) []planni
 	return out
 }
 
-// limitSize returns the offerings that expire last, as many as MaxUnavailableBytes holds.
+// limitSize returns the offerings that expire last, within MaxUnavailableBytes.
 func limitSize(all []planning.Unavailable) []planning.Unavailable {
 	slices.SortFunc(all, func(a, b planning.Unavailable) int {
 		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
@@ -103,7 +103,7 @@ func limitSize(all []planning.Unavailable) []planning.Unavailable {
 	})
 }
 
-// unavailableKey identifies an entry irrespective of its expiry.
+// unavailableKey identifies an entry regardless of its expiry.
 func unavailableKey(u planning.Unavailable) string {
 	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
 }

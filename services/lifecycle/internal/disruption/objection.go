@@ -18,11 +18,11 @@ type Candidate struct {
 	// Node may be nil.
 	Node *corev1.Node
 	Pods []*corev1.Pod
-	// Nominated is until when pods are expected on the node.
+	// Nominated is the time until which pods are expected on the node.
 	Nominated time.Time
 }
 
-// LiveProposal is the live state of a proposal's nodes at the moment at which it is to begin.
+// LiveProposal is the live state of a proposal's nodes when it is about to start.
 type LiveProposal struct {
 	Reason karpenter.DisruptionReason
 	// Method is the consolidation method.
@@ -34,8 +34,8 @@ type LiveProposal struct {
 	Now        time.Time
 }
 
-// Objection is why a proposal may not begin: because of a node, by its claim's name, or of a
-// NodePool.
+// Objection is the reason why a proposal may not start: because of a node, named by its claim, or
+// because of a NodePool.
 type Objection struct{ Claim, Pool, Why string }
 
 // FindObjection returns the first objection because of the nodes and their pods; false if there
@@ -56,7 +56,7 @@ func (l LiveProposal) FindObjection() (Objection, bool) {
 	return Objection{}, false
 }
 
-// nodeObjection returns why the node itself may not be disrupted, in Karpenter's words.
+// nodeObjection returns why the node itself may not be disrupted, with Karpenter's text.
 func (l LiveProposal) nodeObjection(c Candidate) string {
 	switch {
 	case c.Node == nil:

@@ -1,13 +1,11 @@
-// Package disruption decides whether a confirmed disruption proposal may begin, and
-// whether a proposal that has begun continues, ends or is rolled back. It is pure.
+// Package disruption decides whether a confirmed disruption proposal may start, and whether a
+// started proposal continues, ends or is rolled back. It is pure.
 //
 // The invariants:
-//
-//   - A proposal begins only if the live state allows the removal of each of its
-//     nodes, and the budgets of all its NodePools allow it in addition to the nodes
-//     that are already being removed.
-//   - A proposal ends only when all replacements are initialized at the same moment.
-//   - A value that cannot be read forbids the disruption.
+//   - A proposal starts only if the live state allows the removal of each of its nodes, and the budgets
+//     of all its NodePools allow it in addition to the nodes that are already being removed.
+//   - A proposal ends only when all replacements are initialized at the same time.
+//   - A value that cannot be parsed forbids the disruption.
 package disruption
 
 import (
@@ -19,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Progress is the state of an acting proposal.
+// Progress is the state of a started proposal.
 type Progress string
 
 const (
@@ -35,12 +33,12 @@ const (
 	// AdmissionTime is how long after its confirmation a proposal's replacements may still be
 	// admitted. Its message expires by then.
 	AdmissionTime = 2 * time.Minute
-	// The timeout grows with the number of acting proposals, because EC2 needs longer for many.
+	// The timeout grows with the number of started proposals, because EC2 needs longer for many.
 	minReplacementTimeout, maxReplacementTimeout, timeoutPerProposal = 10 * time.Minute, time.Hour, 80 * time.Millisecond
 )
 
-// ReplacementTimeout is how long a proposal may wait for its replacements while so many proposals
-// act.
+// ReplacementTimeout returns how long a proposal may wait for its replacements while this many
+// proposals are in progress.
 func ReplacementTimeout(acting int) time.Duration {
 	return min(max(timeoutPerProposal*time.Duration(acting), minReplacementTimeout), maxReplacementTimeout)
 }
@@ -58,7 +56,7 @@ type ProposalView struct {
 	Replacement func(name string) *karpenter.NodeClaim
 	// MayBeCreated reports whether a missing claim may still be created.
 	MayBeCreated func(name string) bool
-	// Acting is how many proposals act.
+	// Acting is how many proposals are in progress.
 	Acting int
 	Now    time.Time
 }
@@ -98,7 +96,7 @@ func BudgetedReason(reason string) bool {
 	}
 }
 
-// ActingProposal returns the proposal on the claim if it has begun to act, or nil.
+// ActingProposal returns the proposal on the claim if it has started, or nil.
 func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	if c.Annotations[planning.ProposalAnnotation] == "" {
 		return nil
@@ -109,7 +107,7 @@ func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	return nil
 }
 
-// HasBegun reports whether the proposal acts on each of its claims, with exactly these
+// HasBegun reports whether the proposal has started on each of its claims, with exactly these
 // replacements.
 func HasBegun(claims []*karpenter.NodeClaim, replacements []string) bool {
 	return !slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
@@ -118,7 +116,7 @@ func HasBegun(claims []*karpenter.NodeClaim, replacements []string) bool {
 	})
 }
 
-// HasOtherReplacements reports whether the proposal acts on a claim with other replacements.
+// HasOtherReplacements reports whether the proposal has started on a claim with other replacements.
 func HasOtherReplacements(claims []*karpenter.NodeClaim, replacements []string) bool {
 	return slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 		p := ActingProposal(c)

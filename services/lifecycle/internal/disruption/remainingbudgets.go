@@ -9,12 +9,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
-// RemainingBudgets counts the nodes that are being removed from each NodePool, and the
-// disruptions that its budgets still allow. A proposal that begins consumes its part, so that
-// proposals of one turn never use the same budget. The zero value allows nothing.
+// RemainingBudgets counts the nodes that are being removed from each NodePool, and the disruptions
+// that its budgets still allow. A proposal that starts consumes its part, so that proposals of one
+// turn never use the same budget. The zero value allows nothing.
 type RemainingBudgets struct{ pools map[string]*poolUsage }
 
-// poolUsage is what budgets count of one NodePool: its nodes, by their claims' names, whether
+// poolUsage has the nodes that the budgets of one NodePool count, by their claims' names: whether
 // each is being removed, and how many are.
 type poolUsage struct {
 	pool      *karpenter.NodePool
@@ -73,8 +73,8 @@ func (r RemainingBudgets) TakeBudget(reason karpenter.DisruptionReason, candidat
 	return Objection{}, false
 }
 
-// findExcess returns why the claims of a pool may not be removed in addition to those that are
-// being removed.
+// findExcess returns why the claims of a pool may not be removed in addition to the claims that are
+// already being removed.
 func (r RemainingBudgets) findExcess(pool string, names []string, reason karpenter.DisruptionReason, now time.Time) string {
 	of := r.pools[pool]
 	if of == nil {

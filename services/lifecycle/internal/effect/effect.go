@@ -1,8 +1,8 @@
-// Package effect represents the decisions of lifecycle as data: writes to Kubernetes and
-// messages. Decisions return lists of effects; an Executor executes them in order.
+// Package effect represents the decisions of lifecycle as data: writes to Kubernetes and messages.
+// Decisions return lists of effects; an Executor executes them in order.
 //
-// The invariant: every effect may be repeated. Writes are compare-and-swaps, deletions name a
-// UID, and messages have derived ids.
+// The invariant: every effect may be repeated. Writes are compare-and-swaps, deletions name a UID,
+// and messages have derived IDs.
 package effect
 
 import (
@@ -31,8 +31,8 @@ type Delete struct {
 	UID  types.UID
 	// Why is the reason. Metrics classify it by its first words.
 	Why string
-	// Read is the object as it must still be, if the decision depends on content that another
-	// writer may change; nil requires only the UID. It fences a replica that was paused between
+	// Read is the expected state of the object, if the decision depends on content that another
+	// writer may change; nil requires only the UID. It stops a replica that was paused between
 	// decision and call and no longer leads.
 	Read cluster.Object
 }
@@ -40,17 +40,18 @@ type Delete struct {
 // Evict evicts a pod through the Eviction API.
 type Evict struct {
 	Pod *corev1.Pod
-	// By is when the pod must be gone; zero for no deadline. Earlier deadlines are served first.
+	// By is when the pod must be removed; zero for no deadline. Earlier deadlines are executed
+	// first.
 	By time.Time
 	// Why is part of the Event.
 	Why string
 }
 
-// DeletePod deletes a pod irrespective of its budget, with a grace period.
+// DeletePod deletes a pod regardless of its budget, with a grace period.
 type DeletePod struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
-	// By is when the pod must be gone.
+	// By is when the pod must be removed.
 	By time.Time
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// slowClient takes a while to hear an Event, or does not hear it at all.
+// slowClient takes a while to accept an Event, or never accepts it.
 type slowClient struct {
 	cluster.Client
 	takes         time.Duration

@@ -23,17 +23,17 @@ type Executor struct {
 	Parallel int
 	// CauseOf returns the cause of a message that a reconcile sends, or nil.
 	CauseOf func(body event.Body) *event.Envelope
-	// OnClaimDeleted is called for each deleted NodeClaim with the reason; nil is not called.
+	// OnClaimDeleted is called for each deleted NodeClaim with the reason; it may be nil.
 	OnClaimDeleted func(uid types.UID, why string)
 	// Events publishes Kubernetes Events asynchronously; nil publishes them synchronously.
 	Events *EventQueue
 }
 
-// Execute executes the effects of one decision in order and stops at the first error, because
-// later effects may depend on earlier ones. An object that is gone ends the list without an
-// error. So does a lost swap without a cause, because the next reconcile decides again. With a
-// cause, a lost swap is an error, so that the message is delivered again. A missing queue is an
-// error: only the Kubernetes API can state that an object is gone.
+// Execute executes the effects of one decision in order and stops at the first error, because later
+// effects may depend on earlier ones. An object that is deleted ends the list without an error. So
+// does a lost swap without a cause, because the next reconcile decides again. With a cause, a lost
+// swap is an error, so that the message is redelivered. A missing queue is an error: only the
+// Kubernetes API can report that an object is deleted.
 func (d Executor) Execute(ctx context.Context, cause *event.Envelope, effects ...Effect) error {
 	for _, e := range effects {
 		err := d.executeOne(ctx, cause, e)

@@ -31,7 +31,7 @@ func (j Job) Split() (rest, removals Job) {
 	return rest, removals
 }
 
-// ExecuteJobs executes independent jobs, as many concurrently as Parallel says, and returns their
+// ExecuteJobs executes independent jobs, up to Parallel of them concurrently, and returns their
 // errors in the order of the jobs. With Parallel up to one they run in order. Jobs that have not
 // started when the context ends are not started.
 func (d Executor) ExecuteJobs(ctx context.Context, jobs []Job) []error {
@@ -47,9 +47,8 @@ func (d Executor) ExecuteJobs(ctx context.Context, jobs []Job) []error {
 	})
 }
 
-// ForEach calls do for 0 to n-1, as many concurrently as Parallel says, and returns the errors in
-// that order. With Parallel up to one the calls are in order. A panic becomes the error of its
-// call.
+// ForEach calls do for 0 to n-1, up to Parallel calls concurrently, and returns the errors in that
+// order. With Parallel up to one the calls are in order. A panic becomes the error of its call.
 func (d Executor) ForEach(n int, do func(i int) error) []error {
 	failures := make([]error, n)
 	runParallel(n, d.Parallel, func(i int) { failures[i] = callSafely(i, do) })

@@ -1,14 +1,13 @@
-// Package events publishes Kubernetes Events: one value for each reason, with its type
-// and its minimum interval, and a Publisher for the Events that plans and disruption
-// reports cause. The reasons are Karpenter's.
+// Package events publishes Kubernetes Events: one value for each reason, with its type and its
+// minimum interval, and a Publisher for the Events that plans and disruption reports cause. The
+// reasons are Karpenter's.
 //
 // The invariants:
-//
-//   - An Event is repeated for the same object only after its interval. A message with
-//     other numbers is a repetition unless the reason is Exact.
-//   - However many pods a plan has, few Events are published at once, and all of them
-//     in the end. An Event is a write, and 10,000 of them would delay the nodes that
-//     the pods wait for.
+//   - An Event is repeated for the same object only after its interval. A message with other numbers
+//     is a repetition unless the reason is Exact.
+//   - Only few Events of a plan are published at once, regardless of the number of pods; all of them
+//     are published in the end. An Event is a write, and 10,000 of them would delay the nodes that the
+//     pods wait for.
 package events
 
 import (
@@ -36,7 +35,7 @@ type Reason struct {
 	Type, Reason string
 	// RepeatAfter is the interval after which it may be repeated; zero is the default.
 	RepeatAfter time.Duration
-	// Exact means that an Event with another message is another Event.
+	// Exact means that Events with different messages are not repetitions of each other.
 	Exact bool
 }
 

@@ -23,8 +23,8 @@ const (
 	// maxKept is how many nodes one report publishes Events about: two for each, which is half of
 	// the event queue.
 	maxKept = 1000
-	// keptRetention is how long an Event about a node that is not disrupted is remembered, so
-	// that nodes without one come first. Kubernetes keeps Events as long.
+	// keptRetention is how long an Event about a node that is not disrupted is stored, so that
+	// nodes without one come first. Kubernetes keeps Events as long.
 	keptRetention = time.Hour
 	// maxDetailBytes is the limit of the report's own text, in bytes.
 	maxDetailBytes = 300
@@ -97,7 +97,7 @@ func (m *Publisher) ReportKept(report []Kept, now time.Time) []effect.Effect {
 	return out
 }
 
-// eventText returns the Event of a rule, in Karpenter's words if Karpenter has the rule; no text
+// eventText returns the Event of a rule, with Karpenter's text if Karpenter has the rule; no text
 // if the rule has no Event or is unknown.
 func (k Kept) eventText() (Reason, string) {
 	if text, known := blockedTexts[k.Rule]; known {
@@ -114,11 +114,11 @@ func (k Kept) eventText() (Reason, string) {
 	}
 }
 
-// unplaceable is the only rule whose Event depends on the attempted disruption: a node that
-// cannot be replaced for drift is blocked.
+// unplaceable is the only rule whose Event depends on the attempted disruption: a node that cannot
+// be replaced for drift is blocked.
 const unplaceable = "pods-unplaceable"
 
-// blockedTexts are the texts of the rules that block every disruption of a node, and of those
+// blockedTexts are the texts of the rules that block every disruption of a node, and of the rules
 // that block drift.
 var blockedTexts = map[string]func(Kept) string{
 	"no-pool": func(k Kept) string { return fmt.Sprintf("NodePool not found (NodePool=%s)", k.poolName()) },

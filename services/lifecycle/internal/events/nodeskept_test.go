@@ -99,8 +99,8 @@ func TestKeptNodeTexts(t *testing.T) {
 	})
 }
 
-// Each rule of disruption has a text, or is one that does not explain to a person why a node is
-// not consolidated.
+// Each rule of disruption has a text, or is one that does not help to explain why a node is not
+// consolidated.
 func TestEachRuleHasText(t *testing.T) {
 	silent := map[string]bool{
 		"confirmed": true, "static": true, "not-quiet": true, "budget": true, "in-use": true, "not-drifted": true, "not-expiring": true,
@@ -167,8 +167,8 @@ func TestRepetitionAboutNodesThatStay(t *testing.T) {
 	}
 }
 
-// A report about many nodes publishes Events about some, the next report about others, and a
-// forged report no more.
+// A report about many nodes publishes Events about some of them, the next report about others, and
+// a forged report publishes no more.
 func TestManyNodesThatStay(t *testing.T) {
 	var memory events.Publisher
 	var report []events.Kept

@@ -26,8 +26,8 @@ const (
 	maxTextBytes = 990
 )
 
-// Publisher limits the Events about pods and nodes. It remembers the recent ones. The zero value
-// remembers none.
+// Publisher limits the Events about pods and nodes. It stores recent Events. The zero value has
+// none.
 type Publisher struct {
 	failed, nominated map[string]time.Time
 	// kept is the last Event of each reason about each NodeClaim whose node is not disrupted.
@@ -103,8 +103,8 @@ func UnusableNodePools(plan planning.Plan) map[string]string {
 	return out
 }
 
-// rejectionText joins the reasons of all pools. A pod that was not tried has none: the next batch
-// tries it.
+// rejectionText joins the reasons of all pools. A pod that was not tried has no reason: the next
+// batch tries it.
 func rejectionText(rejections []planning.Rejection) string {
 	var parts []string
 	for _, r := range rejections {
@@ -147,7 +147,7 @@ func recordOnce(told map[string]time.Time, uid string, now time.Time) bool {
 	return true
 }
 
-// pruneExpired drops pods that may have an Event again.
+// pruneExpired drops pods that may get an Event again.
 func pruneExpired(told map[string]time.Time, every time.Duration, now time.Time) map[string]time.Time {
 	if told == nil {
 		return map[string]time.Time{}

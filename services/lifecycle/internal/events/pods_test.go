@@ -64,7 +64,7 @@ func TestFailedScheduling(t *testing.T) {
 	}
 }
 
-// Ten thousand pods have Events, a hundred at a time, small classes first, and none twice.
+// Ten thousand pods get Events, a hundred at a time, small classes first, and none twice.
 func TestManyPodsHaveEvents(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
 	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}

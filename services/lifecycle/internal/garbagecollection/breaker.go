@@ -12,15 +12,15 @@ import (
 // BreakerWindow is the time over which a Breaker counts.
 const BreakerWindow = 10 * time.Minute
 
-// Breaker limits how many instances are terminated, or treated as terminated, because of
-// messages, over many messages: a compromised sender may send any number of them. The zero value
-// is ready. It is safe for concurrent use. A new process starts at zero.
+// Breaker limits how many instances are terminated, or treated as terminated, because of messages.
+// It counts over many messages, because a compromised sender may send any number of them. The zero
+// value is ready. It is safe for concurrent use. A new process starts at zero.
 type Breaker struct {
 	mu    sync.Mutex
 	taken map[string]time.Time
 }
 
-// MaxRemovals is how many nodes of a cluster of that size may be removed at once.
+// MaxRemovals returns how many nodes of a cluster of this size may be removed at once.
 func MaxRemovals(size int) int { return max(3, size/10) }
 
 // TakeRemoval counts instances, each once. If they would exceed three and a tenth of the

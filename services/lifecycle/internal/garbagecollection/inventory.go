@@ -1,19 +1,17 @@
-// Package garbagecollection finds instances without a NodeClaim, NodeClaims without
-// an instance and Nodes without a NodeClaim, and bounds how many of them are removed
-// at once. It is pure except for Breaker, which counts over several messages.
+// Package garbagecollection finds instances without a NodeClaim, NodeClaims without an instance and
+// Nodes without a NodeClaim, and limits how many of them are removed at once. It is pure except for
+// Breaker, which counts over several messages.
 //
 // The invariants:
-//
-//   - Absence from one inventory proves nothing. A launched claim's instance is gone
-//     when EC2 shows it terminated, or when two complete inventories, each begun well
-//     after the launch and at least InventoryGap apart, lack it and its node is not
-//     ready.
+//   - One inventory without an instance does not prove that the instance is gone. It is gone when EC2
+//     reports it as terminated, or when two complete inventories, each begun well after the launch and
+//     at least InventoryGap apart, lack it and its node is not ready.
 //   - A claim whose launch may still be in flight is never treated as unlaunched.
-//   - An instance with our tags and without a claim is an orphan. Orphans are not
-//     adopted, and instances of other owners are not touched.
-//   - An orphan node is touched only while it is being deleted, carries our finalizer
-//     and names a NodePool, and never together with many others: many at once look
-//     like claims that cannot be read, not like claims that are gone.
+//   - An instance with Joist's tags and without a claim is an orphan. Orphans are not adopted, and
+//     instances of other owners are not changed.
+//   - An orphan node is changed only while it is being deleted, has Joist's finalizer and names a
+//     NodePool, and never together with many others: if there are many at once, the claims probably
+//     could not be read.
 package garbagecollection
 
 import (
@@ -36,23 +34,23 @@ const (
 	AbsentAnnotation = "joist.sh/absent-since"
 	// GoneAnnotation is when the claim's instance was found terminated.
 	GoneAnnotation = "joist.sh/instance-gone"
-	// SettleTime is how long after a launch an inventory must begin for an absence in it to
-	// count: twice the 30 s that EC2's descriptions may lag.
+	// SettleTime is the minimum time from a launch to the start of an inventory for an absence in
+	// it to count: twice the 30 s that EC2's descriptions may lag.
 	SettleTime = 60 * time.Second
-	// InventoryGap is the least time between the beginnings of two inventories that together
-	// prove an absence: as long as EC2's descriptions may lag.
+	// InventoryGap is the minimum time between the starts of two inventories that together prove an
+	// absence: as long as EC2's descriptions may lag.
 	InventoryGap = 30 * time.Second
 	// MaxClockSkew is how far clocks may disagree.
 	MaxClockSkew = time.Minute
 )
 
-// LaunchHorizon is how long after a claim's creation its launch can still happen: requests are
-// sent for nodeclaim.LaunchTimeout, the last one expires after the expiry of its type, the
-// launcher may start until then, and clocks may differ.
+// LaunchHorizon is how long after a claim's creation its launch can still happen: requests are sent
+// for nodeclaim.LaunchTimeout, the last one expires after the expiry of its type, the launcher may
+// start until then, and clocks may differ.
 var LaunchHorizon = nodeclaim.LaunchTimeout + event.LaunchRequestedType.TTL() + cloud.LaunchTimeout + MaxClockSkew
 
-// CheckStart returns fault.Poison for an inventory that began later than now, clock skew
-// included. It would make every later inventory look old.
+// CheckStart returns fault.Poison for an inventory whose start is in the future by more than
+// MaxClockSkew. It would make every later inventory look old.
 func CheckStart(started, now time.Time) error {
 	if ahead := started.Sub(now); ahead > MaxClockSkew {
 		return fault.F("reading an inventory", fault.Poison, "its start time is %s in the future", ahead.Round(time.Second)).
@@ -76,8 +74,7 @@ type Findings struct {
 	Orphans []event.Listed
 	// Absent lists claims whose instance is missing for the first time.
 	Absent []*karpenter.NodeClaim
-	// Gone lists claims whose instance is terminated and that are not marked or not being
-	// deleted.
+	// Gone lists claims whose instance is terminated and that are not marked or not being deleted.
 	Gone []*karpenter.NodeClaim
 	// Unlabelled lists claims that are bound and not labelled yet.
 	Unlabelled []BoundClaim
@@ -89,14 +86,14 @@ type Findings struct {
 	Demoted []*karpenter.NodeClaim
 	// Returned lists claims whose instance was missing and is present again.
 	Returned []*karpenter.NodeClaim
-	// lost are the claims of Gone whose instance is missing rather than shown as terminated. size
-	// is the number of Joist's instances or claims, the larger of both.
+	// lost are the claims of Gone whose instance is missing, not reported as terminated. size is
+	// the number of Joist's instances or claims, the larger of both.
 	lost []*karpenter.NodeClaim
 	size int
 }
 
-// CompareInventory compares an inventory with the claims. ready says, by claim name, whether its
-// node is Ready.
+// CompareInventory compares an inventory with the claims. ready reports for each claim name whether
+// its node is Ready.
 func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map[string]bool, now time.Time) Findings {
 	f := Findings{Started: inventory.Started}
 	byInstance := map[string]*karpenter.NodeClaim{}
@@ -176,7 +173,7 @@ func isDemoted(c *karpenter.NodeClaim, i event.Listed) bool {
 }
 
 // managedInstance reports whether Joist or Karpenter launched the instance. Instances of managed
-// node groups, and those that people started, have neither tag.
+// node groups, and instances that users started, have neither tag.
 func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
 
 // addClaim classifies a claim whose instance is not in the inventory.
@@ -216,10 +213,10 @@ func expectedSince(c *karpenter.NodeClaim) (time.Time, bool) {
 
 // LimitRemovals returns the findings that may be executed, and why the others may not.
 //
-// If orphans and lost instances together are more than three and more than a tenth of the
-// cluster, none of them is removed. Instances that EC2 shows terminated, and claims that never
-// had an instance, do not count, because removing them takes no capacity away. They are executed,
-// as are annotations, so that many interruptions at once are not delayed by the breaker.
+// If orphans and lost instances together are more than three and more than a tenth of the cluster,
+// none of them is removed. Instances that EC2 reports as terminated, and claims that never had an
+// instance, do not count, because removing them does not reduce capacity. They are executed, like
+// annotations, so that the breaker does not delay many interruptions at once.
 func (f Findings) LimitRemovals() (Findings, error) {
 	touched := len(f.Orphans) + len(f.lost)
 	allowed := MaxRemovals(f.size)

@@ -195,7 +195,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An inventory that begins in the future comes from a different clock and proves no absence.
+// An inventory that begins in the future comes from another clock and does not prove an absence.
 func TestInventoryOfTheFuture(t *testing.T) {
 	f := garbagecollection.CompareInventory(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
 	if diff := cmp.Diff(findingNames{}, names(f)); diff != "" {
@@ -276,9 +276,9 @@ func TestLimitRemovals(t *testing.T) {
 	}
 }
 
-// A claim is removed only when its last request can no longer launch anything: the request is
-// sent at the end of the launch timeout, the launcher starts just before its expiry and uses all
-// of its time.
+// A claim is removed only when its last request can no longer launch anything: the request is sent
+// at the end of the launch timeout, and the launcher starts just before its expiry and uses all of
+// its time.
 func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
 	sent := lifeclaim.LaunchTimeout
 	expires := sent + event.LaunchRequestedType.TTL()

@@ -14,9 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// FindOrphanNodes returns the nodes that are being deleted and have no NodeClaim,
-// because its finalizer was removed by hand. No other controller removes the
-// finalizer of such a node.
+// FindOrphanNodes returns the nodes that are being deleted and have no NodeClaim, because a user
+// removed the claim's finalizer. No other controller removes the finalizer of such a node.
 func FindOrphanNodes(nodes []*corev1.Node, claims []*karpenter.NodeClaim) []*corev1.Node {
 	known := map[string]bool{}
 	for _, c := range claims {
@@ -63,8 +62,8 @@ func CheckOrphanNodes(orphans []*corev1.Node, nodes []*corev1.Node) error {
 	return nil
 }
 
-// ReleaseOrphanNode drains an orphan node and then removes its finalizer. Garbage
-// collection ends the instance, because it has no claim.
+// ReleaseOrphanNode drains an orphan node and then removes its finalizer. Garbage collection
+// terminates the instance, because it has no claim.
 func ReleaseOrphanNode(n *corev1.Node, pods []*corev1.Pod, may func(*corev1.Pod) bool, now time.Time) []effect.Effect {
 	if node, changed := nodeclaim.TaintNode(n, false); changed {
 		return []effect.Effect{effect.Update{Object: node}}

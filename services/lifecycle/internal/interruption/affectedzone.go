@@ -9,9 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// AffectedZone returns the zone of that id if the pool's nodes can be in it: its class has a
-// subnet there, and its requirements allow it. A pool without zone requirements is affected in
-// each zone of its class.
+// AffectedZone returns the zone with that ID if the pool's nodes can be in it: its class has a
+// subnet there, and its requirements allow it. A pool without zone requirements is affected in each
+// zone of its class.
 func AffectedZone(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, zoneID string) (zone string, affected bool) {
 	i := slices.IndexFunc(class.Status.Subnets, func(s karpenter.Subnet) bool { return s.ZoneID == zoneID })
 	if i < 0 {

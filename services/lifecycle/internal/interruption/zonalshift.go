@@ -1,16 +1,15 @@
-// Package interruption stores which zones have an active zonal shift, and decides what waits for
-// it. It is pure: the reports and the time decide.
+// Package interruption stores which zones have an active zonal shift, and decides which actions
+// wait for its end. It is pure: the result depends on the reports and the time.
 //
 // In an impaired zone most requests about instances fail, and repeating them adds load.
 // Terminations and tags of instances there therefore wait until the shift ends. Everything that
-// only needs Kubernetes continues, including drains. As in Karpenter, deadlines do not change
-// this: at the deadline the pods are deleted, and the instance remains.
+// only needs Kubernetes continues, including drains. As in Karpenter, deadlines do not change this:
+// at the deadline the pods are deleted, and the instance remains.
 //
 // The invariants:
-//
-//   - The wait ends with the shift, or MaxInventoryAge after the last inventory that reported it,
-//     or StartupGrace after a start without a report.
-//   - The newest inventory counts, irrespective of the order of delivery.
+//   - The wait ends with the shift, or MaxInventoryAge after the last inventory that reported it, or
+//     StartupGrace after a start without a report.
+//   - The newest inventory counts, regardless of the order of delivery.
 //   - The beginning and the end of a shift are each reported once.
 package interruption
 
@@ -33,13 +32,13 @@ const (
 	StartupGrace = 2 * time.Minute
 )
 
-// ShiftState is the known zonal shifts. The zero value knows none and waits for nothing.
+// ShiftState is the known zonal shifts. The zero value has no shift and waits for nothing.
 type ShiftState struct {
 	// startedAt is when it began to wait for the first report; zero if it does not wait.
 	startedAt time.Time
 	// inventoryStarted is when the shifts were read; zero for never.
 	inventoryStarted time.Time
-	// shiftEnds is when the shift of each zone ends; the zero time if that is open.
+	// shiftEnds is when the shift of each zone ends; the zero time if that is unknown.
 	shiftEnds map[string]time.Time
 	// reported are the zones whose shift was reported by an Event.
 	reported []string

@@ -75,7 +75,7 @@ func TestShiftedAway(t *testing.T) {
 	}
 }
 
-// In any order of inventories, the wait is limited by the newest one: the end of the shift, and
+// In any order of inventories, the newest one limits the wait: until the end of the shift, and
 // MaxInventoryAge at most.
 func TestWaitIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

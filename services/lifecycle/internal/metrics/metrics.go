@@ -1,4 +1,4 @@
-// Package metrics derives Karpenter's metrics from what happened to NodeClaims and their nodes
+// Package metrics derives Karpenter's metrics from the changes of NodeClaims and their nodes
 // between two reconciles.
 //
 // Metrics are derived from the objects and not counted at writes, because a write may be repeated
@@ -70,7 +70,7 @@ type Snapshots struct {
 	Why func(uid types.UID) (string, bool)
 }
 
-// CountChanges returns the changes between the two, sorted by kind and labels.
+// CountChanges returns the changes between the two reconciles, sorted by kind and labels.
 func (l Snapshots) CountChanges() []Count {
 	var all []Count
 	add := func(uid types.UID, some ...Count) {

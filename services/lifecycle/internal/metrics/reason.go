@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Unhealthy begins the reason of a repair.
+// Unhealthy is the prefix of the reason of a repair.
 const Unhealthy = "unhealthy: "
 
 // reasonLabels map the first words of a deletion's reason to the metric label. The labels are
@@ -46,7 +46,7 @@ func ReasonLabel(why string) string {
 	return OtherReason
 }
 
-// hasAnnouncedDeadline reports whether AWS announced when it would take the instance.
+// hasAnnouncedDeadline reports whether AWS announced when it would terminate the instance.
 func hasAnnouncedDeadline(why string) bool {
 	switch event.NoticeKind(why) {
 	case event.SpotInterruption, event.ScheduledChange, event.ReservationInterruption:

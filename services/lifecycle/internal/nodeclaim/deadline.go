@@ -7,8 +7,8 @@ import (
 )
 
 // WithEarlierDeadline returns the claim with the time by which its node must be drained. It never
-// moves the deadline later. A zero time, or one that is not earlier, returns the claim unchanged
-// and false.
+// moves the deadline later. For a zero time, or one that is not earlier, it returns the claim
+// unchanged and false.
 func WithEarlierDeadline(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeClaim, bool) {
 	if at.IsZero() {
 		return c, false
@@ -22,7 +22,8 @@ func WithEarlierDeadline(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeC
 	return marked, true
 }
 
-// Deadline returns when the claim's drain ends by force; the zero time for never.
+// Deadline returns when the remaining pods of the claim's drain are deleted; the zero time for
+// never.
 func Deadline(c *karpenter.NodeClaim) time.Time {
 	at, _ := time.Parse(time.RFC3339, c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	return at

@@ -71,7 +71,7 @@ func (v View) reportProtections(pods []*corev1.Pod) []effect.Effect {
 	return effects
 }
 
-// awaitVolumes waits for the volumes, and persists that the instance may be terminated before the
+// awaitVolumes waits for the volumes. It persists that the instance may be terminated before the
 // termination is requested.
 func (v View) awaitVolumes(deadline time.Time) []effect.Effect {
 	claim := v.withTrue(karpenter.ConditionTypeDrained)
@@ -98,7 +98,7 @@ func (v View) awaitVolumes(deadline time.Time) []effect.Effect {
 	return append(effects, effect.UpdateStatus{Object: claim})
 }
 
-// isAwaitingVolumes reports whether the condition already says that volumes are awaited.
+// isAwaitingVolumes reports whether the condition already has this reason.
 func (v View) isAwaitingVolumes() bool {
 	c, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeVolumesDetached)
 	return c.Reason == awaitingDetachment

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// finalize removes a claim that is being deleted: drain, terminate, and remove the finalizer only
-// when EC2 shows the instance terminated.
+// finalize removes a claim that is being deleted: it drains, terminates, and removes the finalizer
+// only when EC2 reports the instance as terminated.
 func (v View) finalize() []effect.Effect {
 	if !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer) {
 		return nil
@@ -22,11 +22,11 @@ func (v View) finalize() []effect.Effect {
 	case v.Claim.Status.ProviderID != "":
 		return v.drainAndTerminate()
 	case !admission.IsAdmitted(v.Claim) || v.Refused == SpentMark:
-		// It was never launched, or can no longer be.
+		// It was never launched, and can no longer be.
 		return v.removeFinalizer()
 	default:
 		// Its launch may still be in flight. A late instance is bound and then terminated. Two
-		// inventories without one set Gone.
+		// inventories without an instance set Gone.
 		return nil
 	}
 }
@@ -55,7 +55,7 @@ func (v View) removeFinalizer() []effect.Effect {
 }
 
 // terminateInstance requests the termination of the instance, repeatedly while the finalizer
-// exists. In a zone that is shifted away it waits, irrespective of the deadline.
+// exists. In a zone that is shifted away it waits, regardless of the deadline.
 func (v View) terminateInstance() []effect.Effect {
 	id, err := v.Claim.Instance()
 	if err != nil || v.ZoneShifted || !v.MayRepeat("terminate") {

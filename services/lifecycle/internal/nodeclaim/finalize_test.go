@@ -55,7 +55,7 @@ func TestGoingUnlaunched(t *testing.T) {
 	}
 }
 
-// Once EC2 shows the instance terminated, the node is removed, and then the claim.
+// Once EC2 reports the instance as terminated, the node is removed, and then the claim.
 func TestGone(t *testing.T) {
 	leaves := change(initialized).and(beingDeleted(time.Minute), gone)
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }

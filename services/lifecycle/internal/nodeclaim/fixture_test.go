@@ -72,7 +72,7 @@ func (v change) and(more ...change) change {
 	}
 }
 
-// The phases of a claim, each on top of the previous one, with the claim's conditions.
+// The phases of a claim, each in addition to the previous one, with the claim's conditions.
 func launched(v *nodeclaim.View) {
 	v.Claim.Status.ProviderID = providerID
 	v.Claim.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"

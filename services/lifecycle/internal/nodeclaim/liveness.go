@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// LaunchTimeout is how long a claim may have no instance, and how long its launch is
+	// LaunchTimeout is how long a claim may exist without an instance, and how long its launch is
 	// requested.
 	LaunchTimeout = 5 * time.Minute
-	// RegistrationTimeout is how long it may have no registered node.
+	// RegistrationTimeout is how long it may exist without a registered node.
 	RegistrationTimeout = 15 * time.Minute
 )
 
-// RefusalAnnotation is the error of a failed launch, for people. Another annotation says whether
+// RefusalAnnotation is the error of a failed launch, as text. Another annotation determines whether
 // the claim may be deleted.
 const RefusalAnnotation = launchspec.RefusalAnnotation
 
 // FailedAnnotation marks a claim that timed out, with the phase that it did not complete. It is
-// written before the claim is deleted, so that failures can be counted while the finalizer
-// exists, even after a crash.
+// written before the claim is deleted, so that failures can be counted while the finalizer exists,
+// even after a crash.
 const FailedAnnotation = "joist.sh/failed"
 
 // Values of FailedAnnotation.

@@ -9,11 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// podEventDedupe is the least time between two recorded pod events.
+// podEventDedupe is the minimum time between two recorded pod events.
 const podEventDedupe = 10 * time.Second
 
-// maintainNode keeps labels of the node and tags of the instance current. Tags wait while the
-// instance's zone is shifted away.
+// maintainNode updates labels of the node and tags of the instance. Tags wait while the instance's
+// zone is shifted away.
 func (v View) maintainNode() []effect.Effect {
 	effects := v.demoteNode()
 	tagged := v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
@@ -37,8 +37,8 @@ func (v View) requestTags() []effect.Effect {
 	}}}
 }
 
-// lastPodEvent returns the time of the last pod event, as written to the claim's status. Events
-// that follow each other closely are one.
+// lastPodEvent returns the time of the last pod event to write to the claim's status. Events in
+// quick succession count as one.
 func (v View) lastPodEvent() time.Time {
 	have := v.Claim.Status.LastPodEventTime.Time
 	if v.PodEvent.After(have) && v.Now.Sub(have) >= podEventDedupe {

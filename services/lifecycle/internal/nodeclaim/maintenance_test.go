@@ -20,7 +20,7 @@ func after(d karpenter.NillableDuration) change {
 	}
 }
 
-// moved is the last pod event; last is the one in the claim's status.
+// moved sets the last pod event; last sets the one in the claim's status.
 func moved(ago time.Duration) change { return func(v *nodeclaim.View) { v.PodEvent = noon.Add(-ago) } }
 
 func last(ago time.Duration) change {
@@ -59,8 +59,8 @@ func TestPodEvents(t *testing.T) {
 	}
 }
 
-// Consolidatable is set after consolidateAfter without pod events, and removed when that no
-// longer holds.
+// Consolidatable is set after consolidateAfter without pod events, and removed when that is no
+// longer the case.
 func TestConsolidatable(t *testing.T) {
 	for _, test := range []struct {
 		name     string

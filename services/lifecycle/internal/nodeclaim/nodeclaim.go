@@ -1,10 +1,9 @@
-// Package nodeclaim decides the next step for a NodeClaim from the claim, its node
-// and its pods. It is pure: the same view gives the same effects.
+// Package nodeclaim decides the next step for a NodeClaim from the claim, its node and its pods. It
+// is pure: the same view gives the same effects.
 //
-// One reconcile writes each object at most once, because a second write would carry
-// a resourceVersion that the first has replaced; the next reconcile reads the result
-// and continues. A claim therefore advances in small steps, and the process may
-// crash after any of them.
+// One reconcile writes each object at most once, because a second write would have a
+// resourceVersion that the first has replaced; the next reconcile reads the result and continues. A
+// claim therefore advances in small steps, and the process may crash after any of them.
 package nodeclaim
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// SpentMark is the value of the refused annotation with which a claim may be deleted at once.
+// SpentMark is the value of RefusedAnnotation with which a claim may be deleted at once.
 const SpentMark = "spent"
 
 // View is the input of Next.
@@ -29,17 +28,17 @@ type View struct {
 	Claim *karpenter.NodeClaim
 	// Node is the node with the claim's providerID, or nil.
 	Node *corev1.Node
-	// Pods are those on the node.
+	// Pods are the pods on the node.
 	Pods []*corev1.Pod
 	Pool *karpenter.NodePool
 	// Outbox is read live; nil if no claim waits for admission.
 	Outbox *outbox.Stored
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
-	// Refused is the claim's refusal mark. Gone says that its instance is terminated.
+	// Refused is the claim's refusal mark. Gone reports that its instance is terminated.
 	Refused string
 	Gone    bool
-	// ZoneShifted says that the instance's zone has an active zonal shift.
+	// ZoneShifted reports that the instance's zone has an active zonal shift.
 	ZoneShifted bool
 	// MayRepeat reports whether an action of this kind may be repeated now.
 	MayRepeat func(kind string) bool
@@ -79,7 +78,7 @@ func Next(v View) []effect.Effect {
 }
 
 // withRequiredMetadata returns the claim with the finalizer and the label that every claim needs,
-// nil if it has both. People or an older Karpenter may have created or edited it.
+// nil if it has both. A user or an older Karpenter may have created or edited it.
 func (v View) withRequiredMetadata() *karpenter.NodeClaim {
 	// Without the finalizer the claim could be removed while its instance runs.
 	free := !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer)
@@ -99,12 +98,12 @@ func (v View) withRequiredMetadata() *karpenter.NodeClaim {
 	return claim
 }
 
-// checkDeletion deletes a claim whose instance is gone, that failed or that has expired,
-// irrespective of its phase.
+// checkDeletion deletes a claim whose instance is gone, that failed or that has expired, in any
+// phase.
 func (v View) checkDeletion() []effect.Effect {
 	switch {
 	case v.Gone:
-		// A crash came between the mark and the deletion.
+		// The process crashed between the mark and the deletion.
 		return v.deleteClaim("instance gone")
 	case v.Claim.Annotations[FailedAnnotation] != "":
 		return v.deleteClaim("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
@@ -135,7 +134,7 @@ func (v View) checkLaunch() []effect.Effect {
 		return v.checkAdmission()
 	}
 	if v.Refused != "" {
-		// A crash came between the mark and the deletion.
+		// The process crashed between the mark and the deletion.
 		return v.deleteClaim("its launch was refused")
 	}
 	if v.claimAge() >= LaunchTimeout {
@@ -145,8 +144,8 @@ func (v View) checkLaunch() []effect.Effect {
 }
 
 // checkAdmission deletes a claim whose plan was abandoned or completed without it. A claim that a
-// completed plan lists is admitted by the caller, which has read the outbox. A claim that a
-// person created, or Karpenter before the takeover, is planned repeatedly until LaunchTimeout.
+// completed plan lists is admitted by the caller, which has read the outbox. A claim that a user
+// created, or Karpenter before the takeover, is planned repeatedly until LaunchTimeout.
 func (v View) checkAdmission() []effect.Effect {
 	if launchspec.Unplanned(v.Claim) {
 		if v.claimAge() >= LaunchTimeout {

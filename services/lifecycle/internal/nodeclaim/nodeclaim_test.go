@@ -120,7 +120,7 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-// A claim of an older Karpenter, or of a person, gets the label of its class.
+// A claim of an older Karpenter, or of a user, gets the label of its class.
 func TestClassLabel(t *testing.T) {
 	of := func(v *nodeclaim.View) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "big"}

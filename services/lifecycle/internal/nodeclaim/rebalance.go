@@ -22,10 +22,10 @@ const (
 	// plan's claims to appear.
 	PlanTimeout = 30 * time.Second
 	// ReplaceTimeout is how long they wait for those claims to be initialized. The interruption
-	// warning may come at any time.
+	// warning may arrive at any time.
 	ReplaceTimeout = 5 * time.Minute
-	// spotWarning is the time between a spot interruption warning and the interruption. From then
-	// on pods do not wait.
+	// spotWarning is the time between a spot interruption warning and the interruption. After the
+	// warning, pods do not wait.
 	spotWarning = 2 * time.Minute
 )
 
@@ -54,7 +54,7 @@ func WithReplacements(c *karpenter.NodeClaim, claims []string) (*karpenter.NodeC
 	return c, true
 }
 
-// rebalanceWait returns what the pods of a rebalanced claim wait for, or "". Until the
+// rebalanceWait returns the reason why the pods of a rebalanced claim wait, or "". Until the
 // interruption warning they may run until their replacement is ready.
 func (v View) rebalanceWait() string {
 	since, deadline := v.Now.Sub(v.Claim.DeletionTimestamp.Time), v.deadline()
@@ -79,7 +79,7 @@ func (v View) rebalanceWait() string {
 	return ""
 }
 
-// isComingUp reports whether the claim exists, or may appear, and is not initialized yet.
+// isComingUp reports whether the claim exists, or may still appear, and is not initialized yet.
 func (v View) isComingUp(name string, since time.Duration) bool {
 	c := v.Replacement(name)
 	if c == nil {
@@ -88,7 +88,7 @@ func (v View) isComingUp(name string, since time.Duration) bool {
 	return c.DeletionTimestamp == nil && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 }
 
-// delayDrain executes forced deletions and evicts no pod.
+// delayDrain executes forced deletions and evicts no pods.
 func (v View) delayDrain(plan termination.Plan, deadline time.Time, why string) []effect.Effect {
 	plan.Evict = nil
 	return append(v.podRemovals(plan, deadline), v.updateDrainMessage("Waiting to drain: "+why)...)

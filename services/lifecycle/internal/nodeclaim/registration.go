@@ -18,21 +18,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Registration is the input for a claim that comes up or runs.
+// Registration is the input for a claim before and after its registration.
 type Registration struct {
 	// Nodes are all nodes with the claim's providerID. View.Node is one of them.
 	Nodes []*corev1.Node
 	// PodEvent is when pods were last added to or removed from the node, to the second; zero if
 	// that is unknown.
 	PodEvent time.Time
-	// Expiring says that the instance's capacity block is about to end.
+	// Expiring reports that the instance's capacity block is about to end.
 	Expiring bool
-	// MayCheckConsistency reports whether the node's capacity is to be checked again.
+	// MayCheckConsistency reports whether the node's capacity has to be checked again.
 	MayCheckConsistency func() bool
 }
 
-// registerNode registers the node, or gives up on a node that does not appear. If an instance has
-// two nodes, neither is registered until one of them is deleted.
+// registerNode registers the node, or marks the claim as failed if no node appears in time. If an
+// instance has two nodes, neither is registered until one of them is deleted.
 func (v View) registerNode() []effect.Effect {
 	// The labels are written after the binding. Without them the node would be registered without
 	// labels.
@@ -64,8 +64,8 @@ func (v View) checkRegistrationTimeout() []effect.Effect {
 	return v.markFailed(FailedRegistration)
 }
 
-// reportMissingTaint reports that the node registered without the unregistered taint, so that
-// pods may have been scheduled that its taints forbid.
+// reportMissingTaint reports that the node registered without the unregistered taint, so that pods
+// may have been scheduled there that its taints forbid.
 func (v View) reportMissingTaint() []effect.Effect {
 	_, registered := v.Node.Labels[karpenter.NodeRegisteredLabelKey]
 	if registered || karpenter.HasTaint(v.Node.Spec.Taints, karpenter.UnregisteredTaint()) {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// synced sets that the node has everything of the claim's, which the claim's status does not show
-// yet.
+// synced sets that the node already has the claim's metadata, but the claim's status does not show
+// it yet.
 func synced(t *testing.T) change {
 	return change(joined).and(func(v *nodeclaim.View) { nodes(v, object[*corev1.Node](t, *v)) })
 }

@@ -5,10 +5,10 @@ import (
 )
 
 // RegistrationHook delays the registration of a node. While a hook waits, the node keeps the
-// unregistered taint, so that no pod is scheduled by labels that are not final. The wait ends
-// with RegistrationTimeout.
+// unregistered taint, so that no pod is scheduled by labels that are not final. The wait ends with
+// RegistrationTimeout.
 type RegistrationHook struct {
-	// Name is the message of the claim's condition.
+	// Name appears in the message of the claim's condition.
 	Name string
 	// Waits reports whether the claim's node may not be registered yet.
 	Waits func(*karpenter.NodeClaim) bool

@@ -12,8 +12,8 @@ import (
 // ten minutes before EC2 begins to terminate them.
 const capacityBlockMargin = 40 * time.Minute
 
-// IsExpiring reports whether the claim's capacity block is about to end. The class's status may
-// be stale, so that the end time counts too.
+// IsExpiring reports whether the claim's capacity block is about to end. The class's status may be
+// stale, so the end time counts too.
 func IsExpiring(c *karpenter.NodeClaim, class *karpenter.EC2NodeClass, now time.Time) bool {
 	id := c.Labels[karpenter.LabelCapacityReservationID]
 	if id == "" || class == nil {
@@ -46,7 +46,7 @@ func (v View) demoteNode() []effect.Effect {
 	return []effect.Effect{effect.Update{Object: node}}
 }
 
-// onDemandLabels returns the labels without those of a reservation.
+// onDemandLabels returns the labels without the labels of a reservation.
 func onDemandLabels(labels map[string]string) map[string]string {
 	labels = maps.Clone(labels)
 	for _, key := range []string{

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// withStatus adds the write of the claim's status to the effects, unless they write the claim
-// already.
+// withStatus adds the write of the claim's status to the effects, unless they already write the
+// claim.
 func (v View) withStatus(effects []effect.Effect) []effect.Effect {
 	if slices.ContainsFunc(effects, v.writesClaim) {
 		return effects
@@ -41,8 +41,8 @@ func (v View) writesClaim(e effect.Effect) bool {
 
 // statusEffects computes the claim's status and returns one write if it has changed.
 func (v View) statusEffects() []effect.Effect {
-	// Most reconciles find nothing to write. The code below replaces fields of the copy and
-	// writes to nothing that it shares with the cache.
+	// Most reconciles find nothing to write. The code below replaces fields of the copy and does
+	// not change data that it shares with the cache.
 	shallow := *v.Claim
 	claim := &shallow
 	claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Failure: v.launchFailure(), Pending: v.pendingHooks(), Now: v.Now})

@@ -26,8 +26,8 @@ const (
 type Termination struct {
 	// MayEvict and MayDelete report whether the pod's eviction or deletion may be tried again.
 	MayEvict, MayDelete func(pod *corev1.Pod) bool
-	// EvictionResult returns since when requests to remove the pod are refused, and the refusal;
-	// nil if the pod is not refused.
+	// EvictionResult returns since when requests to remove the pod are rejected, and the error; nil
+	// if the pod is not rejected.
 	EvictionResult func(pod *corev1.Pod) (since time.Time, refusal error)
 	// PodsNow reads the pods of the node from the API server; false if that fails.
 	PodsNow func() ([]*corev1.Pod, bool)
@@ -69,13 +69,13 @@ func (v View) drainAndTerminate() []effect.Effect {
 	return append(effects, v.awaitVolumes(deadline)...)
 }
 
-// planDrain returns what to do with the node's pods.
+// planDrain returns the plan for the node's pods.
 func (v View) planDrain(pods []*corev1.Pod, deadline time.Time) termination.Plan {
 	return termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: v.drainStarted(), Deadline: deadline, StuckTimeout: v.stuckPodTimeout(deadline)}, v.Now)
 }
 
-// confirmDrained reads the pods of a node that seems drained from the API server. The watch may
-// be late, and a pod that it does not show yet would be terminated with the instance. At the
+// confirmDrained reads the pods of a node that seems drained from the API server. The watch may be
+// late, and a pod that the cache does not contain yet would be terminated with the instance. At the
 // deadline the instance is terminated even if the read fails.
 func (v View) confirmDrained(plan termination.Plan, deadline time.Time) termination.Plan {
 	if v.isTrue(karpenter.ConditionTypeDrained) {
@@ -105,8 +105,8 @@ func (v View) startDrain() []effect.Effect {
 	return effects
 }
 
-// WithTerminationTaint returns the claim's node as taintedNode does, for callers that taint
-// the node before the next reconcile.
+// WithTerminationTaint returns the claim's node as taintedNode does, for callers that taint the
+// node before the next reconcile.
 func WithTerminationTaint(c *karpenter.NodeClaim, node *corev1.Node) (*corev1.Node, bool) {
 	return View{Claim: c, Node: node}.taintedNode()
 }
@@ -138,8 +138,8 @@ func TaintNode(node *corev1.Node, hold bool) (*corev1.Node, bool) {
 	return node, true
 }
 
-// announceTermination deletes the Node of a registered claim, so that it is visible as
-// terminating, and reports the deadline of its pods.
+// announceTermination deletes the Node of a registered claim, so that it is shown as terminating,
+// and reports the deadline of its pods.
 func (v View) announceTermination(deadline time.Time) []effect.Effect {
 	var effects []effect.Effect
 	if v.isTrue(karpenter.ConditionTypeRegistered) && v.Node.DeletionTimestamp == nil {
@@ -182,8 +182,8 @@ func (v View) evictionReason() string {
 	return "Forceful Termination"
 }
 
-// drainStarted returns when the drain began. It is later than the deletion of the claim: until
-// the taint, further pods may have been bound.
+// drainStarted returns when the drain began. It is later than the deletion of the claim: until the
+// taint, further pods may have been bound.
 func (v View) drainStarted() time.Time {
 	c, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 	if c.Status == "True" {
@@ -192,7 +192,7 @@ func (v View) drainStarted() time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// deadline returns when the drain ends by force; zero for never.
+// deadline returns when remaining pods are deleted; zero for never.
 func (v View) deadline() time.Time { return Deadline(v.Claim) }
 
 // gracePeriodEnd returns when the claim's terminationGracePeriod ends.
@@ -201,8 +201,8 @@ func (v View) gracePeriodEnd() time.Time {
 }
 
 // stuckPodTimeout returns how long to wait after the deadline for pods that were deleted at it.
-// After a deadline of AWS the instance is gone. After the claim's own deadline the pods' objects
-// can be removed in order.
+// After a deadline of AWS the instance is gone. After the claim's own deadline there is time to
+// remove the pods' objects first.
 func (v View) stuckPodTimeout(deadline time.Time) time.Duration {
 	if v.Claim.Spec.TerminationGracePeriod == nil || deadline.Before(v.gracePeriodEnd().Truncate(time.Second)) {
 		return 0

@@ -174,8 +174,8 @@ func TestBegan(t *testing.T) {
 	})
 }
 
-// The watch of pods may be late, so that the pods of a node that seems empty are read once more.
-// At the deadline the node is drained even if the read fails.
+// The watch of pods may be late, so the pods of a node that seems empty are read once more. At the
+// deadline the node is drained even if the read fails.
 func TestEmptyNodeIsReadAgain(t *testing.T) {
 	shows := func(read bool, names ...string) change {
 		return func(v *nodeclaim.View) {
@@ -211,7 +211,7 @@ func TestDeadlineIsKept(t *testing.T) {
 	}
 }
 
-// The conditions at the end of a drain, in Karpenter's words.
+// The conditions at the end of a drain, with Karpenter's texts.
 func TestConditions(t *testing.T) {
 	for _, test := range []struct {
 		name   string

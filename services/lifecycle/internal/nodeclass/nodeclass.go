@@ -2,15 +2,14 @@
 // conditions, with the reasons and messages from the catalog and the launcher. It is pure.
 //
 // The invariants:
-//
-//   - A condition has the generation for which it was observed. Results for another generation
-//     change nothing.
-//   - An error of AWS (denied, throttled, unreachable) changes no resolved resources and makes no
-//     True condition False. The condition's message contains the error. For a new generation the
-//     condition is Unknown.
-//   - A selector that finds nothing leaves an empty list, so that nothing is launched there.
-//   - ValidationSucceeded depends on the catalog and on the launcher's dry runs. It is True if
-//     neither objects, and waits for the conditions that dry runs need.
+//   - A condition has the generation for which it was observed. Results for another generation change
+//     nothing.
+//   - An error of AWS (denied, throttled, unreachable) changes no resolved resources and makes no True
+//     condition False. The condition's message contains the error. For a new generation the condition
+//     is Unknown.
+//   - A selector that finds nothing gives an empty list, so that nothing is launched there.
+//   - ValidationSucceeded depends on the catalog and on the launcher's dry runs. It is True if neither
+//     reports a problem, and waits for the conditions that dry runs need.
 package nodeclass
 
 import (
@@ -32,7 +31,7 @@ import (
 type Policy struct {
 	// Reservations is the feature gate ReservedCapacity.
 	Reservations bool
-	// DryRuns says that validation waits for dry runs. Without it the launcher makes none.
+	// DryRuns reports that validation waits for dry runs. Without it the launcher makes none.
 	DryRuns bool
 }
 
@@ -102,8 +101,8 @@ func (e *statusEditor) finish() *karpenter.EC2NodeClass {
 	return e.class
 }
 
-// applyProblem sets a condition by its problem, and reports whether its resolved resources are to
-// be replaced.
+// applyProblem sets a condition from its problem, and reports whether its resolved resources have
+// to be replaced.
 func (e *statusEditor) applyProblem(kind string, problems []event.Problem) (replace bool) {
 	p := findProblem(problems, kind)
 	switch {

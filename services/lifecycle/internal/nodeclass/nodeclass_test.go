@@ -133,7 +133,7 @@ func TestConditions(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		steps []func(*class) *class
-		// want is the differences from a class that is ready.
+		// want has the differences from a class that is ready.
 		want map[string]string
 	}{
 		{"all is well", good, nil},
@@ -228,8 +228,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// The input of dry runs contains what launches use, and does not change with free addresses and
-// conditions.
+// The input of dry runs contains the data that launches use, and does not change with free
+// addresses and conditions.
 func TestDryRunInput(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	if CanDryRun(c) {
@@ -280,8 +280,8 @@ func TestUnreadWhileWaiting(t *testing.T) {
 	}
 }
 
-// Results may arrive twice and in any order: the input never changes, Ready is consistent with
-// the other conditions, and a repeated result changes nothing.
+// Results may arrive twice and in any order: the input never changes, Ready is consistent with the
+// other conditions, and a repeated result changes nothing.
 func TestAnswersInAnyOrder(t *testing.T) {
 	kinds := append(karpenter.EC2NodeClassReady(true), "Other")
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,8 @@ import (
 
 const (
 	conditionValidated = karpenter.ConditionTypeValidationSucceeded
-	// waitingPrefix begins the messages of a condition that waits. Only lifecycle writes such
-	// messages, so that they distinguish waiting from a result.
+	// waitingPrefix is the prefix of the messages of a condition that waits. Only lifecycle writes
+	// such messages, so they distinguish waiting from a result.
 	waitingPrefix = "waiting for "
 )
 
@@ -129,8 +129,8 @@ func isTrue(class *karpenter.EC2NodeClass, kind string) bool {
 	return there && have.Status == metav1.ConditionTrue && have.ObservedGeneration == class.Generation
 }
 
-// DryRunInput returns the input of dry runs: the parts of the class that affect launches, and
-// nothing that changes by itself, so that the same class has the same input.
+// DryRunInput returns the input of dry runs: the parts of the class that affect launches, without
+// data that changes although the class does not, so that the same class has the same input.
 func DryRunInput(class *karpenter.EC2NodeClass) (json.RawMessage, error) {
 	out := karpenter.EC2NodeClass{Spec: class.Spec, Status: class.Status}
 	out.Name = class.Name

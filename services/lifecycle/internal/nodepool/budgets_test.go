@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// A budget that cannot be read is reported until it is corrected, and has no other effect than
+// A budget that cannot be parsed is reported until it is corrected, and has no other effect than
 // that it allows nothing.
 func TestBudgetsReadable(t *testing.T) {
 	every := func(schedule string) []karpenter.Budget {

@@ -2,8 +2,7 @@
 // the same status.
 //
 // The invariants:
-//
-//   - Resources count what runs: a claim without an instance, and one that is being deleted, do
+//   - Resources count running instances: a claim without an instance, and one that is being deleted, do
 //     not count here. They count at admission, because their instances may exist.
 //   - A NodePool with the node class of another provider is never written.
 package nodepool
@@ -61,7 +60,7 @@ func ComputeStatus(v View) karpenter.NodePoolStatus {
 	return status
 }
 
-// validCondition returns the condition for what the CRD's schema cannot validate.
+// validCondition returns the condition for rules that the CRD's schema cannot express.
 func validCondition(pool *karpenter.NodePool) metav1.Condition {
 	errs := pool.Validate()
 	if len(errs) == 0 {
@@ -121,8 +120,8 @@ func HashAnnotations(pool *karpenter.NodePool) (map[string]string, error) {
 
 // RehashClaims returns the pool's claims whose hash has another version, with the pool's hash,
 // while the pool's version is outdated: hashes of different versions cannot be compared. A claim
-// with the condition Drifted keeps its hash. The claims are written before the pool, so that a
-// crash in between repeats the work.
+// with the condition Drifted keeps its hash. The claims are written before the pool, so a crash in
+// between repeats the work.
 func RehashClaims(pool *karpenter.NodePool, hash map[string]string, claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
 	const hashKey, versionKey = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	if pool.Annotations[versionKey] == hash[versionKey] {

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Member is a claim and its node. Either may be nil: a claim without a node yet, and a node whose
-// claim was removed by hand.
+// Member is a claim and its node. Either may be nil: a claim may have no node yet, and a node's
+// claim may have been removed by a user.
 type Member struct {
 	Claim *karpenter.NodeClaim
 	Node  *corev1.Node

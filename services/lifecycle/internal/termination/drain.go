@@ -1,17 +1,16 @@
-// Package termination decides how to empty a node: which pods to remove next, which
-// pods block the drain, and which volumes are still attached. It is pure; the
-// sub-package eviction sends the requests.
+// Package termination decides how to empty a node: which pods to remove next, which pods block the
+// drain, and which volumes are still attached. It is pure; the sub-package eviction sends the
+// requests.
 //
-// The order is Karpenter's: ordinary pods, ordinary daemons, critical pods, critical
-// daemons. A later group is evicted when the earlier group is gone. Before the
-// deadline pods are evicted, so that PodDisruptionBudgets hold, and a pod that must
-// not be disrupted is only waited for. Irrespective of its group, each pod is deleted early
-// enough to have its whole grace period before the deadline; at the deadline every
-// remaining pod is deleted at once.
+// The order is Karpenter's: ordinary pods, ordinary daemons, critical pods, critical daemons. A
+// later group is evicted when the earlier group is gone. Before the deadline pods are evicted, so
+// that PodDisruptionBudgets apply, and the drain only waits for a pod that must not be disrupted.
+// Regardless of its group, each pod is deleted early enough to have its whole grace period before
+// the deadline; at the deadline every remaining pod is deleted at once.
 //
-// The invariants, for a pod that no other client touches: it has the smaller of its
-// grace period and the time left when the drain begins; it is deleted no earlier than
-// its grace period demands; after the deadline nothing is evicted.
+// The invariants, for a pod that no other client changes: it gets the smaller of its grace period
+// and the time left when the drain begins; it is deleted no earlier than its grace period requires;
+// after the deadline nothing is evicted.
 package termination
 
 import (
@@ -25,13 +24,13 @@ import (
 )
 
 const (
-	// MinDrainTime is the least time that a node drains, so that a pod that was bound during the
-	// write of the taint is seen.
+	// MinDrainTime is the minimum duration of a drain, so that a pod that was bound during the
+	// write of the taint is included.
 	MinDrainTime = 5 * time.Second
-	// StuckTimeout is how long after its grace period a terminating pod is waited for, and how
-	// long after the deadline pods are waited for that were deleted at it.
+	// StuckTimeout is how long a drain waits for a terminating pod after its grace period, and how
+	// long after the deadline it waits for pods that were deleted at the deadline.
 	StuckTimeout = time.Minute
-	// minGrace is the grace period of a pod at the deadline. With zero its name could be reused
+	// minGrace is the grace period of a pod at the deadline. With zero, its name could be reused
 	// while it still runs.
 	minGrace = time.Second
 )
@@ -39,9 +38,9 @@ const (
 // DrainingNode is the input of PlanDrain.
 type DrainingNode struct {
 	Pods []*corev1.Pod
-	// Began is when the drain began. Deadline is when it ends by force; zero for never.
+	// Began is when the drain began. Deadline is when remaining pods are deleted; zero for never.
 	Began, Deadline time.Time
-	// StuckTimeout is how long after the deadline pods are waited for that were deleted at it.
+	// StuckTimeout is how long after the deadline the drain waits for pods that were deleted at it.
 	StuckTimeout time.Duration
 }
 
@@ -55,11 +54,11 @@ type Plan struct {
 	Waiting []*corev1.Pod
 	// Group is the group that is evicted now.
 	Group []*corev1.Pod
-	// Drained says that no pod is waited for.
+	// Drained reports that the drain waits for no pod.
 	Drained bool
 }
 
-// Deletion is one pod to delete irrespective of its budget.
+// Deletion is one pod to delete regardless of its budget.
 type Deletion struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
@@ -141,8 +140,8 @@ func IsDrainable(pod *corev1.Pod, now time.Time) bool {
 	return !ended && IsRemovable(pod, now)
 }
 
-// IsRemovable reports whether a drain removes the pod: it does not tolerate the disrupted taint,
-// is not static and is not stuck terminating.
+// IsRemovable reports whether a drain removes the pod: it does not tolerate the disrupted taint, is
+// not static and is not stuck terminating.
 func IsRemovable(pod *corev1.Pod, now time.Time) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || ownedBy(pod, "Node") {
 		return false

@@ -157,8 +157,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A daemon with a long grace period is deleted while the first group is blocked, because its turn
-// would be too late.
+// A daemon with a long grace period is deleted while the first group is blocked, because after that
+// group it would be too late.
 func TestLaterGroup(t *testing.T) {
 	stuck := pod("web", annotated(karpenter.DoNotDisruptAnnotationKey, "true"))
 	daemon, dns := pod("logs", owner("DaemonSet"), grace(60)), pod("dns", class("system-cluster-critical"), grace(59))
@@ -168,7 +168,7 @@ func TestLaterGroup(t *testing.T) {
 	}
 }
 
-// At a deadline of AWS nothing is awaited.
+// After a deadline of AWS the drain waits for nothing.
 func TestNoPatience(t *testing.T) {
 	plan := termination.PlanDrain(termination.DrainingNode{Pods: []*corev1.Pod{pod("p")}, Deadline: noon}, noon)
 	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, formatPlan(plan)); diff != "" {

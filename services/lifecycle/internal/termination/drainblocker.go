@@ -32,8 +32,8 @@ type BlockedDrain struct {
 	Began time.Time
 	// Budgets returns the PodDisruptionBudgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
-	// EvictionResult returns since when requests to remove the pod are refused, and the refusal;
-	// nil if the pod is not refused.
+	// EvictionResult returns since when requests to remove the pod are rejected, and the error; nil
+	// if the pod is not rejected.
 	EvictionResult func(pod *corev1.Pod) (since time.Time, refusal error)
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// podOutcome is what happened to a pod of a drain.
+// podOutcome is the outcome for a pod of a drain.
 type podOutcome struct {
 	evicted, deleted time.Time
-	// ends is when it is gone at the latest.
+	// ends is when it has ended at the latest.
 	ends time.Time
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// DrainedNode is the input of PendingVolumes. The attach-detach controller works
-// after the pods are gone; an instance that ends before it has finished leaves the
-// volume attached for minutes, and the pod that moved waits for the volume.
+// DrainedNode is the input of PendingVolumes. The attach-detach controller works after the pods are
+// deleted. If the instance is terminated before it has finished, the volume stays attached for
+// minutes, and the moved pod waits for the volume.
 type DrainedNode struct {
 	Attachments []*storagev1.VolumeAttachment
 	// Pods are all pods on the node.
@@ -21,9 +21,9 @@ type DrainedNode struct {
 	Claim func(cluster.Key) *corev1.PersistentVolumeClaim
 }
 
-// PendingVolumes returns the sorted names of the VolumeAttachments that termination
-// waits for: all that attach a PersistentVolume, except those of pods that no drain
-// removes, even when such a pod shares the volume with another pod.
+// PendingVolumes returns the sorted names of the VolumeAttachments that termination waits for: all
+// that attach a PersistentVolume, except volumes of pods that no drain removes, even if such a pod
+// shares the volume with another pod.
 func PendingVolumes(n DrainedNode, now time.Time) []string {
 	stays := n.retainedVolumes(now)
 	var out []string
@@ -56,7 +56,7 @@ func (n DrainedNode) retainedVolumes(now time.Time) map[string]bool {
 	return out
 }
 
-// claimName returns the name of a volume's PersistentVolumeClaim, "" if it has none. That of a
+// claimName returns the name of a volume's PersistentVolumeClaim, "" if it has none. The name for a
 // generic ephemeral volume is derived from pod and volume.
 func claimName(pod *corev1.Pod, v corev1.Volume) string {
 	switch {

@@ -2,12 +2,11 @@
 // the same repairs.
 //
 // The invariants:
-//
-//   - A breaker precedes every repair. When too many nodes of a pool are unhealthy at once, the
-//     cause is elsewhere, and removing nodes would make it worse. Nodes count for the breaker as
-//     soon as they are unhealthy, and are repaired only after their toleration duration.
-//   - A repair is forceful: the drain's deadline is now, because a node that does not answer
-//     cannot be drained.
+//   - A breaker is checked before every repair. When too many nodes of a pool are unhealthy at once,
+//     they are probably not the cause, and removing them would make it worse. Nodes count for the
+//     breaker as soon as they are unhealthy, and are repaired only after their toleration duration.
+//   - A repair is forceful: the drain's deadline is now, because a node that does not answer cannot be
+//     drained.
 package nodehealth
 
 import (
@@ -24,14 +23,14 @@ import (
 // RetryPause is how long a node is not considered again after the breaker blocked its repair.
 const RetryPause = 5 * time.Minute
 
-// Policy says when nodes are repaired. Without rules none is.
+// Policy defines when nodes are repaired. Without rules no node is repaired.
 type Policy struct {
 	Rules []karpenter.RepairPolicy
 	// Unhealthy is how many nodes of a pool may be unhealthy before none of it is repaired. For a
 	// claim without a pool it applies to the cluster. A percentage rounds up.
 	Unhealthy intstr.IntOrString
 	// UnhealthyInZone is the same limit for the nodes of a zone in all pools; nil for no limit.
-	// Karpenter has none.
+	// Karpenter has no such limit.
 	UnhealthyInZone *intstr.IntOrString
 }
 
@@ -61,7 +60,7 @@ type PlannedRepair struct {
 	Blocked string
 }
 
-// PlanRepairs returns the nodes to repair now, and those whose repair the breaker blocks.
+// PlanRepairs returns the nodes to repair now, and the nodes whose repair the breaker blocks.
 func PlanRepairs(v View) []PlannedRepair {
 	if len(v.Policy.Rules) == 0 {
 		return nil
@@ -79,8 +78,8 @@ func PlanRepairs(v View) []PlannedRepair {
 	return cases
 }
 
-// FindUnhealthy returns the rule that applies to the node and since when. Of several it is the
-// one whose toleration duration ends first.
+// FindUnhealthy returns the rule that applies to the node and since when. If several apply, it
+// returns the one whose toleration duration ends first.
 func FindUnhealthy(node *corev1.Node, rules []karpenter.RepairPolicy) (rule karpenter.RepairPolicy, since time.Time, sick bool) {
 	for _, r := range rules {
 		for _, c := range node.Status.Conditions {
@@ -113,8 +112,8 @@ func (b breaker) blockedReason(p MonitoredNode) string {
 	return cmp.Or(b.findExcess(whole), b.findExcess(place))
 }
 
-// breakerScope is a set of nodes of which only so many may be unhealthy: those with the label, or
-// all if it has no key.
+// breakerScope is a set of nodes with a limit of unhealthy ones: the nodes with the label, or all
+// nodes if it has no key.
 type breakerScope struct {
 	name, key, value string
 	most             *intstr.IntOrString

@@ -77,8 +77,8 @@ func TestFindUnhealthy(t *testing.T) {
 	}
 }
 
-// unhealthyCluster is a cluster of nodes with claims: so many of a pool and zone, of which
-// so many are sick.
+// unhealthyCluster is a cluster of nodes with claims. Each call of add adds nodes of a pool and
+// zone, some of them unhealthy.
 type unhealthyCluster struct {
 	patients []nodehealth.MonitoredNode
 	nodes    []*corev1.Node

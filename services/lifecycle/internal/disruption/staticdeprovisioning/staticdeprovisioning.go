@@ -1,17 +1,16 @@
 // Package staticdeprovisioning selects the nodes to remove when a static NodePool has more nodes
 // than replicas. It is pure: the same view gives the same claims.
 //
-// The order is Karpenter's: claims without an instance, then empty nodes, then nodes by
-// disruption cost; nodes with do-not-disrupt come last, and are removed nevertheless. Among
-// equals a drifted node comes first, which saves its replacement.
+// The order is Karpenter's: claims without an instance, then empty nodes, then nodes by disruption
+// cost; nodes with do-not-disrupt come last, and are removed nevertheless. If equal, a drifted node
+// comes first, which makes its replacement unnecessary.
 //
 // The invariants:
-//
-//   - As many nodes remain as the pool has replicas. Nodes that are being deleted or replaced do
-//     not count.
+//   - As many nodes remain as the pool has replicas. Nodes that are being deleted or replaced do not
+//     count.
 //   - A replacement is not removed before the node that it replaces.
-//   - Budgets do not apply, as in Karpenter, because a person reduced the replicas. The drain
-//     respects PodDisruptionBudgets.
+//   - Budgets do not apply, as in Karpenter, because a user reduced the replicas. The drain respects
+//     PodDisruptionBudgets.
 package staticdeprovisioning
 
 import (
@@ -75,7 +74,7 @@ func SelectSurplus(v View) []Member {
 	return out
 }
 
-// tier is the order of a member before its cost.
+// tier is the first sort key of a member, before its cost.
 type tier int
 
 const (

@@ -123,7 +123,7 @@ func TestOtherPools(t *testing.T) {
 	}
 }
 
-// The remaining nodes are never fewer than the replicas, and exactly as many if none is being
+// At least as many nodes remain as there are replicas, and exactly as many if none is being
 // replaced.
 func TestNeverTooFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

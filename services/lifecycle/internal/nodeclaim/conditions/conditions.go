@@ -1,20 +1,17 @@
-// Package conditions computes a NodeClaim's conditions Launched, Registered,
-// Initialized and Ready. It is pure: the claim and its nodes decide, and never what
-// was done before.
+// Package conditions computes a NodeClaim's conditions Launched, Registered, Initialized and Ready.
+// It is pure: the result depends on the claim and its nodes, not on earlier actions.
 //
 // The invariants:
+//   - Reasons and messages are Karpenter's, so that alarms and scripts that match them keep working.
+//   - A condition that has become True stays True: a node that is no longer ready has still been
+//     initialized once.
+//   - A condition's transition time is when its status changed. A condition that was never evaluated
+//     has the claim's creation time.
+//   - Every condition, including Ready, has the claim's current generation.
 //
-//   - Reasons and messages are Karpenter's, so that alarms and scripts that match
-//     them keep working.
-//   - A condition that has become True stays True: a node that is no longer ready
-//     has still been initialized once.
-//   - A condition's transition time is when its status changed. A condition that was
-//     never evaluated has the claim's creation time.
-//   - Every condition, Ready included, carries the claim's current generation.
-//
-// Karpenter's initialization also waits for the pools of the DRA drivers that the
-// claim names in karpenter.sh/requested-dra-drivers, unless DRA requests are ignored.
-// Joist allocates no devices and names no drivers, so it has none to wait for.
+// Karpenter's initialization also waits for the pools of the DRA drivers that the claim names in
+// karpenter.sh/requested-dra-drivers, unless DRA requests are ignored. Joist allocates no devices
+// and names no drivers, so it does not wait for any.
 package conditions
 
 import (
@@ -49,7 +46,7 @@ type Observed struct {
 	Claim *karpenter.NodeClaim
 	// Nodes are all nodes with the claim's providerID.
 	Nodes []*corev1.Node
-	// Failure is why the launch failed; "" if it did not or that is unknown.
+	// Failure is why the launch failed; "" if it did not fail or that is unknown.
 	Failure string
 	// Pending are the registration hooks that the node waits for.
 	Pending []string
@@ -76,8 +73,8 @@ func WithTrue(claim *karpenter.NodeClaim, kind string, now time.Time) karpenter.
 }
 
 // WithDrifted returns the claim's conditions with Drifted for a reason, or without it for "". The
-// transition time is when the drift began, even if the reason changes, because the oldest drift
-// is disrupted first.
+// transition time is when the drift began, even if the reason changes, because the oldest drift is
+// disrupted first.
 func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpenter.Conditions {
 	const kind = karpenter.ConditionTypeDrifted
 	if reason == "" {
@@ -86,8 +83,8 @@ func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpe
 	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: reason}, now)
 }
 
-// With returns the claim's conditions with one of them set, observed now. A deletion increases
-// the generation; all conditions move to it, else Ready turns Unknown.
+// With returns the claim's conditions with one of them set, observed now. A deletion increases the
+// generation; all conditions get it, otherwise Ready becomes Unknown.
 func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time) karpenter.Conditions {
 	c := withDefaults(claim)
 	if claim.DeletionTimestamp != nil {
@@ -147,7 +144,7 @@ func (s Observed) registeredCondition(c karpenter.Conditions) metav1.Condition {
 }
 
 // initializedCondition is True once the registered node has the initialized label. Until then its
-// message says what it waits for.
+// message has the reason why it waits.
 func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition {
 	kind := karpenter.ConditionTypeInitialized
 	if !c.IsTrue(karpenter.ConditionTypeRegistered) {

@@ -34,8 +34,8 @@ func seen(changes ...change) conditions.Observed {
 	return s
 }
 
-// The phases, each on top of the previous one. Registered and initialized are as after the write
-// of the node's label.
+// The phases, each in addition to the previous one. Registered and initialized are as after the
+// write of the node's label.
 func launched(s *conditions.Observed) { s.Claim.Status.ProviderID = "aws:///a/i-1" }
 
 func joined(s *conditions.Observed) {
@@ -156,7 +156,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What a registered node waits for, in the order of the checks.
+// The reasons why a registered node waits, in the order of the checks.
 func TestReasons(t *testing.T) {
 	const taint = corev1.TaintEffectNoSchedule
 	for _, test := range []struct {
@@ -179,7 +179,7 @@ func TestReasons(t *testing.T) {
 		{"a device", seen(ready, requests("a.com/nic"), offers("a.com/nic", "1")), "Unknown " + awaits},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// The previous reconcile saw none of it.
+			// The previous reconcile did not have this condition.
 			test.seen.Claim.Status.Conditions = test.seen.Claim.Status.Conditions.Without(karpenter.ConditionTypeInitialized)
 			got, _ := conditions.Compute(test.seen).Get(karpenter.ConditionTypeInitialized)
 			if diff := cmp.Diff("Initialized "+test.want, words(karpenter.Conditions{got})); diff != "" {
@@ -274,7 +274,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// The condition exists while there is a reason, since the first of them.
+// Drifted exists while there is a reason. Its time is when the first reason began.
 func TestDrifted(t *testing.T) {
 	claim := seen(launched).Claim
 	drift := func(reason string, at time.Time) metav1.Condition {

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// HasInstanceLabels reports whether the claim has all labels of its launched instance. Some of
-// them may come from its NodePool, so that one label proves nothing.
+// HasInstanceLabels reports whether the claim has all labels of its launched instance. Some of them
+// may come from its NodePool, so one label is not enough.
 func HasInstanceLabels(claim *karpenter.NodeClaim) bool {
 	for _, key := range []string{
 		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, karpenter.CapacityTypeLabelKey,

@@ -1,13 +1,12 @@
-// Package podevents detects when pods come to a node and leave it. A node without
-// pod events for consolidateAfter may be consolidated.
+// Package podevents detects when pods are added to a node and removed from it. A node without pod
+// events for consolidateAfter may be consolidated.
 //
 // The invariants:
-//
-//   - A pod event is: a pod was added, ended, began to terminate, or disappeared
-//     without either having been observed. Removing a pod that had already left is no
-//     event, and pods of DaemonSets are ignored.
-//   - A Tracker that has observed nothing, as in a new process, uses the times in the
-//     pods' own status. A restart therefore loses no event and adds none.
+//   - A pod event is: a pod was added, ended, began to terminate, or disappeared before either was
+//     observed. The deletion of a pod that had already ended or was terminating is no event, and pods
+//     of DaemonSets are ignored.
+//   - A Tracker that has observed nothing, as in a new process, uses the times in the pods' own status.
+//     A restart therefore loses no event and adds none.
 //   - A Tracker is a value: Observe returns a new one.
 package podevents
 
@@ -22,7 +21,7 @@ import (
 
 // Tracker is the last observation of a node's pods. The zero value has observed nothing.
 type Tracker struct {
-	// hasLeft says of each pod whether it has ended or is terminating.
+	// hasLeft reports for each pod whether it has ended or is terminating.
 	hasLeft map[types.UID]bool
 	// Last is the time of the last pod event, to the second as in a claim's status; zero if none
 	// is known.

@@ -128,8 +128,7 @@ func TestAfterARestart(t *testing.T) {
 	}
 }
 
-// A status has whole seconds, so that a time with a fraction would always be later than its
-// record.
+// A status has whole seconds, so a time with a fraction would always be later than its record.
 func TestWholeSeconds(t *testing.T) {
 	m := (podevents.Tracker{}).Observe(nil, noon).Observe(pods(pod("a")), noon.Add(1500*time.Millisecond))
 	if !m.Last.Equal(noon.Add(time.Second)) {

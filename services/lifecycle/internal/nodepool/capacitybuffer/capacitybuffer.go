@@ -1,10 +1,9 @@
-// Package capacitybuffer computes the status of CapacityBuffers. It is pure: the buffer, the
-// objects that it references and the last plan decide. The reasons are Karpenter's.
+// Package capacitybuffer computes the status of CapacityBuffers. It is pure: the status depends on
+// the buffer, the objects that it references and the last plan. The reasons are Karpenter's.
 //
 // The invariants:
-//
-//   - ReadyForProvisioning depends on the referenced objects, and names a missing one. The
-//     planner computes the number of replicas.
+//   - ReadyForProvisioning depends on the referenced objects, and names a missing one. The planner
+//     computes the number of replicas.
 //   - Provisioning is the result of the last plan that contained the buffer. Other plans change
 //     nothing.
 package capacitybuffer

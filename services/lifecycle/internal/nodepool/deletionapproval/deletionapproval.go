@@ -1,20 +1,18 @@
-// Package deletionapproval delays the deletion of a large NodePool until a person approves it. It
-// is pure: the same view gives the same decision.
+// Package deletionapproval delays the deletion of a large NodePool until a user approves it. It is
+// pure: the same view gives the same decision.
 //
-// Kubernetes' garbage collector deletes a NodePool's claims as soon as the pool is gone, all at
+// Kubernetes' garbage collector deletes a NodePool's claims as soon as the pool is deleted, all at
 // once and without regard to budgets. A finalizer keeps the pool, and with it its claims, until a
-// person decides to remove the nodes a few at a time or to keep them.
+// user decides to remove the nodes a few at a time or to keep them.
 //
 // The invariants:
-//
-//   - Only a large pool has the finalizer. A small pool, or any with the feature off, is deleted
+//   - Only a large pool has the finalizer. A small pool, or any pool with the feature off, is deleted
 //     as in Karpenter.
-//   - A deletion that waits continues to wait, even if the pool becomes small. Turning the
-//     feature off approves it.
+//   - A waiting deletion continues to wait, even if the pool becomes small. Turning the feature off
+//     approves it.
 //   - Claims that are kept belong to the next pool of that name.
-//   - Disruption budgets do not apply: they limit Joist's own decisions, and a budget of zero
-//     would keep the pool forever. The approval sets the pace, and each drain respects
-//     PodDisruptionBudgets.
+//   - Disruption budgets do not apply: they limit Joist's own decisions, and a budget of zero would
+//     keep the pool forever. The approval sets the pace, and each drain respects PodDisruptionBudgets.
 package deletionapproval
 
 import (
@@ -33,7 +31,7 @@ import (
 const (
 	// Finalizer keeps a large NodePool from being deleted.
 	Finalizer = "joist.sh/gate"
-	// ApproveAnnotation is the annotation on the NodePool with a person's decision: "delete",
+	// ApproveAnnotation is the annotation on the NodePool with a user's decision: "delete",
 	// "delete 25%" or "delete 3" for a pace, or "keep".
 	ApproveAnnotation = "joist.sh/approve"
 	// KeptAnnotation is on claims that outlive their NodePool. Its value is that pool's UID.
@@ -44,7 +42,7 @@ const (
 	AlwaysAllowed = 2
 )
 
-// Threshold defines which pools are large; the zero value none.
+// Threshold defines which pools are large; with the zero value no pool is.
 type Threshold struct {
 	On bool
 	// Nodes, and Percent of the cluster's nodes, are the size beyond which a pool is large.
@@ -54,8 +52,8 @@ type Threshold struct {
 // View is the input of Decide.
 type View struct {
 	Pool *karpenter.NodePool
-	// Claims are those with the pool's label. Claims without its owner reference are not deleted
-	// with it and do not count.
+	// Claims are the claims with the pool's label. Claims without its owner reference are not
+	// deleted with it and do not count.
 	Claims []*karpenter.NodeClaim
 	// Cluster is the number of all nodes of the cluster.
 	Cluster   int
@@ -66,7 +64,7 @@ type View struct {
 // report.
 type Decision struct {
 	Effects []effect.Effect
-	// AwaitsApproval says that the deletion waits for a person.
+	// AwaitsApproval reports that the deletion waits for a user.
 	AwaitsApproval  bool
 	Reason, Message string
 }
@@ -97,7 +95,7 @@ func (v View) ownClaims() []*karpenter.NodeClaim {
 	return slices.DeleteFunc(slices.Clone(v.Claims), func(c *karpenter.NodeClaim) bool { return v.ownerIndex(c) < 0 })
 }
 
-// stayingClaims returns those of them that are not being deleted yet.
+// stayingClaims returns the own claims that are not being deleted yet.
 func (v View) stayingClaims() []*karpenter.NodeClaim {
 	return slices.DeleteFunc(v.ownClaims(), func(c *karpenter.NodeClaim) bool { return c.DeletionTimestamp != nil })
 }
@@ -127,7 +125,7 @@ func (v View) awaitApproval(problem string) Decision {
 		problem, n, max(v.Cluster, n), ApproveAnnotation, DefaultPace, ApproveAnnotation)}
 }
 
-// deleteNext deletes the next claims, so that no more are being deleted than the pace allows.
+// deleteNext deletes the next claims, but no more at a time than the pace allows.
 func (v View) deleteNext(pace string) Decision {
 	if pace == "" {
 		pace = DefaultPace
@@ -146,8 +144,8 @@ func (v View) deleteNext(pace string) Decision {
 	return d
 }
 
-// keepClaims removes the pool's owner references from its claims. Without any, the pool is
-// deleted alone.
+// keepClaims removes the pool's owner references from its claims. Without any, the deletion of the
+// pool deletes no claim.
 func (v View) keepClaims() Decision {
 	d := Decision{Reason: "Keeping", Message: "its nodes are kept for the next NodePool of this name"}
 	for _, c := range v.ownClaims() {

@@ -1,14 +1,13 @@
 // Package registrationhealth computes whether the launches of a NodePool result in registered
 // nodes.
 //
-// It keeps the results of the last four launches in an annotation of the pool, so that a new
-// process knows them. It is pure and derives results from the claims: a claim that is seen twice,
-// or late, counts once.
+// It stores the results of the last four launches in an annotation of the pool, so that a new
+// process has them. It is pure and derives results from the claims: a claim that is read twice, or
+// late, counts once.
 //
 // The invariants:
-//
-//   - A history belongs to one generation of the pool and of its node class. When either changes,
-//     it starts again.
+//   - A history belongs to one generation of the pool and of its node class. When either changes, it
+//     starts again.
 //   - Insufficient capacity is not a failure, because such claims are deleted before a timeout.
 package registrationhealth
 
@@ -41,9 +40,9 @@ type History planning.LaunchHistory
 // Launch is the result of one launch.
 type Launch = planning.LaunchRecord
 
-// ReadHistory reads the pool's history. One of another generation, or one that cannot be read,
-// starts again. Without one it is derived from the pool's condition, which Karpenter may have
-// set.
+// ReadHistory reads the pool's history. A history of another generation, or one that cannot be
+// parsed, starts again. Without a history it is derived from the pool's condition, which Karpenter
+// may have set.
 func ReadHistory(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) History {
 	fresh := History{PoolGeneration: pool.Generation, ClassGeneration: class.Generation, Since: now.UTC()}
 	if _, written := pool.Annotations[HistoryAnnotation]; !written {
@@ -74,8 +73,8 @@ func inheritedLaunches(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, 
 	return nil
 }
 
-// WithOutcomes returns the history with the new results of the pool's claims. A full history of
-// successes is not changed by more successes, because it would be written for each new node.
+// WithOutcomes returns the history with the new results of the pool's claims. More successes do not
+// change a full history of successes, because it would be written for each new node.
 func (r History) WithOutcomes(pool *karpenter.NodePool, claims []*karpenter.NodeClaim) History {
 	known := map[types.UID]bool{}
 	for _, try := range r.Records {
@@ -107,15 +106,15 @@ func countFailures(tries []Launch) int {
 	return n
 }
 
-// isOwnedBy reports whether this pool owns the claim, rather than a former pool of that name.
+// isOwnedBy reports whether this pool owns the claim, not a former pool of that name.
 func isOwnedBy(c *karpenter.NodeClaim, pool *karpenter.NodePool) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "NodePool" && o.UID == pool.UID
 	})
 }
 
-// launchOutcome returns the result of the claim's launch, if it has ended. The time of a failure
-// is that of its timeout, so that it is the same in each reconcile.
+// launchOutcome returns the result of the claim's launch, if it has ended. The time of a failure is
+// the time of its timeout, so it is the same in each reconcile.
 func launchOutcome(c *karpenter.NodeClaim) (Launch, bool) {
 	registered, _ := c.Status.Conditions.Get(karpenter.ConditionTypeRegistered)
 	if registered.Status == metav1.ConditionTrue {

@@ -57,8 +57,8 @@ func formatCondition(c metav1.Condition) string {
 	return strings.TrimRight(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")
 }
 
-// The condition after launches that ended one by one. The divisor is always four, so that two
-// failures are too many.
+// The condition after launches that ended one by one. The divisor is always four, so two failures
+// are too many.
 func TestCondition(t *testing.T) {
 	const (
 		unknown    = "Unknown AwaitingReconciliation: object is awaiting reconciliation"
@@ -194,8 +194,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// Claims that are seen one by one or together, late or twice, result in the same history if it
-// contains a failure. A history of successes may keep older ones.
+// Claims that are read one by one or together, late or twice, give the same history if it contains
+// a failure. A history of successes may keep older ones.
 func TestSeenAnyhow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ends := rapid.StringMatching(`[TLR]{0,12}`).Draw(t, "ends")

@@ -16,16 +16,16 @@ const (
 	maxBackoff = 10 * time.Second
 )
 
-// attemptRetention is how long an attempt is remembered after its backoff.
+// attemptRetention is how long an attempt is stored after its backoff.
 const attemptRetention = time.Hour
 
 // Attempt is the state of one pod's removal.
 type Attempt struct {
-	// Err is the last answer, nil if it was granted.
+	// Err is the error of the last answer, nil if the removal was accepted.
 	Err error
-	// Since is when it was first refused since it was last granted.
+	// Since is when it was first rejected after it was last accepted.
 	Since time.Time
-	// Last is when the last answer came.
+	// Last is when the last answer arrived.
 	Last time.Time
 
 	next time.Time
@@ -53,8 +53,9 @@ func (t *attemptLog) find(pod types.UID) (Attempt, bool) {
 	return try, ok
 }
 
-// record stores an answer. A pod that is gone, or whose name another pod has, counts as removed.
-// A granted pod is not tried again until the watch must have shown it.
+// record stores an answer. A pod that is deleted, or whose name another pod has, counts as removed.
+// A pod whose removal was accepted is not tried again until the watch must have delivered the
+// change.
 func (t *attemptLog) record(pod *corev1.Pod, err error, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,9 +73,9 @@ func (t *attemptLog) record(pod *corev1.Pod, err error, now time.Time) {
 	t.byPod[pod.UID] = try
 }
 
-// nextRetry returns when the first refused pod may be tried again, of those whose backoff had not
-// passed at the given time, or zero. Backoffs of a second or more are covered by
-// the regular reconcile.
+// nextRetry returns when the first rejected pod may be retried, of the pods whose backoff had not
+// passed at the given time, or zero. Backoffs of a second or more are covered by the regular
+// reconcile.
 func (t *attemptLog) nextRetry(since time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,8 +3,7 @@
 //
 // The invariants: a pod has one request in flight at a time; at most as many requests as workers
 // are in flight; a removal that the last reconcile did not list, or listed too long ago, is not
-// started; and a refused pod is tried again after 100 ms, then twice as long each time, up to 10
-// s.
+// started; and a rejected pod is retried after 100 ms, then twice as long each time, up to 10 s.
 package eviction
 
 import (
@@ -56,14 +55,14 @@ type Queue struct {
 	failures    []error
 }
 
-// New returns a queue. With parallel up to one, removals are made in order within Remove; with
-// more they are made by that many goroutines.
+// New returns a queue. With parallel up to one, removals are made in order within Remove; otherwise
+// that many goroutines make them.
 func New(parallel int, now func() time.Time) *Queue {
 	return &Queue{now: now, parallel: parallel, attempts: attemptLog{byPod: map[types.UID]Attempt{}}, inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{}}
 }
 
-// MayEvict reports whether the pod may be tried now: it is not in flight and its backoff has
-// passed.
+// MayEvict reports whether the pod's removal may be tried now: it is not in flight and its backoff
+// has passed.
 func (q *Queue) MayEvict(pod *corev1.Pod) bool {
 	q.mu.Lock()
 	busy := q.inFlight[pod.UID]
@@ -71,8 +70,8 @@ func (q *Queue) MayEvict(pod *corev1.Pod) bool {
 	return !busy && q.attempts.mayRetry(pod.UID, q.now())
 }
 
-// LastAttempt returns the result of the last request for the pod, if there was one. A slow
-// request counts as one.
+// LastAttempt returns the result of the last request for the pod, if there was one. A request that
+// is not answered in time counts as failed.
 func (q *Queue) LastAttempt(pod *corev1.Pod) (Attempt, bool) {
 	try, ok := q.attempts.find(pod.UID)
 	q.mu.Lock()
@@ -89,7 +88,7 @@ func (q *Queue) LastAnswered(pod *corev1.Pod) time.Time {
 	return try.Last
 }
 
-// NextRetry returns when the first refused pod may be tried again, of those whose backoff had not
+// NextRetry returns when the first rejected pod may be retried, of the pods whose backoff had not
 // passed at the last reconcile, or zero.
 func (q *Queue) NextRetry(looked time.Time) time.Time { return q.attempts.nextRetry(looked) }
 
@@ -97,7 +96,7 @@ func (q *Queue) NextRetry(looked time.Time) time.Time { return q.attempts.nextRe
 func (q *Queue) Prune() { q.attempts.prune(q.now()) }
 
 // Remove replaces the list of pods to remove, the most urgent first; removals in flight continue.
-// It returns the errors since the last call. A refusal by a budget is not an error.
+// It returns the errors since the last call. A rejection by a budget is not an error.
 func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	if q.parallel <= 1 {
 		for _, r := range removals {
@@ -118,8 +117,8 @@ func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	return q.takeErrors()
 }
 
-// setWaiting sets the list without the pods in flight: their answer may come before their turn,
-// and they would be requested twice. The caller holds the lock.
+// setWaiting sets the list without the pods in flight: otherwise an answered pod could be requested
+// a second time. The caller holds the lock.
 func (q *Queue) setWaiting(removals []Removal) {
 	now := q.now()
 	removals = slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return q.inFlight[r.Pod.UID] })
