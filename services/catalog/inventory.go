@@ -54,7 +54,8 @@ func (s Service) findWithdrawn(ctx context.Context, instances []cloud.Instance) 
 	return missing
 }
 
-// readOffered returns which offerings the catalogue has, or nil without a catalogue.
+// readOffered returns a function that reports which offerings the catalogue has, or nil without a
+// catalogue.
 func (s Service) readOffered(ctx context.Context) (cache.IsOffered, error) {
 	read := s.currentCatalogue
 	if s.Market == nil {
@@ -67,9 +68,10 @@ func (s Service) readOffered(ctx context.Context) (cache.IsOffered, error) {
 	return offeredIn(doc), nil
 }
 
-// offeredIn returns whether a catalogue has an offering, by the rule of Karpenter's drift: the type exists, supports the
-// capacity type, and the zone has an offering of any type (Karpenter: pkg/controllers/nodeclaim/disruption/drift.go,
-// instanceTypeNotFound). CapacityReservationDrift covers reservations.
+// offeredIn returns a function that reports whether a catalogue has an offering, by the rule of
+// Karpenter's drift: the type exists, supports the capacity type, and the zone has an offering of
+// any type (Karpenter: pkg/controllers/nodeclaim/disruption/drift.go, instanceTypeNotFound).
+// CapacityReservationDrift covers reservations.
 func offeredIn(doc catalog.Catalogue) cache.IsOffered {
 	usage, zones := map[string][]string{}, map[string]bool{"": true}
 	for i := range doc.Types {

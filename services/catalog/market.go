@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// readingMax is the time in which one tick starts reading parts. The next tick reads the
-// remaining parts, so a slow part cannot prevent the others from being stored.
+// readingMax is how long one tick may start reading parts. The next tick reads the remaining parts,
+// so a slow part cannot prevent the others from being stored.
 const readingMax = 80 * time.Second
 
 // readMarket reads the parts of the market that are due. It returns the catalogue of all

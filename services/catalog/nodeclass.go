@@ -22,8 +22,8 @@ type resolution struct {
 	clusterErr error
 }
 
-// resolver resolves the part of a class that one condition reports. It returns a problem
-// if the class is wrong, and an error if AWS could not be read.
+// resolver resolves the part of a class that one condition reports. It returns a problem if the
+// class is wrong, and an error if AWS could not be read.
 type resolver struct {
 	condition string
 	resolve   func(Service, context.Context, *resolution, *event.NodeClassResolved) (*event.Problem, error)
@@ -92,8 +92,8 @@ func (s Service) validateSpec(_ context.Context, r *resolution, _ *event.NodeCla
 	return check.FindProblem(r.class, r.cluster), nil
 }
 
-// classProblem converts the two errors that the class itself causes to a problem: an id
-// that does not exist, and a request that EC2 rejects as invalid. It returns other errors.
+// classProblem converts the two errors that the class itself causes to a problem: an ID that does
+// not exist, and a request that EC2 rejects as invalid. It returns other errors.
 func classProblem(err error, problem event.Problem) (*event.Problem, error) {
 	if !fault.Is(err, fault.Missing, fault.Invalid) {
 		return nil, err

@@ -152,8 +152,8 @@ func TestTermsFindImages(t *testing.T) {
 	}
 }
 
-// A missing permission must not make a working class unready. The affected condition is
-// marked as unread, the other parts are published, and the error is returned.
+// A missing permission must not make a working class unready. The affected condition is marked as
+// unread, the other parts are published, and the error is returned.
 func TestUnreadConditions(t *testing.T) {
 	for _, tt := range []struct {
 		action    memcloud.Action

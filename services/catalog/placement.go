@@ -13,9 +13,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// resolveReservations adds the class's capacity reservations to out. It does not call EC2
-// for classes without selector terms, so these need no permission. If no reservation
-// matches, the problem is a warning: launches can use on-demand and spot.
+// resolveReservations adds the class's capacity reservations to out. It does not call EC2 for
+// classes without selector terms, so these need no permission. If no reservation matches, the
+// problem is a warning: launches can use on-demand and spot.
 func (s Service) resolveReservations(ctx context.Context, r *resolution, out *event.NodeClassResolved) (*event.Problem, error) {
 	terms := r.class.Spec.CapacityReservationSelectorTerms
 	if len(terms) == 0 {
@@ -53,7 +53,8 @@ func (s Service) resolvePlacementGroup(ctx context.Context, r *resolution, _ *ev
 // reservations and placement groups. Counts that the service may not read are left out
 // and returned as warnings.
 func (s Service) addCounts(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, []string, error) {
-	// The time is taken before the calls: instances launched meanwhile are newer than the counts.
+	// The time is taken before the calls: instances that are launched meanwhile are newer than the
+	// counts.
 	account := placement.Account{Counted: s.Now()}
 	var denied []string
 	for _, read := range []func() error{

@@ -31,7 +31,7 @@ func corpusEntries(t *testing.T, text string) []noticetest.Entry {
 	return out
 }
 
-// spotWarning is a valid spot warning about an owned instance.
+// spotWarning returns a valid spot warning about an owned instance.
 func spotWarning(t *testing.T) []byte { return corpusEntries(t, "spot: as AWS writes it")[0].Body }
 
 // requireRefused delivers a body and requires an error of one of the kinds and no facts.
@@ -135,8 +135,8 @@ func TestTruncatedEvents(t *testing.T) {
 	}
 }
 
-// TestOversizedMessages requires that messages above the limit go to the DLQ
-// with their bytes and do not delay later messages.
+// TestOversizedMessages requires that messages above the limit go to the DLQ with their bytes and
+// do not delay later messages.
 func TestOversizedMessages(t *testing.T) {
 	var bodies [][]byte
 	want := 0

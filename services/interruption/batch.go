@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// pendingEvent is an AWS event between its message and its facts.
+// pendingEvent is an AWS event whose facts are not published yet.
 type pendingEvent struct {
 	*host.Delivery
 	notice notice.Notice
@@ -27,7 +27,7 @@ type pendingEvent struct {
 	finalErr error
 }
 
-// batchState is the memory of one batch. Batches reuse it because it is large.
+// batchState is the memory of one batch. It is reused because it is large.
 type batchState struct {
 	events           []pendingEvent
 	cached, uncached []*pendingEvent
@@ -59,11 +59,11 @@ func (b *batchState) release() {
 	batchStates.Put(b)
 }
 
-// Batch handles messages that were received together, with one call for their owners and
-// one for their facts. It leaves envelopes to Handle. It is a host.BatchHandler.
+// Batch handles messages that were received together, with one call for the owners of their
+// instances and one for their facts. It leaves envelopes to Handle. It is a host.BatchHandler.
 //
-// Facts whose owners are cached are published before EC2 is called, so that a warning
-// about a known instance does not wait for EC2.
+// Facts whose owners are cached are published before EC2 is called, so that a warning about a known
+// instance does not wait for EC2.
 func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 	b := batchStates.Get().(*batchState)
 	defer b.release()
@@ -150,8 +150,8 @@ func (s *Service) findOwners(ctx context.Context, b *batchState) bool {
 	return err == nil
 }
 
-// publishEvents publishes the facts of the events with one call. Only after it succeeds do
-// the events get their final errors.
+// publishEvents publishes the facts of the events with one call. The events get their final errors
+// only after it succeeds.
 func (s *Service) publishEvents(ctx context.Context, b *batchState, events []*pendingEvent, now time.Time) {
 	b.facts, b.buffer = b.facts[:0], b.buffer[:0]
 	encoded := events[:0]
@@ -179,8 +179,8 @@ func (s *Service) publishEvents(ctx context.Context, b *batchState, events []*pe
 	}
 }
 
-// setErrors sets the error of a shared call on all its events. If one of several events may
-// have caused a refusal, each is handled alone instead.
+// setErrors sets the error of a shared call on all its events. If one of several events may have
+// caused a rejection, each is handled alone instead.
 func setErrors(events []*pendingEvent, err error) {
 	if len(events) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
 		err = host.ErrNotBatched

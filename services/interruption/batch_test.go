@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// recordingFixture is a fixture that records its calls and refuses some.
+// recordingFixture is a fixture that records its calls and rejects some.
 type recordingFixture struct {
 	*fixture
 	calls []string
@@ -52,8 +52,8 @@ func (w *recordingFixture) Send(ctx context.Context, messages ...queue.Outgoing)
 	return w.fixture.Send(ctx, messages...)
 }
 
-// deliverBatch delivers bodies as one batch and returns the kind of each error: "" means
-// success, and "alone" that the message is left to Handle.
+// deliverBatch delivers bodies as one batch and returns the kind of each error: "" means success,
+// and "alone" that the message is left to Handle.
 func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (kinds []string) {
 	t.Helper()
 	batch := make([]host.Delivery, len(bodies))
@@ -74,7 +74,7 @@ func (w *recordingFixture) deliverBatch(t *testing.T, bodies ...[]byte) (kinds [
 // secondOwnedID is another instance of the cluster.
 const secondOwnedID = "i-0000000000000000d"
 
-// tick is an envelope of our own.
+// tick is an envelope of Joist.
 var tick = []byte(`{"specversion":"1.0","type":"tick.v1"}`)
 
 func TestBatch(t *testing.T) {

@@ -34,7 +34,7 @@ func (nullPorts) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([
 	return out, nil
 }
 
-// warningBody is a spot warning in the form of AWS.
+// warningBody returns a spot warning in the form of AWS.
 func warningBody(id string, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"version":"0","id":"11111111-2222-3333-4444-555555555555","detail-type":%q,"source":"aws.ec2",`+
 		`"account":"123456789012","time":%q,"region":"us-west-2","resources":["arn:aws:ec2:us-west-2a:instance/%s"],`+
@@ -70,7 +70,7 @@ var messageCases = []struct {
 	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.MoveToDLQ, 33, 17},
 }
 
-// cpuTime is the CPU time of the process.
+// cpuTime returns the CPU time of the process.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// newCorpusFixture has the account of the corpus, two seconds after its messages were sent.
+// newCorpusFixture returns a fixture with the account of the corpus, two seconds after its messages were sent.
 func newCorpusFixture() *fixture {
 	b := newFixture()
 	b.now = start.Add(2 * time.Second)
@@ -37,7 +37,7 @@ func (b *fixture) deliverEntry(t *testing.T, e noticetest.Entry) error {
 	return b.Handle(t.Context(), queue.Message{ID: "m", Body: e.Body, Sent: start, Receives: 1})
 }
 
-// dispositionOf is the corpus's disposition for the error of a handler.
+// dispositionOf returns the corpus's disposition for the error of a handler.
 func dispositionOf(err error) noticetest.ExpectedResult {
 	if err == nil {
 		return noticetest.Act
@@ -63,7 +63,7 @@ type wantedFact struct {
 	Deadline time.Time
 }
 
-// publishedFacts has the published facts in their order. InstanceGone has no kind.
+// publishedFacts returns the published facts in their order. InstanceGone has no kind.
 func (b *fixture) publishedFacts(t *testing.T) []wantedFact {
 	t.Helper()
 	var out []wantedFact
@@ -78,7 +78,7 @@ func (b *fixture) publishedFacts(t *testing.T) []wantedFact {
 	return out
 }
 
-// wantedFacts are the expected facts of an entry.
+// wantedFacts returns the expected facts of an entry.
 func wantedFacts(e noticetest.Entry) []wantedFact {
 	var out []wantedFact
 	for _, id := range e.Instances {
@@ -112,8 +112,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestCorpusKeepsTrueWarnings requires a fact for each spot warning about an owned instance,
-// also if the rest of the event is unusual.
+// TestCorpusKeepsTrueWarnings requires a fact for each spot warning about an owned instance, even
+// if the rest of the event is unusual.
 func TestCorpusKeepsTrueWarnings(t *testing.T) {
 	kept := 0
 	for _, e := range noticetest.Corpus(start) {

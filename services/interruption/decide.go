@@ -12,9 +12,8 @@ import (
 // ConsistencyDelay is how long after an event EC2's answers may be older than the event.
 const ConsistencyDelay = owner.ConsistencyDelay
 
-// decideEvent decides what an AWS event means for the cluster once the owners of its
-// instances are known: whether facts must be published, and the error of the message
-// after that.
+// decideEvent decides how to handle an AWS event once the owners of its instances are known:
+// whether facts must be published, and the error of the message after that.
 func (s *Service) decideEvent(h *pendingEvent, now time.Time) (hasFacts bool, err error) {
 	n, found := &h.notice, &h.lookup.Result
 	unresolved := len(found.NotFound) + len(found.Untagged)
@@ -55,8 +54,8 @@ func (s *Service) confirmTermination(n *notice.Notice, found *owner.Owners, now 
 // isRecent reports whether EC2's answers may be older than the event.
 func isRecent(n *notice.Notice, now time.Time) bool { return now.Sub(n.Noticed) < ConsistencyDelay }
 
-// eventLifetime is how long an event is handled: as long as its fact is valid. Older
-// events are stale; the status poll and the inventory find their instances.
+// eventLifetime returns how long an event is handled: as long as its fact is valid. Older events
+// are stale; the status poll and the inventory find their instances.
 func eventLifetime(n *notice.Notice) time.Duration {
 	fact := event.NodeNoticedType
 	if n.State.Gone() {

@@ -35,23 +35,23 @@ func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ 
 		return err
 	}
 	b.buffer = out
-	if h.LogFields.Correlation == "" { // A log line has one correlation ID: that of the first instance.
+	if h.LogFields.Correlation == "" { // A log line has one correlation ID: the one of the first instance.
 		h.LogFields.Correlation = s.eventMaker().TraceID(body)
 	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil
 }
 
-// newNodeNoticed is the fact about one instance of the cluster.
+// newNodeNoticed returns the fact about one instance of the cluster.
 func newNodeNoticed(n *notice.Notice, i *owner.Instance) event.NodeNoticed {
 	return event.NodeNoticed{
 		Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
 	}
 }
 
-// recordSpans records a span for each fact of an event, from the event's time until the
-// fact is published. AWS sends no trace context, so the span begins the trace or joins that
-// of the instance. A duplicate event has the same span.
+// recordSpans records a span for each fact of an event, from the event's time until the fact is
+// published. AWS sends no trace context, so the span begins the trace or joins the trace of the
+// instance. A duplicate event has the same span.
 func (s *Service) recordSpans(h *pendingEvent, now time.Time) {
 	if s.Span == nil {
 		return

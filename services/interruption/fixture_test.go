@@ -81,7 +81,7 @@ func (b *fixture) deliverEvent(t *testing.T, detailType, id, detail string) erro
 	return b.Handle(t.Context(), queue.Message{ID: "m", Body: []byte(body), Receives: 1})
 }
 
-// publishedTypes are the types of the published facts.
+// publishedTypes returns the types of the published facts.
 func (b *fixture) publishedTypes() []event.Type {
 	var out []event.Type
 	for _, e := range b.published {

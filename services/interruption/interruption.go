@@ -1,12 +1,10 @@
-// Package interruption receives AWS's interruption events and publishes those about the
-// cluster's own instances. Only this service decodes AWS's events.
-//
-//   - Each message becomes a notice, or is foreign, stale or poison. One message cannot
-//     block another.
-//   - A deadline is absolute: the event's time plus AWS's warning period. The event's time
-//     cannot be later than the time at which the queue received it.
-//   - Facts are published only about instances that EC2 returns with the cluster's tags,
-//     except that an instance which is terminated and no longer returned is gone.
+// Package interruption receives AWS's interruption events and publishes facts about the cluster's
+// own instances. Only this service decodes AWS's events.
+//   - Each message becomes a notice, or is foreign, stale or poison. One message cannot block another.
+//   - A deadline is absolute: the event's time plus AWS's warning period. The event's time cannot be
+//     later than the time at which the queue received it.
+//   - Facts are published only about instances that EC2 returns with the cluster's tags, except that an
+//     instance which is terminated and no longer returned is gone.
 //   - AWS delivers events with best effort, so the instance status is polled as well.
 package interruption
 
@@ -59,7 +57,7 @@ func (s *Service) ownerFinder() *owner.Finder {
 	return s.finder
 }
 
-// foreignError is the error for an event about instances of another owner.
+// foreignError returns the error for an event about instances of another owner.
 func (s *Service) foreignError() error {
 	s.initialize()
 	return s.errForeign
@@ -90,7 +88,7 @@ func (s *Service) eventMaker() event.Maker {
 	return event.Maker{Service: "interruption", Cluster: s.Cluster}
 }
 
-// typeLabels are the types of AWS events in logs and metrics. Messages cannot add types.
+// typeLabels are the types of AWS events in logs and metrics. A message cannot add a type.
 var typeLabels = func() map[event.NoticeKind]string {
 	all := map[event.NoticeKind]string{"": "aws.other"}
 	for _, kind := range notice.Kinds() {

@@ -183,8 +183,7 @@ func TestThrottlingIsRetried(t *testing.T) {
 	}
 }
 
-// An outage of a minute leaves enough receives before SQS moves a message to the
-// DLQ.
+// An outage of a minute leaves enough receives before SQS moves a message to the DLQ.
 func TestRetryDelayOutlastsOutage(t *testing.T) {
 	waited, receives := time.Duration(0), 1
 	for ; waited < 10*time.Minute; receives++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// TestSpotInstanceLifecycle handles the events of the model of EC2: for each owned
-// instance the service publishes its interruption and then that it is gone.
+// TestSpotInstanceLifecycle handles the events of the model of EC2: for each owned instance the
+// service publishes its interruption and then that it is gone.
 func TestSpotInstanceLifecycle(t *testing.T) {
 	b := newFixture()
 	var waiting []queue.Message
@@ -26,7 +26,7 @@ func TestSpotInstanceLifecycle(t *testing.T) {
 	owned := launchInstances(t, ec2, "owned", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"})
 	others := launchInstances(t, ec2, "others", map[string]string{"Name": "db"})
 	kinds := map[fault.Kind]int{}
-	// handleWaiting handles each message and keeps those that must be retried.
+	// handleWaiting handles each message and keeps the messages that must be retried.
 	handleWaiting := func() {
 		var later []queue.Message
 		for _, m := range waiting {

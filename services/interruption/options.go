@@ -20,19 +20,19 @@ const (
 	quickRetries = 70
 )
 
-// Options are the polling options of the queue. They handle a burst of spot warnings in
-// seconds, and the first message within two seconds after an outage: a spot instance is
-// reclaimed after 120 s.
+// Options returns the polling options of the queue. They handle a burst of spot warnings in
+// seconds, and the first message within two seconds after an outage: a spot instance is reclaimed
+// after 120 s.
 //
-// At 10 ms for each call to the queue, eight receivers receive and delete 8,000 messages a
-// second; at 30 ms for each message, 512 parallel messages are enough for twice that.
+// At 10 ms for each call to the queue, eight receivers receive and delete 8,000 messages a second;
+// at 30 ms for each message, 512 parallel messages are enough for twice that.
 func Options() host.Options {
 	return host.Options{
 		MaxConcurrent: 512, Receivers: 8, MaxCalls: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, MaxRetryPause: time.Second, Backoff: RetryDelay,
 	}
 }
 
-// RetryDelay is how long a message that must be retried stays hidden.
+// RetryDelay returns how long a message that must be retried stays hidden.
 func RetryDelay(m queue.Message) time.Duration {
 	if m.Receives <= quickRetries {
 		return time.Second

@@ -53,12 +53,12 @@ type queueRun struct {
 	began       time.Time
 	// handled has the time at which each message was last handled, by its body.
 	handled map[string]time.Duration
-	// stats and deadLetters are those at the end, read before the bubble ends.
+	// stats and deadLetters are the values at the end, read before the bubble ends.
 	stats       memqueue.Stats
 	deadLetters []queue.Message
 }
 
-// Send is the bus, for many callers.
+// Send acts as the bus, for concurrent callers.
 func (c *queueRun) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,9 +135,9 @@ func validWarnings(n int) [][]byte {
 	return out
 }
 
-// TestCorpusThroughQueue puts the whole corpus into one queue before valid messages. Each
-// message is deleted, or moved to the DLQ with a reason and its bytes, and
-// delays the valid ones at most as much as two valid ones would.
+// TestCorpusThroughQueue puts the whole corpus into one queue before valid messages. Each message
+// is deleted, or moved to the DLQ with a reason and its bytes, and delays the valid ones at most as
+// much as two valid ones would.
 func TestCorpusThroughQueue(t *testing.T) {
 	good := validWarnings(200)
 	alone := runQueue(t, good)
@@ -191,7 +191,7 @@ func TestCorpusThroughQueue(t *testing.T) {
 	checkDelay(t, alone, crowded, good, len(bodies))
 }
 
-// checkDelay limits the delay of the valid messages: those before them may take twice as
+// checkDelay limits the delay of the valid messages: the messages before them may take twice as
 // long as valid messages.
 func checkDelay(t *testing.T, alone, crowded *queueRun, good [][]byte, before int) {
 	t.Helper()

@@ -88,8 +88,8 @@ type unavailableBus struct{}
 
 func (unavailableBus) Send(context.Context, ...queue.Outgoing) error { return errUnavailable }
 
-// The log line of an AWS event has the correlation ID of its instance, also without traces
-// and if the fact could not be published.
+// The log line of an AWS event has the correlation ID of its instance, even without traces and if
+// the fact could not be published.
 func TestLinesHaveCorrelation(t *testing.T) {
 	b := newFixture()
 	batch := []host.Delivery{

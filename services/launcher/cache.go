@@ -13,8 +13,8 @@ import (
 type Limits = breaker.Limits
 
 const (
-	// templateTTL is how long a launch template is assumed to exist. A template that is
-	// deleted earlier is created again when EC2 does not find it.
+	// templateTTL is how long a launch template is assumed to exist. A template that is deleted
+	// earlier is created again when EC2 does not find it.
 	templateTTL = time.Minute
 	// dryRunTTL is how long successful dry runs are not repeated.
 	dryRunTTL = 30 * time.Minute
@@ -22,17 +22,17 @@ const (
 	resultTTL = 10 * time.Minute
 )
 
-// LaunchCache saves calls to EC2 and holds the breaker. Each process has one for each
-// cluster. Losing it costs calls and never correctness. The methods work on nil.
+// LaunchCache saves calls to EC2 and contains the breaker. Each process has one for each cluster.
+// Losing it costs calls but never correctness. The methods work on nil.
 type LaunchCache struct {
 	mu      sync.Mutex
 	breaker breaker.Breaker
-	// templates has the times at which templates were last ensured, and used those at
-	// which this process last launched with them.
+	// templates has the times at which templates were last ensured, and used the times at which
+	// this process last launched with them.
 	templates, used map[string]time.Time
 	dryRuns         map[string]time.Time
-	// inFlight has the intents that a handler of this process is launching, and results
-	// the final results of others.
+	// inFlight has the intents that a handler of this process is launching, and results the final
+	// results of other intents.
 	inFlight map[string]bool
 	results  map[string]storedResult
 }
@@ -90,7 +90,7 @@ func (m *LaunchCache) storeResult(result event.LaunchSettled, now time.Time) {
 	m.results[result.Intent] = storedResult{result, now}
 }
 
-// allowLaunch asks the breaker. Without a cache it checks only the size of the intent.
+// allowLaunch calls the breaker. Without a cache it checks only the size of the intent.
 func (m *LaunchCache) allowLaunch(now time.Time, intent string, count int) error {
 	if m == nil {
 		return (&breaker.Breaker{}).Allow(now, intent, count)

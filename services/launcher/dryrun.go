@@ -15,10 +15,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// validateNodeClass makes the dry runs of a node class. It returns what EC2 refused, or
-// nil; an error means that EC2 gave no definite answer. Like Karpenter, it creates the
-// launch template for real, because the dry runs of launches must name one. The template
-// is deleted by age like any other.
+// validateNodeClass makes the dry runs of a node class. It returns EC2's rejection, or nil; an
+// error means that EC2 gave no definite answer. Like Karpenter, it really creates the launch
+// template, because the dry runs of launches must name one. The template is deleted by age like any
+// other.
 func (s Service) validateNodeClass(ctx context.Context, b event.NodeClassEnsure) (*event.Problem, error) {
 	var class karpenter.EC2NodeClass
 	if err := json.Unmarshal(b.Class, &class); err != nil {
@@ -61,8 +61,8 @@ func addTagHint(problem *event.Problem, tags map[string]string) *event.Problem {
 	return problem
 }
 
-// performDryRuns makes the calls in their order and stops at the first refusal. One
-// successful run is enough.
+// performDryRuns makes the calls in their order and stops at the first rejection. One successful
+// run is enough.
 func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (*event.Problem, error) {
 	const template, fleet, run = "ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"
 	err := s.DryRun.TryTemplate(ctx, requests.Template)
@@ -88,8 +88,8 @@ func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (
 	return dryRunProblem(event.RunInstancesAuthCheckFailed, run, first)
 }
 
-// dryRunProblem turns a definite refusal into a condition of the class, with
-// Karpenter's reason if EC2 denied the call. It returns other errors unchanged.
+// dryRunProblem converts a definite rejection into a condition of the class, with Karpenter's
+// reason if EC2 denied the call. It returns other errors unchanged.
 func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 	problem := &event.Problem{Condition: karpenter.ConditionTypeValidationSucceeded, Reason: reason, Message: err.Error()}
 	switch {
@@ -103,14 +103,14 @@ func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 	return problem, nil
 }
 
-// isPropagating reports whether EC2 does not see the launch template or the instance
-// profile that was just created.
+// isPropagating reports whether EC2 does not find the launch template or the instance profile that
+// was just created.
 func isPropagating(err error) bool {
 	code := cloud.Code(err)
 	return code == codeTemplateNotFound || code == "InvalidParameterValue" && strings.Contains(innermostText(err), "iamInstanceProfile")
 }
 
-// innermostText is the text of the innermost error, which is AWS's own.
+// innermostText returns the text of the innermost error, which is AWS's own.
 func innermostText(err error) string {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next

@@ -92,7 +92,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// For a class without tags, the hint about tags would mislead.
+// For a class without tags, the hint about tags would be misleading.
 func TestRefusalWithoutTagsHasNoHint(t *testing.T) {
 	s := newFixture(t)
 	s.Deny(memcloud.CreateFleet)

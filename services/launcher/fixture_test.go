@@ -78,7 +78,7 @@ func (s *fixture) advanceClock(d time.Duration) {
 	s.Advance()
 }
 
-// instanceTags are the tags of each instance of the cluster.
+// instanceTags returns the tags of each instance of the cluster.
 func instanceTags(intent string) map[string]string {
 	return map[string]string{"kubernetes.io/cluster/prod": "owned", "karpenter.sh/nodepool": "default", launchspec.IntentTag: intent}
 }
@@ -106,7 +106,7 @@ func (s *fixture) newIntent(id string, n int) launchspec.Intent {
 	return out
 }
 
-// claimName is the name of the claim in a slot of an intent, as the planner names it.
+// claimName returns the name of the claim in a slot of an intent, as the planner names it.
 func claimName(intent string, slot int) string { return launchspec.ClaimName("default", intent, slot) }
 
 // newMessage returns a message of lifecycle.

@@ -63,9 +63,9 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 	return nil
 }
 
-// missingTags returns the wanted tags whose keys the instance does not have. Existing
-// tags stay, for example a Name from the EC2NodeClass. The NodeClaim tag cannot have
-// another value: owner.CheckInstance rejects that.
+// missingTags returns the wanted tags whose keys the instance does not have. Existing tags are
+// kept, for example a Name from the EC2NodeClass. The NodeClaim tag cannot have another value:
+// owner.CheckInstance rejects that.
 func missingTags(have, want map[string]string) map[string]string {
 	missing := map[string]string{}
 	for key, value := range want {

@@ -112,8 +112,8 @@ func TestTag(t *testing.T) {
 	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: "i-0000000000000000", ClaimUID: "u", Tags: wanted}), fault.Retry)
 }
 
-// Existing tags of an instance stay, for example a Name of the EC2NodeClass. The NodeClaim
-// tag is set nevertheless.
+// Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag
+// is set nevertheless.
 func TestExistingTagsStay(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
@@ -134,7 +134,7 @@ func TestExistingTagsStay(t *testing.T) {
 	}
 }
 
-// A message cannot change the tags that decide the owner.
+// A message cannot change the tags that determine the owner.
 func TestTagsNotAllowed(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")

@@ -54,9 +54,9 @@ func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.Lau
 	return s.publishResult(ctx, e, intent, result)
 }
 
-// createFleet creates the launch templates and the fleet. If EC2 does not find a
-// template that existed before, for example because it was just deleted, createFleet
-// creates it again and repeats the call once: EC2 has not used the token in that case.
+// createFleet creates the launch templates and the fleet. If EC2 does not find a template that
+// existed before, for example because it was just deleted, createFleet creates it again and repeats
+// the call once: EC2 has not used the token in that case.
 func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
 	if err := s.ensureTemplates(ctx, intent); err != nil {
 		return cloud.FleetResult{}, err
@@ -106,8 +106,8 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 	return poison("its instances would not have the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
 }
 
-// publishRefusal publishes that EC2 refused the request before it used the token:
-// nothing was launched. Errors that are not definite are retried with the same token.
+// publishRefusal publishes that EC2 rejected the request before it used the token: nothing was
+// launched. Errors that are not definite are retried with the same token.
 func (s Service) publishRefusal(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
 	host.AddLogFields(ctx, "refused", err.Error())
 	return s.publishResult(ctx, e, intent, launchresult.FromError(intent, err))
@@ -136,10 +136,10 @@ const codeInstanceTerminated = "IdempotentInstanceTerminated"
 // errEmptyAnswer means that it is unknown whether EC2 launched instances.
 var errEmptyAnswer = errors.New("EC2 answered with neither instances nor errors")
 
-// recoverLaunch looks for instances by the intent's tag and publishes the result. It is
-// called if the answer of EC2 does not tell what the token launched: the token was used
-// with other parameters, its instance is terminated, or the answer has neither instances
-// nor errors. Only instances prove a launch; without them the error is fault.Unknown.
+// recoverLaunch looks for instances by the intent's tag and publishes the result. It is called if
+// EC2's answer does not determine what the token launched: the token was used with other
+// parameters, its instance is terminated, or the answer has neither instances nor errors. Only
+// instances prove a launch; without them the error is fault.Unknown.
 func (s Service) recoverLaunch(ctx context.Context, e event.Envelope, intent launchspec.Intent, cause error) error {
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{launchspec.IntentTag: intent.ID}})
 	if err != nil {

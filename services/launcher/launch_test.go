@@ -167,8 +167,8 @@ func TestTokenOfTerminatedInstance(t *testing.T) {
 	}
 }
 
-// A fleet with 300 refused overrides becomes a fact within the size limit of the bus, for
-// long messages and for errors that name no offering.
+// A fleet with 300 rejected overrides becomes a fact within the size limit of the bus, for long
+// messages and for errors that name no offering.
 func TestManyRefusals(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		s := newFixture(t)

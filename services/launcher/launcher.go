@@ -48,7 +48,7 @@ type Service struct {
 	TemplateAge time.Duration
 	// Cache is shared by all messages of the process; nil disables caching.
 	Cache *LaunchCache
-	// Count adds a value to a counter with labels; nil counts nothing.
+	// Count adds a value to a counter with labels; nil disables metrics.
 	Count func(counter LaunchCounter, value float64, labels ...string)
 }
 
@@ -59,7 +59,8 @@ type LaunchCounter string
 const (
 	// LaunchesStopped counts requests that the breaker stopped [the kind of the error].
 	LaunchesStopped LaunchCounter = "stopped"
-	// LaunchesRefused counts the errors with which EC2 refused instances [error code, capacity type].
+	// LaunchesRefused counts the errors with which EC2 rejected instances [error code, capacity
+	// type].
 	LaunchesRefused LaunchCounter = "refused"
 	// ForeignSkipped counts requests to change a resource of another owner [instance or profile].
 	ForeignSkipped LaunchCounter = "foreign"
@@ -106,7 +107,7 @@ func (s Service) addCount(counter LaunchCounter, value float64, labels ...string
 	}
 }
 
-// ownerTag is the tag of all resources of the cluster.
+// ownerTag returns the tag of all resources of the cluster.
 func (s Service) ownerTag() (key, value string) {
 	return "kubernetes.io/cluster/" + s.Cluster.Name, "owned"
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ensureNodeClass keeps the instance profile of a node class's role and checks with dry
-// runs whether EC2 would launch its instances. A refusal that a user must fix becomes
-// a condition of the class and is not retried here.
+// ensureNodeClass maintains the instance profile of a node class's role and checks with dry runs
+// whether EC2 would launch its instances. A rejection that a user must fix becomes a condition of
+// the class and is not retried here.
 func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure) error {
 	result := event.NodeClassEnsured{
 		Name: b.Name, UID: b.UID, Role: b.Role, Profile: b.Profile, Generation: b.Generation, Asked: b.Asked,
@@ -66,8 +66,8 @@ func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.
 	return s.publishFact(ctx, e, result)
 }
 
-// profileProblem turns an error that only a user can fix into a condition of the
-// class. It returns other errors unchanged.
+// profileProblem converts an error that only a user can fix into a condition of the class. It
+// returns other errors unchanged.
 func profileProblem(err error) (*event.Problem, error) {
 	if !fault.Is(err, fault.Denied, fault.Invalid, fault.Missing, fault.Foreign) {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 const profilePath = "/karpenter/us-west-2/prod/u/"
 
-// policyTags are the tags that the usual IAM policies require.
+// policyTags returns the tags that the usual IAM policies require.
 func policyTags() map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/prod": "owned", "topology.kubernetes.io/region": "us-west-2",
@@ -247,8 +247,7 @@ func TestProfileAfterRoleIsRemoved(t *testing.T) {
 	}
 }
 
-// A profile that the class names itself is not deleted, and neither is that of another
-// class.
+// A profile that the class names itself is not deleted, and neither is a profile of another class.
 func TestProfilesThatAreNotDeleted(t *testing.T) {
 	s := newFixture(t)
 	s.ensureClass(ensureRequest())

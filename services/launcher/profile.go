@@ -19,8 +19,8 @@ const (
 	// profileRetention is how long a profile is kept after the class changed its role,
 	// so that launches in flight still find it.
 	profileRetention = time.Hour
-	// supersededTag holds the time at which the profile was first seen unused; it is
-	// empty on a profile in use.
+	// supersededTag has the time at which the profile was first found unused; it is empty on a
+	// profile in use.
 	supersededTag = "joist.sh/superseded"
 	// regionTag is required by the usual IAM policies.
 	regionTag = "topology.kubernetes.io/region"
@@ -50,9 +50,9 @@ func (s Service) ensureProfile(ctx context.Context, b event.NodeClassEnsure) err
 	return nil
 }
 
-// checkProfile returns fault.Poison for a profile without the tags and the path of this
-// cluster and class, because a profile grants permissions. It returns fault.Denied if
-// the launcher has no permissions for IAM.
+// checkProfile returns fault.Poison for a profile without the tags and the path of this cluster and
+// class, because a profile grants permissions. It returns fault.Denied if the launcher has no
+// permissions for IAM.
 func (s Service) checkProfile(b event.NodeClassEnsure) error {
 	op := "checking instance profile " + b.Profile
 	key, value := s.ownerTag()
@@ -72,8 +72,8 @@ func (s Service) checkProfile(b event.NodeClassEnsure) error {
 	return nil
 }
 
-// profilePath is the same path as Karpenter's, so that profiles which Karpenter created
-// for the class are found.
+// profilePath returns the same path as Karpenter, so that profiles that Karpenter created for the
+// class are found.
 func profilePath(region, cluster, class string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
 }
@@ -125,9 +125,8 @@ func (s Service) deleteProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	return errors.Join(failures...)
 }
 
-// listOtherProfiles names the class's profiles except its current one. Without
-// permission to list profiles it returns only the former profile that the class has in
-// its status.
+// listOtherProfiles returns the names of the class's profiles except its current one. Without
+// permission to list profiles it returns only the former profile in the class's status.
 func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
 	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
 	if err != nil && !fault.Is(err, fault.Denied) {
@@ -148,10 +147,9 @@ func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure)
 	return slices.DeleteFunc(names, func(name string) bool { return name == b.Profile }), nil
 }
 
-// retireProfiles deletes the class's other profiles and reports whether some remain.
-// It tags a profile when it first sees it unused, and deletes it an hour later if no
-// instance has it. The time is a tag of the profile, because the launcher has no other
-// persistent state.
+// retireProfiles deletes the class's other profiles and reports whether some remain. It tags a
+// profile when it first finds it unused, and deletes it an hour later if no instance has it. The
+// time is a tag of the profile, because the launcher has no other persistent state.
 func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (remaining bool, err error) {
 	if err := s.checkProfile(b); err != nil {
 		return true, err

@@ -166,7 +166,7 @@ func (s *launchStorm) sendOpenIntents() {
 	}
 }
 
-// Send is the bus and acts as lifecycle: it binds the instances, or adds a new intent.
+// Send acts as the bus and as lifecycle: it binds the instances, or adds a new intent.
 func (s *launchStorm) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)

@@ -14,8 +14,7 @@ import (
 // codeTemplateNotFound is EC2's error code for an unknown launch template.
 const codeTemplateNotFound = "InvalidLaunchTemplateName.NotFoundException"
 
-// ensureTemplates creates the intent's launch templates, except for those that the cache
-// has.
+// ensureTemplates creates the intent's launch templates, except for cached ones.
 func (s Service) ensureTemplates(ctx context.Context, intent launchspec.Intent) error {
 	for _, template := range intent.Templates {
 		now := s.Now()
@@ -36,9 +35,9 @@ func (s Service) forgetTemplates(intent launchspec.Intent) {
 	}
 }
 
-// handleTick deletes the cluster's launch templates that are older than TemplateAge and
-// that this process has not used since. The next intent that names a deleted template
-// creates it again, so an early deletion costs two calls and never a launch.
+// handleTick deletes the cluster's launch templates that are older than TemplateAge and that this
+// process has not used since. The next intent that names a deleted template creates it again, so an
+// early deletion costs two calls but never a launch.
 func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick) error {
 	if b.Want != event.WantTemplates {
 		return nil

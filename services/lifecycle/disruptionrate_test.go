@@ -63,7 +63,7 @@ func TestHourlyBudget(t *testing.T) {
 	s.expectStates("going", "old-2")
 }
 
-// A rate or a record that cannot be read allows no disruption. A pool without a rate is not
+// A rate or a record that cannot be parsed allows no disruption. A pool without a rate is not
 // written.
 func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	for name, change := range map[string]func(*karpenter.NodePool){

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// forgedSettled is the message of a compromised service about instances of other claims.
+// forgedSettled returns the message of a compromised service about instances of other claims.
 func forgedSettled(intent string, n int) event.LaunchSettled {
 	var ids []string
 	for i := range n {

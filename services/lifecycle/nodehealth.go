@@ -42,7 +42,7 @@ func (s *Service) repairNodes(ctx context.Context, w clusterState) error {
 	return errors.Join(failures...)
 }
 
-// repairKey is the throttle key for a node whose repair the breaker blocked.
+// repairKey returns the throttle key for a node whose repair the breaker blocked.
 func repairKey(node *corev1.Node) string { return "repair/" + string(node.UID) }
 
 // repairEffects replaces a node, or reports why it is not replaced.

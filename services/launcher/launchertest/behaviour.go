@@ -82,8 +82,8 @@ func handleRedelivery(s *testRun) {
 	s.requireLaunchedOnce("again", 2)
 }
 
-// handleResend repeats the request, as lifecycle does every 30 s, also after its instances
-// were terminated: they are not launched again.
+// handleResend repeats the request, as lifecycle does every 30 s, even after its instances were
+// terminated: they are not launched again.
 func handleResend(s *testRun) {
 	intent := s.newIntent("resent", 2)
 	s.handleMessage(s.launchRequest(intent))
@@ -176,8 +176,8 @@ func launchPartially(s *testRun) {
 	}
 }
 
-// publishFleetErrors lets EC2 refuse all overrides in its answer, with each of the codes:
-// the result is a refusal, and a later request launches nothing.
+// publishFleetErrors makes EC2 reject all overrides in its answer, with each of the codes: the
+// result is a refusal, and a later request launches nothing.
 func publishFleetErrors(s *testRun) {
 	for _, code := range []string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
@@ -199,8 +199,8 @@ func publishFleetErrors(s *testRun) {
 	}
 }
 
-// publishFleetThrottling empties the bucket of instances: EC2 reports that in its answer,
-// and no offering becomes unavailable.
+// publishFleetThrottling empties the bucket of instances: EC2 reports that in its answer, and no
+// offering becomes unavailable.
 func publishFleetThrottling(s *testRun) {
 	s.AdvanceClock(time.Hour)
 	for i := range 2 {

@@ -1,9 +1,9 @@
-// Package launchertest tests that the launcher launches exactly once in spite of crashes,
-// duplicates and lost answers. It runs with the model of EC2, and with the adapter that
-// calls the model over HTTP.
+// Package launchertest tests that the launcher launches exactly once despite crashes, duplicates
+// and lost answers. It runs with the model of EC2, and with the adapter that calls the model over
+// HTTP.
 //
-// Each behaviour delivers messages to launcher processes as SQS does, and then counts the
-// instances in the model and the facts on the bus.
+// Each behaviour delivers messages to launcher processes as SQS does, and then counts the instances
+// in the model and the facts on the bus.
 package launchertest
 
 import (
@@ -97,7 +97,7 @@ func (e steppedEC2) CreateFleet(ctx context.Context, r cloud.FleetRequest) (out 
 	return out, err
 }
 
-// Send is the bus.
+// Send acts as the bus.
 func (s *testRun) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return s.runStep("publishing", func() error {
 		for _, m := range messages {
@@ -185,7 +185,7 @@ func (s *testRun) handleMessage(e event.Envelope) {
 	s.requireNoError(err)
 }
 
-// launchedIDs has the ids of the intent's instances in the model.
+// launchedIDs returns the ids of the intent's instances in the model.
 func (s *testRun) launchedIDs(intent string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range s.Model.Records() {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// pinnedTTL is how long the parameter of one release is remembered, which AWS
-	// does not change, and moving that of a parameter which may change.
+	// pinnedTTL is how long the parameter of one release is cached, which AWS does not change, and
+	// movingTTL that of a parameter which may change.
 	pinnedTTL = 24 * time.Hour
 	movingTTL = 5 * time.Minute
 	// clusterTTL is for the cluster, whose version may change.

@@ -1,8 +1,8 @@
-// Package check finds mistakes in an EC2NodeClass from its spec and its cluster, without
-// calling AWS, so that they are reported before EC2 rejects the first launch.
+// Package check finds mistakes in an EC2NodeClass from its spec and its cluster, without calling
+// AWS, so that they are reported before EC2 rejects the first launch.
 //
-// The schema rejects most of them, but a class may be older than a rule of the schema.
-// Every message says what to change.
+// The schema rejects most of them, but a class may be older than a rule of the schema. Every
+// message has a fix.
 package check
 
 import (
@@ -25,7 +25,7 @@ const (
 	// EC2's limits of tag keys and values in characters, and of the tags of one resource:
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
 	tagKeyMax, tagValueMax, tagsMax = 128, 256, 50
-	// ownTags is the number of tags that Joist adds to those of the class.
+	// ownTags is the number of tags that Joist adds to the tags of the class.
 	ownTags = 7
 )
 

@@ -62,7 +62,7 @@ func al2023Parameters(alias karpenter.Alias, version string) []Parameter {
 	return out
 }
 
-// al2Parameters returns one image for both kinds of accelerators.
+// al2Parameters returns the parameters of AL2, which has one image for both kinds of accelerators.
 func al2Parameters(alias karpenter.Alias, version string) []Parameter {
 	var out []Parameter
 	for _, x := range []struct {
@@ -82,7 +82,8 @@ func al2Parameters(alias karpenter.Alias, version string) []Parameter {
 	return out
 }
 
-// bottlerocketParameters removes the v of the release, which the parameters do not have.
+// bottlerocketParameters returns the parameters of Bottlerocket. They have the release without its
+// v.
 func bottlerocketParameters(alias karpenter.Alias, version string) []Parameter {
 	release := strings.TrimLeft(alias.Version, "v")
 	var out []Parameter
@@ -101,7 +102,7 @@ func bottlerocketParameters(alias karpenter.Alias, version string) []Parameter {
 	return out
 }
 
-// windowsParameters returns the latest image, the only one that AWS publishes.
+// windowsParameters returns the parameter of the latest image, the only one that AWS publishes.
 func windowsParameters(alias karpenter.Alias, version string) ([]Parameter, error) {
 	builds := map[string]string{
 		karpenter.AMIFamilyWindows2019: karpenter.Windows2019Build,

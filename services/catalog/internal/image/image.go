@@ -1,8 +1,8 @@
-// Package image chooses machine images. It lists the SSM parameters with the images of
-// an alias, and chooses the images to use from those that selectors match.
+// Package image chooses machine images. It lists the SSM parameters with the images of an alias,
+// and chooses the images to use from the ones that selectors match.
 //
-// Of the images that boot the same instance types it chooses one: images that are not
-// deprecated come first, then the newest. The result does not depend on the input's order.
+// Of images that boot the same instance types it chooses one: images that are not deprecated come
+// first, then the newest. The result does not depend on the input's order.
 package image
 
 import (

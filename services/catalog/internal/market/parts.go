@@ -11,12 +11,12 @@ import (
 // Offline has the embedded parts, which replace parts that cannot be read.
 type Offline struct {
 	catalog.Parts
-	// FromOtherRegion is set if the prices are those of another region.
+	// FromOtherRegion is set if the prices come from another region.
 	FromOtherRegion bool
 }
 
-// BuildParts returns the parts of a catalogue, except the cluster: those of the cache, and
-// embedded parts for those that it lacks.
+// BuildParts returns the parts of a catalogue, except the cluster: the parts of the cache, and
+// embedded parts for the ones that it lacks.
 func BuildParts(b CachedParts, off Offline, p Policy, now time.Time) catalog.Parts {
 	out := catalog.Parts{
 		Region: b.Region, Types: b.Types.Items, Offerings: b.Offerings.Items, Zones: b.Zones.Items, Spot: b.Spot.Items,

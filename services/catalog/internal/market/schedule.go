@@ -19,7 +19,7 @@ const (
 	OnDemand  PartName = "onDemand"
 )
 
-// Policy says which parts the installation and its region can read.
+// Policy defines which parts the installation and its region can read.
 type Policy struct {
 	// Isolated is set if services without a VPC endpoint are out of reach.
 	Isolated bool
@@ -36,9 +36,9 @@ type partSchedule struct {
 	action, content string
 }
 
-// schedule is in the order of reading. The price list is last, because it may be out of
-// reach, and the call then blocks until its timeout. The intervals are Karpenter's, except
-// for zonal shifts: Karpenter reads them every 30 s, the scheduler's shortest rate is a minute.
+// schedule is in the order of reading. The price list is last, because it may be unreachable, and
+// the call then blocks until its timeout. The intervals are Karpenter's, except for zonal shifts:
+// Karpenter reads them every 30 s, but the scheduler's shortest rate is a minute.
 var schedule = []partSchedule{
 	{Types, 12 * time.Hour, "ec2:DescribeInstanceTypes", "hardware"},
 	{Offerings, 5 * time.Minute, "ec2:DescribeInstanceTypeOfferings", "offered zones"},
@@ -53,8 +53,8 @@ const (
 	retryInterval = 5 * time.Minute
 	// throttledInterval is the interval after throttling.
 	throttledInterval = time.Minute
-	// tickTolerance makes a part due half a tick early. Otherwise a tick that comes a second
-	// early would delay the part by a minute.
+	// tickTolerance makes a part due half a tick early. Otherwise a tick that comes a second early
+	// would delay the part by a minute.
 	tickTolerance = 30 * time.Second
 )
 

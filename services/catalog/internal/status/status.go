@@ -102,7 +102,7 @@ func FormatProblems(problems []event.Problem) []string {
 	return out
 }
 
-// ErrorWithHint is an error with its status.
+// ErrorWithHint returns the text of an error with its hint.
 func ErrorWithHint(err error) string {
 	if hint := fault.FindHint(err); hint != "" {
 		return err.Error() + ": " + hint

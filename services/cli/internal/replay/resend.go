@@ -139,7 +139,7 @@ func (r *resendState) sendAll(ctx context.Context, limit int) error {
 	return nil
 }
 
-// sendInterval is the time between two messages.
+// sendInterval returns the time between two messages.
 func (r *resendState) sendInterval() time.Duration { return time.Second / time.Duration(r.Rate) }
 
 // sendBatch sends the chosen messages of a batch, and adds the others to toRelease.

@@ -74,7 +74,7 @@ func alignRight(column int) table.ColumnConfig {
 	return table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight}
 }
 
-// plainStyle is the style of kubectl's tables.
+// plainStyle returns the style of kubectl's tables.
 func plainStyle() table.Style {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators

@@ -54,10 +54,10 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// text is the string value of a field of the detail, or nil.
+// text returns the string value of a field of the detail, or nil.
 func (r *eventReader) text(field int) []byte { return stringValue(r.detail[field]) }
 
-// internedText is text as an interned string.
+// internedText returns text as an interned string.
 func (r *eventReader) internedText(field int) string { return r.strings.intern(r.text(field)) }
 
 // requiredText is text; it returns fault.Poison if the field is missing or empty.

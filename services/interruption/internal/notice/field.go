@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// collectFields sets values to those of the known names. The error is fault.Poison if an
-// object has a known name twice: AWS does not do that, and decoders differ in which they use.
+// collectFields sets values to the values of the known names. The error is fault.Poison if an
+// object has a known name twice: AWS does not do that, and decoders differ in which one they use.
 func collectFields(values [][]byte, known []string, members []event.Member) error {
 	for i := range members {
 		at := fieldIndex(known, members[i].Name)
@@ -25,7 +25,7 @@ func collectFields(values [][]byte, known []string, members []event.Member) erro
 	return nil
 }
 
-// fieldIndex is the index of a name among the known ones, in any case, or -1.
+// fieldIndex returns the index of a name among the known ones, in any case, or -1.
 func fieldIndex(known []string, written []byte) int {
 	for i, name := range known {
 		if len(written) == len(name) && (string(written) == name || equalFold(written, name)) {
@@ -52,7 +52,7 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// stringValue is the content of a JSON string, or nil for another value. Without escapes it
+// stringValue returns the content of a JSON string, or nil for another value. Without escapes it
 // is a part of the message.
 func stringValue(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' {

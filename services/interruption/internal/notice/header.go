@@ -30,13 +30,13 @@ var headerNames = [headerSize]string{
 // missing one.
 type header [headerSize][]byte
 
-// bytes is the string value of a field, or nil if it is not a string.
+// bytes returns the string value of a field, or nil if it is not a string.
 func (h *header) bytes(field int) []byte { return stringValue(h[field]) }
 
-// text is a copy of bytes.
+// text returns a copy of bytes.
 func (h *header) text(field int) string { return string(h.bytes(field)) }
 
-// kind is the kind of the event, or nil.
+// kind returns the kind of the event, or nil.
 func (h *header) kind() *kind {
 	source, detailType := h.bytes(headerSource), h.bytes(headerDetailType)
 	for i := range kinds {
@@ -47,8 +47,8 @@ func (h *header) kind() *kind {
 	return nil
 }
 
-// unknownKindError is fault.Foreign for an event of an unknown kind. It is fault.Poison if
-// the kind differs from a known one only in case: the event could matter.
+// unknownKindError returns fault.Foreign for an event of an unknown kind. It returns fault.Poison
+// if the kind differs from a known one only in case: the event could be relevant.
 func (h *header) unknownKindError() error {
 	source, detailType := h.text(headerSource), h.text(headerDetailType)
 	for _, k := range kinds {
@@ -65,7 +65,7 @@ const (
 	maxRegionBytes = 32
 )
 
-// account is the event's account, or nil if it is invalid.
+// account returns the event's account, or nil if it is invalid.
 func (h *header) account() []byte {
 	value := h.bytes(headerAccount)
 	if len(value) != accountDigits {
@@ -79,7 +79,7 @@ func (h *header) account() []byte {
 	return value
 }
 
-// region is the event's region, or nil if it is invalid.
+// region returns the event's region, or nil if it is invalid.
 func (h *header) region() []byte {
 	value := h.bytes(headerRegion)
 	if len(value) > maxRegionBytes {

@@ -1,11 +1,11 @@
-// Package notice decodes AWS's interruption events: which instances will be interrupted,
-// why, and by when.
+// Package notice decodes AWS's interruption events: which instances will be interrupted, why, and
+// by when.
 //
-// Source and detail-type select a kind, and each kind has a file. Any message becomes a
-// notice or an error: fault.Foreign for an EventBridge event that is of no interest, and
-// fault.Poison for a message that is not an event or contradicts itself. A field that is
-// not needed is ignored if it cannot be decoded. The service's README lists the rules.
-// This package does not know the owners of instances.
+// Source and detail-type select a kind, and each kind has a file. Any message becomes a notice or
+// an error: fault.Foreign for an EventBridge event that is not relevant, and fault.Poison for a
+// message that is not an event or contradicts itself. A field that is not needed is ignored if it
+// cannot be decoded. The service's README lists the rules. This package does not know the owners of
+// instances.
 package notice
 
 import (
@@ -21,7 +21,7 @@ import (
 // Notice has the content of one event.
 type Notice struct {
 	Kind event.NoticeKind
-	// EventID is AWS's id of the event, for users; it may be empty.
+	// EventID is AWS's ID of the event, for logs; it may be empty.
 	EventID string
 	// Instances are the ids of the affected instances: at least one, and unique.
 	Instances []string
@@ -102,7 +102,7 @@ func (d *Document) IsEnvelope() bool {
 	return d.header[headerSpecVersion] != nil && len(d.header.bytes(headerDetailType)) == 0
 }
 
-// Kind is the kind of the event, or "" if the event is of no interest.
+// Kind returns the kind of the event, or "" if the event is not relevant.
 func (d *Document) Kind() event.NoticeKind {
 	if k := d.header.kind(); k != nil {
 		return k.notice
@@ -152,12 +152,12 @@ func (r *eventReader) readKind(n *Notice) error {
 	}
 }
 
-// maxAge is the maximum time between an event and the time at which the queue received
-// it. EventBridge retries for 24 hours, and SQS keeps a message for 14 days in the queue and
-// 14 days in the DLQ, from which it may be redriven.
+// maxAge is the maximum time between an event and the time at which the queue received it.
+// EventBridge retries for 24 hours, and SQS keeps a message for 14 days in the queue and 14 days in
+// the dead-letter queue (DLQ), from which it may be redriven.
 const maxAge = 31 * 24 * time.Hour
 
-// noticedAt is the event's own time, or sent if the event's time cannot be decoded, is
+// noticedAt returns the event's own time, or sent if the event's time cannot be decoded, is
 // later than sent, or is more than maxAge before it.
 func (r *eventReader) noticedAt(sent time.Time) time.Time {
 	var at time.Time

@@ -40,7 +40,7 @@ func parseEvent(data []byte) (Notice, error) {
 	return n, nil
 }
 
-// rawEvent is an event in the form of EventBridge.
+// rawEvent returns an event in the form of EventBridge.
 func rawEvent(source, detailType, resource, detail string) string {
 	return fmt.Sprintf(`{"version":"0","id":"e-1","detail-type":%q,"source":%q,"account":"123456789012",`+
 		`"time":"2026-11-20T12:00:00Z","region":"us-east-2","resources":[%q],"detail":%s}`, detailType, source, resource, detail)

@@ -6,8 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// readStateChange decodes a state change. Only an instance that stops or terminates is of
-// interest.
+// readStateChange decodes a state change. Only instances that stop or terminate are relevant.
 func readStateChange(r *eventReader, n *Notice) (err error) {
 	if n.Instances, err = r.readInstance(n.Instances); err != nil {
 		return err

@@ -27,7 +27,7 @@ func FromStatus(s cloud.Status, due, now time.Time) []Notice {
 			Noticed: s.Impaired.UTC(), Deadline: s.Impaired.UTC().Add(ImpairedAfter),
 		})
 	case s.Undated:
-		// AWS gives no start of the failure; like Karpenter, assume that it lasted long enough.
+		// AWS reports no start of the failure; like Karpenter, assume that it lasted long enough.
 		out = append(out, Notice{
 			Kind: event.StatusImpaired, Instances: []string{s.InstanceID}, Detail: "impaired", Noticed: due.UTC(), Deadline: due.UTC(),
 		})

@@ -11,7 +11,7 @@ import (
 // CacheSize is the maximum number of cached instances; about 3 MB.
 const CacheSize = 10_000
 
-// Ownership tells whether an instance belongs to the cluster.
+// Ownership is the relation of an instance to the cluster.
 type Ownership int
 
 // The kinds of ownership.

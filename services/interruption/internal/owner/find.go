@@ -17,12 +17,12 @@ const (
 	// ConsistencyDelay is how long after an event EC2's answers may be older than the
 	// event: EC2 may not return an instance, or return its previous state.
 	ConsistencyDelay = 2 * time.Minute
-	// notFoundTTL and foreignTTL are how long such an entry is cached. They are limited,
-	// because EC2 may have answered without the instance or with old tags.
+	// notFoundTTL and foreignTTL are how long such an entry is cached. They are limited, because
+	// EC2 may have answered without the instance or with old tags.
 	notFoundTTL = 10 * time.Minute
 	foreignTTL  = 10 * time.Minute
-	// parallelCalls is the maximum number of calls in flight, and idsPerCall that of ids
-	// in one call: the maximum of a filter.
+	// parallelCalls is the maximum number of calls in flight. idsPerCall is the maximum number of
+	// IDs in one call: the limit of a filter.
 	parallelCalls = 2
 	idsPerCall    = 200
 	// entriesPerBlock is how many entries are allocated together.
@@ -63,8 +63,8 @@ type Lookup struct {
 	Result Owners
 
 	entries []*entry
-	// one is the memory of a lookup with one id, which most are. A Lookup must not be
-	// copied while it is in use, because its result points into it.
+	// one is the memory of a lookup with one ID; most lookups have one. A Lookup must not be copied
+	// while it is in use, because its result points into it.
 	one struct {
 		query    query
 		answer   [1]*entry
@@ -96,8 +96,8 @@ type query struct {
 	entry *entry
 }
 
-// FindOwners returns the owners of an event's instances. Cached instances cost no call,
-// unless the event needs the current state of owned ones.
+// FindOwners returns the owners of an event's instances. Cached instances need no call, unless the
+// event needs the current state of owned ones.
 func (f *Finder) FindOwners(ctx context.Context, ids []string, eventTime time.Time, currentState bool) (Owners, error) {
 	q := Lookup{IDs: ids, EventTime: eventTime, CurrentState: currentState}
 	if err := f.FetchOwners(ctx, f.LookUpCached([]*Lookup{&q})); err != nil {
@@ -106,8 +106,8 @@ func (f *Finder) FindOwners(ctx context.Context, ids []string, eventTime time.Ti
 	return q.Result, nil
 }
 
-// LookUpCached answers the lookups that need no call and returns the others in their order.
-// It reuses the memory of the slice.
+// LookUpCached answers the lookups that need no call and returns the others in their order. It
+// reuses the memory of the slice.
 func (f *Finder) LookUpCached(all []*Lookup) (others []*Lookup) {
 	now := f.Now()
 	others = all[:0]
@@ -125,8 +125,8 @@ func (f *Finder) LookUpCached(all []*Lookup) (others []*Lookup) {
 	return others
 }
 
-// dropStale drops cached entries that the lookup must not use: those of owned instances if
-// it needs the current state, and those that may change if its event is recent.
+// dropStale drops cached entries that the lookup must not use: entries of owned instances if it
+// needs the current state, and entries that may change if its event is recent.
 func (q *Lookup) dropStale(now time.Time) {
 	consistent := now.Sub(q.EventTime) >= ConsistencyDelay
 	for i, e := range q.entries {
@@ -244,9 +244,9 @@ func (f *Finder) describeOwners(ctx context.Context, queries []*query) error {
 	return nil
 }
 
-// classifyInstance returns the entry of an instance that EC2 returned, or nil if it is
-// owned. EC2 may return a new instance before its tags, and removes the tags of a
-// terminated one before it stops returning it: both are not foreign.
+// classifyInstance returns the entry of an instance that EC2 returned, or nil if it is owned. EC2
+// may return a new instance before its tags, and removes the tags of a terminated one before it
+// stops returning it: in neither case is the instance foreign.
 func classifyInstance(i *cloud.Instance, key string, notFound, untagged, foreign *entry) *entry {
 	switch {
 	case hasClusterTags(i, key):
@@ -260,7 +260,7 @@ func classifyInstance(i *cloud.Instance, key string, notFound, untagged, foreign
 	}
 }
 
-// newOwnedEntry keeps only the needed properties, because the cache is large.
+// newOwnedEntry returns an entry with only the needed properties, because the cache is large.
 func newOwnedEntry(i *cloud.Instance) entry {
 	return entry{ownership: Owned, instance: Instance{
 		ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,

@@ -1,9 +1,7 @@
-// Package batch merges the calls of several handlers to EC2 into one, like Karpenter's
-// batchers.
-//
+// Package batch merges the calls of several handlers to EC2 into one, like Karpenter's batchers.
 //   - Each caller gets the answer for its own item, and a bad item fails alone.
 //   - No item waits longer than MaxWait for others.
-//   - A caller that gives up does not cancel the call of the others.
+//   - A caller whose context ends does not cancel the call of the others.
 package batch
 
 import (
@@ -117,8 +115,8 @@ func (b *Batcher[V]) closeWindow(ctx context.Context, bucket string, w *window[V
 	close(w.done)
 }
 
-// callItems makes one call for all items. If EC2 refuses it, callItems splits the items
-// in halves until the bad item is alone: a bad item among a thousand costs twenty calls.
+// callItems makes one call for all items. If EC2 rejects it, callItems splits the items in halves
+// until the bad item is alone: a bad item among a thousand costs twenty calls.
 func (b *Batcher[V]) callItems(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
 	values, err := b.Call(ctx, bucket, items)
 	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Rejected, fault.Missing, fault.Conflict) {

@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// callRecorder records the items of each call and refuses items that begin with "bad".
+// callRecorder records the items of each call and rejects items that begin with "bad".
 type callRecorder struct {
 	mu       sync.Mutex
 	made     []string

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// BatchedEC2 batches the calls to EC2 that concern one instance. It passes on calls with
-// several ids, tags or states.
+// BatchedEC2 batches the calls to EC2 that concern one instance. Calls with several IDs, tags or
+// states are not batched.
 type BatchedEC2 struct {
 	cloud.Launcher
 	instances    *Batcher[*cloud.Instance]

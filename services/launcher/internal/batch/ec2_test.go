@@ -30,8 +30,8 @@ func launchInstances(t *testing.T, n int) (*memcloud.Cloud, []string) {
 	return model, result.Instances[0].IDs
 }
 
-// Handlers that describe, tag and terminate one instance each share calls, and an instance
-// that must not be terminated does not protect the others.
+// Handlers that describe, tag and terminate one instance each share calls, and an instance that
+// must not be terminated does not protect the others.
 func TestEC2SharesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, ids := launchInstances(t, 200)

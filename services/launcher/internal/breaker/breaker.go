@@ -1,10 +1,9 @@
-// Package breaker stops launches of more instances than a cluster can plausibly need,
-// for example after a loop in another service or a forged message.
+// Package breaker stops launches of more instances than a cluster can plausibly need, for example
+// after a loop in another service or a forged message.
 //
-// It counts the instances of the intents of the last minute. An intent counts once, so
-// redelivery is free. Each process has its own breaker: several launchers make the limit
-// less strict and never stop a legitimate launch. Limits of NodePools are enforced at
-// admission, not here.
+// It counts the instances of the intents of the last minute. An intent counts once, so redeliveries
+// do not count. Each process has its own breaker: several launchers make the limit less strict but
+// never stop a legitimate launch. Limits of NodePools are enforced at admission, not here.
 package breaker
 
 import (
@@ -41,10 +40,10 @@ type entry struct {
 	at     time.Time
 }
 
-// Allow counts an intent that is about to be launched, or returns an error if it must not
-// be launched: fault.Denied for an intent above the limits, which a user must raise, and
-// fault.Throttled for too many instances in the last minute. The host retries both until
-// the request expires.
+// Allow counts an intent that is about to be launched, or returns an error if it must not be
+// launched: fault.Denied for an intent above the limits, which a user must raise, and
+// fault.Throttled for too many instances in the last minute. The host retries both until the
+// request expires.
 func (b *Breaker) Allow(now time.Time, intent string, count int) error {
 	limits := b.effectiveLimits()
 	if most := min(limits.PerIntent, limits.PerMinute); count > most {

@@ -1,8 +1,7 @@
-// Package dryrun builds the dry runs that check a node class: calls with the permissions
-// and the resources that a real launch would need. It is pure. The calls omit user data,
-// block devices and kubelet settings, because EC2 does not check them in a dry run or
-// checks only their permissions, and network interfaces that the instance type of the
-// dry run cannot have.
+// Package dryrun builds the dry runs that check a node class: calls with the permissions and the
+// resources that a real launch would need. It is pure. The calls omit user data, block devices and
+// kubelet settings, because EC2 does not check them in a dry run or checks only their permissions.
+// They also omit network interfaces that the instance type of the dry run cannot have.
 package dryrun
 
 import (
@@ -34,9 +33,9 @@ var instanceTypes = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
 // only network card: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
 const maxInterfaces = 3
 
-// BuildRequests builds the dry runs of a class with resolved selectors. The empty tenancy
-// is the default one. The error is fault.Invalid if the status lacks an AMI, a security
-// group, a subnet or the instance profile.
+// BuildRequests builds the dry runs of a class with resolved selectors. The empty tenancy is the
+// default one. The error is fault.Invalid if the status lacks an AMI, a security group, a subnet or
+// the instance profile.
 func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requests, error) {
 	status := class.Status
 	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
@@ -107,7 +106,7 @@ func networkInterfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
 	return out
 }
 
-// launchTags are the tags of a launch, as IAM policies require them. The NodePool tag is
+// launchTags returns the tags of a launch, as IAM policies require them. The NodePool tag is
 // empty, because policies require the key and a dry run has no NodePool.
 func launchTags(class *karpenter.EC2NodeClass, cluster string) map[string]string {
 	tags := map[string]string{}
@@ -121,7 +120,7 @@ func launchTags(class *karpenter.EC2NodeClass, cluster string) map[string]string
 	return tags
 }
 
-// imageArchitecture is the architecture of an AMI; amd64 if its requirements name none.
+// imageArchitecture returns the architecture of an AMI; amd64 if its requirements name none.
 func imageArchitecture(ami karpenter.AMI) string {
 	for _, r := range ami.Requirements {
 		if r.Key == corev1.LabelArchStable && r.Operator == corev1.NodeSelectorOpIn && slices.Contains(r.Values, "arm64") {

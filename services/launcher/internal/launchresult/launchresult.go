@@ -1,5 +1,5 @@
-// Package launchresult builds the result of a launch from EC2's answers. It is pure, and
-// it alone decides what an error code of EC2 makes unavailable.
+// Package launchresult builds the result of a launch from EC2's answers. It is pure, and only this
+// package decides which offerings an error code of EC2 makes unavailable.
 package launchresult
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// FromFleet is the result of a CreateFleet call. ok is false if the answer has neither
+// FromFleet returns the result of a CreateFleet call. ok is false if the answer has neither
 // instances nor errors.
 func FromFleet(intent launchspec.Intent, answer cloud.FleetResult) (result event.LaunchSettled, ok bool) {
 	result = event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Spent: true}
@@ -38,14 +38,14 @@ func FromFleet(intent launchspec.Intent, answer cloud.FleetResult) (result event
 	return result, true
 }
 
-// FromError is the result of a call that EC2 refused before it used the token. An error
-// code of insufficient capacity makes the same offerings unavailable as in an answer.
+// FromError returns the result of a call that EC2 rejected before it used the token. An error code
+// of insufficient capacity makes the same offerings unavailable as in an answer.
 func FromError(intent launchspec.Intent, err error) event.LaunchSettled {
 	e := cloud.FleetError{Code: cmp.Or(cloud.Code(err), string(fault.KindOf(err))), Message: err.Error()}
 	return event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Refusals: buildRefusals(intent, e)}
 }
 
-// FromTerminated is the result of an intent whose instance is terminated and no longer
+// FromTerminated returns the result of an intent whose instance is terminated and no longer
 // returned by EC2. The token is spent: EC2 launches nothing for it again.
 func FromTerminated(intent launchspec.Intent, err error) event.LaunchSettled {
 	result := FromError(intent, err)
@@ -53,7 +53,7 @@ func FromTerminated(intent launchspec.Intent, err error) event.LaunchSettled {
 	return result
 }
 
-// FromInstances is the result for instances that have the intent's tag.
+// FromInstances returns the result for instances that have the intent's tag.
 func FromInstances(intent launchspec.Intent, instances []cloud.Instance) event.LaunchSettled {
 	result := event.LaunchSettled{Intent: intent.ID, Wanted: max(intent.Fleet.Count, len(instances)), Spent: true}
 	for _, i := range instances {

@@ -18,9 +18,9 @@ const (
 	maxMessageBytes = 1 << 10
 )
 
-// MergeRefusals merges refusals with the same code, subnet, placement group and
-// reservation, truncates long texts, and keeps at most 32 refusals, first those that make
-// something unavailable. The result does not depend on the order of EC2's errors.
+// MergeRefusals merges refusals with the same code, subnet, placement group and reservation,
+// truncates long texts, and keeps at most 32 refusals. Refusals that make something unavailable
+// come first. The result does not depend on the order of EC2's errors.
 func MergeRefusals(refusals []event.Refusal) []event.Refusal {
 	ordered := slices.SortedStableFunc(slices.Values(refusals), compareRefusals)
 	var out []event.Refusal
@@ -36,7 +36,7 @@ func MergeRefusals(refusals []event.Refusal) []event.Refusal {
 	return out[:min(len(out), maxRefusals)]
 }
 
-// mergeKey is equal for refusals that are merged.
+// mergeKey returns a key that is equal for refusals to be merged.
 func mergeKey(r event.Refusal) [4]string {
 	return [4]string{r.Code, r.Subnet, r.PlacementGroup, r.Reservation}
 }
@@ -80,8 +80,8 @@ func joinRefusals(same []event.Refusal) event.Refusal {
 	return out
 }
 
-// truncateMiddle removes the middle of a text that is longer than limit bytes: the start
-// of an error names the failure, and the end the remedy.
+// truncateMiddle removes the middle of a text that is longer than limit bytes: the start of an
+// error names the failure, and the end the fix.
 func truncateMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// scope is what an error code makes unavailable.
+// scope is the set of offerings that an error code makes unavailable.
 type scope int
 
 const (
@@ -20,7 +20,7 @@ const (
 	scopeSubnet
 )
 
-// scopeByCode has the codes of insufficient capacity and what Karpenter makes
+// scopeByCode has the codes of insufficient capacity and the offerings that Karpenter makes
 // unavailable for them (Karpenter's AWS provider: pkg/errors/errors.go and
 // pkg/providers/instance/instance.go). Other codes, such as RequestLimitExceeded or
 // UnauthorizedOperation, make nothing unavailable: they are independent of capacity.
@@ -36,7 +36,7 @@ var scopeByCode = map[string]scope{
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": scopeSpot,
 }
 
-// MetricCode is the label of a metric for an error code. Unknown codes are "other", to
+// MetricCode returns the label of a metric for an error code. Unknown codes are "other", to
 // limit the number of label values.
 func MetricCode(code string) string {
 	if _, ok := scopeByCode[code]; ok || slices.Contains(otherCodes, code) {
@@ -79,7 +79,8 @@ func buildRefusals(intent launchspec.Intent, e cloud.FleetError) []event.Refusal
 	return out
 }
 
-// addUnavailable adds to a refusal what the error makes unavailable, except reservations.
+// addUnavailable adds to a refusal the offerings that the error makes unavailable, except
+// reservations.
 func addUnavailable(r event.Refusal, intent launchspec.Intent, e cloud.FleetError) event.Refusal {
 	switch scopeByCode[e.Code] {
 	case scopeOffering:
@@ -109,8 +110,8 @@ func isGroupFull(intent launchspec.Intent, e cloud.FleetError) bool {
 		templateGroup(intent, e.Template) != "" && resolveZone(intent, e.Zone, e.SubnetID) != ""
 }
 
-// matchingReservations returns the ids of the capacity reservations that an error
-// concerns: that of the named template, or those of all templates with a matching override.
+// matchingReservations returns the IDs of the capacity reservations that an error concerns: the
+// reservation of the named template, or the reservations of all templates with a matching override.
 func matchingReservations(intent launchspec.Intent, e cloud.FleetError) []string {
 	zone := resolveZone(intent, e.Zone, e.SubnetID)
 	var out []string
@@ -126,7 +127,7 @@ func matchingReservations(intent launchspec.Intent, e cloud.FleetError) []string
 	return out
 }
 
-// templateReservation is the id of the capacity reservation that a template names, or "".
+// templateReservation returns the id of the capacity reservation that a template names, or "".
 func templateReservation(intent launchspec.Intent, template string) string {
 	for _, t := range intent.Templates {
 		if t.Name == template && t.Reservation != nil {
@@ -136,7 +137,7 @@ func templateReservation(intent launchspec.Intent, template string) string {
 	return ""
 }
 
-// templateGroup is the placement group of a template. If EC2 names no template, it is the
+// templateGroup returns the placement group of a template. If EC2 names no template, it is the
 // first group of the intent: all templates of a class have the same group.
 func templateGroup(intent launchspec.Intent, template string) string {
 	for _, t := range intent.Templates {
@@ -168,7 +169,7 @@ func matchingOfferings(intent launchspec.Intent, e cloud.FleetError) []event.Off
 	return out
 }
 
-// resolveZone is the zone, or the zone of the subnet if EC2 named only the subnet.
+// resolveZone returns the zone, or the zone of the subnet if EC2 named only the subnet.
 func resolveZone(intent launchspec.Intent, zone, subnet string) string {
 	if zone != "" || subnet == "" {
 		return zone

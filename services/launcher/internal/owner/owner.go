@@ -14,9 +14,9 @@ import (
 // fleet.
 const maxClaims = 1000
 
-// CheckInstance returns fault.Foreign for an instance without the tag of the cluster and
-// a NodePool tag, and for one of another claim. An empty claim skips the second check:
-// requests to terminate an orphan have none.
+// CheckInstance returns fault.Foreign for an instance without the tag of the cluster and a NodePool
+// tag, and for an instance of another claim. An empty claim skips the second check: requests to
+// terminate an orphan have no claim.
 func CheckInstance(i cloud.Instance, key, value, claim string) error {
 	foreign := func(format string, args ...any) error {
 		return fault.F("checking the owner of instance "+i.ID, fault.Foreign, format, args...).

@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// A bucket adapts its rate, because other clients of the account draw from the same
-// buckets of EC2, or the account has another quota. With these factors, the rate stays
-// within a tenth of what EC2 allows, and EC2 throttles about one call in some hundred.
+// A bucket adapts its rate, because other clients of the account use the same buckets of EC2, or
+// the account has another quota. With these factors, the rate stays within a tenth of what EC2
+// allows, and EC2 throttles about one call in some hundred.
 const (
 	// backoffFactor multiplies the rate after a throttled call.
 	backoffFactor = 0.7
@@ -52,8 +52,8 @@ func newBucket(name string, r Rate) *bucket {
 	return &bucket{name: name, rate: r, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), max(1, int(r.Burst)))}
 }
 
-// waitForTokens takes n tokens when it is the cluster's turn. It returns fault.Throttled
-// at once if the context would end before.
+// waitForTokens takes n tokens when it is the cluster's turn. It returns fault.Throttled at once if
+// the context would end before that.
 func (b *bucket) waitForTokens(ctx context.Context, cluster string, n int) error {
 	err := b.mutex.acquire(ctx, cluster)
 	if err == nil {
@@ -96,9 +96,9 @@ func (b *bucket) adaptRate(err error) {
 	}
 }
 
-// restoreRate restores the documented rate if no call was throttled for recoveryTime.
-// Callers do it before they wait, because at a low rate no caller may get a token and
-// call adaptRate.
+// restoreRate restores the documented rate if no call was throttled for recoveryTime. Callers do it
+// before they wait, because at a low rate it is possible that no caller gets a token and calls
+// adaptRate.
 func (b *bucket) restoreRate(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// fairMutex is a mutex that clusters get in turns: a cluster with a thousand waiting
-// launches does not delay the first launch of another.
+// fairMutex is a mutex for which clusters take turns: a cluster with a thousand waiting launches
+// does not delay the first launch of another.
 type fairMutex struct {
 	mu     sync.Mutex
 	locked bool

@@ -1,13 +1,12 @@
-// Package ratelimit keeps a launcher below EC2's request limits and shares them among the
-// clusters that it serves.
+// Package ratelimit keeps a launcher below EC2's request limits and shares them among the clusters
+// that it serves.
 //
-// EC2 has a token bucket for each account, region and kind of call; this package has a
-// copy of each. A call waits for its token, clusters in turn. If EC2 throttles a call
-// nevertheless, other clients use the same buckets, and the rate is reduced.
-//
+// EC2 has a token bucket for each account, region and kind of call; this package has a copy of
+// each. A call waits for its token, and clusters take turns. If EC2 throttles a call nevertheless,
+// other clients use the same buckets, and the rate is reduced.
 //   - Each call needs a token, and each token is used once.
-//   - A call that waits longer than MaxWait is not made and returns fault.Throttled; the
-//     message is redelivered.
+//   - A call that waits longer than MaxWait is not made and returns fault.Throttled; the message is
+//     redelivered.
 //   - While one cluster waits, no other gets two tokens in a row.
 package ratelimit
 
@@ -61,7 +60,7 @@ func New(share float64) *Limiter {
 	return p
 }
 
-// EC2 has the calls that are limited.
+// EC2 has the calls whose rate is limited.
 type EC2 interface {
 	cloud.Launcher
 	cloud.Rehearsal
@@ -137,9 +136,9 @@ func (c limitedEC2) Tag(ctx context.Context, ids []string, with map[string]strin
 	return c.callEC2(ctx, bucketTags, func() error { return c.ec2.Tag(ctx, ids, with) })
 }
 
-// CreateFleet takes tokens of two buckets: one for the call, then one for each instance.
-// EC2 reports that the second is empty inside its answer. If the tokens for the instances
-// do not come in time, the token for the call is lost, which does no harm: instances are
+// CreateFleet takes tokens of two buckets: one for the call, then one for each instance. EC2
+// reports inside its answer that the second bucket is empty. If the tokens for the instances are
+// not available in time, the token for the call is lost. This is harmless, because instances are
 // the bottleneck then.
 func (c limitedEC2) CreateFleet(ctx context.Context, request cloud.FleetRequest) (out cloud.FleetResult, err error) {
 	instances := c.buckets[bucketInstances]

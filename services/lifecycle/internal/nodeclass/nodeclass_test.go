@@ -25,7 +25,7 @@ func fresh() *karpenter.EC2NodeClass {
 	return c
 }
 
-// found is the result if everything was found.
+// found returns the result if everything was found.
 func found(problems ...event.Problem) event.NodeClassResolved {
 	return event.NodeClassResolved{
 		Name: "default", UID: "u", Generation: 3, Asked: noon, Problems: problems,

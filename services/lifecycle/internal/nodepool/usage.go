@@ -14,7 +14,7 @@ type Member struct {
 	Node  *corev1.Node
 }
 
-// reportedResources are the resources that a status contains even if they are zero.
+// reportedResources returns the resources that a status contains even if they are zero.
 func reportedResources() []corev1.ResourceName {
 	return []corev1.ResourceName{
 		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage, karpenter.ResourceNodes,
