@@ -91,7 +91,7 @@ func TestInventoryIsNeverPartial(t *testing.T) {
 	}
 }
 
-// Instances that Joist did not launch, such as those of managed node groups, are not in
+// Instances that Joist did not launch, such as instances of managed node groups, are not in
 // the inventory.
 func TestInventorySkipsManagedNodeGroups(t *testing.T) {
 	h := newHarness(t)

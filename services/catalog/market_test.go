@@ -85,7 +85,7 @@ var marketActions = []memcloud.Action{
 	memcloud.DescribeSpotPriceHistory, memcloud.GetProducts, memcloud.GetManagedResource,
 }
 
-// The schedule holds over 13 hours of ticks without state in memory.
+// The schedule is kept over 13 hours of ticks without in-memory state.
 func TestMarketFollowsSchedule(t *testing.T) {
 	h := newMarketHarness(t)
 	for range 13 * 60 {

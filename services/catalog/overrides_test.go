@@ -22,7 +22,7 @@ func (e *fakeEKS) DescribeCluster(context.Context, string) (cloud.ClusterInfo, e
 	return cloud.ClusterInfo{Name: "demo", ARN: "arn", Endpoint: "https://eks", CABundle: "EKS=", ServiceCIDR: "10.0.0.0/16", Version: "1.34"}, nil
 }
 
-// Settings override what EKS reports. EKS is not called if it does not run the control plane.
+// Settings override the values that EKS reports. EKS is not called if it does not run the control plane.
 func TestClusterOverrides(t *testing.T) {
 	own := ClusterOverrides{Endpoint: "https://own", CABundle: "OWN=", Version: "1.35", ServiceCIDR: "fd00::/108", NoEKS: true}
 	for _, tt := range []struct {

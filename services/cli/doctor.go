@@ -140,7 +140,7 @@ func (d *doctorFlags) factSources(cmd *cobra.Command, env Env) (facts.Sources, e
 	return s, nil
 }
 
-// lookupEnvs returns the values of environment variables, with "" for those that are not set.
+// lookupEnvs returns the values of environment variables, with "" for unset ones.
 func (e Env) lookupEnvs(names []string) map[string]string {
 	out := map[string]string{}
 	for _, name := range names {

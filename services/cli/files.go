@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// stdinMax bounds what is read from stdin, in bytes.
+// stdinMax is the maximum size of stdin, in bytes.
 const stdinMax = 64 << 20
 
 // readManifests reads the manifests of all files. Its error lists the problems of all files.

@@ -4,7 +4,7 @@
 // Evaluate makes the whole decision: from a snapshot it returns commands, and for every other node
 // the reason why it is kept. The first time a command is found it becomes a proposal. When a later
 // snapshot finds the same command again, the proposal is confirmed and carried out. So the only
-// state between two snapshots is what lifecycle writes on the claims.
+// state between two snapshots is the proposal that lifecycle writes on the claims.
 //
 // The invariants:
 //   - A snapshot, including its time, is the only input of a decision: the same snapshot twice gives

@@ -23,7 +23,7 @@ const maxDrawnSize = 8
 // new nodes, and neither do the next ones, but a mixture often does.
 //
 // The random source has the same seed in every evaluation, so that the same cluster gives the same
-// answer and becomes idle when there is none.
+// result, and becomes idle if no set is found.
 func (p *evaluation) drawSets(try trySet) *attempt {
 	list := p.wastefulNodes()
 	most := min(len(p.firstWithinBudgets(list)), maxDrawnSize)

@@ -228,7 +228,7 @@ func TestSecondChangeStartsWithCanary(t *testing.T) {
 	f.run(40).want(t, "0s -2", "32m0s -4")
 }
 
-// Drift pauses if the annotations cannot be parsed, because they may ask for waves.
+// Drift pauses if the annotations cannot be parsed, because they may set waves.
 func TestInvalidDriftAnnotationsPauseDrift(t *testing.T) {
 	f := newFleet(3, map[string]string{policy.DriftCanary: "a few"})
 	f.run(5).want(t)

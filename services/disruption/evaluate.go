@@ -54,7 +54,7 @@ type evaluation struct {
 	simulation *solver.Simulation
 	rules      consolidation.ReplacementRules
 	scores     consolidation.Scores
-	// shadowPrices are set once sets are looked for.
+	// shadowPrices are set when the search for sets begins.
 	shadowPrices consolidation.ShadowPrices
 	budgets      budgets.Remaining
 	policies     poolPolicies
@@ -184,7 +184,7 @@ func (p *evaluation) availableCandidates(m Method) []*candidate.Candidate {
 	return out
 }
 
-// listKept returns the reason for each managed node that stays.
+// listKept returns the reason for each managed node that is kept.
 func (p *evaluation) listKept() []Kept {
 	var out []Kept
 	for i := range p.candidates {

@@ -23,7 +23,7 @@ const (
 	SingleNode Method = "SingleNodeConsolidation"
 )
 
-// Options change what Evaluate looks for. The zero value does what Karpenter does by default.
+// Options configure Evaluate. The zero value has Karpenter's defaults.
 type Options struct {
 	// SpotToSpot allows consolidation to replace spot nodes with spot nodes, like the feature gate
 	// in the snapshot.
@@ -32,8 +32,8 @@ type Options struct {
 
 // Findings are the commands for a snapshot's nodes, and the reasons why the other nodes are kept.
 type Findings struct {
-	// Commands are in the order in which they were found. No two share a node, each takes those
-	// before it into account, and together they keep every budget.
+	// Commands are in the order in which they were found. No two share a node, each takes the
+	// earlier ones into account, and together they respect every budget.
 	Commands []Command
 	// Kept has each managed node that is in no command, in the snapshot's order.
 	Kept []Kept

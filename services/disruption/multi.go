@@ -106,7 +106,7 @@ func bestSet(list []*candidate.Candidate, try trySet) *attempt {
 	return best
 }
 
-// netSaving returns what the attempt saves if moving a pod costs podCost.
+// netSaving returns the attempt's saving if moving a pod costs podCost.
 func (a *attempt) netSaving(podCost float64) float64 {
 	return a.SavedPerHour - podCost*float64(a.PodsMoved)
 }

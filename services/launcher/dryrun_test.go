@@ -127,7 +127,7 @@ func TestDryRunsAreCached(t *testing.T) {
 	}
 }
 
-// There are no dry runs after the profile was refused, without a class, or if dry runs are
+// There are no dry runs after the profile was rejected, without a class, or if dry runs are
 // disabled.
 func TestSkippedDryRuns(t *testing.T) {
 	s := newFixture(t)

@@ -23,7 +23,7 @@ import (
 
 // launchStorm is a launcher as main builds it, polling a queue, with an EC2 that allows a
 // quarter of the documented rates. It also acts as lifecycle: it repeats requests every
-// 30 s until there is a result, and replaces refused intents by new ones.
+// 30 s until there is a result, and replaces failed intents by new ones.
 type launchStorm struct {
 	*fixture
 	queue *memqueue.Queue

@@ -97,7 +97,7 @@ func TestShownTerminated(t *testing.T) {
 	}
 }
 
-// Other instances of the cluster, such as those of a managed node group, are not changed and do not
+// Other instances of the cluster, such as instances of a managed node group, are not changed and do not
 // count for the breaker.
 func TestForeignInstancesAreKept(t *testing.T) {
 	s := newTestCluster(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Metrics of claims, nodes and NodePools, with labels in brackets. Those of package metrics are
+// Metrics of claims, nodes and NodePools, with labels in brackets. The metrics of package metrics are
 // documented there.
 const (
 	ClaimsCreated    = MetricName(metrics.Created)

@@ -123,7 +123,7 @@ func TestFleetAtRestHasFewEvents(t *testing.T) {
 		claims = append(claims, name)
 	}
 	s.cache.DeliverAll()
-	// calls counts the API calls except those for Leases.
+	// calls counts the API calls except calls for Leases.
 	calls := func() (n int) {
 		for what, count := range s.Calls() {
 			if !strings.HasSuffix(what, " Lease") && strings.HasPrefix(what, "lifecycle ") {

@@ -125,8 +125,8 @@ func (s *Service) searchAllClaims(ctx context.Context, searches []*claimSearch) 
 	return nil
 }
 
-// cachedNodeByProviderID returns the claim's node from the cache by its providerID, nil if there
-// is none.
+// cachedNodeByProviderID returns the claim's node from the cache by its providerID, or
+// nil.
 func (s *Service) cachedNodeByProviderID(c *karpenter.NodeClaim) *corev1.Node {
 	if c.Status.ProviderID == "" {
 		return nil

@@ -222,7 +222,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 	}
 }
 
-// A compromised planner can launch for a user's NodeClaim only what the claim specifies.
+// A compromised planner can launch for a user's NodeClaim only the instances that the claim specifies.
 func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// sendRequests asks the catalog service to resolve each node class and for an inventory of the
-// instances. A failure for one class does not affect the others.
+// sendRequests requests from the catalog service the resolution of each node class and an inventory
+// of the instances. A failure for one class does not affect the others.
 func (s *Service) sendRequests(ctx context.Context) error {
 	var failures []error
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
@@ -29,7 +29,7 @@ func (s *Service) sendRequests(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// requestNodeClass asks the catalog service to resolve the selectors of a class if that is due.
+// requestNodeClass requests the resolution of a class's selectors from the catalog service if due.
 func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2NodeClass) error {
 	every := nodeClassInterval
 	subnets, _ := class.Status.Conditions.Get(karpenter.ConditionTypeSubnetsReady)

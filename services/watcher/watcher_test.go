@@ -372,7 +372,7 @@ func TestFailedRequests(t *testing.T) {
 	}
 }
 
-// A replica that stops lets another lead at once.
+// A replica that stops releases its Lease, so that another can lead at once.
 func TestRelease(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)

@@ -41,7 +41,7 @@ func (env *EmbeddedCluster) Advance(ctx context.Context, now time.Time) error {
 	return env.publishTicks(ctx)
 }
 
-// bootInstances starts the kubelets of booted instances, and removes those of terminated ones.
+// bootInstances starts the kubelets of booted instances, and removes the kubelets of terminated ones.
 func (env *EmbeddedCluster) bootInstances() {
 	for _, b := range env.Cloud.Booted() {
 		if env.Broken[b.ImageID] {

@@ -56,7 +56,7 @@ func termSelects(t karpenter.CapacityReservationSelectorTerm, r cloud.Reservatio
 // matchesField reports whether the value matches a term's field; an empty field matches all.
 func matchesField(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// FindGroup returns the placement group that the selector names; false if there is none.
+// FindGroup returns the placement group that the selector names; false if it does not exist.
 func FindGroup(found []cloud.PlacementGroup, selector karpenter.PlacementGroupSelector) (cloud.PlacementGroup, bool) {
 	name, id := stringValue(selector.Name), stringValue(selector.ID)
 	i := slices.IndexFunc(found, func(g cloud.PlacementGroup) bool {

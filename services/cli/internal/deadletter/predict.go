@@ -60,7 +60,7 @@ func (r Reader) checkInterruption(m queue.Message, now func() time.Time) error {
 }
 
 // predictAudit predicts the result for a fact of the audit log. The log stores expired facts,
-// too, but only those that its rule selects.
+// too, but only the ones that its rule selects.
 func (r Reader) predictAudit(body []byte) Prediction {
 	e, err := r.decodeEnvelope(body)
 	switch {

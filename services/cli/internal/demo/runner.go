@@ -85,7 +85,7 @@ func formatFields(pairs []any) string {
 	return b.String()
 }
 
-// printChanges prints what has changed in the cluster since the last call. It reports whether
+// printChanges prints the changes of the cluster since the last call. It reports whether
 // anything has changed.
 func (w *runner) printChanges() bool {
 	version := w.env.Kube.Version() + int64(len(w.env.Cloud.Effects(0)))

@@ -70,7 +70,7 @@ func shortenSubject(subject string) string {
 	return subject
 }
 
-// printWarning prints what happened after the spot interruption warning, and when.
+// printWarning prints the events after the spot interruption warning, with their times.
 func (w *runner) printWarning(victim memcloud.Record) {
 	r, _ := w.env.Cloud.Record(victim.ID)
 	fmt.Fprintln(w.out)

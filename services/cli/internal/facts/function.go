@@ -156,7 +156,7 @@ func (g *collector) readFunctionConfig(ctx context.Context, out *doctor.Function
 }
 
 // findEntry returns the entry of a cluster with its queue in a list of clusters; nil if there
-// is none or the list is invalid. A function does not start with an invalid list.
+// is no such entry or the list is invalid. A function does not start with an invalid list.
 func findEntry(list, cluster, queue string) map[string]string {
 	var entries []map[string]string
 	_ = json.Unmarshal([]byte(list), &entries)

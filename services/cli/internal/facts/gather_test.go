@@ -142,7 +142,7 @@ func (a catalogAWS) Do(r *http.Request) (*http.Response, error) {
 }
 
 // TestEKSIsCalledOnlyIfItRunsTheControlPlane: the settings of the catalog's function decide,
-// else those of the shell.
+// else the settings of the shell.
 func TestEKSIsCalledOnlyIfItRunsTheControlPlane(t *testing.T) {
 	const deployments = `{"items":[{"metadata":{"namespace":"joist","name":"joist-watcher","labels":{"app.kubernetes.io/component":"watcher"}},` +
 		`"spec":{"template":{"spec":{"serviceAccountName":"joist-watcher"}}}}]}`

@@ -84,7 +84,7 @@ type resendState struct {
 
 // Resend sends the chosen messages, at most limit of them (0 for all). known are all messages
 // of the queue. If there are canaries, Resend stops if one of them returns to the queue. It
-// stops at the first error; the outcome has what was done before.
+// stops at the first error; the outcome has the messages replayed before it.
 func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.DeadMessage, limit int) (Outcome, error) {
 	state := &resendState{Resender: r, pending: map[string]deadletter.DeadMessage{}, knownIDs: map[string]bool{}, sentBodies: map[[sha256.Size]byte]bool{}, total: len(chosen)}
 	for _, l := range known {

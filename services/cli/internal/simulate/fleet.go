@@ -94,7 +94,7 @@ func (f *Fleet) Title() string { return f.title }
 // Notes returns the assumptions.
 func (f *Fleet) Notes() []string { return f.notes }
 
-// Snapshot returns the fleet as disruption sees it. The caller must not change it.
+// Snapshot returns the fleet as disruption reads it. The caller must not change it.
 func (f *Fleet) Snapshot() (planning.Snapshot, instancetypes.InstanceTypes) {
 	return f.snapshot, f.stock
 }

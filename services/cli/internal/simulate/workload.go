@@ -29,7 +29,7 @@ type Demand struct {
 	Daemons []*corev1.Pod
 	// Claims are the volume claims of the objects, and the claims that StatefulSets would create.
 	Claims map[cluster.Key]*corev1.PersistentVolumeClaim
-	// Notes list what was ignored or assumed.
+	// Notes list ignored objects and assumptions.
 	Notes []string
 }
 

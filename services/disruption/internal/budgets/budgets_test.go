@@ -105,7 +105,7 @@ func TestExplainNamesBudgets(t *testing.T) {
 }
 
 // The hourly rate of a NodePool limits disruptions regardless of its budgets, and each disruption
-// that begins reduces what is left of the rate.
+// that begins reduces the remaining rate.
 func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 	asks := func(perHour, spent string) func(*karpenter.NodePool) {
 		return func(p *karpenter.NodePool) {

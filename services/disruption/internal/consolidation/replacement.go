@@ -210,7 +210,7 @@ func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Obje
 	return candidate.Objection{}
 }
 
-// pinRequirements sets the requirements to what the options offer, and checks minValues.
+// pinRequirements sets the requirements to the values of the options, and checks minValues.
 func (j ReplacementRules) pinRequirements(n *planning.PlannedNode) candidate.Objection {
 	names := typeNames(n)
 	if key := j.missingMinValue(n, names); key != "" && !n.MinValuesRelaxed {
@@ -269,7 +269,7 @@ func (j ReplacementRules) labelValue(n *planning.PlannedNode, o planning.PricedO
 }
 
 // cheapestSameType returns the lowest price of a removed node whose instance type the replacement
-// might have; 0 if there is none.
+// might have; 0 without such a node.
 func cheapestSameType(nodes []*candidate.Candidate, n *planning.PlannedNode) float64 {
 	least := 0.0
 	for _, c := range nodes {

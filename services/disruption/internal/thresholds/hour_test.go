@@ -38,7 +38,7 @@ type hours struct {
 	pods  []lasting
 	// wanted is the desired number of pods.
 	wanted int
-	// leaving are the nodes being removed; decided has those that consolidation removes.
+	// leaving are the nodes being removed; decided has the nodes that consolidation removes.
 	leaving []bool
 	decided map[int]decision
 	// moved are the evictions by consolidation. fewer are the times when young pods were scaled

@@ -97,7 +97,7 @@ func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, err
 	return append(found, id), r.checkLocation(name, region, account)
 }
 
-// checkLocation compares the region and account of an ARN with those of the event. The ARN
+// checkLocation compares the region and account of an ARN with the values of the event. The ARN
 // in a spot warning has a zone instead of the region.
 func (r *eventReader) checkLocation(name, region, account []byte) error {
 	if len(region) > 0 && len(r.region) > 0 && !bytes.HasPrefix(region, r.region) ||

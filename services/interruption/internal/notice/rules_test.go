@@ -163,7 +163,7 @@ func TestRejectedEvents(t *testing.T) {
 	}
 }
 
-// The affected entities of a Health event are used, and its resources if there are none.
+// The affected entities of a Health event are used, or its resources if it has no affected entities.
 func TestHealthInstances(t *testing.T) {
 	const plan = `{"service":"EC2","eventTypeCategory":"scheduledChange"`
 	for _, tt := range []struct{ name, resource, detail, want string }{

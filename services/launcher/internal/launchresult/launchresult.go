@@ -63,7 +63,7 @@ func FromInstances(intent launchspec.Intent, instances []cloud.Instance) event.L
 		})
 	}
 	if missing := intent.Fleet.Count - len(instances); missing > 0 {
-		// EC2 may return more instances later; the inventory binds those to their claims.
+		// EC2 may return more instances later; the inventory binds them to their claims.
 		result.Spent = false
 	}
 	return result

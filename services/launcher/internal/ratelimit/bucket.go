@@ -44,7 +44,7 @@ type bucket struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter
 	ceiling float64
-	// throttledAt is the time of the last throttled call; zero if there is none.
+	// throttledAt is the time of the last throttled call; zero before the first one.
 	throttledAt time.Time
 }
 

@@ -38,8 +38,8 @@ type LiveProposal struct {
 // because of a NodePool.
 type Objection struct{ Claim, Pool, Why string }
 
-// FindObjection returns the first objection because of the nodes and their pods; false if there
-// is none.
+// FindObjection returns the first objection because of the nodes and their pods; false without
+// an objection.
 func (l LiveProposal) FindObjection() (Objection, bool) {
 	pods := 0
 	for _, c := range l.Candidates {

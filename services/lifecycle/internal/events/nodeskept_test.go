@@ -34,7 +34,7 @@ func kept(name, rule, subject, detail string) events.Kept {
 	}
 }
 
-// Karpenter's texts are those of pkg/controllers/disruption and pkg/controllers/state.
+// Karpenter's texts come from pkg/controllers/disruption and pkg/controllers/state.
 func TestKeptNodeTexts(t *testing.T) {
 	const hostile = "no\x1b[31m place\n\u202enow"
 	for _, c := range []struct {

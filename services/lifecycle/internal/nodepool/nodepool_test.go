@@ -57,7 +57,7 @@ func goingNode(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// The numbers are those of Karpenter's own tests where they exist.
+// The numbers come from Karpenter's own tests if these exist.
 func TestUsage(t *testing.T) {
 	small := list("cpu", "100m", "pods", "256", "memory", "1Gi")
 	large := list("cpu", "500m", "pods", "1000", "memory", "5Gi")

@@ -44,7 +44,7 @@ type DrainingNode struct {
 	StuckTimeout time.Duration
 }
 
-// Plan is what to do with a node's pods now.
+// Plan has the actions on a node's pods that are due now.
 type Plan struct {
 	// Evict lists pods to evict. They are of one group.
 	Evict []*corev1.Pod
@@ -64,7 +64,7 @@ type Deletion struct {
 	GraceSeconds int64
 }
 
-// PlanDrain returns what to do with the node's pods now.
+// PlanDrain returns the actions on the node's pods that are due now.
 func PlanDrain(n DrainingNode, now time.Time) Plan {
 	var plan Plan
 	for _, group := range drainGroups(n.Pods, now) {

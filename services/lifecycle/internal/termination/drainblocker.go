@@ -40,7 +40,7 @@ type BlockedDrain struct {
 // DrainBlocker is a pod that blocks a drain.
 type DrainBlocker struct {
 	Pod cluster.Key
-	// Owner is the pod's controller, as "Deployment web"; empty if there is none.
+	// Owner is the pod's controller, as "Deployment web"; empty without a controller.
 	Owner string
 	// Why is the reason, with the names of budgets.
 	Why   string

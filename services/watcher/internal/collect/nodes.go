@@ -117,7 +117,7 @@ func describeClaim(claim *karpenter.NodeClaim) planning.Node {
 	// as planned for that time.
 	out.Launched = out.Launched && claim.Labels[corev1.LabelInstanceTypeStable] != ""
 	if !out.Launched {
-		// Use the planned requests, so that exactly those pods fit again.
+		// Use the planned requests, so that exactly the planned pods fit again.
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
 		// Limits count the largest instance type that may be launched for the claim.

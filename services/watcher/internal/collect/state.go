@@ -36,7 +36,7 @@ type State struct {
 	staleDaemonSets map[types.UID]bool
 
 	storage *podspec.Storage
-	// attachments are the VolumeAttachments as last seen.
+	// attachments are the VolumeAttachments as last read.
 	attachments map[cluster.Key]*storagev1.VolumeAttachment
 
 	nodes  nodeList

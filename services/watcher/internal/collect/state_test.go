@@ -203,7 +203,7 @@ func TestStateAgreesWithCollectAll(t *testing.T) {
 				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
 			}
 			if soon := what; hand.maybe("at once") {
-				// Changes that may make pods pending are seen at once.
+				// Changes that may make pods pending are read at once.
 				change(hand, feed)
 				soon.Now = soon.Now.Add(time.Millisecond)
 				want, got = collect.CollectAll(feed, soon), state.View(soon)
