@@ -44,7 +44,7 @@ func (p *evaluation) checkExpiry(c *candidate.Candidate) candidate.Objection {
 }
 
 // expiryPolicy returns the expiration policy of a NodePool, cached. If its annotation cannot be
-// parsed, the policy is empty; policies.go reports the error.
+// parsed, the policy is empty; poolPolicies reports the error.
 func (p *evaluation) expiryPolicy(pool *karpenter.NodePool) policy.ExpirationPolicy {
 	if pool == nil {
 		return policy.ExpirationPolicy{}

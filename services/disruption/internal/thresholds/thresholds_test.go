@@ -222,7 +222,7 @@ func TestStrictestOfPools(t *testing.T) {
 }
 
 // However nodes are selected, no workload moves more pods than its limit, no pod younger than an
-// hour is moved, and retryWithout has exactly the nodes that exceed the limit.
+// hour is moved, and a set is allowed without the nodes that CheckSet returns.
 func TestLimitIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]string{"0", "1", "4", "10%", "50%"}).Draw(t, "limit")
