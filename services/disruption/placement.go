@@ -8,20 +8,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// RuleWouldNotLand keeps a node if kube-scheduler would place its pods differently from the
-// plan and leave some of them without a node.
+// RuleWouldNotLand keeps a node if kube-scheduler would bind its pods to other nodes than the
+// plan does, and leave some of them unschedulable.
 const RuleWouldNotLand = "would-not-land"
 
-// checkPlacement objects to an attempt if kube-scheduler would leave some of its pods without a
-// node. A node would be launched for these pods, and a later evaluation would remove it.
+// checkPlacement objects to an attempt if kube-scheduler would leave some of its pods
+// unschedulable. A node would be launched for these pods, and a later evaluation would remove it.
 //
-// It has two limits. It does not try again with a larger node: a set is tried without the nodes of
-// those pods, which are tried in a later evaluation, and a single node stays. A larger node would
-// cost more at once, and kube-scheduler might still not use it for those pods. And it treats the
-// pods of nodes that are being removed already as placed where they are planned, because a snapshot
-// does not tell the order of those drains. The next snapshot, which is evaluated before the command
-// is carried out, shows where they are. If either limit matters, a node is launched for a pod, or
-// the pod waits if a limit or EC2 forbids that.
+// It has two limits:
+//   - It does not retry with a larger node. A set is retried without the nodes of those pods, which a
+//     later evaluation tries; a single node is kept. A larger node would cost more at once, and
+//     kube-scheduler might still not use it for those pods.
+//   - It treats pods of nodes that are being removed as if they were already on their planned nodes,
+//     because a snapshot does not contain the order of those drains. The next snapshot, which is
+//     evaluated before the command is carried out, shows where they are.
+//
+// If either limit matters, a node is launched for a pod, or the pod stays pending if a limit or EC2
+// forbids the launch.
 func (p *evaluation) checkPlacement(a *attempt) {
 	if a.PodsMoved == 0 {
 		return
