@@ -12,37 +12,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// BatchHandler deals with messages that were received together, for a service that is
-// asked thousands of times a second: what it asks and says for them, it asks and
-// says once. It sets each delivery's Err to what a Handler would have returned.
+// BatchHandler handles messages that were received together, for a service that receives thousands per second and can
+// share API calls and events between them. It sets each delivery's Err to the error that a Handler would have
+// returned.
 //
-// Each message stays alone in its fate. One that the batch leaves at ErrAlone,
-// because it is of another sort or because the batch panicked, goes through the
-// worker's Handle by itself. The deliveries are the host's again when it returns.
+// Each message keeps its own disposition. The worker passes a message to its Handle if the batch handler leaves Err
+// at ErrNotBatched, because the message is of another type or because the batch handler panicked. The handler must
+// not keep the deliveries after it returns.
 type BatchHandler func(ctx context.Context, batch []Delivery)
 
-// Delivery is one message of a batch, and what its handler makes of it.
+// Delivery is one message of a batch and the result of handling it.
 type Delivery struct {
 	Message queue.Message
-	// LogFields is what the message's line says. There is room for a few fields in it,
-	// which is the host's again once the line is logged.
+	// LogFields are the fields of the message's log line. A few fields fit without an allocation. The host reuses the
+	// memory once the line is logged.
 	LogFields LogFields
-	// Err is ErrAlone until the handler says otherwise, nil included.
+	// Err is ErrNotBatched until the handler sets it; nil means success.
 	Err error
-	// Traceparents are the W3C contexts of the stories that the message is of, for who tells
-	// of the batch as a whole; a message of AWS may be of several.
+	// Traceparents are the W3C trace contexts that the message belongs to, for spans of the whole batch. An AWS
+	// message may belong to several traces.
 	Traceparents []string
 
 	disposition MessageDisposition
-	// dispositionErr is a failure to carry out the verdict.
+	// dispositionErr is the error from applying the disposition.
 	dispositionErr error
 }
 
-// ErrNotBatched says of a message of a batch that it is to be dealt with by itself.
+// ErrNotBatched marks a message of a batch that Worker.Handle must handle separately.
 var ErrNotBatched = errors.New("this message is to be dealt with alone")
 
-// ProcessMessages handles messages that were received together and carries out the
-// verdicts. The lines come in the order of the messages.
+// ProcessMessages handles messages that were received together and applies their dispositions. It returns the log
+// lines in the order of the messages.
 func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) []LogLine {
 	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
 	defer cancel()
@@ -57,12 +57,11 @@ func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) [
 	return lines
 }
 
-// processedFunc hears of each message, by its place among those that came together, once it
-// is dealt with. It is called from several goroutines, and the line is not to be
-// kept.
+// processedFunc is called once for each handled message, with its index in the batch. Several goroutines call it, and
+// it must not keep the line.
 type processedFunc func(at int, line *LogLine)
 
-// processAllWithin is DealAll within contexts like deal's.
+// processAllWithin is ProcessMessages with the contexts of processWithin.
 func (w Worker) processAllWithin(ctx, verdicts context.Context, messages []queue.Message, done processedFunc) {
 	var all sync.WaitGroup
 	alone := func(at int) {
@@ -82,24 +81,24 @@ func (w Worker) processAllWithin(ctx, verdicts context.Context, messages []queue
 	all.Wait()
 }
 
-// batchPool are used again: they are large, and there may be a thousand a second.
+// batchPool reuses batchState values: they are large, and there may be a thousand per second.
 var batchPool = sync.Pool{New: func() any { return &batchState{} }}
 
-// batchState is what dealing with a batch needs.
+// batchState holds the buffers for processing one batch.
 type batchState struct {
 	deliveries           []Delivery
 	deleted, deadLetters []*Delivery
 	separate             []*Delivery
 	receipts             []string
-	// fields is room for the notes' fields.
+	// fields is the backing array of the deliveries' LogFields.Pairs.
 	fields  []any
 	logLine LogLine
 }
 
-// pairsPerMessage is how many words a note has room for: four names and their values.
+// pairsPerMessage is the capacity of a message's LogFields.Pairs: four names and four values.
 const pairsPerMessage = 8
 
-// loadMessages makes deliveries of messages.
+// loadMessages fills the deliveries from messages.
 func (b *batchState) loadMessages(messages []queue.Message) {
 	n := len(messages)
 	b.deliveries, b.fields = slices.Grow(b.deliveries, n)[:n], slices.Grow(b.fields, n*pairsPerMessage)[:n*pairsPerMessage]
@@ -109,8 +108,7 @@ func (b *batchState) loadMessages(messages []queue.Message) {
 	}
 }
 
-// processBatch gives messages to the batch handler, and names those that are to be
-// dealt with alone.
+// processBatch passes messages to the batch handler and calls alone for each message that must be handled separately.
 func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Message, done processedFunc, alone func(at int)) {
 	b := batchPool.Get().(*batchState)
 	defer b.releaseMemory()
@@ -131,7 +129,7 @@ func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Mes
 	for at := range b.deliveries {
 		d := &b.deliveries[at]
 		if d.disposition.Action == "" {
-			continue // It is dealt with alone.
+			continue // Handled separately.
 		}
 		b.logLine = LogLine{Service: w.Service, LogFields: d.LogFields, Message: d.Message, Disposition: d.disposition, Start: began, Duration: took, DispositionErr: d.dispositionErr}
 		if w.Log != nil {
@@ -141,7 +139,7 @@ func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Mes
 	}
 }
 
-// releaseMemory lets another use the memory, and keeps nothing of what was in it.
+// releaseMemory clears the buffers and returns them to the pool.
 func (b *batchState) releaseMemory() {
 	clear(b.deliveries)
 	clear(b.deleted)
@@ -156,9 +154,8 @@ func (b *batchState) releaseMemory() {
 	batchPool.Put(b)
 }
 
-// callBatchHandler calls the batch handler. Its panic is of the message at which it
-// happened, and that one will panic again by itself; one that does not is told of
-// here.
+// callBatchHandler calls the batch handler. After a panic it reports the panic; the unfinished messages are then
+// handled separately, so the message that causes the panic panics again by itself.
 func (w Worker) callBatchHandler(ctx context.Context, batch []Delivery) {
 	defer func() {
 		r := recover()
@@ -170,8 +167,8 @@ func (w Worker) callBatchHandler(ctx context.Context, batch []Delivery) {
 	w.HandleBatch(ctx, batch)
 }
 
-// applyDispositions carries out the verdicts on a batch: with one call for all that are to be
-// deleted, and one for all dead letters.
+// applyDispositions applies the dispositions of a batch: one call deletes all messages to delete, and one call sends
+// all dead letters.
 func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 	for i := range b.deliveries {
 		switch d := &b.deliveries[i]; d.disposition.Action {
@@ -181,7 +178,7 @@ func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 			b.deadLetters = append(b.deadLetters, d)
 		case RetryLater:
 			b.separate = append(b.separate, d)
-		default: // It is left alone.
+		default: // LeaveHidden: nothing to do.
 		}
 	}
 	w.deleteMessages(ctx, b, b.deleted)
@@ -195,7 +192,7 @@ func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 	}
 }
 
-// applySeparately carries out each verdict by itself, all at the same time.
+// applySeparately applies each disposition with its own calls, concurrently.
 func (w Worker) applySeparately(ctx context.Context, batch []*Delivery) {
 	var all sync.WaitGroup
 	for _, d := range batch {
@@ -204,8 +201,8 @@ func (w Worker) applySeparately(ctx context.Context, batch []*Delivery) {
 	all.Wait()
 }
 
-// deleteMessages deletes messages with one call. If that is refused because of one of
-// them, each is deleted alone.
+// deleteMessages deletes messages with one call. If the queue rejects the call as invalid, rejected or denied, it
+// deletes each message separately.
 func (w Worker) deleteMessages(ctx context.Context, b *batchState, deleted []*Delivery) {
 	if len(deleted) == 0 {
 		return
@@ -223,8 +220,8 @@ func (w Worker) deleteMessages(ctx context.Context, b *batchState, deleted []*De
 	}
 }
 
-// sendDeadLetters sends dead letters with one call, and reports whether they were taken.
-// Some may have been: a second copy is harmless.
+// sendDeadLetters sends dead letters with one call and reports whether it succeeded. After a failure some may have
+// been sent; a second copy is harmless.
 func (w Worker) sendDeadLetters(ctx context.Context, batch []*Delivery) bool {
 	letters := make([]queue.Outgoing, len(batch))
 	for i, d := range batch {

@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// fate is what becomes of a message, by its body.
+// fate is the error for a message, by its body.
 func fate(m queue.Message) error {
 	switch body := string(m.Body); body {
 	case "ok":
@@ -40,7 +40,7 @@ func fate(m queue.Message) error {
 	}
 }
 
-// fates deals with a batch, and notes how large it was.
+// fates is a batch handler that records the size of each batch.
 func fates(sizes *[]int) host.BatchHandler {
 	return func(_ context.Context, batch []host.Delivery) {
 		*sizes = append(*sizes, len(batch))
@@ -51,7 +51,7 @@ func fates(sizes *[]int) host.BatchHandler {
 	}
 }
 
-// deliveries receives bodies at once.
+// deliveries sends bodies and receives them together.
 func (b *bench) deliveries(t *testing.T, bodies ...string) []queue.Message {
 	t.Helper()
 	for _, body := range bodies {
@@ -64,13 +64,12 @@ func (b *bench) deliveries(t *testing.T, bodies ...string) []queue.Message {
 	return messages
 }
 
-// Each message of a batch has a verdict of its own, and what can be done with one
-// call is.
+// Each message of a batch gets its own disposition, and dispositions share calls where possible.
 func TestDealAll(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		bodies []string
-		// again are what is left, alone is what the handler of single messages saw.
+		// again are the messages left in the queue, alone those that the single-message handler received.
 		again, alone []string
 		calls        []string
 		dead         int
@@ -80,7 +79,7 @@ func TestDealAll(t *testing.T) {
 		{"one that comes again", []string{"ok", "retry"}, []string{"retry"}, nil, []string{"delete 1", "hide"}, 0},
 		{"one that trips a bug", []string{"bug", "ok"}, []string{"bug"}, nil, []string{"delete 1"}, 0},
 		{"one of another sort", []string{"ok", "alone", "ok"}, nil, []string{"alone"}, []string{"delete 2", "delete 1"}, 0},
-		// What the batch had not come to when it panicked is dealt with by itself.
+		// Messages that the batch handler had not reached when it panicked are handled separately.
 		{"one that panics", []string{"ok", "panic", "ok"}, []string{"panic"}, []string{"ok", "panic"}, []string{"delete 1", "delete 1"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,8 +123,7 @@ func TestDealAll(t *testing.T) {
 	}
 }
 
-// The lines of a batch keep what its handler said, whatever is said in the memory of
-// their notes afterwards.
+// The log lines of a batch keep their fields after the handler's memory is reused.
 func TestLinesKeepTheirFields(t *testing.T) {
 	b := newBench()
 	w, said := b.worker(returns(nil)), 0
@@ -134,7 +132,7 @@ func TestLinesKeepTheirFields(t *testing.T) {
 			if len(batch[i].LogFields.Pairs) > 0 {
 				t.Errorf("a note begins with %v", batch[i].LogFields.Pairs)
 			}
-			for range i * 2 { // more than there is room for
+			for range i * 2 { // more than the capacity
 				said++
 				batch[i].LogFields.Add("n", said)
 			}
@@ -156,7 +154,7 @@ func TestLinesKeepTheirFields(t *testing.T) {
 	}
 }
 
-// counting is a bench's queue that says how much each call carried.
+// counting is a bench's queue that records how many messages each call carried.
 type counting struct {
 	*bench
 	mu     sync.Mutex
@@ -200,7 +198,7 @@ func (l countedLetters) Send(ctx context.Context, messages ...queue.Outgoing) er
 	return l.c.dead.Send(ctx, messages...)
 }
 
-// A call that is refused because of one message is made again for each.
+// If a call is rejected because of one message, it is repeated for each message.
 func TestBatchRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -242,8 +240,8 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
-// Poll gives batches as they were received, no more of them at a time than Parallel
-// allows messages, and keeps each message hidden while its batch runs.
+// Poll passes batches as they were received, runs no more at a time than MaxConcurrent allows messages, and extends
+// the visibility of each message while its batch runs.
 func TestPollBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()
@@ -282,7 +280,7 @@ func TestPollBatches(t *testing.T) {
 	})
 }
 
-// Stopping gives a batch its grace, and then gives back each of its messages.
+// On shutdown a batch gets the grace period; then each of its messages is returned to the queue.
 func TestPollStopsBatches(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -322,7 +320,7 @@ func TestPollStopsBatches(t *testing.T) {
 	}
 }
 
-// What is promised of messages each by itself holds of batches, too.
+// The throughput guarantees for single messages hold for batches, too.
 func TestPollBatchesThroughput(t *testing.T) {
 	const n = 20_000
 	synctest.Test(t, func(t *testing.T) {

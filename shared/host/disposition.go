@@ -9,23 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Action is what is done with a message after its handler has returned.
+// Action is what the host does with a message after its handler returned.
 type Action string
 
 const (
-	// Delete removes the message: it is dealt with.
+	// Delete removes the message: it has been handled.
 	Delete Action = "delete"
-	// RetryLater gives it back after a while.
+	// RetryLater makes the message visible again after RetryAfter.
 	RetryLater Action = "hide"
-	// MoveToDLQ sends it to the dead-letter queue with a reason, then removes it.
+	// MoveToDLQ sends the message to the dead-letter queue with a reason, then deletes it.
 	MoveToDLQ Action = "park"
-	// LeaveHidden leaves it alone: it comes back when its visibility ends.
+	// LeaveHidden does nothing: the message is received again when its visibility timeout ends.
 	LeaveHidden Action = "keep"
 )
 
-// MaxBugReceives is how often a message that trips a bug is tried before it is
-// parked. It is few, because a bug rarely heals, and more than one, because a
-// deployment may mend it meanwhile.
+// MaxBugReceives is how many times a message whose handler has a bug is received before it is moved to the DLQ. The
+// number is small because a retry rarely helps, and above one because a deployment may fix the bug meanwhile.
 const MaxBugReceives = 5
 
 const (
@@ -33,26 +32,25 @@ const (
 	maxBackoff = 60 * time.Second
 )
 
-// MessageDisposition is one decision about one message.
+// MessageDisposition is the decision about one message.
 type MessageDisposition struct {
 	Action Action
-	// RetryAfter is how long a hidden message stays hidden.
+	// RetryAfter is how long RetryLater hides the message.
 	RetryAfter time.Duration
-	// Kind is the kind of the error, or "" after success; it is what metrics
-	// count.
+	// Kind is the kind of the handler's error, or "" after success. Metrics count by it.
 	Kind fault.Kind
-	// Reason is the error's text, and goes with a dead letter.
+	// Reason is the error's text. It is an attribute of the dead letter.
 	Reason string
 }
 
-// DecideDisposition is the verdict table.
+// DecideDisposition maps the handler's error to a disposition.
 //
 //	nil                                   delete
 //	foreign, stale                        delete, counted
-//	poison                                park with the reason
+//	poison                                move to the DLQ with the reason
 //	retry, throttled, rejected, unknown,
-//	denied, conflict, missing             hide for a growing, jittered while
-//	bug, invalid, a panic                 keep; park after ParkAfter receives
+//	denied, conflict, missing             retry after a growing, jittered delay
+//	bug, invalid, a panic                 leave hidden; move to the DLQ after MaxBugReceives receives
 func DecideDisposition(err error, m queue.Message) MessageDisposition {
 	if err == nil {
 		return MessageDisposition{Action: Delete}
@@ -74,9 +72,9 @@ func DecideDisposition(err error, m queue.Message) MessageDisposition {
 	return v
 }
 
-// Backoff doubles from two seconds to a minute with the number of receives,
-// less up to a quarter. The jitter is a hash of the message and the receive, so
-// that workers spread and a simulation repeats.
+// Backoff returns the retry delay: it doubles from two seconds to one minute with the number of receives, minus up to
+// a quarter of jitter. The jitter is a hash of the message id and the receive count, so that retries spread and
+// simulations are reproducible.
 func Backoff(m queue.Message) time.Duration {
 	wait := minBackoff
 	for i := 1; i < m.Receives && wait < maxBackoff; i++ {

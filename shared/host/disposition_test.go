@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The backoff stays within its bounds, repeats, and spreads.
+// The backoff stays within its bounds, is deterministic and spreads.
 func TestBackoff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := queue.Message{ID: rapid.String().Draw(t, "id"), Receives: rapid.IntRange(0, 1000).Draw(t, "receives")}

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// The attributes that every dead letter of a host has: the error's text and kind, the
-// service that parked it, and when, in RFC 3339.
+// The attributes of every dead letter: the error's text and kind, the service that moved the message, and the time in
+// RFC 3339.
 const (
 	ReasonAttribute  = "reason"
 	KindAttribute    = "kind"
@@ -23,35 +23,34 @@ const (
 	MovedAtAttribute = "parked"
 )
 
-// The attributes of a dead letter whose body is not the message's own.
+// The attributes of a dead letter whose body differs from the message's.
 const (
-	// EncodingAttribute is "base64" where the bytes are no text that SQS carries.
+	// EncodingAttribute is "base64" if the body holds characters that SQS rejects.
 	EncodingAttribute = "encoding"
-	// BytesAttribute and DigestAttribute are the length and the SHA-256 of a
-	// message of which only the beginning could be kept.
+	// BytesAttribute and DigestAttribute are the length and the SHA-256 of a message that was truncated.
 	BytesAttribute  = "bytes"
 	DigestAttribute = "sha256"
 )
 
 const (
-	// maxReasonLength keeps a reason within what a message attribute is read for.
+	// maxReasonLength limits the reason, in bytes.
 	maxReasonLength = 1024
-	// maxNameLength does so for what a stranger wrote into source and type.
+	// maxNameLength limits the source and the type, which the sender chose, in bytes.
 	maxNameLength = 256
 )
 
-// sendDeadLetter sends a dead letter, whatever the message is.
+// sendDeadLetter sends the message to the dead-letter queue, encoded or truncated if necessary.
 func (w Worker) sendDeadLetter(ctx context.Context, m queue.Message, v MessageDisposition) error {
 	letter := w.newDeadLetter(m, v)
 	err := w.Dead.Send(ctx, fitToLimit(letter, queue.MaxDeadLetter))
 	if len(m.Body) > queue.MaxBody/2 && fault.Is(err, fault.Invalid) {
-		// A queue may be set to take less than SQS can.
+		// The queue may be configured with a lower size limit than the SQS maximum.
 		err = w.Dead.Send(ctx, fitToLimit(letter, queue.MaxBody))
 	}
 	return err
 }
 
-// newDeadLetter is the dead letter of a message.
+// newDeadLetter returns the dead letter for a message.
 func (w Worker) newDeadLetter(m queue.Message, v MessageDisposition) queue.Outgoing {
 	return queue.Outgoing{
 		Source: truncateText(m.Attributes[queue.SourceAttribute], maxNameLength), Type: truncateText(m.Attributes[queue.TypeAttribute], maxNameLength),
@@ -63,8 +62,8 @@ func (w Worker) newDeadLetter(m queue.Message, v MessageDisposition) queue.Outgo
 	}
 }
 
-// fitToLimit makes a dead letter one that a queue takes: encoded where it is no text,
-// and cut where it is larger than the limit, which the attributes say.
+// fitToLimit returns a dead letter that the queue accepts: base64-encoded if the body is not sendable text, and
+// truncated if it exceeds limit bytes. Attributes record both.
 func fitToLimit(letter queue.Outgoing, limit int) queue.Outgoing {
 	encoded := !queue.IsSendableText(letter.Body)
 	if encoded {
@@ -86,14 +85,14 @@ func fitToLimit(letter queue.Outgoing, limit int) queue.Outgoing {
 	if encoded {
 		letter.Body = []byte(base64.StdEncoding.EncodeToString(letter.Body))
 		if len(letter.Body) == 0 {
-			// No queue takes an empty body. This decodes into nothing, too.
+			// SQS rejects an empty body. A newline also decodes to nothing.
 			letter.Body = []byte("\n")
 		}
 	}
 	return letter
 }
 
-// encodedSize is the letter's size once it is encoded.
+// encodedSize returns the letter's size after encoding, in bytes.
 func encodedSize(letter queue.Outgoing, encoded bool) int {
 	if encoded {
 		return letter.Size() - len(letter.Body) + base64.StdEncoding.EncodedLen(len(letter.Body))
@@ -101,14 +100,14 @@ func encodedSize(letter queue.Outgoing, encoded bool) int {
 	return letter.Size()
 }
 
-// withAttribute is the letter with one attribute more.
+// withAttribute returns a copy of the letter with one more attribute.
 func withAttribute(letter queue.Outgoing, name, value string) queue.Outgoing {
 	letter.Attributes = maps.Clone(letter.Attributes)
 	letter.Attributes[name] = value
 	return letter
 }
 
-// truncateText is the beginning of a text.
+// truncateText returns the first length bytes of text.
 func truncateText(text string, length int) string {
 	return text[:min(len(text), length)]
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// narrow is a dead-letter queue that takes less than SQS can.
+// narrow is a dead-letter queue with a lower size limit than the SQS maximum.
 type narrow struct{ letters }
 
 func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
@@ -29,8 +29,8 @@ func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return n.letters.Send(ctx, messages...)
 }
 
-// Poison is parked at once, whatever its bytes and however many, and what was
-// kept of it is what it began with.
+// A poison message of any bytes and any size is moved to the DLQ at once, and its dead letter keeps at least the
+// beginning of the body.
 func TestEveryPoisonIsParked(t *testing.T) {
 	x := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestEveryPoisonIsParked(t *testing.T) {
 	}
 }
 
-// checkKept demands the whole body, or a good part of it with what the rest was.
+// checkKept fails unless the whole body was kept, or a large part of it with the length and digest.
 func checkKept(t *testing.T, was, kept []byte, attributes map[string]string, cut bool) {
 	t.Helper()
 	if !cut {

@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// RunTogether runs functions side by side. The first that returns ends the
-// others' context; all have returned when RunTogether does. Errors of contexts that
-// ended are the ordinary end, and left out.
+// RunTogether runs functions concurrently. When the first one returns, it cancels the context of the others, and it
+// returns after all of them have. The result joins their errors, without context.Canceled.
 func RunTogether(ctx context.Context, run ...func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

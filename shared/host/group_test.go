@@ -15,7 +15,7 @@ func TestTogether(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ends func(ctx context.Context) error
-		stop time.Duration // when the whole is told to stop
+		stop time.Duration // when the outer context is cancelled
 		took time.Duration
 		want error
 	}{

@@ -12,31 +12,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Handler deals with one message. It returns nil when the message is dealt
-// with; otherwise the kind of the error decides.
+// Handler handles one message. It returns nil on success; otherwise DecideDisposition decides by the kind of the
+// error.
 type Handler func(ctx context.Context, m queue.Message) error
 
-// EnvelopeFilter says which envelopes a service takes.
+// EnvelopeFilter defines which envelopes a service accepts.
 type EnvelopeFilter struct {
-	// Cluster is whose queue this is; an envelope of another is foreign.
+	// Cluster is the cluster that the queue serves; an envelope of another cluster is Foreign.
 	Cluster event.Cluster
-	// Types are those that the service handles; another is poison here, for
-	// somebody routed it wrongly and nobody else will take it.
+	// Types are the types that the service handles. Any other is Poison: it was routed here by mistake, and no other
+	// service will receive it.
 	Types []event.Type
 	Now   func() time.Time
 }
 
-// MaxSkew is how far an envelope's time may lie after the queue's own stamp
-// before the clocks are said to disagree. That is reported, and by itself refuses nothing;
-// but the envelope expires as if it had been made no later than that.
+// MaxSkew is how far an envelope's time may lie after the queue's own timestamp. A larger difference is reported as
+// clock skew. The envelope is not rejected, but it expires as if it had been created at the queue's timestamp plus
+// MaxSkew.
 const MaxSkew = time.Minute
 
-// NewEventHandler makes a handler of messages from a handler of envelopes: it decodes,
-// and drops what is foreign or stale before any effect.
+// NewEventHandler turns a handler of envelopes into a handler of messages. It decodes each message and drops foreign
+// and stale ones before any effect.
 func NewEventHandler(accept EnvelopeFilter, handle func(ctx context.Context, e event.Envelope) error) Handler {
 	return func(ctx context.Context, m queue.Message) error {
 		e, err := OpenEnvelope(accept, m)
-		// A dropped envelope is named as well, if it could be decoded.
+		// Log dropped envelopes too, if they could be decoded.
 		if note := logFieldsFrom(ctx); note != nil && e.ID != "" {
 			note.setEnvelope(e, m.Sent)
 		}
@@ -47,8 +47,8 @@ func NewEventHandler(accept EnvelopeFilter, handle func(ctx context.Context, e e
 	}
 }
 
-// HandleBody decodes the body that a handler wants and hands it over with its
-// envelope, which becomes the cause of what the handler says.
+// HandleBody decodes the envelope's body and calls handle with both. The envelope becomes the cause of the events
+// that the handler publishes.
 func HandleBody[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
 	body, err := event.DecodeBody[T](e)
 	if err != nil {
@@ -57,7 +57,7 @@ func HandleBody[T event.Body](ctx context.Context, handle func(context.Context, 
 	return handle(ctx, e, body)
 }
 
-// OpenEnvelope decodes the message and checks that it is for this service now.
+// OpenEnvelope decodes the message and checks that this service accepts it and that it has not expired.
 func OpenEnvelope(accept EnvelopeFilter, m queue.Message) (event.Envelope, error) {
 	e, err := event.Decode(m.Body)
 	if err != nil {
@@ -80,7 +80,7 @@ func OpenEnvelope(accept EnvelopeFilter, m queue.Message) (event.Envelope, error
 	return e, nil
 }
 
-// callHandler calls the handler and turns a panic into a bug, with its stack.
+// callHandler calls the handler and turns a panic into a Bug error with its stack.
 func callHandler(ctx context.Context, handle Handler, m queue.Message) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

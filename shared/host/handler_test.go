@@ -18,7 +18,7 @@ func TestEvents(t *testing.T) {
 		name    string
 		change  func(*event.Envelope)
 		garble  bool
-		after   time.Duration // how long after it was made it is handled
+		after   time.Duration // how long after its creation the envelope is handled
 		types   []event.Type
 		handled bool
 		kind    fault.Kind
@@ -57,12 +57,12 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// ahead makes the envelope one of a sender whose clock is hours ahead, or of a forger.
+// ahead sets the times of a sender, or a forger, whose clock is hours ahead.
 func ahead(e *event.Envelope) { e.Time, e.Expires = noon.Add(5*time.Hour), noon.Add(1000*time.Hour) }
 
 func expiring(e *event.Envelope) { e.Expires = e.Time.Add(event.MinTTL) }
 
-// What a line says of an envelope, dropped ones included.
+// The log line describes the envelope, even if it was dropped.
 func TestEventsNote(t *testing.T) {
 	note := func(t *testing.T, body []byte, sent time.Time) host.LogFields {
 		t.Helper()

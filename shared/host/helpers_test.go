@@ -17,7 +17,7 @@ import (
 
 var ours = event.Cluster{Name: "prod", UID: "uid-1"}
 
-// tick makes an envelope of the cluster, changed as the test wants.
+// tick returns an encoded envelope of the cluster, modified by change.
 func tick(t *testing.T, now time.Time, change func(*event.Envelope)) []byte {
 	t.Helper()
 	maker := event.Maker{Service: "scheduler", Cluster: ours}
@@ -35,8 +35,8 @@ func tick(t *testing.T, now time.Time, change func(*event.Envelope)) []byte {
 	return body
 }
 
-// bench is a queue with a dead-letter queue on the clock of time.Now, which
-// synctest makes virtual, and a log of calls.
+// bench is a queue with a dead-letter queue on the clock of time.Now, which synctest makes virtual, and a log of
+// calls.
 type bench struct {
 	*memqueue.Queue
 	broker *memqueue.Broker
@@ -45,9 +45,9 @@ type bench struct {
 	mu       sync.Mutex
 	calls    []string
 	lines    []host.LogLine
-	fail     error // what Receive gives instead of messages
-	failures int   // how often; -1 is for ever
-	refuse   error // what Delete and the dead letters give
+	fail     error // the error that Receive returns
+	failures int   // how many times Receive fails; -1 is always
+	refuse   error // the error that Delete and dead-letter sends return
 }
 
 func newBench() *bench {
@@ -85,7 +85,7 @@ func (b *bench) log() []string {
 	return slices.Clone(b.calls)
 }
 
-// Receive counts, and fails when it is told to.
+// Receive counts the call and fails if the bench is set to.
 func (b *bench) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
 	b.mu.Lock()
 	fail := b.fail

@@ -7,19 +7,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// LogFields collects what the wide log line of one message says beside the verdict.
+// LogFields are the fields of one message's log line besides the disposition.
 type LogFields struct {
 	Type, ID, Subject, Cluster, Correlation, Traceparent string
-	// Skew is how far the sender's clock is ahead of the queue's, where that is
-	// more than MaxSkew.
+	// Skew is how far the sender's clock is ahead of the queue's, if that is more than MaxSkew; otherwise 0.
 	Skew time.Duration
-	// Pairs are the handler's own: counts, names, effects.
+	// Pairs are the handler's own names and values: counts, names, effects.
 	Pairs []any
 }
 
 type logFieldsKey struct{}
 
-// logFieldsContext is a context with a note to write on.
+// logFieldsContext is a context that carries LogFields.
 type logFieldsContext struct {
 	context.Context
 	fields LogFields
@@ -38,15 +37,14 @@ func logFieldsFrom(ctx context.Context) *LogFields {
 	return n
 }
 
-// AddLogFields adds key-value pairs to the line that is logged for this message. Outside
-// of a host it does nothing.
+// AddLogFields adds key-value pairs to the log line of the current message. It does nothing outside a host.
 func AddLogFields(ctx context.Context, keysAndValues ...any) {
 	if n := logFieldsFrom(ctx); n != nil {
 		n.Add(keysAndValues...)
 	}
 }
 
-// Add adds key-value pairs to the note.
+// Add appends key-value pairs.
 func (n *LogFields) Add(keysAndValues ...any) {
 	if n.Pairs == nil {
 		n.Pairs = make([]any, 0, 12)
@@ -54,25 +52,25 @@ func (n *LogFields) Add(keysAndValues ...any) {
 	n.Pairs = append(n.Pairs, keysAndValues...)
 }
 
-// SetLogFields makes the note the one of this message, for a handler that deals with it as
-// a batch of one.
+// SetLogFields replaces the log fields of the current message. A handler that treats the message as a batch of one
+// uses it.
 func SetLogFields(ctx context.Context, note LogFields) {
 	if n := logFieldsFrom(ctx); n != nil {
 		*n = note
 	}
 }
 
-// DescribeMessage names a message that is no envelope, such as an event of AWS's own, for
-// the line and the metrics. The type must come from a list, never from the
-// message, or the metrics grow without bound.
+// DescribeMessage sets the type, id and subject of a message without an envelope, such as an AWS event, in its log
+// line and metrics. The type must come from a fixed list, never from the message, to bound the cardinality of the
+// metrics.
 func DescribeMessage(ctx context.Context, typ, id, subject string) {
 	if n := logFieldsFrom(ctx); n != nil {
 		n.Type, n.ID, n.Subject = typ, id, subject
 	}
 }
 
-// setEnvelope notes whose message it is, and whether clocks disagree: a message
-// cannot have been made after the queue took it.
+// setEnvelope copies the envelope's fields and sets Skew if the envelope claims to be more than MaxSkew newer than
+// the queue's timestamp.
 func (n *LogFields) setEnvelope(e event.Envelope, sent time.Time) {
 	n.Type, n.ID, n.Subject, n.Cluster = string(e.Type), e.ID, e.Subject, e.Cluster
 	n.Correlation, n.Traceparent = e.Correlation, e.Traceparent

@@ -9,42 +9,38 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// defaultMinPause is the least pause after a step during which changes gather. Without it
-// a cluster in turmoil would be looked at after every single change. A step that
-// takes longer is followed by a pause as long as itself, so that at least half of
-// the time is left to the messages that wait at the same Gate; the pause after one
-// that takes very long, as before an API server that hardly answers, is maxPauseAfterReconcile.
+// defaultMinPause is the minimum pause after a reconcile, in which changes collect; without it a busy cluster would
+// be reconciled after every change. After a slower reconcile the pause is as long as the reconcile, at most
+// maxPauseAfterReconcile, so that messages waiting for the same Mutex get half of the time.
 const (
 	defaultMinPause        = 100 * time.Millisecond
 	maxPauseAfterReconcile = 10 * time.Second
 )
 
-// Loop calls a step again and again: soon after something has changed, and at
-// least every Pace. It is the host of the services inside the cluster, which
-// read what must happen off the objects each time. A step that fails or panics
-// is told and called again; the loop ends with its context alone.
+// Loop calls Reconcile repeatedly: soon after a change, and at least every Interval. Services inside the cluster use
+// it; they derive their work from the objects each time. After an error or a panic it reports the error and
+// continues. It ends only with its context.
 type Loop struct {
 	Reconcile func(ctx context.Context) error
 	Interval  time.Duration
-	// Changed says that there may be something new. Any number of changes
-	// before a step are one; nil means that only Pace counts.
+	// Changed signals that something may have changed. All changes before a reconcile count as one. Nil means that
+	// only Interval and NextDue trigger reconciles.
 	Changed <-chan struct{}
-	// NextDue is asked after each step when the next one is due although nothing
-	// changes: the end of a window, say. The zero time, and a nil NextDue, leave it to
-	// Pace. A time that has passed already has waited for the rest like any other.
+	// NextDue returns when the next reconcile is due even without a change, for example at the end of a batching
+	// window. Loop calls it after each reconcile. A nil NextDue or the zero time leaves it to Interval. If the time
+	// has passed, the minimum pause still applies.
 	NextDue func() time.Time
-	// MinPause is asked after each step for the least pause, where the usual tenth of a
-	// second is not what suits; nil leaves it to that.
+	// MinPause returns the minimum pause after a reconcile. Nil means defaultMinPause.
 	MinPause func() time.Duration
-	// Timeout bounds one step; zero means a minute.
+	// Timeout limits one reconcile; zero means one minute.
 	Timeout time.Duration
-	// ErrorLog hears of steps that went wrong; nil hears nothing.
+	// ErrorLog reports failed reconciles; nil discards them.
 	ErrorLog *RateLimitedLog
-	// OnReconciled is called after each step; nil is not.
+	// OnReconciled is called after each reconcile; it may be nil.
 	OnReconciled func(took time.Duration, err error)
 }
 
-// Run steps until the context ends, and returns nil.
+// Run reconciles until the context ends, and returns nil.
 func (l Loop) Run(ctx context.Context) error {
 	if l.Timeout <= 0 {
 		l.Timeout = time.Minute
@@ -61,7 +57,7 @@ func (l Loop) reconcileOnce(ctx context.Context) (took time.Duration) {
 	defer cancel()
 	err := l.callReconcile(limited)
 	if ctx.Err() != nil {
-		// What fails because we stop is no trouble.
+		// Errors caused by shutdown are not reported.
 		return 0
 	}
 	took = time.Since(began)
@@ -72,7 +68,7 @@ func (l Loop) reconcileOnce(ctx context.Context) (took time.Duration) {
 	return took
 }
 
-// callReconcile calls the step and turns a panic into a bug, with its stack.
+// callReconcile calls Reconcile and turns a panic into a Bug error with its stack.
 func (l Loop) callReconcile(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -85,9 +81,8 @@ func (l Loop) callReconcile(ctx context.Context) (err error) {
 	return nil
 }
 
-// waitForNext rests after a step that took so long, then waits for a change, for Pace to
-// pass since the step ended, or for what Next named. That may cut the least rest
-// short, but not the half of the time that others have.
+// waitForNext pauses after a reconcile that lasted took. Then it waits for a change, or until nextInterval has passed
+// since the reconcile ended. A due time may shorten the minimum pause, but not the pause that matches took.
 func (l Loop) waitForNext(ctx context.Context, took time.Duration) {
 	pause := l.nextInterval()
 	pace := time.NewTimer(pause)
@@ -114,7 +109,7 @@ func (l Loop) minPause() time.Duration {
 	return l.MinPause()
 }
 
-// nextInterval is how long to wait when nothing changes.
+// nextInterval returns how long to wait without a change.
 func (l Loop) nextInterval() time.Duration {
 	if l.NextDue == nil {
 		return l.Interval
@@ -123,17 +118,16 @@ func (l Loop) nextInterval() time.Duration {
 	case due.IsZero():
 		return l.Interval
 	case !due.After(time.Now()):
-		// The step that was due did not do what it was due for. Trying again and
-		// again at once would be all that the process does.
+		// The last reconcile did not complete the work that was due. Pausing avoids a busy loop.
 		return min(defaultMinPause, l.Interval)
 	default:
 		return min(time.Until(due), l.Interval)
 	}
 }
 
-// dropChanges drops the changes that were told so far.
+// dropChanges discards the pending changes.
 func (l Loop) dropChanges() {
-	// A channel with room holds changes that the coming step sees anyway.
+	// The next reconcile covers all buffered changes.
 	for {
 		select {
 		case _, open := <-l.Changed:

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// looping runs a loop in a bubble for a while.
+// looping runs a loop in a synctest bubble while during runs.
 func looping(t *testing.T, l host.Loop, during func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,8 +39,8 @@ func TestLoopKeepsItsPace(t *testing.T) {
 	})
 }
 
-// A change is looked at at once, a flood of them ten times a second, and one
-// that comes during a step is not lost.
+// A change triggers a reconcile at once, a flood of changes ten reconciles per second, and a change during a
+// reconcile is not lost.
 func TestLoopCoalescesChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed := make(chan struct{}, 1)
@@ -80,8 +80,8 @@ func TestLoopCoalescesChanges(t *testing.T) {
 	})
 }
 
-// What is due before Pace is done when it is due, even within the rest after a
-// step; and what stays due is tried ten times a second and no more.
+// Due work is reconciled when it is due, even within the minimum pause; work that stays due is retried at most ten
+// times per second.
 func TestLoopMindsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
@@ -116,8 +116,8 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 	})
 }
 
-// In turmoil a step that takes long leaves half of the time to the messages that
-// wait at its gate: one message a step would not keep up with a storm of them.
+// Under constant change a slow reconcile leaves half of the time to the messages that wait for the same mutex: one
+// message per reconcile would not keep up with a storm.
 func TestLoopLeavesHalfToMessages(t *testing.T) {
 	for _, took := range []time.Duration{400 * time.Millisecond, 2 * time.Second} {
 		t.Run(took.String(), func(t *testing.T) { leavesHalf(t, took) })
@@ -133,9 +133,9 @@ func leavesHalf(t *testing.T, took time.Duration) {
 			messages++
 			return nil
 		})
-		close(changed) // Something changes all the time.
+		close(changed) // A constant stream of changes.
 		step := gate.WrapLocked(func(context.Context) error { time.Sleep(took); return nil })
-		// Something is due at once as well, as in a storm of refused evictions.
+		// Work is also due constantly, as in a storm of refused evictions.
 		due := func() time.Time { return time.Now().Add(50 * time.Millisecond) }
 		looping(t, host.Loop{Interval: time.Second, Changed: changed, NextDue: due, Reconcile: step}, func() {
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -150,7 +150,7 @@ func leavesHalf(t *testing.T, took time.Duration) {
 	})
 }
 
-// Steps that fail, panic or hang are told and do not end the loop.
+// Reconciles that fail, panic or hang are reported and do not end the loop.
 func TestLoopGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps, told := 0, []string{}
@@ -175,7 +175,7 @@ func TestLoopGoesOn(t *testing.T) {
 	})
 }
 
-// What fails because we stop is no trouble.
+// Errors caused by shutdown are not reported.
 func TestLoopStopsQuietly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := host.Loop{Interval: time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { t.Error(err) }},
@@ -230,7 +230,7 @@ func TestGate(t *testing.T) {
 		if most.Load() != 1 || done.Load() != 5 {
 			t.Errorf("%d at once, %d done", most.Load(), done.Load())
 		}
-		// A panic inside leaves the gate open.
+		// A panic inside unlocks the mutex.
 		func() {
 			defer func() { _ = recover() }()
 			_ = gate.RunLocked(t.Context(), func(context.Context) error { panic("oh") })

@@ -13,23 +13,22 @@ import (
 	"syscall"
 )
 
-// version is set by the linker (-X …/shared/host.version=v1.2.3) where a
-// release is built; otherwise the build information speaks.
+// version is set by the linker (-X …/shared/host.version=v1.2.3) in release builds; otherwise the build information
+// has it.
 var version string
 
 // Command is the command line of one service.
 type Command struct {
-	// Name is the binary's.
+	// Name is the name of the binary.
 	Name string
 	// Help is what --help prints.
 	Help string
-	// Run does everything, and returns once ctx has ended or something is wrong
-	// that a person must mend.
+	// Run runs the service. It returns once ctx has ended or after an error that needs manual action.
 	Run func(ctx context.Context) error
 }
 
-// Main runs a service until it is told to stop, and ends the process: with 0
-// after a graceful stop, with 1 and one line that says what to do otherwise.
+// Main runs a service until SIGINT or SIGTERM and exits: with 0 after a graceful stop, otherwise with 1 and one line
+// that says what to do.
 func Main(c Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := c.runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -60,12 +59,12 @@ func (c Command) runCommand(ctx context.Context, args []string, out, problems io
 	return 0
 }
 
-// joinLines joins lines, so that a log collector keeps the problem together.
+// joinLines joins lines with "; ", so that a log collector keeps the error in one record.
 func joinLines(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// Version says what was built, from which commit and with which Go.
+// Version returns the release, the commit and the Go version.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -5,23 +5,22 @@ import (
 	"fmt"
 )
 
-// Mutex lets one function run at a time, for a service that is not safe for
-// concurrent use: its handler and its step go through the same gate. Who waits
-// goes in order of arrival.
+// Mutex runs one function at a time, in order of arrival. A service that is not safe for concurrent use runs both its
+// handler and its reconcile under one Mutex.
 type Mutex struct {
-	// token holds a token while nobody is inside. A channel and not a mutex,
-	// because a waiter must be able to give up.
+	// token holds a token while the mutex is unlocked. It is a channel because a waiter must stop waiting when its
+	// context ends.
 	token chan struct{}
 }
 
-// NewMutex makes a gate that is open.
+// NewMutex returns an unlocked Mutex.
 func NewMutex() Mutex {
 	g := Mutex{token: make(chan struct{}, 1)}
 	g.token <- struct{}{}
 	return g
 }
 
-// RunLocked waits for its turn and calls the function.
+// RunLocked waits for the mutex and calls the function. It returns an error without calling it if ctx ends first.
 func (g Mutex) RunLocked(ctx context.Context, act func(ctx context.Context) error) error {
 	select {
 	case <-g.token:
@@ -32,7 +31,7 @@ func (g Mutex) RunLocked(ctx context.Context, act func(ctx context.Context) erro
 	return act(ctx)
 }
 
-// WrapLocked puts a function behind the gate, such as a Loop's Step.
+// WrapLocked returns act wrapped in RunLocked, for example for Loop.Reconcile.
 func (g Mutex) WrapLocked(act func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error { return g.RunLocked(ctx, act) }
 }

@@ -7,45 +7,40 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Options say how Poll works. Zero values mean the defaults.
+// Options configure Poll. Zero values mean the defaults.
 type Options struct {
-	// MaxConcurrent is how many messages are handled at a time: 10 by default, 1 for
-	// a service that is not safe for concurrent use. Where a worker deals with
-	// batches, it is a tenth as many batches, at least one.
+	// MaxConcurrent is how many messages are handled at a time: 10 by default, 1 for a service that is not safe for
+	// concurrent use. With a batch handler it is a tenth as many batches, at least one.
 	MaxConcurrent int
-	// HandleBatch is the worker's HandleBatch, where that has none.
+	// HandleBatch is used if the worker has no HandleBatch.
 	HandleBatch BatchHandler
-	// Receivers is how many receives may be under way at a time, 1 by default. A
-	// receive brings ten messages at most, so one takes no more than ten for each
-	// trip to the queue.
+	// Receivers is how many receive calls may be in flight, 1 by default. Each returns at most ten messages, which
+	// limits one receiver to ten messages per round trip.
 	Receivers int
-	// MaxCalls is how many deletes, and how many dead letters, may be under way at a
-	// time; those that wait share calls. Zero, the default, lets each make its own.
+	// MaxCalls is how many deletes, and how many dead-letter sends, may be in flight; waiting ones share calls. Zero,
+	// the default, makes one call for each.
 	MaxCalls int
-	// Deadline is how long a handler may take, a minute by default: its context
-	// ends then.
+	// Deadline is the timeout of a handler's context, one minute by default.
 	Deadline time.Duration
-	// Visibility is how long a message stays hidden at a time, 15 s by default.
-	// It is extended at each third while the handler runs, so that a handler may
-	// take its whole deadline, and yet a worker that dies hides its messages for
-	// no longer than this.
+	// Visibility is the visibility timeout, 15 s by default. The host extends it each third while the handler runs.
+	// So a handler may use its whole deadline, yet a crashed worker hides its messages no longer than this.
 	Visibility time.Duration
-	// Wait is how long one receive waits for a message: 20 s, SQS's longest.
+	// Wait is how long one receive waits for a message: 20 s by default, the SQS maximum.
 	Wait time.Duration
-	// MaxRetryPause is the longest pause after a receive that failed, 30 s by default.
-	// Pauses grow up to it and vary by a quarter.
+	// MaxRetryPause is the longest pause after a failed receive, 30 s by default. Pauses grow up to it, with jitter
+	// of a quarter.
 	MaxRetryPause time.Duration
-	// Backoff is the worker's Backoff, where that has none.
+	// Backoff is used if the worker has no Backoff.
 	Backoff func(m queue.Message) time.Duration
-	// Grace is how long running handlers may go on once the worker must stop:
-	// 20 s, which leaves 10 of Kubernetes' 30.
+	// Grace is how long running handlers may continue after shutdown starts: 20 s by default, which leaves 10 of
+	// Kubernetes' 30.
 	Grace time.Duration
-	// MayReceive says whether this replica may receive now; nil means always. A
-	// replica that does not lead must leave the messages to the one that does.
+	// MayReceive reports whether this replica may receive now; nil means always. A standby replica must leave the
+	// messages to the leader.
 	MayReceive func(ctx context.Context) (bool, error)
-	// ErrorLog hears of receives that failed; nil hears nothing.
+	// ErrorLog reports failed receives; nil discards them.
 	ErrorLog *RateLimitedLog
-	// Heartbeat is called whenever the worker has moved, for a health probe.
+	// Heartbeat is called whenever the worker makes progress, for the health probe.
 	Heartbeat func()
 }
 

@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// standbyPause is the pause before Allowed is asked again.
+	// standbyPause is the pause before MayReceive is called again.
 	standbyPause = time.Second
-	// retryJitter is how much of a pause may be added or left out.
+	// retryJitter is the fraction by which a retry pause varies.
 	retryJitter = 0.25
-	// receiveMargin is what a receive gets beyond its wait for a message.
+	// receiveMargin is the timeout of a receive beyond its long-poll wait.
 	receiveMargin = 2 * time.Second
 )
 
-// Poll is the long-polling host. It takes no more messages than it can start
-// at once, so a message's visibility is the deadline of its handler and a
-// margin: neither waiting behind others nor a dead worker hides it for longer.
+// Poll receives and handles messages until the context ends. It receives no more messages than it can start at once,
+// so that no message is hidden while it waits behind others; a crashed worker hides a message no longer than
+// Visibility.
 //
-// When the context ends it stops receiving, lets handlers finish within Grace,
-// then cancels them and gives back what still runs. It returns nil then. It
-// returns an error when the very first receive shows that the queue does not
-// exist or may not be read, for only a person can mend that.
+// On shutdown it stops receiving, lets handlers finish within Grace, cancels them, returns unfinished messages to the
+// queue, and returns nil. It returns an error if the first receive shows that the queue does not exist or access is
+// denied, because a retry would not help.
 func Poll(ctx context.Context, w Worker, o Options) error {
 	o = o.withDefaults()
 	if o.MaxCalls > 0 {
@@ -45,7 +44,7 @@ func Poll(ctx context.Context, w Worker, o Options) error {
 		w.ErrorLog = o.ErrorLog
 	}
 	p := newPoller(w, o)
-	// Handlers outlive the order to stop, by at most the grace period.
+	// Handlers may outlive ctx by the grace period.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	go p.extendVisibilities(work)
@@ -58,17 +57,16 @@ func Poll(ctx context.Context, w Worker, o Options) error {
 type poller struct {
 	Worker
 	Options
-	// slots has a token for each handler that could be started, and each is good for
-	// so many messages.
+	// slots has a token for each handler that could start. Each handler takes up to slotSize messages.
 	slots    chan struct{}
 	slotSize int
-	// pending is where goroutines wait that have dealt with what they were started for.
+	// pending passes batches to idle goroutines that have finished their previous batch.
 	pending chan *inFlightBatch
 	// hasReceived is set once a receive has succeeded.
 	hasReceived atomic.Bool
 
 	mu sync.Mutex
-	// inFlight are the messages that are being handled.
+	// inFlight are the batches that are being handled.
 	inFlight map[*inFlightBatch]struct{}
 }
 
@@ -86,8 +84,7 @@ func newPoller(w Worker, o Options) *poller {
 	return p
 }
 
-// runReceivers runs the receivers until ctx ends, or until one finds what only a
-// person can mend.
+// runReceivers runs the receivers until ctx ends, or until one returns an error that a retry cannot fix.
 func (p *poller) runReceivers(ctx, work context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -108,7 +105,7 @@ func (p *poller) runReceivers(ctx, work context.Context) error {
 	return nil
 }
 
-// receiveMessages takes messages and starts them until ctx ends.
+// receiveMessages receives messages and starts their handlers until ctx ends.
 func (p *poller) receiveMessages(ctx, work context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval, pause.RandomizationFactor = p.MaxRetryPause, retryJitter
@@ -125,7 +122,7 @@ func (p *poller) receiveMessages(ctx, work context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			// What fails because we stop is no trouble.
+			// Errors caused by shutdown are not reported.
 		case err == nil:
 			p.hasReceived.Store(true)
 			p.Heartbeat()
@@ -136,15 +133,14 @@ func (p *poller) receiveMessages(ctx, work context.Context) error {
 		default:
 			p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
 			sleepContext(ctx, pause.NextBackOff())
-			// Until it answers again, a question that gets lost must not be waited
-			// for as for a message.
+			// Do not long-poll until the queue responds again: a lost request would block for the whole wait.
 			wait = 0
 		}
 	}
 	return nil
 }
 
-// receiveBatch receives what can be started now, and starts it.
+// receiveBatch receives as many messages as can start now, and starts them.
 func (p *poller) receiveBatch(ctx, work context.Context, wait time.Duration) error {
 	slots := p.acquireSlots(ctx)
 	if slots == 0 {
@@ -156,7 +152,7 @@ func (p *poller) receiveBatch(ctx, work context.Context, wait time.Duration) err
 	needed := (len(messages) + p.slotSize - 1) / p.slotSize
 	p.releaseSlots(slots - needed)
 	if ctx.Err() != nil {
-		// They arrived as we were told to stop: somebody else can have them.
+		// The messages arrived during shutdown: return them to the queue.
 		for _, m := range messages {
 			p.returnMessage(work, m.Receipt)
 		}
@@ -192,7 +188,7 @@ func (p *poller) releaseSlots(slots int) {
 	}
 }
 
-// startBatch handles messages, all at the same time and with the same deadline.
+// startBatch handles messages concurrently and with the same deadline.
 func (p *poller) startBatch(work context.Context, messages []queue.Message) {
 	if len(messages) == 0 {
 		return
@@ -205,8 +201,8 @@ func (p *poller) startBatch(work context.Context, messages []queue.Message) {
 	}
 }
 
-// runBatches deals with a flight, and then with those that follow: a goroutine whose
-// stack has grown is worth keeping. There are no more of them than could be busy.
+// runBatches handles a batch and then the ones that follow, because a goroutine with a grown stack is cheaper to
+// reuse than to replace. There are at most as many goroutines as batches in flight.
 func (p *poller) runBatches(work context.Context, f *inFlightBatch) {
 	for {
 		p.runBatch(work, f)
@@ -218,7 +214,7 @@ func (p *poller) runBatches(work context.Context, f *inFlightBatch) {
 	}
 }
 
-// runBatch deals with one flight.
+// runBatch handles one batch.
 func (p *poller) runBatch(work context.Context, f *inFlightBatch) {
 	limited, cancel := context.WithTimeout(work, p.Deadline)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// polling runs Poll in a bubble until stop is called, and gives its error.
+// polling runs Poll in a synctest bubble until stop is called, which returns Poll's error.
 func polling(t *testing.T, w host.Worker, o host.Options) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -34,7 +34,7 @@ func (b *bench) put(n int) {
 	}
 }
 
-// How many handlers run at once, and that everything is handled once.
+// Poll runs at most MaxConcurrent handlers and handles everything once.
 func TestPollBoundsConcurrency(t *testing.T) {
 	for _, parallel := range []int{1, 3, 10, 25} {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,8 +63,7 @@ func TestPollBoundsConcurrency(t *testing.T) {
 	}
 }
 
-// A message is hidden for the handler's deadline and a margin from the start,
-// and longer only while its handler runs on.
+// A message is hidden for Visibility from the start, and longer only while its handler runs.
 func TestPollVisibility(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -87,7 +86,7 @@ func TestPollVisibility(t *testing.T) {
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
-				// The receive that follows is not of interest.
+				// The next receive does not matter here.
 				if diff := cmp.Diff(c.want, got[:min(len(got), len(c.want))]); diff != "" || calls.Load() != 1 {
 					t.Errorf("%d calls%s", calls.Load(), diff)
 				}
@@ -122,17 +121,17 @@ func TestPollDeadline(t *testing.T) {
 	})
 }
 
-// Stopping: what is done in time counts, what is not is given back.
+// On shutdown, handlers that finish in time count; the other messages are returned to the queue.
 func TestPollStops(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		handle host.Handler
-		took   time.Duration // from the order to stop
+		took   time.Duration // from the start of the shutdown
 		in     int
 		last   string
 	}{
 		{"a handler that ends within the grace", func(context.Context, queue.Message) error {
-			time.Sleep(9 * time.Second) // not when the message is hidden anew
+			time.Sleep(9 * time.Second) // between two visibility extensions
 			return nil
 		}, 8 * time.Second, 0, "delete"},
 		{"a handler that heeds its context", func(ctx context.Context, _ queue.Message) error {
@@ -165,7 +164,7 @@ func TestPollStops(t *testing.T) {
 					if again, err := b.Queue.Receive(t.Context(), 1, 0, time.Minute); err != nil || len(again) != 1 {
 						t.Errorf("nobody else can have it: %v", err)
 					}
-					time.Sleep(time.Minute) // let the deaf handler end
+					time.Sleep(time.Minute) // let the handler end that ignores its context
 				}
 			})
 		})
@@ -203,8 +202,7 @@ func TestPollGivesBackWhatCameTooLate(t *testing.T) {
 	})
 }
 
-// A queue that fails is asked ever more slowly, told about once, and used again
-// as soon as it answers.
+// A failing queue is polled ever more slowly, reported once, and used again as soon as it responds.
 func TestPollBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()
@@ -236,7 +234,7 @@ func TestPollBacksOff(t *testing.T) {
 	})
 }
 
-// Only at the beginning is a missing queue a person's mistake.
+// A missing queue ends Poll only at the start.
 func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -274,7 +272,7 @@ func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A replica that may not act leaves the messages alone.
+// A replica whose MayReceive returns false receives no messages.
 func TestPollWhenAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()

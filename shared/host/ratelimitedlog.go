@@ -7,38 +7,36 @@ import (
 )
 
 const (
-	// minLogInterval and troubleMax bound how often one trouble is told again.
+	// minLogInterval and maxLogInterval bound the interval between two reports of the same error.
 	minLogInterval = time.Minute
 	maxLogInterval = time.Hour
-	// maxLogEntries is how many troubles are remembered apart.
+	// maxLogEntries is how many different errors are tracked.
 	maxLogEntries = 64
 )
 
-// variableText is what makes two texts of one trouble differ: ids of requests,
-// versions, times, addresses.
+// variableText matches the parts in which two texts of the same error differ: request ids, versions, times,
+// addresses.
 var variableText = regexp.MustCompile(`[0-9a-fA-F-]{8,}|[0-9]+`)
 
-// RateLimitedLog tells of failures that no message stands for: a queue that cannot be
-// reached, a step that failed. The same text is told once, and again after a
-// minute, two, four, up to an hour, with how often it happened meanwhile; what
-// lasts would drown the log otherwise. The zero value with a Tell is ready.
+// RateLimitedLog reports errors that belong to no message, such as an unreachable queue or a failed reconcile. It
+// reports the same text once, and again after one minute, two, four, up to an hour, with the number of occurrences
+// since, so that a lasting error does not flood the log. The zero value with Write set is ready to use.
 type RateLimitedLog struct {
-	// Write gets the error and how often it has happened since it was told last.
+	// Write receives the error and how often it has happened since the last report.
 	Write func(err error, times int)
 
 	mu      sync.Mutex
 	entries map[string]*errorEntry
 }
 
-// errorEntry is how telling one trouble stands.
+// errorEntry is the state of one error: when it may be reported next, and how often it happened since.
 type errorEntry struct {
 	next  time.Time
 	wait  time.Duration
 	times int
 }
 
-// Report notes an error, and tells it if that is due at now. A nil receiver
-// or error does nothing.
+// Report counts an error and writes it if it is due at now. A nil receiver or error does nothing.
 func (t *RateLimitedLog) Report(now time.Time, err error) {
 	if t == nil || err == nil || t.Write == nil {
 		return

@@ -9,20 +9,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// LambdaVariable is the variable by which a process knows that it runs under
-// Lambda.
+// LambdaVariable is the environment variable that is set in a process under Lambda.
 const LambdaVariable = "AWS_LAMBDA_RUNTIME_API"
 
-// RuntimeEnvironment is what the environment says about where the process runs.
+// RuntimeEnvironment holds the environment variables that select the host.
 type RuntimeEnvironment struct {
 	// Lambda is the value of LambdaVariable.
 	Lambda string
-	// QueueURL is the queue to poll elsewhere, and QueueVariable how it is set.
+	// QueueURL is the queue to poll outside Lambda, and QueueVariable the environment variable that sets it.
 	QueueURL, QueueVariable string
 }
 
-// Run chooses the host: under Lambda the one, with a queue to poll the other,
-// and otherwise nothing can be done.
+// Run calls lambda under Lambda and poll if a queue URL is set. Otherwise it returns an Invalid error.
 func Run(ctx context.Context, place RuntimeEnvironment, lambda, poll func(ctx context.Context) error) error {
 	switch {
 	case place.Lambda != "":
@@ -35,32 +33,31 @@ func Run(ctx context.Context, place RuntimeEnvironment, lambda, poll func(ctx co
 	}
 }
 
-// RefusalReason is why a function refuses a record before any handler sees it.
+// RefusalReason is why a function rejects a record before a handler receives it.
 type RefusalReason string
 
 const (
-	// UnknownQueue is a record of a queue that the function does not work on.
+	// UnknownQueue: the record is of a queue that the function does not serve.
 	UnknownQueue RefusalReason = "queue"
-	// UnknownReceipt is a record with a receipt that SQS does not know: it was received
-	// again or deleted meanwhile, or it never lay in the queue.
+	// UnknownReceipt: SQS does not know the record's receipt. The message was received again or deleted meanwhile, or
+	// it was never in the queue.
 	UnknownReceipt RefusalReason = "receipt"
-	// UncheckedReceipt is a record whose receipt could not be checked.
+	// UncheckedReceipt: the receipt could not be checked.
 	UncheckedReceipt RefusalReason = "unchecked"
 )
 
-// LambdaOptions say what the Lambda host needs. They are here so that a service can
-// be wired without linking Lambda's runtime.
+// LambdaOptions configure the Lambda host. They are declared here so that a service can be wired without linking
+// Lambda's runtime.
 type LambdaOptions struct {
-	// FindWorker gives the worker of the queue that an event source ARN names, with that
-	// queue.
+	// FindWorker returns the worker of the queue that an event source ARN names.
 	FindWorker func(arn string) (Worker, error)
-	// OnRefused is called with each message that is refused before any handler sees it, and
-	// with the event source ARN of its record. It may be nil.
+	// OnRefused is called for each message that is rejected before a handler receives it, with the event source ARN
+	// of its record. It may be nil.
 	OnRefused func(arn string, m queue.Message, why RefusalReason, err error)
-	// Margin, 5 s by default, is what is kept of the function's time to carry
-	// out verdicts, and what the visibility has beyond the function's end.
+	// Margin, 5 s by default, is the part of the function's time reserved for applying dispositions, and how far the
+	// visibility timeout extends beyond the function's end.
 	Margin time.Duration
-	// AfterInvocation is called at the end of each invocation, when the process may be
-	// frozen: telemetry that waits to be sent must go now. Nil does nothing.
+	// AfterInvocation is called at the end of each invocation, to flush telemetry before the process may be frozen.
+	// It may be nil.
 	AfterInvocation func(ctx context.Context)
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// cancelTimeout is what a cancelled handler gets to return by itself, so that its
-// own verdict stands.
+// cancelTimeout is how long a cancelled handler may take to return, so that its own disposition applies.
 const cancelTimeout = 2 * time.Second
 
-// shutDown ends a run: first with patience, then by cancelling, then by giving back
-// what is left.
+// shutDown ends a run: it waits for Grace, then cancels the handlers, then returns the unfinished messages to the
+// queue.
 func (p *poller) shutDown(work context.Context, cancel context.CancelFunc) {
 	if p.waitUntilIdle(p.Grace) {
 		return
@@ -35,8 +34,8 @@ func (p *poller) shutDown(work context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// waitUntilIdle waits until no handler runs, and reports whether that came true.
-// In vain, it gives back the slots that it took.
+// waitUntilIdle waits until no handler runs and returns true, or false after d. Then it releases the slots that it
+// took.
 func (p *poller) waitUntilIdle(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -55,7 +54,7 @@ func (p *poller) waitUntilIdle(d time.Duration) bool {
 	return true
 }
 
-// returnMessage shows a message to other workers again.
+// returnMessage makes a message visible to other workers again.
 func (p *poller) returnMessage(ctx context.Context, receipt string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

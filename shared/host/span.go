@@ -6,19 +6,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Span is a part of a story that is not the handling of a message: what came before the
-// first message, as pods that waited or a notice of AWS, and what only a look saw, as a
-// node that came or went.
+// Span is a part of a trace that is not the handling of a message: the wait before the first message (pending pods,
+// an AWS interruption notice), or what only a reconcile observes (a node that appeared or disappeared).
 type Span struct {
 	Name string
-	// Envelope is the message whose story it is.
+	// Envelope is the message whose trace the span belongs to.
 	Envelope event.Envelope
-	// IsRoot says that it is the span that Of.Root names, above everything that Of leads
-	// to; else it is below the one that Of's traceparent names.
+	// IsRoot makes it the trace's root span, above everything that Envelope causes. Otherwise its parent is the span
+	// of Envelope's traceparent.
 	IsRoot     bool
 	Start, End time.Time
-	// Links are W3C contexts of other stories that led to this one.
+	// Links are the W3C trace contexts of other traces that led to this one.
 	Links []string
-	// Fields are names and their values, as those of Note.
+	// Fields are names and values, like LogFields.Pairs.
 	Fields []any
 }

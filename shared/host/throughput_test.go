@@ -16,18 +16,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// The times of a call to the queue and of one to another API.
+// The latencies of a call to the queue and of a call to another API.
 const (
 	queueTrip = 10 * time.Millisecond
 	apiTrip   = 5 * time.Millisecond
 )
 
-// far is a queue at the end of a wire, which may be cut.
+// far is a queue behind a network that may be cut.
 type far struct {
 	*memqueue.Queue
 	cut *atomic.Bool
-	// deaf says that what is sent into a cut wire is never answered, instead of
-	// refused.
+	// deaf makes calls hang while the network is cut, instead of failing.
 	deaf bool
 }
 
@@ -71,7 +70,7 @@ func (f far) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return f.Queue.Send(ctx, messages...)
 }
 
-// quick are the options of a service for which seconds count.
+// quick are the options of a service with low latency requirements.
 func quick() host.Options {
 	return host.Options{
 		MaxConcurrent: 512, Receivers: 8, MaxCalls: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, MaxRetryPause: time.Second,
@@ -79,7 +78,7 @@ func quick() host.Options {
 	}
 }
 
-// wire is a bench at the end of a wire.
+// wire is a bench behind a network that may be cut.
 type wire struct {
 	*bench
 	cut  atomic.Bool
@@ -92,8 +91,7 @@ func (w *wire) worker(handle host.Handler) host.Worker {
 	}
 }
 
-// handling handles poison and n good messages of two calls each, and gives when
-// each good one was done.
+// handling handles poison and n good messages of two calls each, and returns when each good one was handled.
 func handling(t *testing.T, o host.Options, poison, n int) (done []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +138,7 @@ func TestPollThroughput(t *testing.T) {
 	}
 }
 
-// A thousand messages behind a thousand that are poison take at most twice as
-// long.
+// A thousand messages behind a thousand poison messages take at most twice as long.
 func TestGoodBehindPoison(t *testing.T) {
 	const n = 1_000
 	alone, behind := handling(t, quick(), 0, n), handling(t, quick(), n, n)
@@ -152,8 +149,7 @@ func TestGoodBehindPoison(t *testing.T) {
 	}
 }
 
-// firstAfter cuts something for 45 s, and says how long after the end of that the
-// first message was handled.
+// firstAfter cuts the network for 45 s and returns how long after its end the first message was handled.
 func firstAfter(t *testing.T, w *wire, cut *atomic.Bool, handle host.Handler) (took time.Duration) {
 	t.Helper()
 	var mended, first atomic.Pointer[time.Time]
@@ -212,7 +208,7 @@ func TestAfterAnOutage(t *testing.T) {
 							return nil
 						}
 						if c.deaf {
-							// As a service does whose calls end after two seconds.
+							// Like a service whose calls time out after two seconds.
 							time.Sleep(2 * time.Second)
 						}
 						return fault.F("calling", fault.Retry, "no route")

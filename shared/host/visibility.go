@@ -9,10 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// extendVisibilities keeps messages hidden while their handlers run, past their deadline too:
-// a second worker on the same message would be harmless, but never helpful. One
-// goroutine does it for all, for hardly any message is still there at the first
-// third of its visibility.
+// extendVisibilities extends the visibility of messages while their handlers run, even past their deadline, to avoid
+// useless duplicate work. One goroutine serves all messages, because hardly any message is still in flight at the
+// first third of its visibility.
 func (p *poller) extendVisibilities(work context.Context) {
 	third := p.Visibility / 3
 	timer := time.NewTimer(third)
@@ -26,25 +25,25 @@ func (p *poller) extendVisibilities(work context.Context) {
 		now := time.Now()
 		due, next := p.collectDueReceipts(now, now.Add(third))
 		for _, receipt := range due {
-			// One answer that is long in coming must not hold up the others.
+			// A slow response must not delay the others.
 			go p.extendVisibility(work, receipt)
 		}
-		// A message that begins meanwhile is not due before this.
+		// A message received meanwhile is not due earlier.
 		timer.Reset(next.Sub(now))
 	}
 }
 
-// inFlightBatch is messages that were received together, while they are dealt with.
+// inFlightBatch is a batch of messages that is being handled.
 type inFlightBatch struct {
 	messages []queue.Message
-	// processed says which of them are dealt with, and left how many are not.
+	// processed marks the handled messages, and remaining counts the others.
 	processed []bool
 	remaining int
-	// extendAt is when they are to be hidden anew.
+	// extendAt is when to extend their visibility.
 	extendAt time.Time
 }
 
-// appendReceipts appends those of the messages that are not dealt with.
+// appendReceipts appends the receipts of the unhandled messages.
 func (f *inFlightBatch) appendReceipts(into []string) []string {
 	for at, landed := range f.processed {
 		if !landed {
@@ -54,8 +53,8 @@ func (f *inFlightBatch) appendReceipts(into []string) []string {
 	return into
 }
 
-// collectDueReceipts are the receipts that are to be hidden anew, which then have until anew,
-// and when to look again.
+// collectDueReceipts returns the receipts whose visibility must be extended now, sets their next extension to anew,
+// and returns when to check again.
 func (p *poller) collectDueReceipts(now, anew time.Time) (receipts []string, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *poller) extendVisibility(work context.Context, receipt string) {
 	}
 }
 
-// trackBatch puts messages among those that run.
+// trackBatch adds messages to the batches in flight.
 func (p *poller) trackBatch(messages []queue.Message) *inFlightBatch {
 	f := &inFlightBatch{messages: messages, processed: make([]bool, len(messages)), remaining: len(messages), extendAt: time.Now().Add(p.Visibility / 3)}
 	p.mu.Lock()
@@ -87,7 +86,7 @@ func (p *poller) trackBatch(messages []queue.Message) *inFlightBatch {
 	return f
 }
 
-// untrackMessage takes one message out, and with the last the flight.
+// untrackMessage marks a message as handled, and removes the batch after its last one.
 func (p *poller) untrackMessage(f *inFlightBatch, at int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,31 +9,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Worker applies a handler and the verdict table to the messages of one queue.
-// Every host is made of it.
+// Worker applies a handler and DecideDisposition to the messages of one queue. Every host is built on it.
 type Worker struct {
-	// Service names the worker in logs and dead letters.
+	// Service is the service's name in logs and dead letters.
 	Service string
 	Queue   queue.Queue
 	// Dead is the dead-letter queue of Queue.
 	Dead   queue.Sender
 	Handle Handler
-	// HandleBatch deals with messages that were received together; nil lets Handle deal
-	// with each of them, all at the same time.
+	// HandleBatch handles messages that were received together. If it is nil, Handle handles each of them,
+	// concurrently.
 	HandleBatch BatchHandler
-	// Log takes one line per message; nil logs nothing. The fields of a line are not
-	// to be kept.
+	// Log receives one line per message and must not keep the line's fields. It may be nil.
 	Log func(LogLine)
 	Now func() time.Time
-	// Backoff is how long a message that is to come again stays hidden; nil means
-	// Backoff.
+	// Backoff returns how long a message to retry stays hidden; nil means the function Backoff.
 	Backoff func(m queue.Message) time.Duration
-	// ErrorLog hears of what is wrong with a batch and with no message of it; nil hears
-	// nothing.
+	// ErrorLog reports errors of a batch that belong to no single message; nil discards them.
 	ErrorLog *RateLimitedLog
 }
 
-// LogLine is the one wide log line of one message.
+// LogLine is the log line of one message.
 type LogLine struct {
 	Service     string
 	LogFields   LogFields
@@ -42,28 +38,26 @@ type LogLine struct {
 	// Start is when the handler was called.
 	Start    time.Time
 	Duration time.Duration
-	// DispositionErr is a failure to carry out the verdict; the message then comes again.
+	// DispositionErr is the error from applying the disposition; the message is then received again.
 	DispositionErr error
 }
 
-// Age is how long the message had waited when its handling began.
+// Age returns how long the message had waited when its handling began.
 func (l LogLine) Age() time.Duration { return l.Start.Sub(l.Message.Sent) }
 
-// ProcessMessage handles one delivery and applies the disposition. The result has the
-// disposition, and the error if it could not be applied.
+// ProcessMessage handles one message and applies its disposition. The result holds the disposition, and the error if
+// it could not be applied.
 func (w Worker) ProcessMessage(ctx context.Context, m queue.Message) LogLine {
 	applyCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
 	defer cancel()
 	return w.processWithin(ctx, applyCtx, m)
 }
 
-// dispositionTimeout is how long carrying out a verdict may take. Stopping must not
-// undo work that is done, so the verdict outlives the handler's context for that
-// while.
+// dispositionTimeout is how long applying a disposition may take. The disposition may outlive the handler's context
+// by this time, so that shutdown does not undo finished work.
 const dispositionTimeout = 10 * time.Second
 
-// processWithin calls the handler within one context, and carries out its verdict within
-// the other.
+// processWithin calls the handler with ctx and applies its disposition with applyCtx.
 func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) LogLine {
 	began := w.Now()
 	fields := logFieldsContext{Context: ctx}
@@ -79,7 +73,7 @@ func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) Lo
 	return line
 }
 
-// decideDisposition is the verdict table with the worker's own pace.
+// decideDisposition is DecideDisposition with the worker's own Backoff.
 func (w Worker) decideDisposition(err error, m queue.Message) MessageDisposition {
 	verdict := DecideDisposition(err, m)
 	if verdict.Action == RetryLater && w.Backoff != nil {
@@ -88,8 +82,7 @@ func (w Worker) decideDisposition(err error, m queue.Message) MessageDisposition
 	return verdict
 }
 
-// ensureTime gives time to carry out verdicts where the handler took longer than it
-// may.
+// ensureTime returns a fresh context if the handler used up applyCtx.
 func ensureTime(applyCtx context.Context) (context.Context, context.CancelFunc) {
 	if applyCtx.Err() == nil {
 		return applyCtx, func() {}
@@ -97,8 +90,8 @@ func ensureTime(applyCtx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(context.WithoutCancel(applyCtx), dispositionTimeout)
 }
 
-// applyDisposition applies the verdict. A dead letter is sent before the original is
-// deleted: a crash between leaves two copies, never none.
+// applyDisposition applies the disposition. It sends a dead letter before it deletes the original: a crash in between
+// leaves two copies, never zero.
 func (w Worker) applyDisposition(ctx context.Context, m queue.Message, v MessageDisposition) error {
 	switch v.Action {
 	case Delete:

@@ -18,7 +18,7 @@ func returns(err error) host.Handler {
 	return func(context.Context, queue.Message) error { return err }
 }
 
-// What each verdict does to the queue, and in which order.
+// Each disposition makes its calls to the queue in the right order.
 func TestDo(t *testing.T) {
 	poison := fault.F("reading", fault.Poison, "no envelope")
 	for _, c := range []struct {
@@ -69,8 +69,7 @@ func TestDoHidesForTheBackoff(t *testing.T) {
 	}
 }
 
-// A message that panics is tried ParkAfter times, then it is a dead letter that
-// says why.
+// A message whose handler panics is received MaxBugReceives times, then becomes a dead letter with the reason.
 func TestPanicIsParkedInTheEnd(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte(`{"a":1}`))
@@ -96,7 +95,7 @@ func TestPanicIsParkedInTheEnd(t *testing.T) {
 	}
 }
 
-// A dead letter that cannot be sent keeps its original.
+// If its dead letter cannot be sent, the original stays in the queue.
 func TestParkBeforeDelete(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
@@ -113,7 +112,7 @@ func TestParkBeforeDelete(t *testing.T) {
 	}
 }
 
-// Stopping does not undo work that is done.
+// Shutdown does not undo finished work.
 func TestVerdictOutlivesTheContext(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
@@ -124,7 +123,7 @@ func TestVerdictOutlivesTheContext(t *testing.T) {
 	}
 }
 
-// A handler whose context ended is retried and never parked.
+// A handler whose context ended is retried and never moved to the DLQ.
 func TestCancelledHandlerIsRetried(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))

@@ -1,5 +1,5 @@
-// Package cardtest reads the services' cards, services/*/README.md, for the tests that hold
-// what a card promises to what is built: a card is written for people, and stays true.
+// Package cardtest reads the READMEs of the services (services/*/README.md) for tests that compare their statements
+// with the code.
 package cardtest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ReadSection is what a service's card says under a heading, and the card's path for what
-// is said about it. The root is the repository's.
+// ReadSection returns the section of a service's README under a heading, and the README's path for error messages.
+// The root is the repository's.
 func ReadSection(root, service, heading string) (path, section string, err error) {
 	path = filepath.Join(root, "services", service, "README.md")
 	card, err := os.ReadFile(path)
@@ -26,8 +26,8 @@ func ReadSection(root, service, heading string) (path, section string, err error
 	return path, section, nil
 }
 
-// TableRows are the rows of a section's table, but for the one that begins with the title: the
-// first cell, and what follows it.
+// TableRows yields the rows of a section's table except the header row, which begins with title: the first cell, and
+// the rest of the row.
 func TableRows(section, title string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.SplitSeq(section, "\n") {

@@ -1,19 +1,17 @@
-// Package lambda is the host for AWS Lambda: it deals with the records of an
-// SQS event source, and answers which of them must come again.
+// Package lambda is the host for AWS Lambda: it handles the records of an SQS event source and returns those that SQS
+// must deliver again.
 //
-// It is apart from package host so that the services inside of the cluster do
-// not link Lambda's runtime. The invariants:
+// It is separate from package host so that the services inside the cluster do not link Lambda's runtime. The
+// invariants:
 //
-//   - A record is reported as dealt with only when its verdict has been carried
-//     out: a dead letter that could not be sent keeps its original.
-//   - A record that panics fails alone.
-//   - A record is dealt with by the worker of the queue that it names, and by no
-//     other; one whose queue has none is refused.
-//   - No handler sees a record before SQS has confirmed its receipt: whoever may
-//     invoke the function can write any record, and the queue's policy does not
-//     apply to that.
-//   - A record that comes again is hidden for as long as the verdict says, on
-//     that queue.
+//   - A record is reported as handled only after its disposition was applied: if a dead letter
+//     could not be sent, its original stays in the queue.
+//   - A record whose handler panics fails alone.
+//   - A record is handled only by the worker of the queue that it names. A record of an
+//     unknown queue is rejected.
+//   - A handler receives a record only after SQS has confirmed its receipt: a principal that may
+//     invoke the function can forge any record, and the queue's policy does not prevent that.
+//   - A record that is retried stays hidden on its queue for as long as its disposition requires.
 package lambda
 
 import (
@@ -30,20 +28,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Options are host.LambdaOptions.
+// Options is host.LambdaOptions.
 type Options = host.LambdaOptions
 
-// Serve handles invocations until the context ends: Lambda says so by a signal
-// once there are none, and a person by Ctrl-C.
+// Serve handles invocations until the context ends, by Lambda's shutdown signal or Ctrl-C.
 func Serve(ctx context.Context, o Options) error {
-	// Lambda's own loop never returns; it dies with the process.
+	// Lambda's own loop never returns; it ends with the process.
 	go lambda.StartWithOptions(NewHandler(o), lambda.WithContext(context.WithoutCancel(ctx)))
 	<-ctx.Done()
 	return nil
 }
 
-// NewHandler makes a Lambda handler of workers. All records are handled at the same
-// time, or by the worker's Batch, for their visibility runs at the same time as well.
+// NewHandler returns a Lambda handler. It handles all records concurrently, or with the worker's HandleBatch, because
+// their visibility timeouts also run concurrently.
 func NewHandler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	if o.Margin <= 0 {
 		o.Margin = 5 * time.Second
@@ -68,7 +65,7 @@ func NewHandler(o Options) func(ctx context.Context, e events.SQSEvent) (events.
 	}
 }
 
-// groupByQueue are the records of each queue: there is hardly ever more than one.
+// groupByQueue groups the records by event source ARN. There is rarely more than one.
 func groupByQueue(o Options, records []events.SQSMessage) map[string]queueRecords {
 	all := map[string]queueRecords{}
 	for i, record := range records {
@@ -80,7 +77,7 @@ func groupByQueue(o Options, records []events.SQSMessage) map[string]queueRecord
 	return all
 }
 
-// queueRecords is what an invocation has of one queue: messages, and the places of their records.
+// queueRecords are the messages of one queue in an invocation, and the indexes of their records.
 type queueRecords struct {
 	Options
 	arn      string
@@ -88,7 +85,7 @@ type queueRecords struct {
 	indexes  []int
 }
 
-// handleRecords deals with the records of one queue, and notes which are to come again.
+// handleRecords handles the records of one queue, and sets again for those that must be retried.
 func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 	for _, at := range s.indexes {
 		again[at] = true
@@ -117,13 +114,12 @@ func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 	}
 }
 
-// defaultVisibility is how long messages are hidden where the invocation has no deadline, which
-// Lambda's always have.
+// defaultVisibility is how long messages are hidden if the invocation has no deadline. Lambda always sets one.
 const defaultVisibility = time.Minute
 
-// confirmReceipts keeps the messages whose receipts SQS knows. The call that asks, one for ten
-// messages, also shortens for how long they stay hidden: the queue hides them for several
-// times the function's timeout, and if the function dies they need not wait for that.
+// confirmReceipts returns the messages whose receipts SQS knows. The call, one for ten messages, also shortens their
+// visibility timeout: the queue hides messages for several times the function's timeout, and a crashed function must
+// not delay them that long.
 func (s queueRecords) confirmReceipts(ctx context.Context, source queue.Queue, visibility time.Duration) queueRecords {
 	receipts := make([]string, len(s.messages))
 	for i, m := range s.messages {
@@ -149,8 +145,7 @@ func (s queueRecords) refuseRecord(m queue.Message, why host.RefusalReason, err 
 	}
 }
 
-// undeletedQueue leaves deleting to Lambda, which does it for every record that is
-// not reported as failed.
+// undeletedQueue ignores deletes: Lambda deletes every record that is not reported as failed.
 type undeletedQueue struct{ queue.Queue }
 
 func (undeletedQueue) Delete(context.Context, ...string) error { return nil }

@@ -24,16 +24,15 @@ import (
 
 const arn = "arn:aws:sqs:eu-west-1:111122223333:prod-planner"
 
-// source records what the host asks of the queue.
+// source records the calls that the host makes to the queue.
 type source struct {
 	queue.Queue
 	mu    sync.Mutex
 	hides []string
 	dead  []queue.Outgoing
-	// refuse is what the dead-letter queue answers.
+	// refuse is the error that the dead-letter queue returns.
 	refuse error
-	// confirmed are the calls that confirmed receipts, and unknown what they answer by
-	// receipt.
+	// confirmed are the calls that confirmed receipts, and unknown their errors by receipt.
 	confirmed []string
 	unknown   map[string]error
 }
@@ -78,7 +77,7 @@ func record(id string, receives int) events.SQSMessage {
 	}
 }
 
-// outcome is what a record's handler does, by the record's body.
+// outcome is the result of a record's handler, by the record's body.
 func outcome(_ context.Context, m queue.Message) error {
 	switch string(m.Body) {
 	case "ok":
@@ -146,8 +145,7 @@ func TestBugIsParkedInTheEnd(t *testing.T) {
 	}
 }
 
-// A worker that deals with batches gets the records of one queue as one, and what
-// comes again is told of each.
+// A worker with a batch handler gets the records of one queue as one batch, and each failed record is retried alone.
 func TestBatch(t *testing.T) {
 	s := &source{}
 	var sizes []int
@@ -172,8 +170,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Records of several queues each go to the worker of their own, and come again on
-// that one.
+// Records of several queues go to their own queue's worker, and are retried on that queue.
 func TestEachQueueHasItsWorker(t *testing.T) {
 	queues, handled := map[string]*source{}, map[string][]string{}
 	var mu sync.Mutex
@@ -203,7 +200,7 @@ func TestEachQueueHasItsWorker(t *testing.T) {
 	}
 }
 
-// A record whose dead letter could not be sent must come again.
+// A record whose dead letter could not be sent must be retried.
 func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
 	s := &source{refuse: errors.New("away")}
 	if again := serve(s, lambda.Options{}, outcome, t.Context(), record("poison", 1)); !slices.Equal(again, []string{"poison"}) {
@@ -211,8 +208,7 @@ func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
 	}
 }
 
-// The visibility is shortened at the start, and handlers run at the same time
-// and end before the function does.
+// The visibility timeout is shortened at the start, and handlers run concurrently and end before the function does.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -235,8 +231,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// Whoever may invoke the function can write any record. No handler sees one whose receipt
-// SQS does not know, or could not be asked about; nor is it deleted or parked.
+// A principal that may invoke the function can forge any record. A record whose receipt SQS does not know, or could
+// not confirm, is not handled, deleted or moved to the DLQ.
 func TestUnknownReceiptsAreRefused(t *testing.T) {
 	s := &source{unknown: map[string]error{
 		"r-forged": fault.F("hiding", fault.Missing, "the receipt names no delivery"), "r-unasked": fault.F("hiding", fault.Retry, "SQS is away"),
@@ -258,13 +254,13 @@ func TestUnknownReceiptsAreRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"forged receipt true missing", "unasked unchecked true retry"}, told); diff != "" {
 		t.Error(diff)
 	}
-	// One call asks for all.
+	// One call confirms all receipts.
 	if len(s.confirmed) != 1 {
 		t.Errorf("%d calls for three records", len(s.confirmed))
 	}
 }
 
-// What a handler sees of a record.
+// The message that a handler receives for a record.
 func TestMessage(t *testing.T) {
 	var got queue.Message
 	serve(&source{}, lambda.Options{}, func(_ context.Context, m queue.Message) error { got = m; return nil }, t.Context(), record("ok", 3))
@@ -275,7 +271,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// An empty list, and not null, tells Lambda that all is well.
+// An empty list, and not null, reports success to Lambda.
 func TestResponseJSON(t *testing.T) {
 	response, err := lambda.NewHandler(lambda.Options{})(t.Context(), events.SQSEvent{})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// decodeRecord translates a record. A count or a time that cannot be read is left
-// zero: it bears on pace and logs only.
+// decodeRecord converts a record. A count or time that cannot be parsed stays zero: it only affects retry delays and
+// logs.
 func decodeRecord(record events.SQSMessage) queue.Message {
 	m := queue.Message{
 		ID: record.MessageId, Body: []byte(record.Body), Receipt: record.ReceiptHandle,

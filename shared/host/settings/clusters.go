@@ -11,18 +11,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// processWide are the variables that a process has once, whatever it serves.
+// processWide are the variables that apply to the whole process, not to one cluster.
 var processWide = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, CloudWatch, Lambda}
 
-// IsProcessWide reports whether a variable is of the process, so that no entry of Clusters
-// may have it.
+// IsProcessWide reports whether a variable applies to the whole process, so that no entry of Clusters may set it.
 func IsProcessWide(name string) bool { return slices.Contains(processWide, name) }
 
-// clusterEntry is what one cluster is told, by the names of Variables, before what all are.
+// clusterEntry holds the variables of one cluster by name. They override the process's environment.
 type clusterEntry map[string]string
 
-// lookupIn looks into the entry first. What an entry says counts for all names of a
-// variable, as the entry knows the first alone.
+// lookupIn returns a lookup that checks the entry first. An entry overrides a variable's aliases too: Read tries the
+// variable's own name before its aliases.
 func (e clusterEntry) lookupIn(lookup func(name string) (string, bool)) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		if text, ok := e[name]; ok {
@@ -32,9 +31,9 @@ func (e clusterEntry) lookupIn(lookup func(name string) (string, bool)) func(nam
 	}
 }
 
-// ReadClusters is Read for each cluster that the process serves: those that Clusters lists, or
-// the one that the environment describes. Required must then be set for each, and
-// the cluster's name and the service's queue besides, which tell clusters apart.
+// ReadClusters reads the settings of each cluster that the process serves: those that Clusters lists, or the one that
+// the environment describes. For each listed cluster, the required variables, the cluster's name and the queue URL
+// must be set.
 func ReadClusters(lookup func(name string) (string, bool), required ...string) ([]Settings, error) {
 	text, _ := lookup(Clusters)
 	if text == "" {
@@ -60,14 +59,14 @@ func ReadClusters(lookup func(name string) (string, bool), required ...string) (
 	return all, nil
 }
 
-// checkUnique refuses what would make one cluster's messages or documents another's.
+// checkUnique rejects settings with which two clusters would share a name, a queue or a document location.
 func checkUnique(all []Settings) []error {
 	var problems []error
 	seen := map[string]int{}
 	for i, s := range all {
 		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}, {Prefix, documentLocation(s)}} {
 			if v[1] == "" {
-				continue // If it must be set, that is said already.
+				continue // Read has already reported it if it is required.
 			}
 			mine := v[0] + "=" + v[1]
 			if first, taken := seen[mine]; taken {
@@ -79,8 +78,8 @@ func checkUnique(all []Settings) []error {
 	return problems
 }
 
-// documentLocation is where the documents of a cluster are, or "" for a service that has none.
-// Prefixes that differ in slashes around them are one place.
+// documentLocation returns where a cluster's documents are, or "" without a bucket. Leading and trailing slashes of
+// the prefix do not matter.
 func documentLocation(s Settings) string {
 	if s.Bucket == "" {
 		return ""
@@ -88,7 +87,7 @@ func documentLocation(s Settings) string {
 	return strings.Trim(s.Prefix, "/") + " in the bucket " + s.Bucket
 }
 
-// parseEntries reads the list, and refuses names that nothing reads.
+// parseEntries parses the list, and rejects unknown and process-wide variables.
 func parseEntries(text string) ([]clusterEntry, error) {
 	var entries []clusterEntry
 	if err := json.Unmarshal([]byte(text), &entries); err != nil || len(entries) == 0 {

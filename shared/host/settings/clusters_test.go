@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// Without a list there is one cluster, as Read reads it.
+// Without a list there is one cluster, with the settings that Read returns.
 func TestEachOfOne(t *testing.T) {
 	env := environment(map[string]string{"CLUSTER_NAME": "prod", "JOIST_BUS": "b"})
 	want, err := settings.Read(env)
@@ -23,7 +23,7 @@ func TestEachOfOne(t *testing.T) {
 	}
 }
 
-// What an object says is the cluster's alone, and the rest is everybody's.
+// An entry's variables apply to its cluster only; the environment applies to all.
 func TestEach(t *testing.T) {
 	got, err := settings.ReadClusters(environment(map[string]string{
 		"JOIST_BUCKET": "docs", "JOIST_BUS": "all", "CLUSTER_NAME": "nobody", "LOG_LEVEL": "debug",
@@ -45,8 +45,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// docs is a list of two clusters that have nothing in common but what they are told of
-// their documents.
+// docs is a list of two clusters that share nothing except, possibly, the document settings.
 func docs(one, two string) string {
 	return `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1",` + one + `},{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3",` + two + `}]`
 }

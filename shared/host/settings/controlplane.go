@@ -9,7 +9,7 @@ import (
 	"regexp"
 )
 
-// parseEndpoint demands what Karpenter does: an absolute URL with a host.
+// parseEndpoint accepts an absolute URL with a host, as Karpenter does.
 func parseEndpoint(s *Settings, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {

@@ -12,16 +12,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// NodeRepairSettings says which nodes are sick, and how many may be before none is replaced.
+// NodeRepairSettings define which nodes are unhealthy, and how many unhealthy nodes stop node repair.
 type NodeRepairSettings struct {
 	Rules     []karpenter.RepairPolicy
 	Unhealthy intstr.IntOrString
-	// UnhealthyInZone is nil for no bound.
+	// UnhealthyInZone is nil for no limit.
 	UnhealthyInZone *intstr.IntOrString
 }
 
-// PoolDeletionApproval says which NodePools are deleted only when somebody says so: those with
-// more nodes, or with more of the cluster's nodes in percent.
+// PoolDeletionApproval defines which NodePools are deleted only after approval: those with more nodes than Nodes, or
+// with more than Percent of the cluster's nodes.
 type PoolDeletionApproval struct {
 	On             bool
 	Nodes, Percent int
@@ -36,7 +36,7 @@ func parseRepairRules(s *Settings, text string) error {
 	return nil
 }
 
-// parseShare reads a number or a percentage.
+// parseShare parses a number or a percentage.
 func parseShare(set func(*Settings, intstr.IntOrString)) setter {
 	return func(s *Settings, text string) error {
 		n, percent, err := parseNumberOrPercent(text)
@@ -52,7 +52,7 @@ func parseShare(set func(*Settings, intstr.IntOrString)) setter {
 	}
 }
 
-// parseNumberOrPercent reads "3" or "20%".
+// parseNumberOrPercent parses "3" or "20%".
 func parseNumberOrPercent(text string) (n int, percent bool, err error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	n, err = strconv.Atoi(digits)
@@ -62,8 +62,8 @@ func parseNumberOrPercent(text string) (n int, percent bool, err error) {
 	return n, percent, nil
 }
 
-// parsePoolApproval reads "off", or a number, a percentage or both by a comma. What is left
-// out makes no pool large.
+// parsePoolApproval parses "off", or a number, a percentage, or both separated by a comma. An omitted limit never
+// applies.
 func parsePoolApproval(s *Settings, text string) error {
 	s.PoolDeletionApproval = PoolDeletionApproval{}
 	if text == "off" {

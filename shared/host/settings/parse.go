@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// positiveDuration is a duration that must be positive.
+// positiveDuration is a duration above zero.
 type positiveDuration time.Duration
 
 type setter func(s *Settings, text string) error
@@ -28,7 +28,7 @@ func parseText(field func(*Settings) *string) setter {
 	}
 }
 
-// queueVariable is a variable that holds the URL of a queue.
+// queueVariable returns a variable that holds the URL of a queue.
 func queueVariable(name, purpose, example string, field func(*Settings) *string) Variable {
 	return Variable{
 		Name: name, Purpose: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
@@ -43,7 +43,7 @@ func queueVariable(name, purpose, example string, field func(*Settings) *string)
 	}
 }
 
-// queueNames are what SQS calls queues.
+// queueNames matches the names of standard SQS queues.
 var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
 func parseQueueName(field func(*Settings) *string) setter {
@@ -66,7 +66,7 @@ func parseRoleARN(s *Settings, text string) error {
 	return nil
 }
 
-// parseDuration reads what Go and Karpenter write: 10s, 1m30s.
+// parseDuration parses the format of Go and Karpenter: 10s, 1m30s.
 func parseDuration(field func(*Settings) *positiveDuration) setter {
 	return func(s *Settings, text string) error {
 		d, err := time.ParseDuration(text)
@@ -89,7 +89,7 @@ func parseFraction(field func(*Settings) *float64) setter {
 	}
 }
 
-// parsePositiveFraction is a fraction of something, and not nothing of it.
+// parsePositiveFraction parses a number above 0 and up to 1.
 func parsePositiveFraction(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
@@ -101,7 +101,7 @@ func parsePositiveFraction(field func(*Settings) *float64) setter {
 	}
 }
 
-// parseDollars reads an amount of US dollars; nil is none.
+// parseDollars parses an amount of US dollars. The field stays nil if the variable is not set.
 func parseDollars(field func(*Settings) **float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
@@ -134,7 +134,7 @@ func parseChoice(field func(*Settings) *string, allowed ...string) setter {
 	}
 }
 
-// parseBool reads what Go and Kubernetes take for a truth value.
+// parseBool parses the boolean spellings of Go and Kubernetes.
 func parseBool(set func(s *Settings, on bool)) setter {
 	return func(s *Settings, text string) error {
 		on, err := strconv.ParseBool(text)
@@ -146,9 +146,9 @@ func parseBool(set func(s *Settings, on bool)) setter {
 	}
 }
 
-// parseFeatureGates reads Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false".
-// Those that are not named keep their defaults. Some gate what Joist does not do
-// or always does; they are read, so that no installation must be changed.
+// parseFeatureGates parses Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false". Gates that are not named
+// keep their defaults. Some control features that Joist lacks or always has; they are accepted so that existing
+// installations keep working.
 func parseFeatureGates(s *Settings, text string) error {
 	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
 	known := map[string]*bool{
@@ -178,7 +178,7 @@ func parseLogLevel(s *Settings, text string) error {
 	return nil
 }
 
-// parseCloudWatch reads where metrics for CloudWatch go: the log, or an agent's port.
+// parseCloudWatch parses the target of CloudWatch metrics: stdout, or an agent's address.
 func parseCloudWatch(s *Settings, text string) error {
 	agent, err := url.Parse(text)
 	if text != "stdout" && (err != nil || agent.Scheme != "tcp" || agent.Hostname() == "" || agent.Port() == "" || agent.Path != "") {

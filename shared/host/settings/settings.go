@@ -1,10 +1,8 @@
-// Package settings reads the environment variables of the services, once, into
-// one struct.
+// Package settings reads the environment variables of the services, once, into one struct.
 //
-// A variable is an entry of one table that says what it is for, gives an
-// example, and has a default or none; errors, --help and documentation are made
-// of it. The invariants: names and defaults that Karpenter has are accepted as
-// they are; and every problem is reported at once, each naming its variable.
+// Each variable is an entry of one table with its purpose, an example and an optional default. Error messages, --help
+// and the documentation are generated from the table. The invariants: Karpenter's names and defaults are accepted
+// unchanged, and all problems are reported at once, each with the name of its variable.
 package settings
 
 import (
@@ -19,12 +17,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Settings is what the environment says.
+// Settings holds the parsed environment variables.
 type Settings struct {
 	Cluster event.Cluster
 	Region  string
-	// RoleARN is the role to take for what is done for the cluster, or "" for the
-	// process's own.
+	// RoleARN is the role to assume for calls for the cluster, or "" for the process's own credentials.
 	RoleARN string
 
 	Bucket, Prefix, Bus string
@@ -34,10 +31,9 @@ type Settings struct {
 	InterruptionQueue                                  string
 	PlannerURL, DisruptionURL, CatalogURL, LauncherURL string
 
-	// Namespace is Joist's own, LeaseNamespace that of Karpenter's Lease, which has
-	// the name LeaseName.
+	// Namespace is Joist's own. LeaseNamespace and LeaseName identify Karpenter's Lease.
 	Namespace, LeaseNamespace, LeaseName string
-	// Holder tells replicas apart, and Alone says that there is one.
+	// Holder is the unique name of this replica. HasSingleReplica means that there is only one.
 	Holder           string
 	HasSingleReplica bool
 	Kubeconfig       string
@@ -45,42 +41,41 @@ type Settings struct {
 	BatchMax, BatchIdle time.Duration
 	Scheduling          planning.Settings
 	TemplateAge         time.Duration
-	// DryRuns says that node classes are tried with dry runs.
+	// DryRuns enables the validation of node classes with EC2 dry runs.
 	DryRuns bool
-	// NodeRepair is the gate of that name; Repair says which nodes are sick, and how
-	// many may be before none is repaired.
+	// NodeRepair is the feature gate of that name. Repair defines which nodes are unhealthy, and how many stop node
+	// repair.
 	NodeRepair bool
 	Repair     NodeRepairSettings
-	// PoolDeletionApproval is which NodePools are deleted only when somebody says so.
+	// PoolDeletionApproval defines which NodePools are deleted only after approval.
 	PoolDeletionApproval PoolDeletionApproval
-	// Rebalance is what becomes of nodes that EC2 recommends to rebalance: ignore,
-	// cordon or replace.
+	// Rebalance is the reaction to EC2's rebalance recommendations: ignore, cordon or replace.
 	Rebalance string
-	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
-	// that zones are avoided while a zonal shift is in force.
+	// IsolatedVPC means that AWS is reached through VPC endpoints only. ZonalShift enables avoiding zones during a
+	// zonal shift.
 	IsolatedVPC, ZonalShift bool
-	// Endpoint, CABundle, KubernetesVersion and ServiceCIDR are what nodes need in order
-	// to join; empty is what EKS names. NoEKS says that EKS does not know the cluster.
+	// Endpoint, CABundle, KubernetesVersion and ServiceCIDR are what nodes need to join; empty means the value from
+	// EKS. IsSelfManaged means that EKS does not run the control plane.
 	Endpoint, CABundle, KubernetesVersion, ServiceCIDR string
 	IsSelfManaged                                      bool
-	// MaxPerIntent and MaxPerMinute stop the launcher from starting more instances
-	// at once than anybody means; EC2Share is its part of EC2's request rates.
+	// MaxPerIntent and MaxPerMinute are the launcher's safety limits on instances. EC2Share is its fraction of EC2's
+	// request rates.
 	MaxPerIntent, MaxPerMinute int
 	EC2Share                   float64
 
 	LogLevel                slog.Level
 	MetricsPort, HealthPort int
-	// Traces says that spans are exported.
+	// Traces enables the export of spans.
 	Traces bool
-	// CloudWatch is where metrics are written for CloudWatch: "stdout", as a function
-	// always does, or tcp://host:port; empty is nowhere.
+	// CloudWatch is where metrics for CloudWatch are written: "stdout", which functions always use, or
+	// tcp://host:port. Empty disables them.
 	CloudWatch string
-	// Lambda is set where the process runs under Lambda.
+	// Lambda is set if the process runs under Lambda.
 	Lambda string
 }
 
-// Read looks up every variable. Those in required must be set. Clusters is not for
-// one cluster, and left to Each.
+// Read parses every variable of one cluster. Those in required must be set. It ignores Clusters, which ReadClusters
+// handles.
 func Read(lookup func(name string) (string, bool), required ...string) (Settings, error) {
 	var s Settings
 	var problems []error
@@ -108,7 +103,8 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 	return s, nil
 }
 
-// lookUpValue looks under all names of the variable. Empty is not set.
+// lookUpValue tries all names of the variable and returns its value and the name that was set. An empty value counts
+// as not set.
 func (v Variable) lookUpValue(lookup func(string) (string, bool)) (text, by string) {
 	for _, name := range append([]string{v.Name}, v.Aliases...) {
 		if text, ok := lookup(name); ok && text != "" {

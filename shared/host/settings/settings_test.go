@@ -107,8 +107,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A wrong value names its variable, what it is for and an example; all problems
-// come at once.
+// The error for a wrong value contains its variable, the purpose and an example; all problems are reported at once.
 func TestReadRefuses(t *testing.T) {
 	for name, value := range map[string]string{
 		"FEATURE_GATES": "NodeOverlays=true", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
@@ -148,7 +147,7 @@ func TestReadRefuses(t *testing.T) {
 	})
 }
 
-// The table is whole, and its own examples are good.
+// The table is complete, and its examples are valid.
 func TestVariables(t *testing.T) {
 	names := map[string]int{}
 	for _, v := range settings.Variables {

@@ -10,16 +10,16 @@ import (
 
 // Variable is one environment variable.
 type Variable struct {
-	// Name is ours; Also are others that are accepted when Name is not set.
+	// Name is Joist's name; Aliases are accepted if Name is not set.
 	Name    string
 	Aliases []string
-	// Purpose says what it is, after "it is": "the name of the EKS cluster".
+	// Purpose completes the sentence "it is …": "the name of the EKS cluster".
 	Purpose, Example, Default string
 
 	set func(s *Settings, text string) error
 }
 
-// The names, for those who require one or hint at it.
+// The names of the variables, for lists of required variables and for hints.
 const (
 	ClusterName    = "JOIST_CLUSTER_NAME"
 	ClusterUID     = "JOIST_CLUSTER_UID"
@@ -79,7 +79,7 @@ const (
 	Lambda         = "AWS_LAMBDA_RUNTIME_API"
 )
 
-// Variables is the table.
+// Variables lists all variables.
 var Variables = []Variable{
 	{Name: ClusterName, Aliases: []string{"CLUSTER_NAME"}, Purpose: "the name of the EKS cluster", Example: "prod",
 		set: parseText(func(s *Settings) *string { return &s.Cluster.Name })},
@@ -87,7 +87,7 @@ var Variables = []Variable{
 		set: parseText(func(s *Settings) *string { return &s.Cluster.UID })},
 	{Name: Clusters, Purpose: "the clusters that this process serves, where they are several: a list in JSON, each with those of these variables that are the cluster's alone",
 		Example: `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-joist-planner"}]`,
-		set:     func(*Settings, string) error { return nil }}, // Each reads it.
+		set:     func(*Settings, string) error { return nil }}, // ReadClusters parses it.
 	{Name: RoleARN, Purpose: "the role to take for all that is done for the cluster but to work on the service's queue, where that is another than the process's own", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
 		set: parseRoleARN},
 	{Name: Region, Aliases: []string{"AWS_DEFAULT_REGION"}, Purpose: "the cluster's AWS region", Example: "eu-west-1",
@@ -192,8 +192,7 @@ var Variables = []Variable{
 		set: parseText(func(s *Settings) *string { return &s.Lambda })},
 }
 
-// HelpText explains the variables of one command: those it requires, then those it
-// may read.
+// HelpText returns the --help text of one command: intro, the required variables, then the optional ones.
 func HelpText(intro string, required, optional []string) string {
 	var b strings.Builder
 	b.WriteString(intro + "\n\nRequired environment variables:\n")

@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// queueURLFromARN is the URL and the region of the queue that an ARN names:
-// arn:partition:sqs:region:account:name.
+// queueURLFromARN returns the URL and the region of the queue with an ARN: arn:partition:sqs:region:account:name.
 func queueURLFromARN(arn string) (url, region string, err error) {
 	fields := strings.Split(arn, ":")
 	if len(fields) != 6 || fields[0] != "arn" || fields[2] != "sqs" {
@@ -21,11 +20,10 @@ func queueURLFromARN(arn string) (url, region string, err error) {
 	return "https://sqs." + fields[3] + "." + domain + "/" + fields[4] + "/" + fields[5], fields[3], nil
 }
 
-// accountDigits is how long an account's id is.
+// accountDigits is the length of an account id.
 const accountDigits = 12
 
-// accountFromQueueURL is the account in the URL of a queue, https://host/account/name, or
-// "".
+// accountFromQueueURL returns the account in a queue URL, https://host/account/name, or "".
 func accountFromQueueURL(queueURL string) string {
 	account := path.Base(path.Dir(queueURL))
 	if len(account) != accountDigits || strings.Trim(account, "0123456789") != "" {

@@ -21,14 +21,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// Service says what a service is called and which variables it reads.
+// Service is a service's name, its help text and the variables that it reads.
 type Service struct {
-	// Name is the service's: "planner".
+	// Name is the short name: "planner".
 	Name string
-	// Purpose is its sentence in --help.
+	// Purpose is the sentence that --help prints.
 	Purpose string
-	// Required are the variables that must be set beside those that every service
-	// requires; Optional are others that it reads.
+	// Required are the variables that must be set in addition to requiredByAll; Optional are others that the service
+	// reads.
 	Required, Optional []string
 }
 
@@ -41,14 +41,14 @@ func (s Service) helpText() string {
 	return settings.HelpText(s.Purpose, slices.Concat(requiredByAll, s.Required), slices.Concat(s.Optional, readByAll))
 }
 
-// RunService runs the command line of a service of one cluster.
+// RunService runs a service of one cluster from the command line.
 func RunService(s Service, run func(ctx context.Context, p *Bootstrap) error) {
 	host.Main(host.Command{Name: "joist-" + s.Name, Help: s.helpText(), Run: func(ctx context.Context) error {
 		p, err := Open(ctx, s)
 		if err != nil {
 			return err
 		}
-		// What is lost here is the last few spans.
+		// A failure loses only the last few spans.
 		defer func() { _ = p.Telemetry.Close() }()
 		if err := checkCredentials(ctx, p.AWS); err != nil {
 			return err
@@ -57,30 +57,30 @@ func RunService(s Service, run func(ctx context.Context, p *Bootstrap) error) {
 	}})
 }
 
-// Bootstrap are the parts of one service for one cluster.
+// Bootstrap holds the components of one service for one cluster.
 type Bootstrap struct {
 	settings.Settings
 	Service   Service
 	Telemetry *telemetry.Telemetry
 	ErrorLog  *host.RateLimitedLog
-	// AWS is who the service is to AWS: the process, or the role that it takes for the
+	// AWS has the credentials for the cluster: the process's own, or those of the role that it assumes for the
 	// cluster.
 	AWS aws.Config
 
 	process *processState
 }
 
-// processState is what the parts of all clusters have in common.
+// processState is shared by the Bootstraps of all clusters.
 type processState struct {
 	telemetry *telemetry.Telemetry
-	// aws is who the process itself is to AWS.
+	// aws has the process's own credentials.
 	aws        aws.Config
 	heartbeats []*telemetry.Heartbeat
-	// servesSeveral says that there are parts of more than one cluster.
+	// servesSeveral means that the process serves more than one cluster.
 	servesSeveral bool
 }
 
-// Open reads the environment of one cluster and makes the parts. It calls nobody.
+// Open reads the environment of one cluster and creates its Bootstrap, without any network call.
 func Open(ctx context.Context, s Service) (*Bootstrap, error) {
 	read, err := settings.Read(os.LookupEnv, slices.Concat(requiredByAll, s.Required)...)
 	if err != nil {
@@ -93,7 +93,7 @@ func Open(ctx context.Context, s Service) (*Bootstrap, error) {
 	return all[0], nil
 }
 
-// openClusters makes the parts for each cluster.
+// openClusters creates a Bootstrap for each cluster.
 func openClusters(ctx context.Context, s Service, clusters []settings.Settings) ([]*Bootstrap, error) {
 	first := clusters[0]
 	o := telemetry.Options{
@@ -128,11 +128,11 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	return all, nil
 }
 
-// credentialsTimeout is enough for a role's credentials to be handed out.
+// credentialsTimeout is the timeout for retrieving credentials.
 const credentialsTimeout = 30 * time.Second
 
-// checkCredentials makes sure that AWS will know us: without credentials every single
-// call would fail, each with its own words.
+// checkCredentials fails early if there are no AWS credentials; otherwise every call would fail with a different
+// error.
 func checkCredentials(ctx context.Context, who aws.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
 	defer cancel()
@@ -143,37 +143,35 @@ func checkCredentials(ctx context.Context, who aws.Config) error {
 	return nil
 }
 
-// BlobStore is the store of documents.
+// BlobStore returns the store of documents.
 func (p *Bootstrap) BlobStore() blob.Store {
 	return s3blob.New(p.AWS, p.Bucket, p.Prefix, settings.Bucket)
 }
 
-// EventBus is the bus.
+// EventBus returns the sender to the EventBridge bus.
 func (p *Bootstrap) EventBus() queue.Sender { return eventbus.New(p.AWS, p.Bus, settings.Bus) }
 
-// AccountID is the AWS account of the service's own queue, as its URL says it, or
-// "" if it does not.
+// AccountID returns the AWS account in the URL of the service's own queue, or "" if the URL has none.
 func (p *Bootstrap) AccountID() string { return accountFromQueueURL(p.QueueURL) }
 
-// Queue is a queue by its URL, which the variable says.
+// Queue returns the queue with a URL, which variable configures.
 func (p *Bootstrap) Queue(url, variable string) queue.Queue {
 	return sqsqueue.New(p.AWS, url, variable)
 }
 
-// ownQueue is a queue that the service works on. That is the process's business, whatever
-// role it has to take for the cluster: a message must be given back although the role
-// cannot be taken.
+// ownQueue returns the service's own queue, with the process's credentials: a message must be returnable even if the
+// cluster's role cannot be assumed.
 func (p *Bootstrap) ownQueue(url string) queue.Queue {
 	return sqsqueue.New(p.process.aws, url, settings.QueueURL)
 }
 
-// NewEventHandler makes a handler of messages from a service's handler of envelopes, with
-// the gate before it and a span around it.
+// NewEventHandler turns a service's handler of envelopes into a handler of messages. It filters by cluster, type and
+// expiry, and adds a span.
 func (p *Bootstrap) NewEventHandler(types []event.Type, handle func(ctx context.Context, e event.Envelope) error) host.Handler {
 	return host.NewEventHandler(host.EnvelopeFilter{Cluster: p.Cluster, Types: types, Now: time.Now}, p.Telemetry.TraceHandler(handle))
 }
 
-// NewWorker applies a handler to the service's own queue.
+// NewWorker returns a worker that applies a handler to the service's own queue.
 func (p *Bootstrap) NewWorker(handle host.Handler) host.Worker {
 	return host.Worker{
 		Service: p.Service.Name, Queue: p.ownQueue(p.QueueURL), Dead: p.Queue(p.DeadLetterURL, settings.DeadLetterURL),
@@ -181,7 +179,7 @@ func (p *Bootstrap) NewWorker(handle host.Handler) host.Worker {
 	}
 }
 
-// cloudWatchTarget is where metrics go: a function's log is read by CloudWatch already.
+// cloudWatchTarget returns where metrics go. A function writes them to its log, which CloudWatch reads.
 func cloudWatchTarget(s settings.Settings) string {
 	if s.Lambda != "" {
 		return telemetry.ToLog

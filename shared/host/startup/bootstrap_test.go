@@ -45,14 +45,14 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-// opened sets the environment of a test and opens its parts.
+// opened sets the environment of a test and opens a Bootstrap.
 func opened(t *testing.T, env map[string]string, s Service) (*Bootstrap, error) {
 	t.Helper()
 	set(t, env)
 	return Open(t.Context(), s)
 }
 
-// set is the environment of a test.
+// set sets the environment of a test.
 func set(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, v := range settings.Variables {
@@ -86,7 +86,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// Without credentials nothing starts, and one sentence says what to do.
+// Without credentials nothing starts, and the error says what to do.
 func TestCredentials(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
@@ -109,7 +109,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// api answers the two questions of Identify.
+// api answers the two calls of IdentifyCluster.
 type api struct {
 	cluster.Client
 	uid     string
@@ -149,7 +149,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// view is a cache that is not synced, for a reason.
+// view is a cache that is not synced, with a problem.
 type view struct {
 	changed chan struct{}
 	problem error
@@ -161,7 +161,7 @@ func (v *view) Changed() <-chan struct{} { return v.changed }
 func (v *view) Synced() bool             { return v.synced }
 func (v *view) Problem() error           { return v.problem }
 
-// A cache that cannot be synced is heard of, though steps do nothing.
+// A cache that cannot sync is reported, although reconciles do nothing.
 func TestLoopTellsWhyNothingHappens(t *testing.T) {
 	p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
 	if err != nil {

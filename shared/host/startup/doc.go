@@ -1,12 +1,9 @@
-// Package startup opens what every service needs beside its own ports: settings,
-// telemetry, documents, queues and the bus. A main wires a service out of them in
-// a straight line, and nothing else imports this package.
+// Package startup creates the components that every service needs besides its own ports: settings, telemetry,
+// documents, queues and the bus. Each main wires its service from them. Only mains import this package.
 //
-// A process may serve several clusters: then it has parts for each, with the cluster's own
-// role, voice and worker, and a message is handled by those of the queue that it lay in.
-// The process itself only works on queues and takes roles, so that one cluster's role
-// that is broken stops that cluster's messages alone.
+// A process may serve several clusters. Each then has its own role, telemetry and worker, and a message is handled by
+// the worker of its queue. With its own credentials the process only reads queues and assumes roles, so that a broken
+// role of one cluster stops only that cluster's messages.
 //
-// It links neither Lambda's runtime nor a Kubernetes client nor EC2: a main that
-// wants one of them passes it in.
+// The package links neither Lambda's runtime nor a Kubernetes client nor EC2: mains pass these in.
 package startup

@@ -13,16 +13,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// WireFunc makes what handles the messages of one cluster, out of its parts, and says how
-// its queue is worked on. What it makes is the cluster's alone, memory too; it is called
-// once for each cluster, one after another.
+// WireFunc creates the handler of one cluster's messages, and the options for its queue. It is called once for each
+// cluster, sequentially. Handlers of different clusters must not share state.
 type WireFunc func(p *Bootstrap) (host.Handler, host.Options)
 
-// LambdaHost is the host for functions, which only a main links.
+// LambdaHost runs the Lambda host. Only mains link it.
 type LambdaHost func(ctx context.Context, o host.LambdaOptions) error
 
-// RunFunction runs the command line of a service that works on a queue: as a Lambda
-// function or by polling, for one cluster or for those that settings.Clusters lists.
+// RunFunction runs a service that works on a queue from the command line: as a Lambda function or by polling, for one
+// cluster or for those that settings.Clusters lists.
 func RunFunction(s Service, wire WireFunc, lambda LambdaHost) {
 	s.Optional = append(slices.Clone(s.Optional), settings.Clusters, settings.RoleARN)
 	host.Main(host.Command{Name: "joist-" + s.Name, Help: s.helpText(), Run: func(ctx context.Context) error {
@@ -34,7 +33,7 @@ func RunFunction(s Service, wire WireFunc, lambda LambdaHost) {
 		if err != nil {
 			return err
 		}
-		// What is lost here is the last few spans.
+		// A failure loses only the last few spans.
 		defer func() { _ = all[0].process.telemetry.Close() }()
 		if err := checkCredentials(ctx, all[0].process.aws); err != nil {
 			return err
@@ -57,8 +56,7 @@ type clusterWorker struct {
 	options host.Options
 }
 
-// runWorkers handles messages where the process finds itself: under Lambda by the given
-// host, elsewhere by polling the queue of each cluster.
+// runWorkers handles messages with the given host under Lambda, and otherwise by polling the queue of each cluster.
 func runWorkers(ctx context.Context, all []*Bootstrap, wire WireFunc, lambda LambdaHost) error {
 	c := make(clusterWorkers, len(all))
 	for i, p := range all {
@@ -77,13 +75,13 @@ func runWorkers(ctx context.Context, all []*Bootstrap, wire WireFunc, lambda Lam
 		}, c.pollQueues)
 }
 
-// findWorker is the worker of the queue that an event source ARN names.
+// findWorker returns the worker of the queue that an event source ARN names.
 func (c clusterWorkers) findWorker(arn string) (host.Worker, error) {
 	m, err := c.findCluster(arn)
 	return m.worker, err
 }
 
-// findCluster is the one that works on the queue that an ARN names, in the region of all.
+// findCluster returns the worker of the queue that an ARN names. Its region must match.
 func (c clusterWorkers) findCluster(arn string) (clusterWorker, error) {
 	url, region, err := queueURLFromARN(arn)
 	if err != nil {
@@ -101,8 +99,8 @@ func (c clusterWorkers) findCluster(arn string) (clusterWorker, error) {
 	return clusterWorker{}, wrong.WithHint("set %s=%s if that is the service's queue; else find out who invokes the function", settings.QueueURL, url)
 }
 
-// requireQueueURLs demands that each cluster's queue is known: a function must refuse the records of
-// every other.
+// requireQueueURLs returns an error if a cluster's queue is not configured: a function must reject the records of
+// every other queue.
 func (c clusterWorkers) requireQueueURLs() error {
 	for _, m := range c {
 		if m.QueueURL == "" {
@@ -113,15 +111,14 @@ func (c clusterWorkers) requireQueueURLs() error {
 	return nil
 }
 
-// isSameQueue compares URLs by account and name, for hosts may be others: an endpoint in a
-// VPC, say.
+// isSameQueue compares queue URLs by account and name, because hosts may differ, for example with a VPC endpoint.
 func isSameQueue(set, url string) bool {
 	account := accountFromQueueURL(set)
 	return set != "" && path.Base(set) == path.Base(url) && (account == "" || account == accountFromQueueURL(url))
 }
 
-// refuseRecord logs and counts a record that is refused, for the cluster whose queue it names
-// or, of an unknown queue, for the first.
+// refuseRecord logs and counts a rejected record, for the cluster of its queue, or for the first cluster if the queue
+// is unknown.
 func (c clusterWorkers) refuseRecord(arn string, m queue.Message, why host.RefusalReason, err error) {
 	of, unknown := c.findCluster(arn)
 	if unknown != nil {
@@ -131,11 +128,11 @@ func (c clusterWorkers) refuseRecord(arn string, m queue.Message, why host.Refus
 	of.Telemetry.RefuseRecord(host.LogLine{Service: of.Service.Name, Message: m, Start: time.Now(), Disposition: verdict, DispositionErr: err}, why)
 }
 
-// pollRetryPause is after how long a poller that ended is tried again, where others go on.
+// pollRetryPause is the pause before a poller that ended is restarted, if the process serves several clusters.
 const pollRetryPause = time.Minute
 
-// pollQueues polls all queues. Of several, one that cannot be polled is told and tried again:
-// it must not stop the others' messages.
+// pollQueues polls all queues. With several clusters, a poller that fails is reported and restarted: it must not stop
+// the other clusters' messages.
 func (c clusterWorkers) pollQueues(ctx context.Context) error {
 	var polls []func(ctx context.Context) error
 	for _, m := range c {
@@ -160,7 +157,7 @@ func (m clusterWorker) pollWithRetries(poll func(ctx context.Context) error, bea
 				return err
 			}
 			m.ErrorLog.Report(time.Now(), err)
-			// The process is well: a restart would not help, and stop the others.
+			// The process stays alive: a restart would not help and would stop the other clusters.
 			beat()
 			select {
 			case <-time.After(pollRetryPause):

@@ -22,14 +22,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// wired handles nothing.
+// wired is a handler that does nothing.
 func wired(*Bootstrap) (host.Handler, host.Options) {
 	return func(context.Context, queue.Message) error { return nil }, host.Options{}
 }
 
 var alone = map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
 
-// with is an environment with more variables.
+// with returns an environment with more variables.
 func with(env map[string]string, more ...string) map[string]string {
 	out := maps.Clone(env)
 	for i := 0; i < len(more); i += 2 {
@@ -38,7 +38,7 @@ func with(env map[string]string, more ...string) map[string]string {
 	return out
 }
 
-// Where the process runs decides the host.
+// The environment selects the host.
 func TestServe(t *testing.T) {
 	t.Run("Lambda", func(t *testing.T) {
 		p, err := opened(t, with(alone, "AWS_LAMBDA_RUNTIME_API", "x", "JOIST_QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/111122223333/q"), planner)
@@ -84,13 +84,13 @@ func TestServe(t *testing.T) {
 
 func queueARN(name string) string { return "arn:aws:sqs:eu-west-1:111122223333:" + name }
 
-// object is a cluster's in the list.
+// object returns a cluster's entry in the list.
 func object(cluster, queueURL string) string {
 	return fmt.Sprintf(`{"JOIST_CLUSTER_NAME":%q,"JOIST_QUEUE_URL":%q,"JOIST_DEAD_LETTER_URL":"%s-dead","JOIST_ROLE_ARN":"arn:aws:iam::111122223333:role/%s-joist-planner","JOIST_PREFIX":%q}`,
 		cluster, queueURL, queueURL, cluster, cluster)
 }
 
-// several opens the parts of the clusters of a list.
+// several opens the Bootstraps of a list of clusters.
 func several(t *testing.T, env map[string]string, objects ...string) []*Bootstrap {
 	t.Helper()
 	set(t, with(env, settings.Clusters, "["+strings.Join(objects, ",")+"]"))
@@ -105,8 +105,7 @@ func several(t *testing.T, env map[string]string, objects ...string) []*Bootstra
 	return all
 }
 
-// Each message goes to the worker of the cluster whose queue it lay in; one of an
-// unknown queue to none.
+// Each message goes to the worker of its queue's cluster; a message of an unknown queue is rejected.
 func TestEachQueueIsOneClusters(t *testing.T) {
 	const at = "https://sqs.eu-west-1.amazonaws.com/111122223333/"
 	all := several(t, alone, object("prod", at+"prod-joist-planner"), object("staging", "http://127.0.0.1:9324/queue/staging-joist-planner"))
@@ -138,12 +137,12 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 	}
 }
 
-// roles answers for STS, and refuses the roles of a cluster.
+// roles is an STS that rejects the roles of one cluster.
 type roles struct {
 	mu      sync.Mutex
 	refuses string
 	taken   []string
-	// keys are the access keys of other calls, by the service.
+	// keys are the access keys of the other calls, by service.
 	keys []string
 }
 
@@ -168,8 +167,8 @@ func (r *roles) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// What is done for a cluster is done with its role, which is taken once; on its queue the
-// process works itself. A role that cannot be had stops neither the queue nor others.
+// Calls for a cluster use its role, which is assumed once; calls to its queue use the process's credentials. A role
+// that cannot be assumed stops neither the queue nor other clusters.
 func TestRoles(t *testing.T) {
 	api := &roles{refuses: "staging"}
 	server := httptest.NewServer(api)
@@ -203,7 +202,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// Who restarts the process learns whose poller stands still, where there are several.
+// With several clusters, the heartbeat error names the cluster whose poller is stuck.
 func TestAPulseSaysWhose(t *testing.T) {
 	one, err := opened(t, alone, planner)
 	if err != nil {
@@ -217,8 +216,7 @@ func TestAPulseSaysWhose(t *testing.T) {
 	}
 }
 
-// A cluster whose queue cannot be polled is told of and tried again, and the process
-// lives on for the others.
+// A queue that cannot be polled is reported and polled again, and the process keeps running for the other clusters.
 func TestAPollerLasts(t *testing.T) {
 	p := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))[0]
 	synctest.Test(t, func(t *testing.T) {

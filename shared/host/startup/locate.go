@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// locateQueue finds the URL of the service's own queue where only Karpenter's name of it
-// is given. The queue is in our own account and region, as Karpenter's is.
+// locateQueue sets the URL of the service's own queue if only Karpenter's INTERRUPTION_QUEUE name is set. The queue
+// is in the process's account and region, as in Karpenter.
 func (p *Bootstrap) locateQueue(ctx context.Context) error {
 	if p.QueueURL != "" || p.InterruptionQueue == "" || !slices.Contains(p.Service.Optional, settings.Interruptions) {
 		return nil

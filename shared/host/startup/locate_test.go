@@ -12,9 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// A queue of which Karpenter's name alone is given is found without a right; and
-// nobody is asked where its URL is given, where no name is, or where the service
-// has nothing to do with interruptions.
+// A queue is located by Karpenter's name without SQS permissions. No call is made if the URL is set, if the name is
+// not set, or if the service does not read it.
 func TestLocate(t *testing.T) {
 	interruption := Service{Name: "interruption", Optional: []string{settings.QueueURL, settings.Interruptions}}
 	const url = "https://sqs.eu-west-1.amazonaws.com/444455556666/other"
@@ -50,7 +49,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// Where STS does not answer, the error names the way round it.
+// If STS does not respond, the error names the variable to set instead.
 func TestLocateSaysWhatToSet(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<ErrorResponse><Error><Code>ExpiredToken</Code></Error></ErrorResponse>", http.StatusForbidden)
@@ -62,7 +61,7 @@ func TestLocateSaysWhatToSet(t *testing.T) {
 	}
 }
 
-// located opens parts before an AWS at a URL.
+// located opens a Bootstrap against AWS at a URL.
 func located(t *testing.T, s Service, more map[string]string, url string) *Bootstrap {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

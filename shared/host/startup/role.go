@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// assumeRole is the configuration with which a service works for a cluster: with a role of the
-// cluster's, where there is one to take.
+// assumeRole returns the AWS configuration with which a service works for a cluster: with the cluster's role if there
+// is one.
 func assumeRole(config aws.Config, role, service, cluster string) aws.Config {
 	if role == "" {
 		return config

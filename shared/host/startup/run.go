@@ -16,17 +16,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxStall is how long a poller or a loop may stand still before the process
-// counts as dead: several times the longest deadline.
+// maxStall is how long a poller or a loop may make no progress before the liveness probe fails: several times the
+// longest deadline.
 const maxStall = 5 * time.Minute
 
-// NewPoll makes an actor that polls the worker's queue.
+// NewPoll returns a function that polls the worker's queue.
 func (p *Bootstrap) NewPoll(w host.Worker, o host.Options) func(ctx context.Context) error {
 	poll, _ := p.newPollWithHeartbeat(w, o)
 	return poll
 }
 
-// newPollWithHeartbeat is Poll with the pulse of the actor.
+// newPollWithHeartbeat is NewPoll, and also returns the heartbeat.
 func (p *Bootstrap) newPollWithHeartbeat(w host.Worker, o host.Options) (func(ctx context.Context) error, *telemetry.Heartbeat) {
 	name := "the poller"
 	if p.process.servesSeveral {
@@ -37,8 +37,7 @@ func (p *Bootstrap) newPollWithHeartbeat(w host.Worker, o host.Options) (func(ct
 	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }, pulse
 }
 
-// SyncedCache is a cache that says when it changes, and what keeps it from being
-// synced.
+// SyncedCache is a cache that signals changes and reports why it is not synced.
 type SyncedCache interface {
 	Run(ctx context.Context)
 	Changed() <-chan struct{}
@@ -46,13 +45,12 @@ type SyncedCache interface {
 	Problem() error
 }
 
-// NewLoop makes an actor that runs the loop, which has its Step, its Pace and maybe
-// its Next, whenever the cache changes, and one that feeds the cache. After each step it
-// asks whether that looked at the cluster: one that had not to is no look that went well.
+// NewLoop returns a function that runs the loop, also after each change of the cache, and one that runs the cache.
+// After each reconcile it calls looked, which reports whether the reconcile did any work: a standby's reconcile does
+// not count as a success.
 func (p *Bootstrap) NewLoop(looped host.Loop, looked func() bool, cache SyncedCache) (loop, feed func(ctx context.Context) error) {
 	pulse, step := p.newHeartbeat("the loop"), looped.Reconcile
-	// A step does nothing before the cache is synced; somebody should hear why it
-	// is not.
+	// Reconciles do nothing until the cache is synced; report why it is not.
 	looped.Reconcile = func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) }
 	looped.Changed, looped.ErrorLog = cache.Changed(), p.ErrorLog
 	looped.OnReconciled = func(took time.Duration, err error) {
@@ -65,18 +63,17 @@ func (p *Bootstrap) NewLoop(looped host.Loop, looked func() bool, cache SyncedCa
 	}
 }
 
-// stopTimeout bounds what a process does after it was told to stop.
+// stopTimeout limits RunAfterStop's release.
 const stopTimeout = 3 * time.Second
 
-// RunAfterStop calls release after everything has stopped, when ctx has ended already.
+// RunAfterStop calls release after everything has stopped, when ctx has already ended.
 func RunAfterStop(ctx context.Context, release func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return release(ctx)
 }
 
-// Serve serves metrics and probes. The process is ready when the cache, if
-// there is one, is synced.
+// Serve serves metrics and probes. The readiness probe succeeds when the cache, if there is one, is synced.
 func (p *Bootstrap) Serve(ctx context.Context, cache SyncedCache) error {
 	probes := telemetry.Probes{Alive: func() error {
 		var dead []error
@@ -103,8 +100,8 @@ func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {
 	return pulse
 }
 
-// IdentifyCluster asks the API server which cluster it is, and so proves that it can be
-// reached and that Karpenter's kinds are installed.
+// IdentifyCluster reads the cluster's UID from the API server and compares it with the configured one. This also
+// checks that the API server is reachable and that Karpenter's CRDs are installed.
 func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
 	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each entry says all that a dashboard and a reader need.
+// Each entry has all that dashboards and documentation need.
 func TestCatalogue(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range Catalogue {
@@ -21,7 +21,7 @@ func TestCatalogue(t *testing.T) {
 				t.Error("the name is taken or not lower_case")
 			}
 			names[m.Name] = true
-			// Karpenter calls a gauge of costs a total, and dashboards ask for that.
+			// Karpenter's cost gauge ends in _total, and dashboards query that name.
 			if strings.HasSuffix(m.Name, "_total") != (m.Kind == Counter) && m.Name != PoolCost.Name {
 				t.Error("counters end in _total, and nothing else does")
 			}
@@ -48,7 +48,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// Every entry comes out under its own name, with its labels.
+// Every entry is served under its own name, with its labels.
 func TestCatalogueIsServed(t *testing.T) {
 	m, err := newMeters(nil)
 	if err != nil {
@@ -84,8 +84,8 @@ func TestCatalogueIsServed(t *testing.T) {
 	}
 }
 
-// Karpenter's metrics have its names and labels to the letter: an empty
-// consolidation type stays empty, and a gauge forgets what it was.
+// Karpenter's metrics have its exact names and labels: an empty consolidation type stays empty, and a deleted gauge
+// disappears.
 func TestNames(t *testing.T) {
 	m, err := newMeters(nil)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A gauge of something that is no more is not shown any more.
+// A gauge that is set to NaN is no longer served.
 func TestGaugesAreForgotten(t *testing.T) {
 	m, err := newMeters(nil)
 	if err != nil {
@@ -134,7 +134,7 @@ func TestGaugesAreForgotten(t *testing.T) {
 	}
 }
 
-// What cannot be told is dropped, and what follows is told.
+// Values with wrong labels are dropped, and later values are recorded.
 func TestOddMetricsAreDropped(t *testing.T) {
 	m, err := newMeters(nil)
 	if err != nil {
@@ -159,8 +159,8 @@ func TestOddMetricsAreDropped(t *testing.T) {
 	}
 }
 
-// What a function counts is in its log when it is frozen, each value once, under the
-// dimensions that the catalogue names and no others.
+// A function's counts are in its log before it is frozen, each value once, with exactly the dimensions of the
+// catalogue.
 func TestCloudWatchGetsWhatTheCatalogueSends(t *testing.T) {
 	var out strings.Builder
 	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: &out, CloudWatch: ToLog})
@@ -206,9 +206,9 @@ func TestCloudWatchGetsWhatTheCatalogueSends(t *testing.T) {
 	}
 }
 
-// seriesMax and insideMax bound what one cluster can cost: CloudWatch bills a metric for
-// each set of dimensions, 0.30 US dollars a month each of the first ten thousand
-// (https://aws.amazon.com/cloudwatch/pricing/). Those inside are sent only when asked for.
+// seriesMax and insideMax limit the cost of one cluster: CloudWatch bills each combination of dimensions, 0.30 US
+// dollars a month for each of the first ten thousand (https://aws.amazon.com/cloudwatch/pricing/). The services
+// inside the cluster send metrics only if configured.
 const (
 	seriesMax = 120
 	insideMax = 80

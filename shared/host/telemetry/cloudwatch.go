@@ -9,23 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/emf"
 )
 
-// ToLog has metrics for CloudWatch among the lines of the log.
+// ToLog writes metrics for CloudWatch into the log.
 const ToLog = "stdout"
 
-// agentScheme begins the URL of an agent, as AWS's own libraries write it.
+// agentScheme is the URL scheme of an agent, as in AWS's own libraries.
 const agentScheme = "tcp://"
 
-// cloudWatchEvery is how often what runs on and on tells CloudWatch: no metric of its is
-// finer.
+// cloudWatchEvery is the interval at which long-running processes send metrics to CloudWatch, whose metrics have a
+// resolution of one minute.
 const cloudWatchEvery = time.Minute
 
 func (o Options) cloudWatch() *emf.Buffer {
 	return &emf.Buffer{Group: AgentGroup(o.CloudWatch, o.Cluster)}
 }
 
-// AgentGroup is the log group that an agent is to write a cluster's metrics to, by where
-// they go (Options.CloudWatch); none where they go to no agent. The agent makes it where it
-// is not there, and then keeps it for ever, so the stack makes it.
+// AgentGroup returns the log group for a cluster's metrics if cloudWatch (Options.CloudWatch) is an agent, otherwise
+// "". The stack creates the group, because an agent that creates it sets no retention.
 func AgentGroup(cloudWatch, cluster string) string {
 	if !strings.HasPrefix(cloudWatch, agentScheme) {
 		return ""
@@ -33,8 +32,8 @@ func AgentGroup(cloudWatch, cluster string) string {
 	return path.Join("/joist", cluster, "metrics")
 }
 
-// writeCloudWatch writes what was counted since the last time. What an agent does not take
-// is lost: counting it later would draw a rise that was not.
+// writeCloudWatch writes the values since the last call. Values that an agent does not accept are lost: sending them
+// later would show a false increase.
 func (t *Telemetry) writeCloudWatch(ctx context.Context) error {
 	if t.meters.cloudWatch == nil {
 		return nil
@@ -50,7 +49,7 @@ func (t *Telemetry) writeCloudWatch(ctx context.Context) error {
 	return err
 }
 
-// runCloudWatch tells CloudWatch until the context ends; Close tells the rest.
+// runCloudWatch writes to CloudWatch until the context ends; Close writes the rest.
 func (t *Telemetry) runCloudWatch(ctx context.Context) {
 	if t.meters.cloudWatch == nil {
 		return

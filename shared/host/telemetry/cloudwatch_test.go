@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// agent is a CloudWatch agent on a loopback port, as far as a service sees it: each
-// connection's lines are given once it is closed.
+// agent is a CloudWatch agent on a loopback port. It returns each connection's lines once the connection is closed.
 func agent(t *testing.T) (address string, lines <-chan string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -36,8 +35,7 @@ func agent(t *testing.T) (address string, lines <-chan string) {
 	return listener.Addr().String(), heard
 }
 
-// What runs inside of the cluster hands what it counts to an agent, which asks for a log
-// group; what it counted before it stops is not lost.
+// A service inside the cluster sends its counts to an agent, with a log group; counts before it stops are not lost.
 func TestAnAgentGetsWhatIsCounted(t *testing.T) {
 	address, lines := agent(t)
 	var log strings.Builder
@@ -47,7 +45,7 @@ func TestAnAgentGetsWhatIsCounted(t *testing.T) {
 	}
 	told.RecordMetric(DrainsOverdue, 2, "default")
 	told.Flush(t.Context())
-	told.Flush(t.Context()) // There is nothing to say, so nobody is called.
+	told.Flush(t.Context()) // Nothing was counted, so no connection is made.
 	told.RecordMetric(GarbageCollectionStopped, 1)
 	if err := told.Close(); err != nil {
 		t.Fatal(err)
@@ -66,7 +64,7 @@ func TestAnAgentGetsWhatIsCounted(t *testing.T) {
 	}
 }
 
-// An agent that is away fails nothing, and is told of.
+// An unreachable agent causes no failure, and is reported.
 func TestAnAgentThatIsAway(t *testing.T) {
 	told, err := New(t.Context(), Options{Service: "lifecycle", Cluster: "prod", Out: io.Discard, CloudWatch: "tcp://127.0.0.1:1"})
 	if err != nil {
@@ -81,7 +79,7 @@ func TestAnAgentThatIsAway(t *testing.T) {
 	}
 }
 
-// locked is a log that is read while it is written.
+// locked is a log that may be read while it is written.
 type locked struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -99,7 +97,7 @@ func (l *locked) String() string {
 	return l.text.String()
 }
 
-// What runs on and on tells each minute, until it stops; where nobody asked, nothing runs.
+// A long-running process writes each minute until it stops; without a target it writes nothing.
 func TestCloudWatchIsToldEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log locked
@@ -129,5 +127,5 @@ func TestCloudWatchIsToldEachMinute(t *testing.T) {
 		}
 	})
 	silent, _ := quiet(t, 0)
-	silent.runCloudWatch(t.Context()) // It would not return otherwise.
+	silent.runCloudWatch(t.Context()) // It returns at once without a target.
 }

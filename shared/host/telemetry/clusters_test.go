@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// A process that serves two clusters tells of each by its name: in lines, also of
-// messages that name none, in what is scraped, and in CloudWatch.
+// A process that serves two clusters names the cluster in log lines (also of messages that name none), in Prometheus
+// and in CloudWatch.
 func TestEachClusterHasAVoice(t *testing.T) {
 	var out bytes.Buffer
 	both, err := New(t.Context(), Options{Service: "planner", Out: &out, Level: slog.LevelInfo, CloudWatch: ToLog})

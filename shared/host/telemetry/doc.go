@@ -1,5 +1,5 @@
-// Package telemetry reports how the services work: one wide JSON log line, a few metrics
-// and one span for each message.
+// Package telemetry reports how the services work: one wide JSON log line, a few metrics and one span for each
+// message.
 //
 // The invariants:
 //
@@ -13,14 +13,14 @@
 //   - Events from AWS about an instance and its termination are one trace, in any
 //     service, because its id is derived from the instance's id.
 //   - A change without a message, such as a node that joined, is a span of the trace to
-//     which it belongs (Span). The NodeClaim stores that trace for the next leader.
+//     which it belongs (RecordSpan). The NodeClaim stores that trace for the next leader.
 //   - Work for several traces at once is a span of its own, with a link to each of them
-//     (Batch). A trace that others caused is linked to those. A span has at most 128
+//     (TraceBatch). A trace that others caused is linked to those. A span has at most 128
 //     links; it reports the number of further ones to the collector.
 //   - Only the services named in its entry count a metric. It has one panel. Prometheus
 //     scrapes it, and CloudWatch gets it from functions and from services configured to
 //     send it: packages emf and board.
-//   - A process that serves several clusters has a Telemetry for each (For), so log lines
-//     and series name their cluster.
+//   - A process that serves several clusters has a Telemetry for each (ForCluster), so log
+//     lines and series name their cluster.
 //   - Telemetry never fails the work: lines and values that cannot be written are dropped.
 package telemetry

@@ -10,32 +10,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// fastLogger writes the ordinary line of a message as slog's JSON handler would, byte for
-// byte, at a fifth of the cost: there may be ten thousand a second. A line with
-// text that needs an escape, or a field of another type, it leaves to slog.
+// fastLogger writes the usual log line of a message with the same bytes as slog's JSON handler at a fifth of the
+// cost: there may be ten thousand per second. slog writes lines with text that needs escaping or with a field of
+// another type.
 type fastLogger struct {
 	out io.Writer
-	// service is the member that slog writes in each line.
+	// service is the service attribute of each line.
 	service string
 }
 
 func newFastLogger(o Options) fastLogger { return fastLogger{out: o.Out, service: o.Service} }
 
-// lineWriters are used again, for most are of one length.
+// lineWriters reuses the buffers of lines.
 var lineWriters = sync.Pool{New: func() any { return &lineWriter{text: make([]byte, 0, 1024)} }}
 
-// lineWriter is one line that is being written.
+// lineWriter builds one line.
 type lineWriter struct {
 	text []byte
-	// needsSlog is set where slog has to write it.
+	// needsSlog means that slog must write the line.
 	needsSlog bool
-	// lastTime and stamp are the time that was written last, for the lines of a batch have
-	// the same.
+	// lastTime and lastStamp cache the last formatted time, because the lines of a batch share it.
 	lastTime  time.Time
 	lastStamp []byte
 }
 
-// writeLine reports whether it wrote the line.
+// writeLine writes the line and reports true, or reports false if slog must write it.
 func (p fastLogger) writeLine(l *host.LogLine, level slog.Level) bool {
 	w := lineWriters.Get().(*lineWriter)
 	defer lineWriters.Put(w)
@@ -71,12 +70,12 @@ func (p fastLogger) writeLine(l *host.LogLine, level slog.Level) bool {
 		return false
 	}
 	w.text = append(w.text, "}\n"...)
-	// Nobody could do anything about a failure.
+	// A write error is ignored: there is no other place to report it.
 	_, _ = p.out.Write(w.text)
 	return true
 }
 
-// writeString writes a text behind its name, which comes with all that stands around it.
+// writeString writes a string value after its name, which includes the JSON punctuation.
 func (w *lineWriter) writeString(name, value string) {
 	w.text = append(w.text, name...)
 	w.writeQuoted(value)
@@ -86,7 +85,7 @@ func (w *lineWriter) writeInt(name string, value int64) {
 	w.text = strconv.AppendInt(append(w.text, name...), value, 10)
 }
 
-// isLiteral are the bytes that slog writes as they are.
+// isLiteral marks the bytes that slog writes unescaped.
 var isLiteral = func() (table [256]bool) {
 	for c := range table {
 		table[c] = c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'
@@ -94,7 +93,7 @@ var isLiteral = func() (table [256]bool) {
 	return table
 }()
 
-// writeQuoted writes a text. One that slog would escape is odd.
+// writeQuoted writes a quoted string. It sets needsSlog if slog would escape a byte.
 func (w *lineWriter) writeQuoted(text string) {
 	for i := range len(text) {
 		if !isLiteral[text[i]] {
@@ -105,20 +104,20 @@ func (w *lineWriter) writeQuoted(text string) {
 	w.text = append(append(append(w.text, '"'), text...), '"')
 }
 
-// writeTime writes a time as slog does. A year that RFC 3339 has no room for is odd, and
-// so is the zero time, which slog leaves out.
+// writeTime writes a time as slog does. It sets needsSlog for years that RFC 3339 cannot represent and for the zero
+// time, which slog omits.
 func (w *lineWriter) writeTime(name string, at time.Time) {
 	if year := at.Year(); at.IsZero() || year < 0 || year >= 10_000 {
 		w.needsSlog = true
 		return
 	}
-	if at != w.lastTime { // The same moment in another zone reads otherwise.
+	if at != w.lastTime { // Not Equal: the same instant in another zone is formatted differently.
 		w.lastTime, w.lastStamp = at, at.AppendFormat(w.lastStamp[:0], time.RFC3339Nano)
 	}
 	w.text = append(append(append(append(w.text, name...), '"'), w.lastStamp...), '"')
 }
 
-// writePairs writes a handler's own pairs of a name and a value.
+// writePairs writes the handler's own names and values.
 func (w *lineWriter) writePairs(pairs []any) {
 	for len(pairs) > 1 && !w.needsSlog {
 		name, named := pairs[0].(string)
@@ -142,7 +141,7 @@ func (w *lineWriter) writePairs(pairs []any) {
 	}
 }
 
-// lockedWriter lets one write at a time.
+// lockedWriter serializes writes.
 type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer

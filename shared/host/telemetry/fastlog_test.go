@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// anyText has what needs an escape as often as what needs none.
+// anyText draws text that often needs escaping if odd is set.
 func anyText(t *rapid.T, label string, odd bool) string {
 	if !odd {
 		return rapid.StringMatching(`[a-z0-9./ <&>-]{0,12}`).Draw(t, label)
@@ -23,12 +23,11 @@ func anyText(t *rapid.T, label string, odd bool) string {
 		Draw(t, label)
 }
 
-// TestPlainIsWhatSlogWrites writes lines with and without the short way, and demands
-// the same bytes.
+// TestPlainIsWhatSlogWrites writes lines with and without the fast path and requires the same bytes.
 func TestPlainIsWhatSlogWrites(t *testing.T) {
 	short, quick := quiet(t, slog.LevelInfo)
 	long, slow := quiet(t, slog.LevelInfo)
-	// Without its service nothing is plain.
+	// A service name that needs escaping disables the fast path.
 	long.plain.service = "\n"
 	plain := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,7 +68,7 @@ func TestPlainIsWhatSlogWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkLine is what one line costs, metrics and all.
+// BenchmarkLine measures the cost of one line, including metrics.
 func BenchmarkLine(b *testing.B) {
 	var out bytes.Buffer
 	told, err := New(b.Context(), Options{Service: "planner", Version: "v1", Cluster: "prod", Out: &out, Level: slog.LevelInfo})

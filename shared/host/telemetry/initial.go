@@ -7,13 +7,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// errorKinds are all kinds of errors.
+// errorKinds lists all kinds of errors.
 var errorKinds = []fault.Kind{
 	fault.Retry, fault.Throttled, fault.Foreign, fault.Stale, fault.Poison, fault.Denied, fault.Missing, fault.Conflict, fault.Invalid, fault.Rejected, fault.Unknown, fault.Bug,
 }
 
-// initialLabels are the values that the last label of a counter can have, where there is a list
-// and an alarm waits for one of them; another label is the service.
+// initialLabels lists, for counters that alarms use, the values of the last label. A label before it is the service.
 var initialLabels = map[string][]string{
 	DeadLetters.Name: toStrings(errorKinds), HandlingErrors.Name: toStrings(errorKinds), DispositionFailures.Name: toStrings([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ}),
 	LaunchesStopped.Name: toStrings([]fault.Kind{fault.Throttled, fault.Denied}), ForeignRequestsRefused.Name: {"instance", "profile"},
@@ -28,9 +27,8 @@ func toStrings[T ~string](list []T) []string {
 	return out
 }
 
-// initCounters makes a service's counters stand at nothing before anything is counted, as far as
-// their labels are known then. To Prometheus a series that appears with 1 has not grown, so
-// an alarm would miss what happens first after each start.
+// initCounters sets a service's counters to zero at startup, as far as their label values are known. Prometheus does
+// not see an increase when a series first appears with 1, so an alarm would miss the first event after each start.
 func (m meters) initCounters(service string) {
 	for _, entry := range Catalogue {
 		if entry.Kind != Counter || !slices.Contains(entry.Services, service) {

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// What an alarm waits for stands at nothing from the beginning, in a process of one cluster
-// and of several, so that the first that happens is a rise; of a service's own counters, and
-// CloudWatch is told nothing of it.
+// Counters that alarms use are zero from the start, in a process of one cluster and of several, so that the first
+// event is an increase. This covers only a service's own counters, and sends nothing to CloudWatch.
 func TestCountersBeginAtNothing(t *testing.T) {
 	for service, want := range map[string][]string{
 		"lifecycle": {`joist_sweeps_stopped_total`, `joist_dead_letters_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
@@ -50,7 +49,7 @@ func TestCountersBeginAtNothing(t *testing.T) {
 	}
 }
 
-// All kinds are listed, and what begins is a counter whose last label has the values.
+// All kinds are listed, and each entry is a counter whose last label has the values.
 func TestWhatBegins(t *testing.T) {
 	source, err := os.ReadFile("../../fault/fault.go")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each metric of Karpenter is the same here, or is like one, or is absent with a reason;
-// and nothing bears Karpenter's prefix that Karpenter does not have.
+// Each Karpenter metric exists here, or has a similar metric, or is absent with a reason; and every metric with
+// Karpenter's prefix exists in Karpenter.
 func TestEachOfKarpentersMetricsIsAccountedFor(t *testing.T) {
 	text, err := os.ReadFile("testdata/karpenter.txt")
 	if err != nil {

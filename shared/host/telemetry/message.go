@@ -7,12 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// LogMessage tells of one message: a wide line of what it was, what became of it and
-// what its handler said, and the metrics of the same.
+// LogMessage logs one message with its disposition and the handler's fields, and counts it in the metrics.
 func (t *Telemetry) LogMessage(l host.LogLine) {
 	ctx := context.Background()
 	if l.LogFields.Cluster == "" {
-		// AWS's own events name none: whose queue it is says whose they are.
+		// AWS events name no cluster: it is the cluster of the queue.
 		l.LogFields.Cluster = t.Cluster
 	}
 	t.countMessage(&l)
@@ -50,8 +49,8 @@ func (t *Telemetry) LogMessage(l host.LogLine) {
 	_ = t.Log.Handler().Handle(ctx, record)
 }
 
-// RefuseRecord logs and counts a record that a function refuses before any handler sees
-// it. One whose receipt could not be checked is logged alone.
+// RefuseRecord logs and counts a record that a function rejects before a handler receives it. A record whose receipt
+// could not be checked is only logged.
 func (t *Telemetry) RefuseRecord(l host.LogLine, why host.RefusalReason) {
 	t.LogMessage(l)
 	if why != host.UncheckedReceipt {
@@ -59,11 +58,11 @@ func (t *Telemetry) RefuseRecord(l host.LogLine, why host.RefusalReason) {
 	}
 }
 
-// logMessage is that of each line.
+// logMessage is the msg of each line.
 const logMessage = "handled"
 
-// logLevel is Error for what a person should look at, Warn for what heals itself,
-// and Info for the ordinary: foreign and stale messages are that.
+// logLevel is Error for messages that need attention, Warn for those that are retried, and Info for the rest,
+// including foreign and stale messages.
 func logLevel(l *host.LogLine) slog.Level {
 	switch {
 	case l.DispositionErr != nil, l.Disposition.Action == host.MoveToDLQ, l.Disposition.Action == host.LeaveHidden:

@@ -91,7 +91,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// What a line counts, and that a quiet log counts all the same.
+// The metrics that a line counts, also if the log level suppresses the line.
 func TestCounts(t *testing.T) {
 	told, _ := quiet(t, slog.LevelError)
 	told.LogMessage(line(host.Delete, ""))
@@ -138,7 +138,7 @@ func grep(text, prefix string) string {
 	return strings.Join(out, "\n")
 }
 
-// Who listens beside the log hears of each line, also of those that are not logged.
+// OnMessage receives each line, also those that are not logged.
 func TestAlso(t *testing.T) {
 	told, out := quiet(t, slog.LevelError)
 	var heard []string

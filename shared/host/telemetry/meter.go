@@ -16,28 +16,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/emf"
 )
 
-// meters are the instruments of the catalogue. Metrics are read by nobody but a
-// scrape, so they are Prometheus' own: counting is an atomic addition then.
+// meters are the instruments of the catalogue. They are Prometheus instruments, so counting is an atomic addition.
 type meters struct {
 	registry *prometheus.Registry
-	// registerer is the registry, with the labels that all series have beside their own.
+	// registerer is the registry with the constant labels of all series.
 	registerer prometheus.Registerer
-	// instruments are by the name in the catalogue.
+	// instruments are keyed by the metric's name.
 	instruments map[string]instrument
 	sinkCache   *messageSinkCache
-	// cloudWatch takes what goes there, of this cluster; nil sends nothing.
+	// cloudWatch buffers the cluster's values for CloudWatch; nil sends nothing.
 	cloudWatch *emf.Buffer
 	cluster    string
 }
 
-// instrument finds where the values of one series go.
+// instrument returns the sink of the series with the given labels.
 type instrument func(labels []string) (sink, error)
 
-// sink takes the values of one series.
+// sink records the values of one series.
 type sink func(value float64)
 
-// newMeters makes them, with labels that all series have beside their own. Those
-// without such labels are the process's, and tell of it, too.
+// newMeters creates the instruments, with constant labels for all series. Without constant labels they also include
+// the Go and process collectors.
 func newMeters(all prometheus.Labels) (meters, error) {
 	m := meters{
 		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
@@ -103,7 +102,7 @@ func (m meters) addMetric(entry Metric) error {
 	}
 }
 
-// gaugeSink sets a gauge. What is no number any more is not shown any more.
+// gaugeSink sets a gauge. NaN deletes the series.
 func gaugeSink(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) sink {
 	return func(value float64) {
 		if math.IsNaN(value) {
@@ -117,7 +116,7 @@ func gaugeSink(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) 
 // quantiles are Karpenter's, with its error (pkg/metrics/constants.go of v1.14.0).
 var quantiles = map[float64]float64{0: .01, .5: .01, .9: .01, .99: .01, 1: .01}
 
-// counterSink adds to a counter, which panics where it would shrink.
+// counterSink adds to a counter. It ignores negative values, at which the counter would panic.
 func counterSink(c prometheus.Counter) sink {
 	return func(value float64) {
 		if value > 0 {
@@ -126,13 +125,13 @@ func counterSink(c prometheus.Counter) sink {
 	}
 }
 
-// recordValue adds to a counter, sets a gauge or notes a value in a histogram, with the
-// label values in the order of the catalogue.
+// recordValue adds to a counter, sets a gauge or observes a value in a histogram, with the label values in the order
+// of the catalogue.
 func (m meters) recordValue(entry Metric, value float64, labels ...string) {
 	m.sinkFor(entry, labels)(value)
 }
 
-// sinkFor is where the values of a series go: nowhere, if its labels cannot be told.
+// sinkFor returns the sink of a series. With wrong labels it discards the values.
 func (m meters) sinkFor(entry Metric, labels []string) sink {
 	values := make([]string, len(entry.Labels))
 	for i := range values {
@@ -151,7 +150,7 @@ func (m meters) sinkFor(entry Metric, labels []string) sink {
 	return func(float64) {}
 }
 
-// withCloudWatch is a sink that also takes the value for CloudWatch, where the entry is sent there.
+// withCloudWatch returns a sink that also buffers the value for CloudWatch, if the metric is sent there.
 func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
 	if m.cloudWatch == nil || entry.CloudWatch == nil {
 		return first
@@ -163,7 +162,7 @@ func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
 	}
 }
 
-// cloudWatchSeries is what CloudWatch calls a series.
+// cloudWatchSeries returns the CloudWatch name, unit, aggregation and dimensions of a series.
 func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series {
 	s := emf.Series{Name: entry.Name, Unit: cloudWatchUnit(entry.Unit)}
 	switch entry.Kind {
@@ -180,7 +179,7 @@ func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series 
 			value = values[i]
 		}
 		if value == "" {
-			// CloudWatch drops a metric with a dimension of no value.
+			// CloudWatch drops a metric with an empty dimension value.
 			value = "none"
 		}
 		s.Dimensions = append(s.Dimensions, emf.Dimension{Name: name, Value: value})
@@ -188,7 +187,7 @@ func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series 
 	return s
 }
 
-// cloudWatchUnit is CloudWatch's word for a unit of UCUM.
+// cloudWatchUnit converts a UCUM unit to CloudWatch's name.
 func cloudWatchUnit(unit string) string {
 	switch {
 	case unit == "s":
@@ -202,21 +201,19 @@ func cloudWatchUnit(unit string) string {
 	}
 }
 
-// messageLabels is what the ordinary metrics tell messages apart by.
+// messageLabels are the labels of the metrics of every message.
 type messageLabels struct{ service, typ, verdict, kind string }
 
-// messageSinks are the sinks of what every message counts. Refused is nil where no
-// error was.
+// messageSinks are the sinks of the metrics of every message. refused is nil if there was no error.
 type messageSinks struct{ count, took, age, refused sink }
 
-// messageSinkCache remembers them, for finding a series costs more than counting. The
-// catalogue bounds how many there are.
+// messageSinkCache caches them, because finding a series costs more than counting. The catalogue bounds its size.
 type messageSinkCache struct {
 	mu  sync.RWMutex
 	all map[messageLabels]*messageSinks
 }
 
-// messageSinksFor finds the ordinary sinks of a message with one look.
+// messageSinksFor returns the sinks of a message with one lookup.
 func (m meters) messageSinksFor(h messageLabels) *messageSinks {
 	m.sinkCache.mu.RLock()
 	known := m.sinkCache.all[h]
@@ -237,7 +234,7 @@ func (m meters) messageSinksFor(h messageLabels) *messageSinks {
 	return made
 }
 
-// handler serves the metrics as text, with those of others.
+// handler serves the metrics as text, together with those of others.
 func (m meters) handler(others ...*Telemetry) http.Handler {
 	all := prometheus.Gatherers{m.registry}
 	for _, other := range others {

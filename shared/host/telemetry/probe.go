@@ -13,21 +13,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Ports are where metrics and probes are served; 0 serves nothing.
+// Ports are the ports of metrics and probes; 0 disables one.
 type Ports struct {
 	Metrics, Health int
 }
 
-// Probes answer whether the process is well. A nil one is always well.
+// Probes check the health of the process. A nil probe always succeeds.
 type Probes struct {
-	// Alive fails when only a restart helps.
+	// Alive fails if only a restart helps.
 	Alive func() error
 	// Ready fails while the process cannot do its work.
 	Ready func() error
 }
 
-// Serve listens on the ports, and serves until the context ends. Meanwhile CloudWatch is
-// told each minute, where it is told at all.
+// Serve listens on the ports and serves until the context ends. Meanwhile it writes to CloudWatch each minute, if
+// configured.
 func (t *Telemetry) Serve(ctx context.Context, ports Ports, probes Probes) error {
 	go t.runCloudWatch(ctx)
 	return errors.Join(
@@ -79,18 +79,18 @@ func (t *Telemetry) serveHandler(ctx context.Context, port int, variable string,
 	return nil
 }
 
-// Heartbeat tells whether something still moves.
+// Heartbeat detects a component that makes no progress.
 type Heartbeat struct {
-	// Name is what moves, Limit how long it may stand still.
+	// Name is the component. Limit is how long it may make no progress.
 	Name  string
 	Limit time.Duration
 	last  atomic.Int64
 }
 
-// Record notes that it moved.
+// Record records progress.
 func (p *Heartbeat) Record() { p.last.Store(time.Now().UnixNano()) }
 
-// Check reports one that has stood still for too long.
+// Check returns an error if there was no progress for longer than Limit.
 func (p *Heartbeat) Check() error {
 	still := time.Since(time.Unix(0, p.last.Load()))
 	if still > p.Limit {

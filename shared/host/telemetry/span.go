@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// RecordSpan tells a part of a story that is not the handling of a message.
+// RecordSpan records a span that is not the handling of a message.
 func (t *Telemetry) RecordSpan(s host.Span) {
 	ctx := context.WithValue(context.Background(), correlationKey{}, s.Envelope.Correlation)
 	if s.IsRoot {
@@ -20,7 +20,7 @@ func (t *Telemetry) RecordSpan(s host.Span) {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTraceparent(s.Envelope.Traceparent))
 	}
 	if s.Start.After(s.End) {
-		s.Start = s.End // Two machines' clocks.
+		s.Start = s.End // The times are from the clocks of two machines.
 	}
 	attributes := []attribute.KeyValue{attribute.String("joist.cluster", s.Envelope.Cluster), attribute.String("joist.correlation", s.Envelope.Correlation)}
 	if s.Envelope.Subject != "" {
@@ -38,8 +38,8 @@ func (t *Telemetry) RecordSpan(s host.Span) {
 	span.End(trace.WithTimestamp(s.End))
 }
 
-// TraceBatch wraps a handler of messages that were received together into a span of its own,
-// which is linked to the story of each: it belongs to none of them more than to the others.
+// TraceBatch wraps a batch handler into a span of its own, which is linked to the trace of each message because it
+// belongs to all of them.
 func (t *Telemetry) TraceBatch(batch host.BatchHandler) host.BatchHandler {
 	return func(ctx context.Context, deliveries []host.Delivery) {
 		ctx, span := t.tracer().Start(ctx, "process batch", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
@@ -60,7 +60,7 @@ func (t *Telemetry) TraceBatch(batch host.BatchHandler) host.BatchHandler {
 
 func (t *Telemetry) tracer() trace.Tracer { return t.traces.Tracer("joist") }
 
-// parseTraceparent reads a W3C context. What cannot be read is not valid.
+// parseTraceparent parses a W3C trace context. The result is invalid if it cannot be parsed.
 func parseTraceparent(traceparent string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparentKey: traceparent})
 	return trace.SpanContextFromContext(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// listened gives a voice, and what is heard of its spans.
+// listened returns a Telemetry and a recorder of its spans.
 func listened(t *testing.T) (*Telemetry, *tracetest.SpanRecorder) {
 	t.Helper()
 	told, _ := quiet(t, slog.LevelInfo)
@@ -27,8 +27,8 @@ func noticed(t *testing.T, kind event.NoticeKind) event.Envelope {
 		NewHead(noon, event.NodeNoticed{Kind: kind, InstanceID: "i-1", Noticed: noon.Add(-time.Second)})
 }
 
-// A notice of AWS has no span: we tell one that begins when AWS said it. Who handles the
-// fact is below it, and the same notice said twice is the same span.
+// An AWS notice has no span, so one is recorded that begins at the time of the notice. The handling of its event is a
+// child span, and a repeated notice gives the same span.
 func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
 	told, spans := listened(t)
 	notice := noticed(t, event.SpotInterruption)
@@ -63,7 +63,7 @@ func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
 	}
 }
 
-// A batch is a span of its own, linked to the stories of its messages.
+// A batch is a span of its own, linked to the traces of its messages.
 func TestABatchIsLinkedToItsStories(t *testing.T) {
 	told, spans := listened(t)
 	stories := []string{noticed(t, event.SpotInterruption).RootTraceparent(), noticed(t, event.StateChange).RootTraceparent()}

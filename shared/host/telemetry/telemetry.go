@@ -18,39 +18,37 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// Options say what is told, and where.
+// Options configure what is reported, and where.
 type Options struct {
 	Service, Version string
-	// Cluster is the one that is served; empty where they are several, each of which has
-	// a voice of its own by For.
+	// Cluster is the cluster that is served, or "" if there are several. Then ForCluster makes a Telemetry for each.
 	Cluster string
-	// Out gets the log lines.
+	// Out receives the log lines.
 	Out   io.Writer
 	Level slog.Level
-	// Export sends spans over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its
-	// like say. Spans are made in any case, because they carry the story on.
+	// Export sends spans over OTLP, as configured by OTEL_EXPORTER_OTLP_ENDPOINT and related variables. Spans are
+	// created in any case, because messages carry their ids.
 	Export bool
-	// CloudWatch is where metrics are written for CloudWatch as well, at each Flush and
-	// each minute of Serve: ToLog for Out, which a function has, whom nobody scrapes; or
-	// the URL of an agent, tcp://host:port. Empty is nowhere.
+	// CloudWatch is where metrics are also written for CloudWatch, at each Flush and each minute of Serve: ToLog for
+	// Out, which functions use because they cannot be scraped, or the URL of an agent, tcp://host:port. Empty
+	// disables it.
 	CloudWatch string
 }
 
-// Telemetry is one process's voice.
+// Telemetry writes the logs, metrics and spans of one process.
 type Telemetry struct {
 	Options
 	Log *slog.Logger
-	// OnMessage hears of each line beside the log, for what only one service counts; nil is
-	// nobody. It is set before the first line.
+	// OnMessage is called with each line, for metrics of one service; it may be nil. Set it before the first line.
 	OnMessage func(l host.LogLine)
 	plain     fastLogger
 	meters    meters
 	traces    *tracing.TracerProvider
-	// clusters are those that For made, whose metrics are served with these.
+	// clusters are those that ForCluster made. Their metrics are served together with these.
 	clusters []*Telemetry
 }
 
-// New makes it.
+// New returns a Telemetry.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
 	meters, err := newMeters(nil)
 	if err != nil {
@@ -78,7 +76,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		}
 		traces = append(traces, tracing.WithBatcher(exporter))
 	}
-	// Two write lines, and none may cut another's in two.
+	// slog and fastLogger both write lines, which must not be interleaved.
 	o.Out = &lockedWriter{out: o.Out}
 	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
 		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
@@ -87,8 +85,8 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	}, nil
 }
 
-// ForCluster is the same process's voice about one of the clusters that it serves: its lines and
-// metrics name that cluster. It is called before anything is served.
+// ForCluster returns a Telemetry of the same process for one of its clusters: its lines and metrics name that
+// cluster. Call it before Serve.
 func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 	meters, err := newMeters(prometheus.Labels{ByCluster: cluster})
 	if err != nil {
@@ -102,14 +100,14 @@ func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 	return &one, nil
 }
 
-// Flush sends what waits to be sent, for a process that may be frozen now.
+// Flush sends buffered metrics and spans, for a process that may be frozen next.
 func (t *Telemetry) Flush(ctx context.Context) {
-	// Nobody could do anything about a failure.
+	// Errors are ignored: there is no other place to report them.
 	_ = t.writeCloudWatch(ctx)
 	_ = t.traces.ForceFlush(ctx)
 }
 
-// Close sends what is left and ends it.
+// Close sends buffered metrics and spans, and stops the exporters.
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -142,8 +140,8 @@ func (t *Telemetry) RecordMetric(metric Metric, value float64, labels ...string)
 	t.meters.recordValue(metric, value, labels...)
 }
 
-// RecordReconcile counts one step of a loop that looked at the cluster, or failed. The steps of
-// who waits to lead would outnumber the looks of who leads, and hide that those fail.
+// RecordReconcile counts one reconcile that did work (looked) or failed. It ignores the idle reconciles of standby
+// replicas, which would outnumber the leader's and hide its failures.
 func (t *Telemetry) RecordReconcile(took time.Duration, looked bool, err error) {
 	if !looked && err == nil {
 		return

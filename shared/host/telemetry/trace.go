@@ -16,10 +16,9 @@ import (
 
 const traceparentKey = "traceparent"
 
-// TraceHandler wraps a handler of envelopes into a span. The span's parent is the span
-// of the hop before, which the envelope carries, and the envelope that the
-// handler sees carries the new one: whatever it causes inherits it. Where no hop
-// was before, the story begins a trace of its own.
+// TraceHandler wraps a handler of envelopes into a span. The span's parent is the envelope's traceparent. The handler
+// receives the envelope with the new span's traceparent, which the messages it causes inherit. Without a parent the
+// span begins a new trace.
 func (t *Telemetry) TraceHandler(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error {
 	tracer := t.tracer()
 	w3c := propagation.TraceContext{}
@@ -44,18 +43,17 @@ func (t *Telemetry) TraceHandler(handle func(ctx context.Context, e event.Envelo
 	}
 }
 
-// correlationKey is of the story that a span belongs to, and rootSpanKey of the id of a span that
-// begins one and is known beforehand.
+// correlationKey is the context key of the correlation id of a span's trace, and rootSpanKey of the predetermined id
+// of a root span.
 type (
 	correlationKey struct{}
 	rootSpanKey    struct{}
 )
 
-// idGenerator makes the ids of spans. A trace that begins takes the correlation id
-// of its story, which has the 16 bytes of a trace id because both are that.
+// idGenerator makes the ids of spans. The id of a new trace is the correlation id of its message: both have 16 bytes.
 type idGenerator struct{}
 
-// NewIDs makes the ids of a span that begins a trace.
+// NewIDs returns the ids of a span that begins a trace.
 func (s idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	correlation, _ := ctx.Value(correlationKey{}).(string)
 	root, known := ctx.Value(rootSpanKey{}).(trace.SpanID)
@@ -65,7 +63,7 @@ func (s idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return traceIDFrom(correlation), root
 }
 
-// NewSpanID draws one: two tries of one message are two spans.
+// NewSpanID returns a random id: two attempts at one message are two spans.
 func (idGenerator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	var id trace.SpanID
 	for !id.IsValid() {
@@ -74,8 +72,8 @@ func (idGenerator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	return id
 }
 
-// traceIDFrom is the correlation id itself, or a hash of one that is not ours (the
-// scheduler's); without one it is drawn.
+// traceIDFrom returns the correlation id itself, or its hash if it has another format (EventBridge Scheduler's), or a
+// random id if it is empty.
 func traceIDFrom(correlation string) trace.TraceID {
 	if id, err := trace.TraceIDFromHex(correlation); err == nil && id.IsValid() {
 		return id

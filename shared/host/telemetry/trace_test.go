@@ -22,8 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// Two hops of one story: the second's parent is the first's span, and both are
-// in the trace that the correlation id names.
+// The parent of a second hop is the first hop's span, and both are in the trace that the correlation id names.
 func TestTraceCarriesTheStory(t *testing.T) {
 	told, _ := quiet(t, slog.LevelInfo)
 	spans := tracetest.NewSpanRecorder()
@@ -75,7 +74,7 @@ func TestTraceOf(t *testing.T) {
 	}
 }
 
-// A span that cannot be exported fails nothing.
+// A span that cannot be exported causes no failure.
 func TestExportWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
@@ -91,8 +90,7 @@ func TestExportWithoutCollector(t *testing.T) {
 	told.Flush(ctx)
 }
 
-// A function may be frozen once its invocation ends: what it told is with the collector
-// before, spans of handlers and of what no message tells.
+// A function may be frozen once its invocation ends, so all spans are exported before.
 func TestFlushExports(t *testing.T) {
 	var mu sync.Mutex
 	var got bytes.Buffer
@@ -157,7 +155,7 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// A port in use is one that a person can change.
+// A port that is in use is an Invalid error with a hint.
 func TestServe(t *testing.T) {
 	told, _ := quiet(t, slog.LevelInfo)
 	if err := told.Serve(t.Context(), Ports{}, Probes{}); err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Each metric is counted somewhere, by just the services that its entry names: what
-// nothing emits would be a panel that is empty for good.
+// Each metric is recorded by exactly the services that its entry names: the panel of an unused metric would always be
+// empty.
 func TestEachMetricIsUsed(t *testing.T) {
 	variables := metricVariables(t)
 	for _, m := range Catalogue {
@@ -32,7 +32,7 @@ func TestEachMetricIsUsed(t *testing.T) {
 			t.Errorf("nothing counts %s (%s)", variable, name)
 		}
 		if slices.Contains(users, "") {
-			continue // All services count it, with the host.
+			continue // The host records it for all services.
 		}
 		want := slices.Sorted(slices.Values(Catalogue[i].Services))
 		if !slices.Equal(users, want) {
@@ -41,7 +41,7 @@ func TestEachMetricIsUsed(t *testing.T) {
 	}
 }
 
-// metricVariables are the variables of this package that are metrics, by the metrics' names.
+// metricVariables returns the names of this package's metric variables, by the metrics' names.
 func metricVariables(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -73,8 +73,7 @@ func metricVariables(t *testing.T) map[string]string {
 	return found
 }
 
-// usedBy are the services whose code names the variable, and "" where a function of this
-// package does.
+// usedBy returns the services whose code uses the variable, and "" if a function of this package does.
 func usedBy(t *testing.T, variable string) []string {
 	t.Helper()
 	var users []string
@@ -125,8 +124,7 @@ func names(in ast.Node, is func(ast.Node) bool) (found bool) {
 
 var files = map[string][]*ast.File{}
 
-// parsed are the Go files below a directory, without tests and without the packages below
-// this one.
+// parsed returns the Go files below a directory, without tests and without the packages below this one.
 func parsed(t *testing.T, dir string) []*ast.File {
 	t.Helper()
 	if known, ok := files[dir]; ok {

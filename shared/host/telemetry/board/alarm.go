@@ -31,8 +31,8 @@ type Alert struct {
 // Cluster is the cluster of a dashboard and its alarms.
 type Cluster struct {
 	topology.Plan
-	// Inside says that the services inside of the cluster send metrics to CloudWatch
-	// (settings.CloudWatch). Without it, panels and alarms on these metrics are left out.
+	// Inside means that the services inside the cluster send metrics to CloudWatch (settings.CloudWatch). Without it,
+	// panels and alarms on these metrics are left out.
 	Inside bool
 }
 
@@ -41,7 +41,7 @@ type Cluster struct {
 type Alarm struct {
 	// Name is unique in an account and region.
 	Name string
-	// Alert is the name of the watch and of the runbook.
+	// Alert is the name of the alert and of the runbook.
 	Alert string
 	// Description holds the meaning, the first command and the runbook.
 	Description string
@@ -87,7 +87,7 @@ const (
 // runbooks is the directory of the pages.
 const runbooks = "deploy/docs/runbooks/"
 
-// Runbook returns the path of a watch's page in the repository.
+// Runbook returns the path of an alert's page in the repository.
 func (w Alert) Runbook() string { return runbooks + w.Name + ".md" }
 
 // Alarms returns the alarms of a cluster in CloudWatch, in a fixed order.

@@ -75,7 +75,7 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	return out.Bytes()
 }
 
-// cloudWatchColumn returns when CloudWatch has the alarms of a watch.
+// cloudWatchColumn returns when CloudWatch has the alarms of an alert.
 func cloudWatchColumn(w Alert) string {
 	if w.inside {
 		return "with `cloudWatchMetrics`"

@@ -222,9 +222,9 @@ func launchErrorAlarm(p topology.Plan) []Alarm {
 	return []Alarm{a}
 }
 
-// watcherSilentAlarm counts the messages sent to the catalog's queue. The watcher sends at least one
-// each inventoryEvery, in addition to the scheduled ticks. It fires when more than half of
-// the watcher's messages are missing.
+// watcherSilentAlarm counts the messages sent to the catalog's queue. The watcher sends at least one each
+// inventoryInterval, in addition to the scheduled ticks. It fires when more than half of the watcher's messages are
+// missing.
 func watcherSilentAlarm(p topology.Plan) []Alarm {
 	const seconds = 120
 	q, ok := p.Queue("catalog")

@@ -7,20 +7,18 @@ import (
 	"time"
 )
 
-// Agent is a CloudWatch agent that takes lines at a TCP port, 25888 unless its
-// configuration says otherwise
+// Agent is a CloudWatch agent that accepts lines at a TCP port, by default 25888
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Generation_CloudWatch_Agent.html).
-// Its role writes to CloudWatch; who sends to it needs no right at AWS.
+// It writes to CloudWatch with its own role, so senders need no AWS permission.
 type Agent struct {
 	// Address is a host and a port.
 	Address string
 }
 
-// agentTime bounds what sending may take.
+// agentTime is the timeout of Send.
 const agentTime = 5 * time.Second
 
-// Send hands lines over. There are some each minute, so that each time is a connection of
-// its own: an agent that was restarted, or is another, is found again.
+// Send sends lines to the agent. It opens a new connection each time, so that a restarted or replaced agent is found.
 func (a Agent) Send(ctx context.Context, lines []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()

@@ -1,13 +1,12 @@
-// Package emf writes metrics as lines of JSON that CloudWatch reads from a log, or that its
-// agent takes, in the embedded metric format
-// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
+// Package emf writes metrics as lines of JSON in the embedded metric format
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html),
+// which CloudWatch reads from a log or from its agent.
 //
-// The idea: between two invocations nobody would ask a function how it does, so it says
-// what it counted at the end of each, and begins at nothing again; what runs on and on says
-// so each minute. The invariants:
+// Functions cannot be scraped, so each writes its values at the end of each invocation and starts again from zero;
+// long-running processes write each minute. The invariants:
 //
-//   - A counter's line has what was added since the line before, and a gauge's its last
-//     value: sums over lines are right however many functions run.
+//   - A counter's line has the increase since the previous line, and a gauge's line its last
+//     value, so sums over lines are right for any number of functions.
 //   - A value is in one line. Lines keep to CloudWatch's limits: 100 values of a
 //     metric, 100 metrics and 30 dimensions.
 //   - The same values give the same bytes.
@@ -29,40 +28,38 @@ const (
 	metricsMax = 100
 )
 
-// maxValues is how many values of one series are kept until the next line: as many as an
-// invocation can have messages. Further ones are dropped.
+// maxValues is how many values of one series are buffered until the next line: as many as an invocation can have
+// messages. Further values are dropped.
 const maxValues = 10_000
 
-// Aggregation says what becomes of several values of one series.
+// Aggregation defines how several values of one series combine.
 type Aggregation int
 
-// What becomes of them.
+// The aggregations.
 const (
 	// Sum adds them.
 	Sum Aggregation = iota
-	// Last keeps the last.
+	// Last keeps the last value.
 	Last
-	// Each keeps all, so that CloudWatch can tell percentiles.
+	// Each keeps all values, so that CloudWatch can compute percentiles.
 	Each
 )
 
-// Dimension is one of a series.
+// Dimension is one dimension of a series.
 type Dimension struct{ Name, Value string }
 
 // Series is one metric with its dimensions.
 type Series struct {
 	Name string
-	// Unit is CloudWatch's: Count, Seconds, Bytes or None.
+	// Unit is one of CloudWatch's: Count, Seconds, Bytes or None.
 	Unit        string
 	Aggregation Aggregation
 	Dimensions  []Dimension
 }
 
-// Buffer collects values until they are written. Its zero value is empty. It is safe for
-// concurrent use.
+// Buffer collects values until they are written. Its zero value is empty. It is safe for concurrent use.
 type Buffer struct {
-	// Group is the log group that an Agent is to write the lines to, which asks for one;
-	// a log of one's own has its place already.
+	// Group is the log group to which an agent writes the lines. It is empty for lines in the service's own log.
 	Group string
 
 	mu  sync.Mutex
@@ -74,8 +71,8 @@ type bufferedSeries struct {
 	values []float64
 }
 
-// AddValue notes a value of a series. What is no number, or infinite, is dropped: CloudWatch
-// would drop the whole line. So is what would make a sum smaller.
+// AddValue adds a value to a series. It drops NaN and infinite values, for which CloudWatch would drop the whole
+// line, and negative values of sums.
 func (b *Buffer) AddValue(s Series, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) || s.Aggregation == Sum && value < 0 {
 		return
@@ -103,7 +100,7 @@ func (b *Buffer) AddValue(s Series, value float64) {
 	}
 }
 
-// dimensionKey is what series of one line have in common.
+// dimensionKey is equal for series that share a line.
 func (s Series) dimensionKey() string {
 	var out strings.Builder
 	for _, d := range s.Dimensions {
@@ -114,8 +111,7 @@ func (s Series) dimensionKey() string {
 
 func (s Series) seriesKey() string { return s.dimensionKey() + s.Name }
 
-// TakeLines are what was collected since the last call, each ended by a line break; nothing
-// where nothing was.
+// TakeLines returns the values since the last call as lines, each with a line break, and nothing if there are none.
 func (b *Buffer) TakeLines(namespace string, now time.Time) []byte {
 	b.mu.Lock()
 	all := b.all
@@ -147,8 +143,7 @@ type definition struct {
 	Unit string `json:",omitempty"`
 }
 
-// writeGroup writes series with the same dimensions: one line, or more where a series has
-// more values than a line may.
+// writeGroup writes series with the same dimensions: one line, or more if a series has more than 100 values.
 func (b *Buffer) writeGroup(out *bytes.Buffer, namespace string, now time.Time, series []*bufferedSeries) {
 	for from := 0; ; from += valuesMax {
 		line, dimensions := map[string]any{}, []string{}
@@ -179,7 +174,7 @@ func (b *Buffer) writeGroup(out *bytes.Buffer, namespace string, now time.Time, 
 			about["LogGroupName"] = b.Group
 		}
 		line["_aws"] = about
-		// Numbers and text always encode: Add took no others.
+		// Marshal cannot fail: AddValue accepts only finite numbers.
 		text, _ := json.Marshal(line)
 		out.Write(append(text, '\n'))
 	}

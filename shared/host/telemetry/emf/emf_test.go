@@ -61,7 +61,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Whatever is counted, no value is lost or said twice, and no line breaks a limit.
+// No value is lost or written twice, and no line exceeds a limit.
 func TestEveryValueIsInOneLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b emf.Buffer
@@ -86,7 +86,7 @@ func TestEveryValueIsInOneLine(t *testing.T) {
 	})
 }
 
-// read adds what CloudWatch would take from a line.
+// read adds the values that CloudWatch would take from a line.
 func read(t *rapid.T, line []byte, into map[string]float64) {
 	var fields map[string]json.RawMessage
 	var header struct {
