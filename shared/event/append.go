@@ -7,18 +7,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// fastBody is a body that writes itself, byte for byte as encoding/json would.
-// It is for the bodies of which there are thousands a second.
+// fastBody is a body that encodes itself to the same bytes as encoding/json. Message types that occur thousands of
+// times per second implement it.
 type fastBody interface {
 	tracedBody
 	AppendJSON(out []byte) ([]byte, error)
-	// appendKey appends the fields of Key as DeriveID does.
+	// appendKey appends the fields of Key in DeriveID's encoding.
 	appendKey(text []byte) []byte
-	// subjectParts is Subject in its two parts.
+	// subjectParts returns the two parts of Subject.
 	subjectParts() (what, name string)
 }
 
-// encodeBody appends a body that its consumer will take.
+// encodeBody validates a body and appends its JSON.
 func encodeBody(out []byte, spec Spec, body Body) ([]byte, error) {
 	if err := body.Validate(); err != nil {
 		return nil, fault.E("making "+string(spec.Type), fault.Bug, err)
@@ -29,7 +29,7 @@ func encodeBody(out []byte, spec Spec, body Body) ([]byte, error) {
 		return nil, fault.E("encoding "+string(spec.Type), fault.Bug, err)
 	}
 	if size := len(out) - before; size > spec.MaxData {
-		// The other end would park it; here somebody still knows what it is.
+		// The consumer would move it to the DLQ; fail at the producer instead.
 		return nil, fault.F("encoding "+string(spec.Type), fault.Bug, "%d bytes exceed the limit of %d", size, spec.MaxData)
 	}
 	return out, nil
@@ -46,7 +46,7 @@ func appendBody(out []byte, body Body) ([]byte, error) {
 	return append(out, text...), err
 }
 
-// AppendJSON writes the body as encoding/json would.
+// AppendJSON appends the same JSON as encoding/json.
 func (b InstanceGone) AppendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.addText("instanceId", b.InstanceID)
@@ -54,7 +54,7 @@ func (b InstanceGone) AppendJSON(out []byte) ([]byte, error) {
 	return append(w.out, '}'), w.err
 }
 
-// AppendJSON writes the body as encoding/json would.
+// AppendJSON appends the same JSON as encoding/json.
 func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.addText("kind", string(b.Kind))
@@ -75,13 +75,13 @@ func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 	return append(w.out, '}'), w.err
 }
 
-// appendKnown writes the attributes of an envelope whose data is compact.
+// appendKnown appends the known attributes of an envelope. Its data must be compact JSON.
 func (e *Envelope) appendKnown(out []byte) ([]byte, error) {
 	out, err := e.appendHead(out)
 	return append(append(out, e.Data...), '}'), err
 }
 
-// appendHead writes all that stands before the data.
+// appendHead appends everything before the data.
 func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.addText("specversion", e.SpecVersion)
@@ -101,7 +101,7 @@ func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	return w.out, w.err
 }
 
-// isCompact reports whether encoding/json would write the value as it stands.
+// isCompact reports whether encoding/json would write the value unchanged.
 func isCompact(data []byte) bool {
 	s := scanner{data: data}
 	return s.scanAll() == nil && !s.needsRewrite
@@ -113,7 +113,7 @@ type writer struct {
 	err error
 }
 
-// beginMember begins a member. Names are ours, and plain.
+// beginMember appends a member's name, which must not need escaping.
 func (w *writer) beginMember(name string) {
 	before := `,"`
 	if w.out[len(w.out)-1] == '{' {
@@ -122,7 +122,7 @@ func (w *writer) beginMember(name string) {
 	w.out = append(append(append(w.out, before...), name...), `":`...)
 }
 
-// addText writes a text, and some writes one that is not empty.
+// addText appends a string member; addNonEmpty omits an empty one.
 func (w *writer) addText(name, value string) {
 	w.beginMember(name)
 	w.out = appendText(w.out, value)
@@ -134,13 +134,13 @@ func (w *writer) addNonEmpty(name, value string) {
 	}
 }
 
-// addRaw writes a text that needs no escape.
+// addRaw appends a string member that needs no escaping.
 func (w *writer) addRaw(name string, value []byte) {
 	w.beginMember(name)
 	w.out = append(append(append(w.out, '"'), value...), '"')
 }
 
-// addJoined writes a text in two parts, of which the first needs no escape.
+// addJoined appends the string first+rest. Only rest may need escaping.
 func (w *writer) addJoined(name, first, rest string) {
 	if !isPlain(rest) {
 		w.addText(name, first+rest)
@@ -160,18 +160,17 @@ func (w *writer) addTime(name string, value time.Time) {
 	w.out = append(out, '"')
 }
 
-// appendText writes a JSON string. What needs an escape, or is not ASCII, is left to
-// encoding/json.
+// appendText appends a JSON string. encoding/json writes text that needs escaping or is not ASCII.
 func appendText(out []byte, text string) []byte {
 	if !isPlain(text) {
-		// A string cannot fail.
+		// Marshalling a string cannot fail.
 		quoted, _ := json.Marshal(text)
 		return append(out, quoted...)
 	}
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// isPlain reports whether a text stands for itself in JSON.
+// isPlain reports whether a text needs no escaping in JSON.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c > 0x7e || !isOrdinary[c] {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyText has what needs an escape as often as what needs none.
+// anyText draws text that often needs escaping.
 func anyText(t *rapid.T, label string) string {
 	return rapid.OneOf(rapid.StringMatching(`[a-z0-9./-]{0,12}`), rapid.String(), rapid.SampledFrom([]string{"<&>", "a\u2028b", "\"\\", "\x00", "\xff"})).Draw(t, label)
 }
@@ -21,8 +21,7 @@ func anyTime(t *rapid.T, label string) time.Time {
 	return time.Unix(rapid.Int64Range(-1e11, 3e11).Draw(t, label), rapid.Int64Range(0, 999_999_999).Draw(t, label+" ns")).UTC()
 }
 
-// same demands that what is written by hand is what encoding/json writes, and
-// fails where it fails.
+// same requires the same bytes, and the same failures, as encoding/json.
 func same(t *rapid.T, value any, got []byte, err error) {
 	want, wantErr := json.Marshal(value)
 	if (err == nil) != (wantErr == nil) || err == nil && string(got) != string(want) {
@@ -60,8 +59,7 @@ func TestEnvelopesAreWrittenAsJSON(t *testing.T) {
 	})
 }
 
-// Append writes what New and Encode write, behind what is there already, for bodies
-// that write themselves and for others.
+// AppendNew appends the bytes of New and Encode to the given ones, for fast bodies and for others.
 func TestAppendIsNewAndEncode(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// A body refuses a reference to a document of another kind than its field's.
+// A body rejects a reference to a document of another kind than its field's.
 func TestReferencesAreOfTheirKind(t *testing.T) {
 	ref := func(kind string) event.Ref { return event.Ref{Kind: kind, Digest: event.DigestOf(nil), Size: 1} }
 	kinds := []string{event.IntentKind, event.BatchKind, event.SnapshotKind, event.PlanKind, event.CatalogueKind, event.InventoryKind, ""}
@@ -44,7 +44,7 @@ func proposal(snapshot, plan event.Ref) event.Body {
 	return event.DisruptionProposed{Proposal: "p", Claims: []string{"a"}, Phase: event.Proposed, Snapshot: snapshot, Plan: plan}
 }
 
-// A message lives no longer than its type, whatever it says.
+// A message expires no later than its type's TTL allows, whatever its expires attribute.
 func TestExpiryIsBoundedByTheType(t *testing.T) {
 	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.NewUntil(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
 	if err != nil {

@@ -11,20 +11,17 @@ import (
 )
 
 const (
-	// MaxEnvelope is the largest message accepted, in bytes (EventBridge's
-	// limit for an entry).
+	// MaxEnvelope is the maximum size of a message in bytes (EventBridge's limit for an entry).
 	MaxEnvelope = 256 << 10
-	// MaxDepth is how deep JSON may nest. The deepest body of ours has 8 levels.
+	// MaxDepth is the maximum nesting depth of the JSON. Joist's deepest body has 8 levels.
 	MaxDepth = 32
-	// MaxTokens is how many JSON tokens a message may have; one of the largest
-	// size that is made of real fields has about 20,000.
+	// MaxTokens is the maximum number of JSON tokens in a message; a real one of the maximum size has about 20,000.
 	MaxTokens = 100_000
-	// lastYear is the last that RFC 3339 can write.
+	// lastYear is the last year that RFC 3339 can represent.
 	lastYear = 9999
 )
 
-// Decode reads an envelope. It is total: whatever the bytes are, the result is
-// an envelope or an error of kind poison.
+// Decode decodes an envelope. For any bytes it returns an envelope or an error of kind Poison.
 func Decode(data []byte) (Envelope, error) {
 	if err := CheckLimits(data); err != nil {
 		return Envelope{}, err
@@ -48,9 +45,8 @@ func Decode(data []byte) (Envelope, error) {
 	return e, nil
 }
 
-// checkSpelling refuses attributes that encoding/json takes for a known one and that
-// are spelled otherwise: "ID" beside "id" would make it a matter of their order
-// which of the two counts.
+// checkSpelling rejects attributes that differ from a known one only in case. encoding/json accepts them, so with
+// both "id" and "ID" the result would depend on their order.
 func (e *Envelope) checkSpelling() error {
 	for name := range e.extra {
 		for _, known := range knownAttributes {
@@ -67,8 +63,8 @@ var knownAttributes = []string{
 	"expires", "traceparent", "dataref", "data",
 }
 
-// completeExpiry completes a tick, whose scheduler can fill in its time of day but cannot add
-// to it, and lets no message live longer than its type, whoever wrote it.
+// completeExpiry sets the expiry of a tick, which EventBridge Scheduler's template cannot compute, and limits every
+// expiry to the type's TTL.
 func (e *Envelope) completeExpiry(spec Spec) {
 	latest := e.Time.Add(max(spec.TTL, MinTTL))
 	tick := e.Type == TickType && e.Expires.IsZero()
@@ -77,15 +73,15 @@ func (e *Envelope) completeExpiry(spec Spec) {
 	}
 }
 
-// LimitExpiry lets the message live no longer than its type does from a time on. Its sender may
-// have written a later time than that, and with it a later expiry.
+// LimitExpiry limits the expiry to the type's TTL after a time, because a sender's clock, and thus its time and
+// expiry, may be ahead.
 func (e *Envelope) LimitExpiry(latest time.Time) {
 	if expires := latest.Add(max(e.Type.TTL(), MinTTL)); e.Expires.After(expires) {
 		e.Expires = expires
 	}
 }
 
-// validate checks what every envelope must state.
+// validate checks the required attributes.
 func (e *Envelope) validate() error {
 	spec, err := e.Type.Spec()
 	if err != nil {
@@ -118,7 +114,7 @@ func (e *Envelope) validate() error {
 	return nil
 }
 
-// DecodeBody reads the body of an envelope and validates it.
+// DecodeBody decodes the body of an envelope and validates it.
 func DecodeBody[T Body](e Envelope) (T, error) {
 	var body T
 	if want := body.EventType(); want != e.Type {
@@ -133,7 +129,7 @@ func DecodeBody[T Body](e Envelope) (T, error) {
 	return body, nil
 }
 
-// withOffset adds the place to a JSON error that has one.
+// withOffset adds the byte offset to a JSON error that has one.
 func withOffset(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

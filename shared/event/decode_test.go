@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// valid is a message as its fields, for tests that spoil one of them.
+// valid returns a valid message as a map, for tests that corrupt one field.
 func valid(t testing.TB) map[string]any {
 	t.Helper()
 	e, err := maker.New(noon, event.InventoryWanted{Asked: noon}, nil)
@@ -46,8 +46,7 @@ func with(t testing.TB, key string, value any) []byte {
 	return text
 }
 
-// hostile is what a queue may hold that nobody should obey, by what the error
-// has to say.
+// hostile returns malformed messages and a part of the expected error.
 func hostile(t testing.TB) map[string]struct {
 	data []byte
 	want string
@@ -110,8 +109,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, Decode gives an envelope that can be passed on unchanged,
-// or poison.
+// For any bytes, Decode returns an envelope that re-encodes unchanged, or Poison.
 func FuzzDecode(f *testing.F) {
 	for _, row := range hostile(f) {
 		f.Add(row.data)
@@ -189,7 +187,7 @@ func TestUnknownAttributesAreKept(t *testing.T) {
 	}
 }
 
-// The scheduler can write the time of day into its template and nothing more.
+// EventBridge Scheduler's template can insert the time and nothing else.
 func TestTickNeedsNoExpiry(t *testing.T) {
 	text := fmt.Sprintf(`{"specversion":"1.0","id":"x","source":"scheduler","type":"tick.v1","time":%q,"cluster":"prod",`+
 		`"data":{"want":"status","due":%q}}`, noon.Format(time.RFC3339), noon.Format(time.RFC3339))

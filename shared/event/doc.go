@@ -1,15 +1,12 @@
-// Package event is the contract between Joist's services: what travels on the
-// queues and on the bus, and nothing else.
+// Package event is the contract between Joist's services: the messages on the queues and on the bus.
 //
 // # The system
 //
-// A watcher reads Kubernetes and sends batches of unschedulable pods to a
-// planner; the planner publishes a plan; lifecycle lets the plan through the one
-// door, writes NodeClaims and asks the launcher for instances; the launcher
-// calls EC2 and publishes how that settled; interruption publishes what AWS is
-// about to take away; disruption proposes what to remove; catalog publishes
-// what EC2 offers and what exists. Commands travel point to point on a queue,
-// facts go to the bus.
+// A watcher reads Kubernetes and sends batches of unschedulable pods to a planner. The planner publishes a plan.
+// Lifecycle checks the plan in its admission, writes NodeClaims and requests instances from the launcher. The
+// launcher calls EC2 and publishes the results. Interruption publishes AWS interruption notices, disruption proposes
+// nodes to remove, and catalog publishes EC2's offerings and the existing instances. Commands are sent to the
+// consumer's queue; facts go to the bus.
 //
 // # The invariants
 //
@@ -17,14 +14,13 @@
 //     one onto an EventBridge entry: source, detail-type (type) and detail (the
 //     whole envelope).
 //   - Ids are derived from the type, the cluster and the body's key, never
-//     random: the same fact said twice is the same event.
-//   - Every envelope expires; a consumer drops it after that and counts it.
+//     random: a repeated fact has the same id.
+//   - Every envelope expires; a consumer drops and counts an expired one.
 //   - Bodies that can grow are documents in a store, and the message carries
 //     the reference (Ref).
 //   - Decode is strict and total: any bytes give an envelope or an error of
 //     kind poison, never a panic, and limits are checked before decoding.
-//   - A type carries its major version; goldens are added and never edited.
+//   - A type includes its major version; golden files are added and never edited.
 //
-// The package imports the standard library and shared/fault only, so that
-// anything may import it.
+// The package imports only the standard library and shared/fault, so that every package may import it.
 package event

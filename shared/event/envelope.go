@@ -12,15 +12,14 @@ import (
 // SpecVersion is the CloudEvents version that envelopes follow.
 const SpecVersion = "1.0"
 
-// Cluster says whose message it is. The UID is that of the kube-system
-// namespace; services outside of the cluster may not know it, and then it is
-// empty and agrees with any.
+// Cluster identifies the cluster of a message. UID is that of the kube-system namespace. It is empty if a service
+// outside the cluster does not know it, and then matches any UID.
 type Cluster struct {
 	Name string
 	UID  string
 }
 
-// Matches reports whether two statements of a cluster can be of the same one.
+// Matches reports whether both can be the same cluster.
 func (c Cluster) Matches(other Cluster) bool {
 	if c.Name != other.Name {
 		return false
@@ -28,9 +27,8 @@ func (c Cluster) Matches(other Cluster) bool {
 	return c.UID == "" || other.UID == "" || c.UID == other.UID
 }
 
-// Envelope is one message. The JSON names are the CloudEvents attributes;
-// cluster, clusteruid, correlation, causation, expires, traceparent and dataref
-// are extensions.
+// Envelope is one message. The JSON names are the CloudEvents attributes; cluster, clusteruid, correlation,
+// causation, expires, traceparent and dataref are extensions.
 type Envelope struct {
 	SpecVersion string          `json:"specversion"`
 	ID          string          `json:"id"`
@@ -47,48 +45,47 @@ type Envelope struct {
 	Dataref     string          `json:"dataref,omitempty"`
 	Data        json.RawMessage `json:"data"`
 
-	// extra keeps attributes that this version does not know, so that passing
-	// a message on does not lose them.
+	// extra keeps attributes that this version does not know, so that forwarding a message does not lose them.
 	extra map[string]json.RawMessage
 }
 
-// SourceCluster gives the cluster that the envelope states.
+// SourceCluster returns the cluster of the envelope.
 func (e Envelope) SourceCluster() Cluster { return Cluster{Name: e.Cluster, UID: e.ClusterUID} }
 
-// HasExpired reports whether the envelope must be dropped at now.
+// HasExpired reports whether the envelope has expired at now and must be dropped.
 func (e Envelope) HasExpired(now time.Time) bool { return !now.Before(e.Expires) }
 
 // Body is the typed content of a message.
 type Body interface {
-	// EventType is the type under which the body travels.
+	// EventType is the message type of the body.
 	EventType() Type
-	// Key lists the canonical fields from which the id is derived.
+	// Key returns the fields from which the id is derived.
 	Key() []string
-	// Subject names what the message is about, for people.
+	// Subject is the subject of the message, for people.
 	Subject() string
-	// Validate reports a body that no consumer could obey.
+	// Validate returns an error if the body is invalid.
 	Validate() error
 }
 
-// documentBody is a body whose bulk lies in a document.
+// documentBody is a body that refers to a stored document.
 type documentBody interface{ Reference() Ref }
 
-// tracedBody is a body that belongs to the story of what it is about, whoever says it and
-// whatever made them look: its messages find together though no one knows of the others.
+// tracedBody is a body whose trace is derived from its subject, not from the message that caused it: messages about
+// the same subject share a trace even if their producers do not know of each other.
 type tracedBody interface {
-	// traceKey names whose story it is.
+	// traceKey returns the kind and the name of the subject.
 	traceKey() (kind, name string)
 }
 
-// Maker stamps envelopes for one service.
+// Maker creates envelopes for one service.
 type Maker struct {
 	// Service is the producer's name; the source becomes "joist/<service>".
 	Service string
 	Cluster Cluster
 }
 
-// New wraps body in an envelope that expires after its type's TTL. cause is
-// the message that led to this one, or nil where a story begins.
+// New wraps body in an envelope that expires after its type's TTL. cause is the message that led to this one, or nil
+// for the first message of a trace.
 func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) {
 	spec, err := body.EventType().Spec()
 	if err != nil {
@@ -97,8 +94,8 @@ func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) 
 	return m.NewUntil(now, now.Add(spec.TTL), body, cause)
 }
 
-// NewUntil is New with an absolute expiry. An expiry closer than MinTTL is moved
-// to MinTTL: a shorter one would die of ordinary delivery delay.
+// NewUntil is New with an absolute expiry. An expiry closer than MinTTL is raised to MinTTL, because normal delivery
+// delays would exceed a shorter one.
 func (m Maker) NewUntil(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
 	spec, err := body.EventType().Spec()
 	if err != nil {
@@ -116,8 +113,8 @@ func (m Maker) NewUntil(now, expires time.Time, body Body, cause *Envelope) (Env
 	return e, nil
 }
 
-// AppendNew writes the message that New would make where a story begins, for who says
-// thousands a second.
+// AppendNew appends the encoded message that New would create without a cause, for producers of thousands of messages
+// per second.
 func (m Maker) AppendNew(out []byte, now time.Time, body Body) ([]byte, error) {
 	spec, err := body.EventType().Spec()
 	if err != nil {
@@ -132,7 +129,7 @@ func (m Maker) AppendNew(out []byte, now time.Time, body Body) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendHead writes all that stands before the data of a message that begins a story.
+// appendHead appends everything before the data of a message without a cause.
 func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]byte, error) {
 	expires := now.Add(max(spec.TTL, MinTTL))
 	if a, ok := body.(fastBody); ok {
@@ -142,14 +139,14 @@ func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]by
 	return e.appendHead(out)
 }
 
-// sourcePrefix stands before the service in a source.
+// sourcePrefix precedes the service's name in a source.
 const sourcePrefix = "joist/"
 
-// NewHead is the envelope that New makes where no message is the cause, without its data,
-// for who tells of a message rather than sends it.
+// NewHead returns the envelope that New creates without a cause, but without its data, for spans and logs about a
+// message that is not sent.
 func (m Maker) NewHead(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
 
-// TraceID is the correlation that Head gives, without the rest of it.
+// TraceID returns the correlation id that NewHead would set.
 func (m Maker) TraceID(body Body) string {
 	if c, ok := body.(tracedBody); ok {
 		return m.traceIDOf(c)
@@ -162,7 +159,7 @@ func (m Maker) traceIDOf(c tracedBody) string {
 	return DeriveID(kind, m.Cluster, name)
 }
 
-// newEnvelope makes the envelope without its data.
+// newEnvelope creates the envelope without its data.
 func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest
@@ -185,9 +182,8 @@ func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	return e
 }
 
-// inheritTrace takes the story from the cause, unless the body has one of its own. An
-// emitter that does not know the cluster's UID learns it here; the id is not changed by
-// that, so that it does not depend on which message happened to be the cause.
+// inheritTrace copies the trace from the cause, unless the body has its own. It also copies the cluster's UID if the
+// producer does not know it. The id does not depend on the UID of the cause, so it is the same for every cause.
 func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 	e.Causation = cause.ID
 	if _, own := body.(tracedBody); !own {
@@ -198,14 +194,14 @@ func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 	}
 }
 
-// RootTraceparent is the W3C context of the span that a message begins with which no message
-// caused, or which belongs to another story than its cause: the trace is the story, and
-// the span is derived from the id, so that the same fact said twice is the same span.
+// RootTraceparent returns the W3C trace context of a message that begins a trace, or that has another trace than its
+// cause. The trace id is the correlation id and the span id is derived from the message id, so a repeated fact gives
+// the same span.
 func (e Envelope) RootTraceparent() string {
 	return tracePrefix + e.Correlation + "-" + e.ID[:spanDigits] + traceSuffix
 }
 
-// TraceIDOf reads the story off a W3C context of ours; false where that is none.
+// TraceIDOf returns the trace id of a W3C trace context that Joist created; false if the format differs.
 func TraceIDOf(traceparent string) (story string, ours bool) {
 	trace, ok := strings.CutPrefix(traceparent, tracePrefix)
 	if !ok || len(trace) != 2*idBytes+len("-")+spanDigits+len(traceSuffix) || trace[2*idBytes] != '-' {
@@ -216,16 +212,15 @@ func TraceIDOf(traceparent string) (story string, ours bool) {
 	return story, err == nil
 }
 
-// A traceparent is version 00, the trace, the span, and the flag that says that it is
-// kept (https://www.w3.org/TR/trace-context/#traceparent-header).
+// A traceparent is version 00, the trace id, the span id and the sampled flag
+// (https://www.w3.org/TR/trace-context/#traceparent-header).
 const (
 	tracePrefix = "00-"
 	spanDigits  = 16
 	traceSuffix = "-01"
 )
 
-// Encode writes the envelope as structured JSON, with attributes that were
-// unknown on arrival after the known ones.
+// Encode encodes the envelope as structured JSON, with unknown attributes after the known ones.
 func (e Envelope) Encode() ([]byte, error) {
 	known, err := e.encodeKnown()
 	if err != nil {
@@ -241,7 +236,7 @@ func (e Envelope) Encode() ([]byte, error) {
 	return append(append(known[:len(known)-1], ','), extra[1:]...), nil
 }
 
-// encodeKnown writes the attributes that this version knows.
+// encodeKnown encodes the attributes that this version knows.
 func (e Envelope) encodeKnown() ([]byte, error) {
 	if isCompact(e.Data) {
 		return e.appendKnown(make([]byte, 0, len(e.Data)+512))

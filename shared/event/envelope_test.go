@@ -52,7 +52,7 @@ func TestMakerInherits(t *testing.T) {
 	}
 }
 
-// A story is the same whether the message is made or only told of.
+// The trace id is the same from New, NewHead and TraceID.
 func TestStory(t *testing.T) {
 	for _, sample := range samples {
 		made, err := maker.New(noon, sample.body, nil)
@@ -122,8 +122,7 @@ func TestClusterAgrees(t *testing.T) {
 	}
 }
 
-// The contract as data holds together: every type has an end, every end a
-// service, and every life is long enough to be delivered.
+// The table of types is consistent: every type has consumers, and every TTL allows delivery.
 func TestSpecs(t *testing.T) {
 	facts := 0
 	for _, spec := range event.Specs {

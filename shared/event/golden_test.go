@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens that are missing; those that exist are never edited")
 
-// Every type has one golden: what was once said must be understood for ever.
+// Every type has one golden file: old messages must be readable forever.
 func TestGoldens(t *testing.T) {
 	byType := map[event.Type]sample{}
 	for _, s := range samples {
@@ -36,7 +36,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// Fields that a type got later have goldens of their own beside its first.
+// Fields added to a type later have their own golden files.
 func TestFurtherGoldens(t *testing.T) {
 	for name, s := range further {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,7 @@ func TestFurtherGoldens(t *testing.T) {
 	}
 }
 
-// keeps demands that a golden reads as the body that it was written from, and is
-// written as it was.
+// keeps requires that a golden file decodes to the body that it was written from, and re-encodes unchanged.
 func keeps(t *testing.T, path string, s sample) {
 	t.Helper()
 	made, err := maker.New(noon, s.body, nil)
@@ -76,7 +75,7 @@ func keeps(t *testing.T, path string, s sample) {
 	}
 }
 
-// golden reads a golden; with -update it writes one that is missing.
+// golden reads a golden file; with -update it writes a missing one.
 func golden(t *testing.T, path string, made event.Envelope) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -90,7 +89,7 @@ func golden(t *testing.T, path string, made event.Envelope) []byte {
 	return text
 }
 
-// wire encodes the envelope as it travels, and ends the line for editors.
+// wire returns the encoded envelope and a final newline for editors.
 func wire(t *testing.T, e event.Envelope) []byte {
 	t.Helper()
 	text, err := e.Encode()
@@ -100,7 +99,7 @@ func wire(t *testing.T, e event.Envelope) []byte {
 	return append(text, '\n')
 }
 
-// A golden whose type is no longer spoken would be a promise that nobody keeps.
+// No golden file is of an unknown type.
 func TestNoGoldenWithoutType(t *testing.T) {
 	files, err := filepath.Glob("testdata/v1/*.json")
 	if err != nil || len(files) == 0 {

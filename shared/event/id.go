@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 )
 
-// idBytes is how much of the hash an id keeps: 128 bits, 32 hex digits, which
-// fits EC2's ClientToken (64 ASCII characters at most) and a label value.
+// idBytes is how many bytes of the hash an id keeps: 128 bits, 32 hex digits, which fits EC2's ClientToken (64 ASCII
+// characters at most) and a label value.
 const idBytes = 16
 
-// DeriveID hashes a kind, a cluster and key fields into an id. Each field is
-// preceded by its length, so that no two different lists hash alike.
+// DeriveID hashes a kind, a cluster and key fields into an id. Each field is preceded by its length, so that
+// different lists have different encodings.
 func DeriveID(kind string, cluster Cluster, key ...string) string {
-	// Most keys fit, and then the hash needs no memory.
+	// Most keys fit into this buffer, which avoids an allocation.
 	var room [512]byte
 	text := appendIDPrefix(room[:0], kind, cluster)
 	for _, field := range key {
@@ -23,7 +23,7 @@ func DeriveID(kind string, cluster Cluster, key ...string) string {
 	return string(id[:])
 }
 
-// appendIDPrefix appends what stands before the key in every id.
+// appendIDPrefix appends the part of every id before the key.
 func appendIDPrefix(text []byte, kind string, cluster Cluster) []byte {
 	return appendField(appendField(appendField(text, kind), cluster.Name), cluster.UID)
 }
@@ -32,7 +32,7 @@ func appendField(text []byte, field string) []byte {
 	return append(binary.BigEndian.AppendUint64(text, uint64(len(field))), field...)
 }
 
-// hashID is the id of what was written field by field.
+// hashID returns the id of encoded fields.
 func hashID(text []byte) (id [2 * idBytes]byte) {
 	sum := sha256.Sum256(text)
 	hex.Encode(id[:], sum[:idBytes])

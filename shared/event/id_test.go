@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// input is all that an id is derived from.
+// input is everything that an id is derived from.
 type input struct {
 	kind    string
 	cluster event.Cluster
@@ -24,7 +24,7 @@ func (i input) equal(other input) bool {
 }
 
 func drawInput(t *rapid.T, name string) input {
-	// Few letters, so that fields often are prefixes of one another.
+	// Few letters, so that fields are often prefixes of each other.
 	text := rapid.StringMatching("[ab]{0,3}")
 	return input{
 		kind:    text.Draw(t, name+" kind"),
@@ -45,8 +45,7 @@ func TestIDsDifferWhereInputsDo(t *testing.T) {
 	})
 }
 
-// Moving the boundary between two neighbours makes another id: that is what
-// the length before each field is for.
+// Moving the boundary between two fields gives another id: this is the purpose of the length before each field.
 func TestBoundariesCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 20, -1).Draw(t, "text")
@@ -84,7 +83,7 @@ func TestIDsAreOfTheBodyAlone(t *testing.T) {
 	}
 }
 
-// What makes a message another one is in its key, and nothing else.
+// The key contains exactly the fields that distinguish messages.
 func TestKeys(t *testing.T) {
 	settled := event.LaunchSettled{Intent: "i", Wanted: 2, Instances: []event.Launched{{InstanceID: "i-1"}, {InstanceID: "i-2"}}}
 	turned := settled

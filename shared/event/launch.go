@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// LaunchRequested asks the launcher to obey one intent. It is sent again with
-// the same id until the claims are settled; EC2's ClientToken derives from the
-// intent's id, so that many requests are one launch.
+// LaunchRequested asks the launcher to execute one intent. Lifecycle sends it again with the same id until the
+// NodeClaims have a result; EC2's ClientToken derives from the intent's id, so repeated requests are one launch.
 type LaunchRequested struct {
-	// Intent is the id of the intent, and IntentRef where it is written down.
+	// Intent is the id of the intent, and IntentRef the reference to its document.
 	Intent    string `json:"intent"`
 	IntentRef Ref    `json:"intentRef"`
-	// Claims is how many NodeClaims share the fleet call.
+	// Claims is how many NodeClaims share the CreateFleet call.
 	Claims int `json:"claims"`
 }
 
@@ -26,7 +25,7 @@ func (b LaunchRequested) Key() []string   { return []string{b.Intent} }
 func (b LaunchRequested) Subject() string { return "intent/" + b.Intent }
 func (b LaunchRequested) Reference() Ref  { return b.IntentRef }
 
-// Validate demands an intent that can be read.
+// Validate requires an intent and its document.
 func (b LaunchRequested) Validate() error {
 	if b.Intent == "" || b.Claims <= 0 {
 		return errors.New("intent and claims are needed")
@@ -34,59 +33,54 @@ func (b LaunchRequested) Validate() error {
 	return b.IntentRef.ValidateKind(IntentKind)
 }
 
-// Offering is what EC2 sells: a type in a zone under a capacity type. An empty
-// field means all of them.
+// Offering is an instance type in a zone with a capacity type. An empty field means any value.
 type Offering struct {
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
 }
 
-// Launched is one instance that a fleet call gave.
+// Launched is one instance that a CreateFleet call launched.
 type Launched struct {
 	InstanceID string `json:"instanceId"`
 	Offering
 	ImageID string `json:"imageId,omitempty"`
 }
 
-// Refusal is one definite reason why an intent got fewer instances than it
-// asked for.
+// Refusal is one definite reason why an intent got fewer instances than it requested.
 type Refusal struct {
 	// Code is EC2's error code ("InsufficientInstanceCapacity").
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Blamed lists what to leave alone for a while. Only a shortage blames;
-	// throttling, denial and invalid input say nothing about an offering.
+	// Blamed lists the offerings to avoid for a while. Only a shortage sets it; throttling, denied calls and invalid
+	// input do not make an offering unavailable.
 	Blamed []Offering `json:"blamed,omitempty"`
-	// Subnet is set when the shortage is of addresses in it. Blamed has its zone
-	// then, in which another subnet may have some.
+	// Subnet is set if the subnet has no free addresses. Blamed then has its zone, where another subnet may have
+	// some.
 	Subnet string `json:"subnet,omitempty"`
-	// PlacementGroup is set where the launch was into one, by its id or its name:
-	// what is blamed is short within the group, and elsewhere there may be plenty.
+	// PlacementGroup is set if the launch was into one, by its id or name: Blamed is then unavailable only in the
+	// group.
 	PlacementGroup string `json:"placementGroup,omitempty"`
-	// Reservation is the id of the capacity reservation that is short; what else is
-	// sold of Blamed is not.
+	// Reservation is the id of the exhausted capacity reservation. Other capacity of Blamed is not affected.
 	Reservation string `json:"reservation,omitempty"`
 }
 
-// LaunchSettled tells how an intent ended: all of its instances, some, or none.
-// An unknown outcome is never published; it is asked again under the same token.
+// LaunchSettled is the result of an intent: all of its instances, some, or none. An unknown outcome is never
+// published; the launch is retried with the same token.
 type LaunchSettled struct {
 	Intent    string     `json:"intent"`
 	Wanted    int        `json:"wanted"`
 	Instances []Launched `json:"instances,omitempty"`
 	Refusals  []Refusal  `json:"refusals,omitempty"`
-	// Spent says that EC2 has remembered this answer under the intent's token,
-	// so that no copy of the request can launch any more. A refusal that came
-	// before EC2 took the token (denial, invalid input) is not spent, and its
-	// claims wait out the life of the last request.
+	// Spent means that EC2 has stored this answer under the intent's token, so repeated requests can launch nothing
+	// more. A refusal before EC2 stored the token (denied, invalid input) is not spent: its claims wait until the
+	// last request has expired.
 	Spent bool `json:"spent"`
 }
 
 func (LaunchSettled) EventType() Type { return LaunchSettledType }
 
-// Key is the intent and what became of it, so that a later, fuller answer is
-// another event.
+// Key is the intent and its result, so that a later, more complete answer is another event.
 func (b LaunchSettled) Key() []string {
 	key := []string{b.Intent, strconv.FormatBool(b.Spent)}
 	for _, i := range b.Instances {
@@ -95,13 +89,13 @@ func (b LaunchSettled) Key() []string {
 	for _, r := range b.Refusals {
 		key = append(key, "refusal:"+r.Code)
 	}
-	// EC2 may tell the same answer in another order.
+	// EC2 may return the same answer in another order.
 	slices.Sort(key[2:])
 	return key
 }
 func (b LaunchSettled) Subject() string { return "intent/" + b.Intent }
 
-// Validate demands an outcome.
+// Validate requires a result.
 func (b LaunchSettled) Validate() error {
 	switch {
 	case b.Intent == "" || b.Wanted <= 0:
@@ -119,14 +113,14 @@ func (b LaunchSettled) Validate() error {
 	return checkRefusals(b.Refusals)
 }
 
-// The bounds of refusals: a fleet has at most 300 overrides, and lifecycle writes the
-// messages into annotations and conditions.
+// The limits of refusals: a fleet has at most 300 overrides, and lifecycle writes the messages into annotations and
+// conditions.
 const (
 	maxRefusals       = 300
 	maxRefusalMessage = 4 << 10
 )
 
-// checkRefusals refuses more or longer refusals than one launch can have.
+// checkRefusals rejects more or longer refusals than one launch can have.
 func checkRefusals(refusals []Refusal) error {
 	if len(refusals) > maxRefusals {
 		return fmt.Errorf("%d refusals exceed the limit of %d", len(refusals), maxRefusals)
@@ -139,13 +133,12 @@ func checkRefusals(refusals []Refusal) error {
 	return nil
 }
 
-// TerminateRequested asks for an instance to be ended. The claim's deletion is
-// persisted before it is sent, and it is sent again while the finalizer stands.
+// TerminateRequested requests the termination of an instance. Lifecycle persists the claim's deletion before it sends
+// this, and sends it again while the finalizer exists.
 type TerminateRequested struct {
 	InstanceID string `json:"instanceId"`
-	// ClaimUID is empty for an instance that no claim stands for. Then Claim and Intent
-	// are the tags that the instance carries as far as lifecycle knows, "" for none: the
-	// launcher ends no instance that carries others.
+	// ClaimUID is empty for an instance without a claim. Claim and Intent are then the instance's tags as far as
+	// lifecycle knows, "" for none: the launcher does not terminate an instance with other tags.
 	Claim    string `json:"claim,omitempty"`
 	ClaimUID string `json:"claimUid,omitempty"`
 	Intent   string `json:"intent,omitempty"`
@@ -158,7 +151,7 @@ func (TerminateRequested) EventType() Type { return TerminateRequestedType }
 func (b TerminateRequested) Key() []string   { return []string{b.ClaimUID, b.InstanceID} }
 func (b TerminateRequested) Subject() string { return "instance/" + b.InstanceID }
 
-// Validate demands an instance.
+// Validate requires an instance.
 func (b TerminateRequested) Validate() error {
 	if b.InstanceID == "" {
 		return errors.New("instanceId is missing")
@@ -166,7 +159,7 @@ func (b TerminateRequested) Validate() error {
 	return nil
 }
 
-// TagRequested asks for the tags that only a bound claim can have.
+// TagRequested requests the tags that an instance gets once its claim is known.
 type TagRequested struct {
 	InstanceID string            `json:"instanceId"`
 	ClaimUID   string            `json:"claimUid"`
@@ -186,7 +179,7 @@ func (b TagRequested) Key() []string {
 }
 func (b TagRequested) Subject() string { return "instance/" + b.InstanceID }
 
-// Validate demands an instance and tags.
+// Validate requires an instance, a claim and tags.
 func (b TagRequested) Validate() error {
 	if b.InstanceID == "" || b.ClaimUID == "" || len(b.Tags) == 0 {
 		return errors.New("instanceId, claimUid and tags are needed")
@@ -194,18 +187,18 @@ func (b TagRequested) Validate() error {
 	return nil
 }
 
-// InventoryWanted asks which instances exist.
+// InventoryWanted requests a list of the existing instances.
 type InventoryWanted struct {
 	Asked time.Time `json:"asked"`
 }
 
 func (InventoryWanted) EventType() Type { return InventoryWantedType }
 
-// Key is when it was asked.
+// Key is the time of the request.
 func (b InventoryWanted) Key() []string { return []string{b.Asked.UTC().Format(time.RFC3339Nano)} }
 func (InventoryWanted) Subject() string { return "inventory" }
 
-// Validate demands a time.
+// Validate requires a time.
 func (b InventoryWanted) Validate() error {
 	if b.Asked.IsZero() {
 		return errors.New("asked is missing")
@@ -213,15 +206,14 @@ func (b InventoryWanted) Validate() error {
 	return nil
 }
 
-// InstancesListed says what exists. It is complete or not said at all.
+// InstancesListed publishes the existing instances. The list is always complete.
 type InstancesListed struct {
-	// Started is when the listing began: what was launched later may be absent.
+	// Started is when the listing began; instances launched later may be missing.
 	Started   time.Time `json:"started"`
 	Inventory Ref       `json:"inventory"`
 	Count     int       `json:"count"`
-	// Shifts are the zones that the cluster was kept away from when the listing began.
-	// It is nil where nobody asks, or nobody could be asked; and not nil
-	// and empty where there are none.
+	// Shifts are the zonal shifts in force when the listing began. It is nil if zonal shifts are disabled or could
+	// not be read, and empty if there are none.
 	Shifts *ZonalShifts `json:"shifts,omitempty"`
 }
 
@@ -230,24 +222,24 @@ type ZonalShifts struct {
 	Zones []ShiftedZone `json:"zones"`
 }
 
-// ShiftedZone is a zone that the cluster is kept away from.
+// ShiftedZone is a zone from which the cluster is shifted away.
 type ShiftedZone struct {
-	// ZoneID is the zone's id, which means the same in every account.
+	// ZoneID is the zone's id, which is the same in every account.
 	ZoneID string `json:"zoneId"`
-	// Until is when the shift ends by itself; zero where it does not.
+	// Until is when the shift expires; zero if it does not.
 	Until time.Time `json:"until,omitzero"`
 }
 
 func (InstancesListed) EventType() Type { return InstancesListedType }
 
-// Key is when the listing began and what it found.
+// Key is when the listing began and the digest of its result.
 func (b InstancesListed) Key() []string {
 	return []string{b.Started.UTC().Format(time.RFC3339Nano), string(b.Inventory.Digest)}
 }
 func (InstancesListed) Subject() string  { return "inventory" }
 func (b InstancesListed) Reference() Ref { return b.Inventory }
 
-// Validate demands a beginning and the document.
+// Validate requires a start time and the document.
 func (b InstancesListed) Validate() error {
 	if b.Started.IsZero() {
 		return errors.New("started is missing")
@@ -261,13 +253,13 @@ func (b InstancesListed) Validate() error {
 // InventoryKind is the folder of inventory documents.
 const InventoryKind = "inventories"
 
-// Inventory is the document that instances.listed refers to.
+// Inventory is the document that InstancesListed refers to.
 type Inventory struct {
 	Started   time.Time `json:"started"`
 	Instances []Listed  `json:"instances"`
 }
 
-// Listed is one instance that carries the cluster's tags.
+// Listed is one instance with the cluster's tags.
 type Listed struct {
 	InstanceID string    `json:"instanceId"`
 	State      string    `json:"state"`
@@ -276,22 +268,20 @@ type Listed struct {
 	Claim      string    `json:"claim,omitempty"`
 	Launched   time.Time `json:"launched"`
 	ImageID    string    `json:"imageId,omitempty"`
-	// Partition is the one of its placement group that it is in, from 1; 0 for an
-	// instance that is in none.
+	// Partition is the instance's partition in its placement group, from 1; 0 if it has none.
 	Partition int32 `json:"partition,omitempty"`
-	// What follows is what drift is seen by. SubnetID is empty in a list by a
-	// catalog that did not tell yet, and of an instance that is terminated: then
-	// nothing of it is known.
+	// The following fields are for drift detection. SubnetID is empty if the catalog is an older version, or if the
+	// instance is terminated; then none of these fields is known.
 	SubnetID string `json:"subnetId,omitempty"`
 	// SecurityGroups are ids, sorted.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// Reservation is the id of the capacity reservation that it runs in, if any.
+	// Reservation is the id of the instance's capacity reservation, if any.
 	Reservation string `json:"reservation,omitempty"`
-	// PlacementGroup is the name of the group that it is in, if any.
+	// PlacementGroup is the name of the instance's placement group, if any.
 	PlacementGroup   string `json:"placementGroup,omitempty"`
 	PlacementGroupID string `json:"placementGroupId,omitempty"`
-	// Withdrawn says that the region does not sell the instance's type any more, or
-	// not by its capacity type, or nothing in its zone.
+	// Withdrawn means that the region no longer offers the instance's type, its capacity type, or anything in its
+	// zone.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	Offering
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NoticeKind says what AWS is about to do, or did.
+// NoticeKind is the kind of an AWS notice.
 type NoticeKind string
 
 // The kinds of notice.
@@ -18,17 +18,16 @@ const (
 	StatusImpaired          NoticeKind = "instance-status"
 )
 
-// instancePrefix begins the subject of what is about an instance.
+// instancePrefix precedes the instance id in a subject.
 const instancePrefix = "instance/"
 
-// NodeNoticed says that an instance of the cluster is about to go.
+// NodeNoticed announces that an instance of the cluster will be interrupted or changed state.
 type NodeNoticed struct {
 	Kind       NoticeKind `json:"kind"`
 	InstanceID string     `json:"instanceId"`
-	// Deadline is absolute; zero when AWS names none. A relative deadline would
-	// grow with every hop.
+	// Deadline is absolute, because a relative one would grow with each hop. It is zero if AWS gives none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Noticed is when AWS said so.
+	// Noticed is the time of the AWS notice.
 	Noticed  time.Time `json:"noticed"`
 	Detail   string    `json:"detail,omitempty"`
 	Offering Offering  `json:"offering,omitzero"`
@@ -36,13 +35,13 @@ type NodeNoticed struct {
 
 func (NodeNoticed) EventType() Type { return NodeNoticedType }
 
-// Key is the kind, the instance and when AWS said so.
+// Key is the kind, the instance, the detail and the time of the notice.
 func (b NodeNoticed) Key() []string {
 	return []string{string(b.Kind), b.InstanceID, b.Detail, b.Noticed.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeNoticed) Subject() string { return instancePrefix + b.InstanceID }
 
-// Validate demands a kind and an instance.
+// Validate requires a kind, an instance and a time.
 func (b NodeNoticed) Validate() error {
 	if b.Kind == "" || b.InstanceID == "" || b.Noticed.IsZero() {
 		return errors.New("kind, instanceId and noticed are needed")
@@ -50,8 +49,8 @@ func (b NodeNoticed) Validate() error {
 	return nil
 }
 
-// InstanceGone says that EC2 shows the instance terminated. Only this, or an
-// inventory, lets the claim's finalizer go.
+// InstanceGone publishes that EC2 shows the instance as terminated. Lifecycle removes the claim's finalizer only
+// after this or an inventory.
 type InstanceGone struct {
 	InstanceID string    `json:"instanceId"`
 	Shown      time.Time `json:"shown"`
@@ -59,11 +58,11 @@ type InstanceGone struct {
 
 func (InstanceGone) EventType() Type { return InstanceGoneType }
 
-// Key is the instance: it goes once.
+// Key is the instance, which terminates only once.
 func (b InstanceGone) Key() []string   { return []string{b.InstanceID} }
 func (b InstanceGone) Subject() string { return instancePrefix + b.InstanceID }
 
-// Validate demands an instance.
+// Validate requires an instance.
 func (b InstanceGone) Validate() error {
 	if b.InstanceID == "" {
 		return errors.New("instanceId is missing")
@@ -71,49 +70,48 @@ func (b InstanceGone) Validate() error {
 	return nil
 }
 
-// Phase is how far a disruption proposal has come.
+// Phase is the phase of a disruption proposal.
 type Phase string
 
 // The phases of a proposal.
 const (
-	// Proposed is written on the claims and waits for the next snapshot.
+	// Proposed: written on the claims, waiting for the next snapshot.
 	Proposed Phase = "proposed"
-	// Confirmed was found right again at least 15 s later, and acts.
+	// Confirmed: still valid at least 15 s later; lifecycle executes it.
 	Confirmed Phase = "confirmed"
-	// Dropped was found wrong again, and is taken off the claims.
+	// Dropped: no longer valid; lifecycle removes it from the claims.
 	Dropped Phase = "dropped"
 )
 
-// DisruptionProposed says which claims could go, and why.
+// DisruptionProposed proposes claims to remove, and why.
 type DisruptionProposed struct {
 	Proposal string   `json:"proposal"`
 	Phase    Phase    `json:"phase"`
 	Reason   string   `json:"reason"`
 	Claims   []string `json:"claims"`
-	// Method is how it was found.
+	// Method is the disruption method that found it.
 	Method string `json:"method,omitempty"`
-	// SavedPerHr is what the removal saves, in US dollars an hour.
+	// SavedPerHr is the saving in US dollars per hour.
 	SavedPerHr Usd `json:"savedPerHour"`
 	// Moved is how many pods have to move.
 	Moved int `json:"podsMoved,omitempty"`
-	// Plan is the document of what replaces the nodes, in a confirmation of a proposal
-	// that needs something to.
+	// Plan is the document with the replacements, if a confirmed proposal needs any.
 	Plan Ref `json:"plan,omitzero"`
-	// Snapshot is the document from which it was decided.
+	// Snapshot is the document on which the decision is based.
 	Snapshot Ref       `json:"snapshot"`
 	Decided  time.Time `json:"decided"`
 }
 
 func (DisruptionProposed) EventType() Type { return DisruptionProposedType }
 
-// Key is the proposal and its phase.
+// Key is the proposal, its phase and the snapshot.
 func (b DisruptionProposed) Key() []string {
 	return []string{b.Proposal, string(b.Phase), string(b.Snapshot.Digest)}
 }
 func (b DisruptionProposed) Subject() string { return "proposal/" + b.Proposal }
 func (b DisruptionProposed) Reference() Ref  { return b.Snapshot }
 
-// Validate demands a proposal that names claims.
+// Validate requires a proposal with claims and a known phase.
 func (b DisruptionProposed) Validate() error {
 	switch {
 	case b.Proposal == "" || len(b.Claims) == 0:
@@ -129,22 +127,20 @@ func (b DisruptionProposed) Validate() error {
 	return b.Snapshot.ValidateKind(SnapshotKind)
 }
 
-// NodesKept lists the nodes that disruption does not remove, and why. Lifecycle turns it
-// into Kubernetes Events and into nothing else.
+// NodesKept lists the nodes that disruption does not remove, and why. Lifecycle only turns it into Kubernetes Events.
 type NodesKept struct {
 	// Kept has one entry for each reason.
 	Kept []Kept `json:"kept"`
-	// Snapshot is the document from which it was decided.
+	// Snapshot is the document on which the decision is based.
 	Snapshot Ref       `json:"snapshot"`
 	Decided  time.Time `json:"decided"`
 }
 
 // Kept is one reason, and the NodeClaims of the nodes that it keeps.
 type Kept struct {
-	// Rule is one of disruption's rules. A consumer ignores those that it does not know.
+	// Rule is one of disruption's rules. Consumers ignore unknown rules.
 	Rule string `json:"rule"`
-	// Subject is the one thing that the rule names: a pod or a PodDisruptionBudget as
-	// "namespace/name", or a number.
+	// Subject is the object of the rule: a pod or a PodDisruptionBudget as "namespace/name", or a number.
 	Subject string `json:"subject,omitempty"`
 	// Detail is the reason in words.
 	Detail string   `json:"detail,omitempty"`
@@ -153,7 +149,7 @@ type Kept struct {
 
 func (NodesKept) EventType() Type { return NodesKeptType }
 
-// Key is the snapshot and the time as of which it holds.
+// Key is the snapshot and the time of the decision.
 func (b NodesKept) Key() []string {
 	return []string{string(b.Snapshot.Digest), b.Decided.UTC().Format(time.RFC3339Nano)}
 }

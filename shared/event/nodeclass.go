@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// NodeClassChanged asks the catalog to resolve an EC2NodeClass. Spec is the
-// object's spec as it is; only the catalog reads it.
+// NodeClassChanged asks the catalog to resolve an EC2NodeClass. Spec is the object's unmodified spec; only the
+// catalog reads it.
 type NodeClassChanged struct {
 	Name       string          `json:"name"`
 	UID        string          `json:"uid"`
 	Generation int64           `json:"generation"`
 	Spec       json.RawMessage `json:"spec"`
-	// Asked makes a periodic question a new one.
+	// Asked makes each periodic request a new message.
 	Asked time.Time `json:"asked"`
 }
 
 func (NodeClassChanged) EventType() Type { return NodeClassChangedType }
 
-// Key is the object, its generation and when it was asked.
+// Key is the object, its generation and the time of the request.
 func (b NodeClassChanged) Key() []string {
 	return []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassChanged) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate demands an object with a spec.
+// Validate requires an object with a spec.
 func (b NodeClassChanged) Validate() error { return checkObject(b.Name, b.UID, len(b.Spec) > 0) }
 
 // Subnet is one resolved subnet.
@@ -35,7 +35,7 @@ type Subnet struct {
 	ID     string `json:"id"`
 	Zone   string `json:"zone"`
 	ZoneID string `json:"zoneId,omitempty"`
-	// FreeIPs is how many addresses were free when it was asked.
+	// FreeIPs is the number of free addresses at the time of the request.
 	FreeIPs int `json:"freeIps"`
 }
 
@@ -45,7 +45,7 @@ type SecurityGroup struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Image is one resolved AMI. Requirements say which types it boots.
+// Image is one resolved AMI. Requirements define which instance types it can boot.
 type Image struct {
 	ID           string          `json:"id"`
 	Name         string          `json:"name,omitempty"`
@@ -53,22 +53,21 @@ type Image struct {
 	Requirements json.RawMessage `json:"requirements,omitempty"`
 }
 
-// Problem is why a part of an EC2NodeClass is not ready, or, with Warning, what
-// is odd about one that is.
+// Problem is why a part of an EC2NodeClass is not ready, or, with Warning, a warning about a part that is ready.
 type Problem struct {
 	// Condition is the status condition that it makes false ("SubnetsReady").
 	Condition string `json:"condition"`
 	Reason    string `json:"reason"`
 	Message   string `json:"message"`
-	// Unread says that AWS did not answer (denied, throttled, unreachable), so that
-	// nothing new is known: what was known of the same spec still holds.
+	// Unread means that AWS could not be read (denied, throttled, unreachable): the previous status of the same spec
+	// still applies.
 	Unread bool `json:"unread,omitempty"`
-	// Warning says that the condition is true all the same.
+	// Warning means that the condition stays true.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// Reservation is one resolved capacity reservation. How much of it is left
-// is in the catalogue, for that changes with every launch.
+// Reservation is one resolved capacity reservation. Its remaining capacity is in the catalogue, because it changes
+// with every launch.
 type Reservation struct {
 	ID            string `json:"id"`
 	InstanceType  string `json:"instanceType"`
@@ -78,13 +77,13 @@ type Reservation struct {
 	// Kind is "default" or "capacity-block".
 	Kind          string `json:"kind"`
 	Interruptible bool   `json:"interruptible,omitempty"`
-	// Expiring says that a capacity block is about to end.
+	// Expiring means that a capacity block is about to end.
 	Expiring bool `json:"expiring,omitempty"`
 	// Ends is zero for a reservation without an end.
 	Ends time.Time `json:"ends,omitzero"`
 }
 
-// NodeClassResolved says what an EC2NodeClass's selectors find.
+// NodeClassResolved is the result of resolving an EC2NodeClass's selectors.
 type NodeClassResolved struct {
 	Name           string          `json:"name"`
 	UID            string          `json:"uid"`
@@ -94,16 +93,15 @@ type NodeClassResolved struct {
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	Images         []Image         `json:"images,omitempty"`
 	Reservations   []Reservation   `json:"reservations,omitempty"`
-	// Hash is the drift hash of the spec in this cluster; empty when the
-	// cluster could not be read.
+	// Hash is the drift hash of the spec in this cluster; empty if the cluster could not be read.
 	Hash     string    `json:"hash,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
 }
 
 func (NodeClassResolved) EventType() Type { return NodeClassResolvedType }
 
-// Key is the object, its generation, when it was asked, and what AWS would not
-// tell: an answer that is whole is another than one that was not.
+// Key is the object, its generation, the time of the request and the conditions that could not be read, so that a
+// complete answer differs from an incomplete one.
 func (b NodeClassResolved) Key() []string {
 	key := []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
 	for _, p := range b.Problems {
@@ -115,14 +113,13 @@ func (b NodeClassResolved) Key() []string {
 }
 func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate demands an object.
+// Validate requires an object.
 func (b NodeClassResolved) Validate() error { return checkObject(b.Name, b.UID, true) }
 
-// NodeClassEnsure asks for the instance profile of a node class that names a
-// role, and for dry runs of what its launches will call.
+// NodeClassEnsure requests the instance profile of a node class with a role, and dry runs of the calls of its
+// launches.
 //
-// Role is empty where the class names an instance profile of its own: then no
-// IAM call may be made, and the message asks for the rest alone.
+// Role is empty if the class names its own instance profile. Then the launcher makes no IAM call for it.
 type NodeClassEnsure struct {
 	Name    string            `json:"name"`
 	UID     string            `json:"uid"`
@@ -130,34 +127,33 @@ type NodeClassEnsure struct {
 	Profile string            `json:"profile"`
 	Path    string            `json:"path"`
 	Tags    map[string]string `json:"tags"`
-	// Former is the profile that was made for a role which the class named before it
-	// brought a profile of its own: what was made for the class is then removed, once
-	// nothing needs it. Empty, and Role too, nothing in IAM is looked at.
+	// Former is the profile that Joist created for a role which the class had before it named its own profile. The
+	// launcher deletes it once no instance needs it. If both Former and Role are empty, the launcher makes no IAM
+	// call.
 	Former string `json:"former,omitempty"`
-	// Generation is the object's when this was asked; the answer repeats it.
+	// Generation is the object's generation at the time of the request; the answer repeats it.
 	Generation int64 `json:"generation,omitempty"`
-	// Class is the EC2NodeClass with its spec and its resolved status, for which dry
-	// runs are wanted; absent where none are: something is not resolved yet, or the
-	// settings disable them.
+	// Class is the EC2NodeClass with its spec and resolved status, for dry runs. It is absent if a part is not
+	// resolved yet, or if the settings disable dry runs.
 	Class json.RawMessage `json:"class,omitempty"`
-	// Tenancy is "dedicated" where a NodePool of the class allows dedicated instances:
-	// the dry runs ask for it. Empty is the default tenancy.
+	// Tenancy is "dedicated" if a NodePool of the class allows dedicated instances: the dry runs then request it.
+	// Empty is the default tenancy.
 	Tenancy string `json:"tenancy,omitempty"`
-	// Delete asks for the opposite: the node class is going away, and with it its
-	// profile (where Role or Former is set) and its launch templates.
+	// Delete requests the deletion of the class's profile (if Role or Former is set) and launch templates, because
+	// the class is being deleted.
 	Delete bool      `json:"delete,omitempty"`
 	Asked  time.Time `json:"asked"`
 }
 
 func (NodeClassEnsure) EventType() Type { return NodeClassEnsureType }
 
-// Key is the object, the role, the profile and when it was asked.
+// Key is the object, the role, the profile, Delete and the time of the request.
 func (b NodeClassEnsure) Key() []string {
 	return []string{b.UID, b.Role, b.Profile, strconv.FormatBool(b.Delete), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassEnsure) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate demands an object, a profile and a known tenancy.
+// Validate requires an object, a profile and a known tenancy.
 func (b NodeClassEnsure) Validate() error {
 	if b.Tenancy != "" && b.Tenancy != dedicated {
 		return fmt.Errorf("unknown tenancy %q (use %s, or leave it out)", b.Tenancy, dedicated)
@@ -165,11 +161,10 @@ func (b NodeClassEnsure) Validate() error {
 	return checkObject(b.Name, b.UID, b.Profile != "")
 }
 
-// dedicated is the one tenancy that has to be named.
+// dedicated is the only tenancy that is named.
 const dedicated = "dedicated"
 
-// Reasons for which ValidationSucceeded is false. The launcher says
-// those of the dry runs, the catalog the others.
+// Reasons why ValidationSucceeded is false. The launcher reports those of the dry runs, the catalog the others.
 const (
 	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	CreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
@@ -180,22 +175,21 @@ const (
 	ClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"
 )
 
-// NodeClassEnsured says how that ended.
+// NodeClassEnsured is the result of NodeClassEnsure.
 type NodeClassEnsured struct {
 	Name    string `json:"name"`
 	UID     string `json:"uid"`
 	Role    string `json:"role"`
 	Profile string `json:"profile"`
-	// Generation is that of the question; 0 says that it was not given.
+	// Generation is that of the request, or 0 if it had none.
 	Generation int64 `json:"generation,omitempty"`
 	Deleted    bool  `json:"deleted,omitempty"`
-	// Retired says that nothing is left of what Former asked to be removed.
+	// Retired means that Former's profile no longer exists.
 	Retired bool `json:"retired,omitempty"`
-	// Problem is what is wrong with the profile, or with the deletion.
+	// Problem is the problem with the profile, or with the deletion.
 	Problem *Problem `json:"problem,omitempty"`
-	// Validated says that the dry runs were made and gave a definite answer: Invalid
-	// is what they refused, nil when they refused nothing. A dry run that was
-	// throttled or timed out is neither, and is asked for again.
+	// Validated means that the dry runs gave a definite answer: Invalid is what they refused, nil if nothing. A dry
+	// run that was throttled or timed out is not definite, and is requested again.
 	Validated bool      `json:"validated,omitempty"`
 	Invalid   *Problem  `json:"invalid,omitempty"`
 	Asked     time.Time `json:"asked"`
@@ -203,13 +197,13 @@ type NodeClassEnsured struct {
 
 func (NodeClassEnsured) EventType() Type { return NodeClassEnsuredType }
 
-// Key is the object, the profile, the outcome and when it was asked.
+// Key is the object, the role, the profile, Deleted and the time of the request.
 func (b NodeClassEnsured) Key() []string {
 	return []string{b.UID, b.Role, b.Profile, strconv.FormatBool(b.Deleted), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassEnsured) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate demands an object and a profile.
+// Validate requires an object and a profile.
 func (b NodeClassEnsured) Validate() error { return checkObject(b.Name, b.UID, b.Profile != "") }
 
 func checkObject(name, uid string, rest bool) error {

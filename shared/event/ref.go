@@ -11,7 +11,7 @@ import (
 // Digest is the SHA-256 of a stored document, as 64 lower-case hex digits.
 type Digest string
 
-// DigestOf hashes the bytes as they are stored.
+// DigestOf returns the digest of the bytes as they are stored.
 func DigestOf(data []byte) Digest {
 	sum := sha256.Sum256(data)
 	return Digest(hex.EncodeToString(sum[:]))
@@ -25,7 +25,7 @@ func (d Digest) IsValid() bool {
 	return strings.Trim(string(d), "0123456789abcdef") == ""
 }
 
-// ShortText is the first twelve digits, for people.
+// ShortText returns the first twelve digits, for people.
 func (d Digest) ShortText() string {
 	if len(d) < 12 {
 		return string(d)
@@ -33,18 +33,18 @@ func (d Digest) ShortText() string {
 	return string(d[:12])
 }
 
-// Ref names a stored document: the folder of its kind, its digest and its size
-// in bytes as stored. It is the claim check that travels in a message.
+// Ref refers to a stored document: the folder of its kind, its digest and its stored size in bytes. Messages carry it
+// instead of the document.
 type Ref struct {
 	Kind   string `json:"kind"`
 	Digest Digest `json:"digest"`
 	Size   int    `json:"size"`
 }
 
-// Key is where the document lies.
+// Key returns the document's key in the store.
 func (r Ref) Key() string { return r.Kind + "/" + string(r.Digest) }
 
-// IsZero reports whether the reference names nothing.
+// IsZero reports whether the reference is empty.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
 // The folders of documents that messages refer to.
@@ -56,8 +56,7 @@ const (
 	CatalogueKind = "catalogues"
 )
 
-// ValidateKind reports a reference that cannot be followed, or that names a document of another kind
-// than the field that it stands in.
+// ValidateKind returns a Poison error if the reference is malformed or has another kind.
 func (r Ref) ValidateKind(kind string) error {
 	if r.Kind != kind {
 		return fault.F("checking a reference", fault.Poison, "it is of kind %q, and this field has one of kind %q", r.Kind, kind)
@@ -65,7 +64,7 @@ func (r Ref) ValidateKind(kind string) error {
 	return r.Validate()
 }
 
-// Validate reports a reference that cannot be followed.
+// Validate returns a Poison error if the reference is malformed.
 func (r Ref) Validate() error {
 	if r.Kind == "" || strings.ContainsAny(r.Kind, "/.") {
 		return fault.F("checking a reference", fault.Poison, "kind %q is not a folder name", r.Kind)

@@ -1,16 +1,15 @@
 package event
 
-// Rule is one rule on the account's default bus in EventBridge.
+// Rule is one EventBridge rule on the account's default bus.
 type Rule struct {
 	Name string
-	// Pattern is EventBridge's own language of patterns.
+	// Pattern is an EventBridge event pattern.
 	Pattern string
 }
 
-// NoticeRules are the rules that bring AWS's own events to interruption.
-// They see the whole account, for a pattern cannot tell a cluster's instances; but
-// what no service acts on stays away: of the six states of an instance two take
-// nothing away, and come with every launch.
+// NoticeRules are the rules that send AWS's events to interruption. They match the whole account, because a pattern
+// cannot select a cluster's instances. They omit events without effect: two of the six instance states are not
+// interruptions and occur at every launch.
 var NoticeRules = []Rule{
 	{"ScheduledChangeRule", `{"source":["aws.health"],"detail-type":["AWS Health Event"]}`},
 	{"SpotInterruptionRule", `{"source":["aws.ec2"],"detail-type":["EC2 Spot Instance Interruption Warning"]}`},

@@ -19,8 +19,7 @@ func ref(kind string) event.Ref {
 
 var offering = event.Offering{InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "spot"}
 
-// sample is one full body of every type and how an envelope's data is read as
-// that body again.
+// sample is one complete body of a type, and how to decode an envelope's data into it.
 type sample struct {
 	body event.Body
 	read func(event.Envelope) (event.Body, error)
@@ -87,8 +86,8 @@ var samples = []sample{
 	of(event.InstanceGone{InstanceID: "i-0123456789abcdef0", Shown: noon}),
 }
 
-// further are bodies with what was added to a type after its first golden, by the
-// names of their goldens.
+// further are bodies with fields that were added after the type's first golden file, by the names of their golden
+// files.
 var further = map[string]sample{
 	"instances.listed.v1-shifts": of(event.InstancesListed{
 		Started: noon, Inventory: ref(event.InventoryKind), Count: 12, Shifts: &event.ZonalShifts{Zones: []event.ShiftedZone{

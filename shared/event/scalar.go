@@ -1,6 +1,6 @@
 package event
 
-// skipSpace passes over blanks between tokens.
+// skipSpace skips whitespace between tokens.
 func (s *scanner) skipSpace() {
 	if s.at < len(s.data) && s.data[s.at] <= ' ' {
 		s.skipBlanks()
@@ -33,7 +33,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isHexDigit(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
-// scanWord takes true, false or null.
+// scanWord scans true, false or null.
 func (s *scanner) scanWord(word string) error {
 	if len(s.data)-s.at < len(word) || string(s.data[s.at:s.at+len(word)]) != word {
 		return s.syntaxError("a value is missing")
@@ -42,9 +42,8 @@ func (s *scanner) scanWord(word string) error {
 	return s.countToken()
 }
 
-// isOrdinary are the bytes that stand in a string for themselves, wherever it is
-// written: all but its end, escapes, control characters, and what encoding/json
-// escapes for HTML. 0xE2 begins the two line separators that it escapes too.
+// isOrdinary marks the bytes that a JSON string contains unescaped: all but quotes, backslashes, control characters,
+// and those that encoding/json escapes for HTML. 0xE2 begins the two line separators that it also escapes.
 var isOrdinary = func() (table [256]bool) {
 	for c := range table {
 		table[c] = c >= 0x20
@@ -55,7 +54,7 @@ var isOrdinary = func() (table [256]bool) {
 	return table
 }()
 
-// scanText takes a string, and reports whether it has escapes.
+// scanText scans a string and reports whether it has escapes.
 func (s *scanner) scanText() (escaped bool, err error) {
 	data, at := s.data, s.at+1
 	for ; at < len(data); at++ {
@@ -84,7 +83,7 @@ func (s *scanner) scanText() (escaped bool, err error) {
 	return false, s.syntaxError("it ends within a string")
 }
 
-// scanEscape takes what follows a backslash, but for its last byte.
+// scanEscape scans what follows a backslash, except its last byte.
 func (s *scanner) scanEscape() bool {
 	if s.at >= len(s.data) {
 		return false
@@ -104,7 +103,7 @@ func (s *scanner) scanEscape() bool {
 	}
 }
 
-// scanNumber takes a number.
+// scanNumber scans a number.
 func (s *scanner) scanNumber() error {
 	s.acceptByte('-')
 	if !s.acceptByte('0') && !s.scanDigits() {
@@ -124,7 +123,7 @@ func (s *scanner) scanNumber() error {
 	return s.countToken()
 }
 
-// scanDigits takes digits, and reports whether there are any.
+// scanDigits scans digits, and reports whether there are any.
 func (s *scanner) scanDigits() bool {
 	from := s.at
 	for s.at < len(s.data) && isDigit(s.data[s.at]) {

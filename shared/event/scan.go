@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// CheckLimits refuses bytes that are too large, not UTF-8, not one JSON value,
-// too deep or of too many tokens, before anything is decoded into memory. It
-// refuses objects with a name twice as well: readers do not agree which counts.
+// CheckLimits rejects bytes that are too large, not UTF-8, not exactly one JSON value, too deep or of too many
+// tokens, before they are decoded into memory. It also rejects objects with a duplicate name, because readers
+// disagree on which one counts.
 func CheckLimits(data []byte) error {
 	s := scanner{data: data, unique: true}
 	return s.scanAll()
@@ -17,17 +17,16 @@ func CheckLimits(data []byte) error {
 
 // Member is one name and its value in a JSON object.
 type Member struct {
-	// Name is the name without its quotes, and with its escapes resolved.
+	// Name is the name without quotes and with escapes resolved.
 	Name []byte
-	// Value is the value as it is written: a part of the bytes that were read.
+	// Value is the raw JSON of the value, a part of the input.
 	Value []byte
 }
 
-// Members appends the members of a JSON object in their order, repeated ones
-// too, and keeps the limits of CheckLimits. The values are parts of data.
+// Members appends the members of a JSON object in their order, including repeated ones, and enforces the limits of
+// CheckLimits. The values are parts of data.
 func Members(data []byte, into []Member) ([]Member, error) {
-	// The list is no part of the scan, so that the caller's array can stay off the
-	// heap.
+	// The list is not a field of the scanner, so that the caller's array can stay on the stack.
 	s := scanner{data: data}
 	if err := s.scanStart(); err != nil {
 		return nil, err
@@ -57,8 +56,8 @@ func Members(data []byte, into []Member) ([]Member, error) {
 	return into, s.scanEnd()
 }
 
-// Elements appends the elements of a JSON list, as they are written. It takes a
-// value that Members gave, and so a valid one; of what is no list it gives none.
+// Elements appends the raw elements of a JSON array. The list must be a value that Members returned. Elements returns
+// nil if it is not an array.
 func Elements(list []byte, into [][]byte) [][]byte {
 	s := scanner{data: list}
 	if s.scanStart() != nil || s.at == len(list) || list[s.at] != '[' || s.openLevel(1) != nil {
@@ -85,20 +84,20 @@ func poisonError(format string, args ...any) error {
 	return fault.F("reading a message", fault.Poison, format, args...)
 }
 
-// scanner is one walk over a JSON text, from left to right, without reflection and
-// almost without memory: most messages are looked at once and then dropped.
+// scanner scans a JSON text once, without reflection and almost without allocations, because most messages are
+// inspected once and then dropped.
 type scanner struct {
 	data   []byte
 	at     int
 	tokens int
-	// unique refuses a name that stands twice in one object.
+	// unique rejects duplicate names in an object.
 	unique bool
-	// needsRewrite is set where encoding/json would write the text differently: with
-	// spaces between tokens, or characters that it escapes for HTML.
+	// needsRewrite is set if encoding/json would write the text differently: with spaces between tokens, or
+	// characters that it escapes for HTML.
 	needsRewrite bool
 }
 
-// scanAll walks the whole text.
+// scanAll scans the whole text.
 func (s *scanner) scanAll() error {
 	if err := s.scanStart(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (s *scanner) scanAll() error {
 	return s.scanRest()
 }
 
-// scanStart goes to the outermost value.
+// scanStart skips to the outermost value.
 func (s *scanner) scanStart() error {
 	if len(s.data) > MaxEnvelope {
 		return poisonError("%d bytes exceed the limit of %d", len(s.data), MaxEnvelope)
@@ -118,7 +117,7 @@ func (s *scanner) scanStart() error {
 	return nil
 }
 
-// scanRest walks the outermost value, and makes sure that it is the only one.
+// scanRest scans the outermost value, and checks that it is the only one.
 func (s *scanner) scanRest() error {
 	if err := s.scanValue(0); err != nil {
 		return err
@@ -126,7 +125,7 @@ func (s *scanner) scanRest() error {
 	return s.scanEnd()
 }
 
-// scanEnd makes sure that nothing follows.
+// scanEnd returns an error if anything follows.
 func (s *scanner) scanEnd() error {
 	s.skipSpace()
 	switch {
@@ -139,7 +138,7 @@ func (s *scanner) scanEnd() error {
 	}
 }
 
-// scanValue walks one value that lies in depth objects and lists.
+// scanValue scans one value at the given depth.
 func (s *scanner) scanValue(depth int) error {
 	if s.at >= len(s.data) {
 		return s.syntaxError("it ends where a value belongs")
@@ -163,7 +162,7 @@ func (s *scanner) scanValue(depth int) error {
 	}
 }
 
-// scanObject walks an object, which is the depth-th level.
+// scanObject scans an object at the given depth.
 func (s *scanner) scanObject(depth int) error {
 	if err := s.openLevel(depth); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (s *scanner) scanObject(depth int) error {
 	return s.countToken()
 }
 
-// scanMember walks a name and its value.
+// scanMember scans a name and its value.
 func (s *scanner) scanMember(depth int) (name, value []byte, err error) {
 	if name, err = s.scanName(); err != nil {
 		return nil, nil, err
@@ -196,7 +195,7 @@ func (s *scanner) scanMember(depth int) (name, value []byte, err error) {
 	return name, s.data[from:s.at:s.at], nil
 }
 
-// scanArray walks a list, which is the depth-th level.
+// scanArray scans an array at the given depth.
 func (s *scanner) scanArray(depth int) error {
 	if err := s.openLevel(depth); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (s *scanner) scanArray(depth int) error {
 	return s.countToken()
 }
 
-// openLevel takes the bracket of a level.
+// openLevel skips an opening bracket and enforces the depth limit.
 func (s *scanner) openLevel(depth int) error {
 	if depth > MaxDepth {
 		return poisonError("JSON nests deeper than %d", MaxDepth)
@@ -223,7 +222,7 @@ func (s *scanner) openLevel(depth int) error {
 	return s.countToken()
 }
 
-// acceptByte takes the closing bracket, if it stands here.
+// acceptByte skips the byte if it is next, and reports whether it was.
 func (s *scanner) acceptByte(bracket byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == bracket {
 		s.at++
@@ -232,8 +231,8 @@ func (s *scanner) acceptByte(bracket byte) bool {
 	return false
 }
 
-// scanNext takes what stands behind a member or an element: a comma, so that there
-// is more, or the closing bracket.
+// scanNext scans what follows a member or an element, and reports whether it is a comma (more follows) or the closing
+// bracket.
 func (s *scanner) scanNext(bracket byte) (more bool, err error) {
 	s.skipSpace()
 	if s.acceptByte(',') {
@@ -246,7 +245,7 @@ func (s *scanner) scanNext(bracket byte) (more bool, err error) {
 	return false, s.syntaxError("a comma or " + string(bracket) + " is missing")
 }
 
-// scanName takes a member's name and its colon.
+// scanName scans a member's name and its colon.
 func (s *scanner) scanName() ([]byte, error) {
 	if s.at >= len(s.data) || s.data[s.at] != '"' {
 		return nil, s.syntaxError("a name is missing")
@@ -267,15 +266,15 @@ func (s *scanner) scanName() ([]byte, error) {
 	return name, nil
 }
 
-// unescapeText is the text of a JSON string that was walked already.
+// unescapeText decodes a JSON string that was already scanned.
 func unescapeText(quoted []byte) string {
 	var text string
-	// It is valid, so this cannot fail.
+	// The string is valid, so this cannot fail.
 	_ = json.Unmarshal(quoted, &text)
 	return text
 }
 
-// countToken counts one token.
+// countToken counts one token and enforces the limit.
 func (s *scanner) countToken() error {
 	if s.tokens++; s.tokens > MaxTokens {
 		return poisonError("more than %d JSON tokens", MaxTokens)
@@ -287,14 +286,14 @@ func (s *scanner) syntaxError(what string) error {
 	return poisonError("not JSON: byte %d of %d: %s", s.at, len(s.data), what)
 }
 
-// nameSet are the names that an object has had so far. Most have few.
+// nameSet is the set of an object's names so far. Most objects have few.
 type nameSet struct {
 	few  [8][]byte
 	n    int
 	many map[string]bool
 }
 
-// add reports whether the name is new.
+// add adds the name and reports whether it is new.
 func (n *nameSet) add(name []byte) bool {
 	if n.many != nil {
 		before := len(n.many)

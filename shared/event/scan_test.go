@@ -16,8 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// slowly is CheckLimits by means of encoding/json: what it takes, and whether a
-// name stands twice.
+// slowly is CheckLimits implemented with encoding/json: whether it accepts the bytes, and whether a name is repeated.
 func slowly(data []byte) (taken, twice bool) {
 	if len(data) > MaxEnvelope || !utf8.Valid(data) || !json.Valid(data) {
 		return false, false

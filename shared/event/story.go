@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// appendTraceHead writes what appendHead would of the envelope of a body that begins a
-// story, without the envelope.
+// appendTraceHead appends the same bytes as appendHead for a fastBody without a cause, without creating the envelope.
 func (m Maker) appendTraceHead(out []byte, now, expires time.Time, typ Type, body fastBody) ([]byte, error) {
 	before := len(out)
-	// What ids derive from is written where the message comes to stand, and is gone then.
+	// The input of the ids is written into the same buffer and then overwritten.
 	id := hashID(body.appendKey(appendIDPrefix(out, string(typ), m.Cluster))[before:])
 	kind, whose := body.traceKey()
 	story := hashID(appendField(appendIDPrefix(out, kind, m.Cluster), whose)[before:])
@@ -35,12 +34,12 @@ func (m Maker) appendTraceHead(out []byte, now, expires time.Time, typ Type, bod
 func (b InstanceGone) appendKey(text []byte) []byte      { return appendField(text, b.InstanceID) }
 func (b InstanceGone) subjectParts() (what, name string) { return instancePrefix, b.InstanceID }
 
-// The notices about an instance and its end are one story: AWS sends each by itself, and
-// whoever handles one need not have seen the others.
+// All notices about an instance and its termination share a trace: AWS sends each separately, and a handler of one
+// may not have received the others.
 func (b InstanceGone) traceKey() (kind, name string) { return instanceTraceKind, b.InstanceID }
 func (b NodeNoticed) traceKey() (kind, name string)  { return instanceTraceKind, b.InstanceID }
 
-// instanceTraceKind is what the ids of such stories derive from.
+// instanceTraceKind is the kind from which the ids of these traces derive.
 const instanceTraceKind = "story of an instance"
 
 func (b NodeNoticed) appendKey(text []byte) []byte {
@@ -50,9 +49,9 @@ func (b NodeNoticed) appendKey(text []byte) []byte {
 
 func (b NodeNoticed) subjectParts() (what, name string) { return instancePrefix, b.InstanceID }
 
-// appendTimeField is appendField for the text of a time.
+// appendTimeField is appendField for a formatted time.
 func appendTimeField(text []byte, at time.Time) []byte {
-	const size = 8 // of the length, which is known afterwards
+	const size = 8 // bytes of the length, which is written afterwards
 	before := len(text)
 	text = at.UTC().AppendFormat(append(text, make([]byte, size)...), time.RFC3339Nano)
 	binary.BigEndian.PutUint64(text[before:], uint64(len(text)-before-size))

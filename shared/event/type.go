@@ -9,11 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// MinTTL is the shortest life of a message: a shorter one would be dropped by
-// an ordinary cold start or redelivery.
+// MinTTL is the shortest TTL of a message: a normal cold start or redelivery would exceed a shorter one.
 const MinTTL = 2 * time.Minute
 
-// Type names a message type and its major version: "launch.requested.v1".
+// Type is a message type and its major version: "launch.requested.v1".
 type Type string
 
 // The message types.
@@ -39,8 +38,7 @@ const (
 	InstanceGoneType       Type = "instance.gone.v1"
 )
 
-// Spec is what the contract says of a type: who says it, who listens, how long
-// it lives, and how large its data may be in bytes.
+// Spec is the contract of a type: its producers, its consumers, its TTL and the maximum size of its data in bytes.
 type Spec struct {
 	Type      Type
 	Producers []string
@@ -49,8 +47,7 @@ type Spec struct {
 	MaxData   int
 }
 
-// IsFact reports whether the type goes to the bus; the others are commands and go
-// to their consumer's queue.
+// IsFact reports whether the type goes to the bus; the others are commands and go to their consumer's queue.
 func (s Spec) IsFact() bool {
 	return slices.Contains([]Type{
 		PlanMadeType, DisruptionProposedType, NodesKeptType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
@@ -58,8 +55,7 @@ func (s Spec) IsFact() bool {
 	}, s.Type)
 }
 
-// AllowsSource reports whether a source is that of a producer of the type. The scheduler's
-// source has no prefix.
+// AllowsSource reports whether a source is a producer of the type. The source "scheduler" has no prefix.
 func (s Spec) AllowsSource(source string) bool {
 	return slices.ContainsFunc(s.Producers, func(producer string) bool {
 		return source == sourcePrefix+producer || producer == "scheduler" && source == producer
@@ -68,8 +64,7 @@ func (s Spec) AllowsSource(source string) bool {
 
 const kib = 1 << 10
 
-// Specs is the contract as data: the diagram, the docs and the bus's rules are
-// made from it.
+// Specs lists all types. The diagram, the docs and the bus's rules are generated from it.
 var Specs = []Spec{
 	{PodsUnschedulableType, []string{"watcher"}, []string{"planner"}, 5 * time.Minute, 4 * kib},
 	{ClusterSnapshotType, []string{"watcher"}, []string{"disruption"}, 2 * time.Minute, 4 * kib},
@@ -92,8 +87,7 @@ var Specs = []Spec{
 	{InstanceGoneType, []string{"interruption"}, []string{"lifecycle"}, time.Hour, 4 * kib},
 }
 
-// Spec looks the type up. A type of another major version, or of no version,
-// is poison: its meaning is not known here.
+// Spec returns the type's Spec. A type of another major version, or without one, is Poison.
 func (t Type) Spec() (Spec, error) {
 	for i := range Specs {
 		if Specs[i].Type == t {
@@ -113,8 +107,7 @@ func (t Type) Spec() (Spec, error) {
 	return Spec{}, fault.F("reading the type", fault.Poison, "%q is no message type of Joist", string(t))
 }
 
-// TTL is how long a message of the type is valid after it was made; 0 for a type that
-// is not in Specs.
+// TTL returns how long a message of the type is valid after its creation; 0 for a type that is not in Specs.
 func (t Type) TTL() time.Duration {
 	spec, err := t.Spec()
 	if err != nil {

@@ -9,16 +9,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The message attributes under which a queue keeps Outgoing.Source and
-// Outgoing.Type.
+// The message attributes that hold Outgoing.Source and Outgoing.Type on a queue.
 const (
 	SourceAttribute = "source"
 	TypeAttribute   = "type"
 )
 
-// MessageAttributes gives every attribute that a queue is to keep: source,
-// type and the sender's own. Empty values are left out and characters that SQS
-// refuses are replaced, for the reason of a dead letter may hold anything.
+// MessageAttributes returns the attributes of the message on a queue: source, type and Attributes. It omits empty
+// values and replaces characters that SQS rejects, because the reason of a dead letter may hold any text.
 func (m Outgoing) MessageAttributes() map[string]string {
 	out := make(map[string]string, len(m.Attributes)+2)
 	maps.Copy(out, m.Attributes)
@@ -38,9 +36,8 @@ func (m Outgoing) MessageAttributes() map[string]string {
 	return out
 }
 
-// Validate refuses a body that a queue cannot carry byte for byte: an empty one, one
-// beyond MaxBody, or MaxDead with the attributes of a dead letter, and text with
-// characters that XML does not allow.
+// Validate returns an Invalid error if the body is empty, not UTF-8, above MaxBody (for a dead letter: above
+// MaxDeadLetter with its attributes), or has characters that XML does not allow.
 func (m Outgoing) Validate() error {
 	refuse := func(format string, args ...any) error {
 		return fault.F("checking a message of type "+m.Type, fault.Invalid, format, args...)
@@ -63,19 +60,18 @@ func (m Outgoing) Validate() error {
 	return nil
 }
 
-// IsSendableText reports whether a queue carries the bytes as they are, if they are few
-// enough.
+// IsSendableText reports whether a queue accepts the bytes unencoded, apart from their size.
 func IsSendableText(body []byte) bool {
 	return len(body) > 0 && utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return !isLegalRune(r) })
 }
 
-// isLegalRune reports whether SQS takes the character.
+// isLegalRune reports whether SQS accepts the character.
 func isLegalRune(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || (r >= 0x20 && r <= 0xD7FF) || (r >= 0xE000 && r <= 0xFFFD) || r >= 0x10000
 }
 
-// SplitBatches splits messages into calls of at most MaxBatch messages and maxBytes
-// bytes, attributes included, and refuses what no call can carry.
+// SplitBatches splits messages into calls of at most MaxBatch messages and maxBytes bytes with attributes. It returns
+// an Invalid error for a message that no call can carry.
 func SplitBatches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
 	var out [][]Outgoing
 	var batch []Outgoing
@@ -99,7 +95,7 @@ func SplitBatches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
 	return out, nil
 }
 
-// Size is what the message counts towards the limits of a call.
+// Size returns the bytes that count towards the limits of a call: body and attributes.
 func (m Outgoing) Size() int {
 	size := len(m.Body)
 	for name, value := range m.MessageAttributes() {

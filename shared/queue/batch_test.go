@@ -11,8 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// However messages are cut into batches: all are there, in order, and no batch
-// breaks a limit.
+// All messages are in the batches, in order, and no batch exceeds a limit.
 func TestBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 1000
@@ -61,7 +60,7 @@ func TestMessageAttributes(t *testing.T) {
 	}
 }
 
-// A dead letter may have what SQS takes, and no byte more.
+// A dead letter may have exactly the size that SQS accepts.
 func TestDeadLettersMayBeLarge(t *testing.T) {
 	letter := Outgoing{Type: "t", IsDeadLetter: true, Attributes: map[string]string{"reason": "too large"}}
 	letter.Body = bytes.Repeat([]byte("x"), MaxDeadLetter-letter.Size())

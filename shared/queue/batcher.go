@@ -6,10 +6,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
-// BatchCalls lets those who delete from the queue at the same time share calls, and
-// likewise those who send to it: ten messages travel in the time and at the
-// price of one. At most lanes calls of each are under way. A lone caller notices
-// nothing.
+// BatchCalls returns a queue whose concurrent deletes share calls, and whose concurrent sends share calls: ten
+// messages take the time and the price of one. At most lanes calls of each kind are in flight. A single caller is not
+// delayed.
 func BatchCalls(q Queue, lanes int) Queue {
 	return batchedQueue{
 		Queue: q,
@@ -21,8 +20,8 @@ func BatchCalls(q Queue, lanes int) Queue {
 	}
 }
 
-// BatchSends lets those who send at the same time share calls, of at most
-// MaxBatch messages and MaxBody bytes.
+// BatchSends returns a sender whose concurrent sends share calls of at most MaxBatch messages and MaxBody bytes. At
+// most lanes calls are in flight.
 func BatchSends(s Sender, lanes int) Sender { return batchedSender{newSendBatcher(s, lanes)} }
 
 func newSendBatcher(s Sender, lanes int) *batcher.CallBatcher[Outgoing] {

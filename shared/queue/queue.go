@@ -1,9 +1,9 @@
-// Package queue is Joist's word for SQS and for the EventBridge bus: at least
-// once, in no order, with a visibility timeout.
+// Package queue is Joist's interface to SQS and to the EventBridge bus: at-least-once delivery, unordered, with a
+// visibility timeout.
 //
-// The invariants every implementation keeps (queuetest proves them): a message
-// is delivered until it is deleted; a receipt is good until the message is
-// received again; a send that returned nil is durable; a send that failed may
+// Every implementation keeps these invariants (queuetest tests them): a message is delivered until it is deleted; a
+// receipt is valid until the message is received again; a send that returned nil is durable; a send that returned an
+// error may still have succeeded.
 // still have arrived.
 package queue
 
@@ -17,30 +17,27 @@ import (
 )
 
 const (
-	// MaxBody is the largest body of a message in bytes. SQS allows 1 MiB and
-	// EventBridge 256 KiB for an entry; the smaller of the two holds everywhere.
+	// MaxBody is the maximum size of a message body in bytes. SQS allows 1 MiB and EventBridge 256 KiB for an entry;
+	// the smaller limit applies to both.
 	MaxBody = 256 << 10
-	// MaxDeadLetter is the largest dead letter in bytes, its attributes included: what
-	// SQS allows, for a queue may hold what only a stranger could send.
+	// MaxDeadLetter is the maximum size of a dead letter in bytes with its attributes: SQS's limit, because a foreign
+	// sender's message may have that size.
 	MaxDeadLetter = 1 << 20
-	// MaxBatch is the most messages that one send or one receive may carry.
+	// MaxBatch is the maximum number of messages in one send or receive.
 	MaxBatch = 10
 	// MaxVisibility is SQS's longest visibility timeout.
 	MaxVisibility = 12 * time.Hour
 )
 
-// Outgoing is a message that is not yet sent. Source and Type become the
-// source and detail-type of an EventBridge entry, and message attributes on a
-// queue.
+// Outgoing is a message to send. Source and Type become the source and detail-type of an EventBridge entry, and
+// message attributes on a queue.
 type Outgoing struct {
 	Source string
 	Type   string
 	Body   []byte
-	// Attributes are further message attributes of a queue (a dead letter's
-	// reason); the bus does not carry them.
+	// Attributes are further message attributes on a queue (a dead letter's reason); the bus drops them.
 	Attributes map[string]string
-	// IsDeadLetter marks a dead letter, which may have MaxDead bytes instead of MaxBody.
-	// The bus does not carry it.
+	// IsDeadLetter marks a dead letter, whose limit is MaxDeadLetter instead of MaxBody. The bus ignores it.
 	IsDeadLetter bool
 }
 
@@ -48,46 +45,45 @@ type Outgoing struct {
 type Message struct {
 	// ID is the queue's own. A redrive changes it: never deduplicate by it.
 	ID string
-	// Body is what was sent, byte for byte.
+	// Body is the sent body, byte for byte.
 	Body []byte
-	// Receipt names this delivery to Delete and Hide.
+	// Receipt identifies this delivery in Delete and Hide.
 	Receipt string
-	// Receives counts deliveries, this one included.
+	// Receives counts deliveries, including this one.
 	Receives int
-	// Sent is when the queue took the message (SentTimestamp).
+	// Sent is when the queue accepted the message (SentTimestamp).
 	Sent time.Time
 	// Attributes are the message attributes that the sender set.
 	Attributes map[string]string
 }
 
-// Sender takes messages: a queue, or the bus.
+// Sender sends messages to a queue or to the bus.
 type Sender interface {
-	// Send hands over all messages, in as many calls as it takes. On error some
-	// may have been taken; sending all of them again is always allowed. Once it has
-	// returned, the memory of the messages is the caller's again.
+	// Send sends all messages, in as many calls as necessary. After an error some may have been sent; it is always
+	// safe to send all of them again. The caller may reuse the messages' memory after Send returns.
 	Send(ctx context.Context, messages ...Outgoing) error
 }
 
 // Queue is one queue.
 type Queue interface {
 	Sender
-	// Receive waits up to wait for at least one message and returns at most
-	// MaxBatch. Each is hidden from other receivers for visibility.
+	// Receive waits up to wait for at least one message and returns at most max, which must not exceed MaxBatch. Each
+	// is hidden from other receivers for visibility.
 	Receive(ctx context.Context, max int, wait, visibility time.Duration) ([]Message, error)
-	// Delete removes deliveries for good. A stale receipt is not an error.
+	// Delete deletes messages. A stale receipt is not an error.
 	Delete(ctx context.Context, receipts ...string) error
-	// Hide sets how long from now a delivery stays hidden; zero gives it back.
-	// A receipt whose message was received again or deleted is fault.Missing; one
-	// whose time is over hides nothing, and a queue need not say so.
+	// Hide sets how long from now a message stays hidden; zero makes it visible. It returns fault.Missing if the
+	// message was received again or deleted. After the visibility timeout it has no effect, and the queue may return
+	// nil.
 	Hide(ctx context.Context, receipt string, visibility time.Duration) error
-	// HideAll is Hide for deliveries of one receive, in as few calls as it takes. It
-	// answers for each receipt, in their order, with what Hide would have returned.
+	// HideAll is Hide for messages of one receive, in as few calls as possible. It returns Hide's error for each
+	// receipt, in their order.
 	HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error
-	// Depth reports the approximate number of visible and of hidden messages.
+	// Depth returns the approximate number of visible and of hidden messages.
 	Depth(ctx context.Context) (visible, hidden int, err error)
 }
 
-// EncodeEnvelopes turns envelopes into messages, refusing one that is too large.
+// EncodeEnvelopes encodes envelopes into messages. It returns an error if one is too large.
 func EncodeEnvelopes(envelopes ...event.Envelope) ([]Outgoing, error) {
 	out := make([]Outgoing, 0, len(envelopes))
 	for _, e := range envelopes {

@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// base is a true event.
+// base is a genuine event, from which variants are made.
 type base struct {
 	name  string
 	event object
-	// detail is the value of the event's detail, to be changed and put back.
+	// detail is the event's detail, which variants change and put back.
 	detail object
 
 	kind      event.NoticeKind
@@ -20,13 +20,12 @@ type base struct {
 	want      ExpectedResult
 }
 
-// The spellings of an instance's ARN: AWS's of most events, and that of the spot
-// warning, which has a zone for the region and no account
-// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html).
+// The two forms of an instance's ARN: arn is the usual one; spotARN, of the spot warning, has a zone in place of the
+// region and no account (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html).
 func arn(id string) string     { return "arn:aws:ec2:" + Region + ":" + Account + ":instance/" + id }
 func spotARN(id string) string { return "arn:aws:ec2:" + Region + "b:instance/" + id }
 
-// event writes an event of EventBridge.
+// event returns an EventBridge event.
 func (c *corpus) event(source, detailType, resources string, detail object) object {
 	return object{
 		{"version", `"0"`},
@@ -41,7 +40,7 @@ func (c *corpus) event(source, detailType, resources string, detail object) obje
 	}
 }
 
-// of is a base about instances of ours.
+// of returns a base about the cluster's own instances.
 func (c *corpus) of(name, source, detailType, resources string, detail object, kind event.NoticeKind, deadline time.Duration, ids ...string) base {
 	return base{
 		name: name, event: c.event(source, detailType, resources, detail), detail: detail,
@@ -55,11 +54,11 @@ const (
 	stateType       = "EC2 Instance State-change Notification"
 	healthType      = "AWS Health Event"
 	reservationType = "EC2 Capacity Reservation Instance Interruption Warning"
-	// The documentation of interruptible reservations spells it so.
+	// The documentation of interruptible reservations uses this name.
 	interruptibleType = "EC2 Interruptible Capacity Reservation Instance Interruption Warning"
 )
 
-// warnings are the spot warning in its two spellings.
+// warnings are the spot warning with both forms of the ARN.
 func (c *corpus) warnings() []base {
 	id := Ours[0]
 	detail := object{{"instance-id", quote(id)}, {"instance-action", `"terminate"`}}
@@ -69,7 +68,7 @@ func (c *corpus) warnings() []base {
 	}
 }
 
-// bases are the true events.
+// bases are the genuine events.
 func (c *corpus) bases() []base {
 	id := Ours[0]
 	all := append(c.warnings(),
@@ -89,8 +88,7 @@ func (c *corpus) state(state, id string) base {
 	return c.of("state "+state, "aws.ec2", stateType, quoted(arn(id)), detail, event.StateChange, DeadlineNone, id)
 }
 
-// maintenance is a scheduled change of AWS Health, which names whom it affects
-// among the resources too.
+// maintenance is a scheduled change of AWS Health. It also lists the affected instances in resources.
 func (c *corpus) maintenance(ids ...string) base {
 	var entities []string
 	for _, id := range ids {
@@ -116,10 +114,10 @@ func (c *corpus) reservation(detailType string) base {
 	return c.of(name, "aws.ec2", detailType, quoted(arn(id)), detail, event.ReservationInterruption, notice-age, id)
 }
 
-// inside is the base's event with another detail.
+// inside returns the base's event with another detail.
 func (b base) inside(detail object) object { return b.event.with("detail", string(detail.text())) }
 
-// due is the base with another deadline, if it has one at all.
+// due returns the base with another deadline, if it has a deadline.
 func (b base) due(deadline time.Duration) base {
 	if b.deadline != DeadlineNone {
 		b.deadline = deadline
@@ -127,7 +125,7 @@ func (b base) due(deadline time.Duration) base {
 	return b
 }
 
-// about is the base with other instances to act on.
+// about returns the base with other affected instances.
 func (b base) about(ids ...string) base {
 	b.instances = ids
 	return b

@@ -7,36 +7,35 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// ExpectedResult is what is to become of a message.
+// ExpectedResult is the expected disposition of a message.
 type ExpectedResult string
 
-// The verdicts of interruption's README.
+// The dispositions in interruption's README.
 const (
-	// Act means that the facts of Entry are published, and the message deleted.
+	// Act: the facts of the Entry are published, and the message is deleted.
 	Act ExpectedResult = "act"
-	// Foreign means that it is deleted and counted.
+	// Foreign: deleted and counted.
 	Foreign ExpectedResult = "foreign"
-	// Stale means that it is too old to mean anything: deleted and counted.
+	// Stale: too old; deleted and counted.
 	Stale ExpectedResult = "stale"
-	// Poison means that it is parked with a reason.
+	// Poison: moved to the DLQ with a reason.
 	Poison ExpectedResult = "poison"
-	// NotDelivered means that EC2 does not show the instance: tried again for two
-	// minutes, and then Foreign.
+	// NotDelivered: EC2 does not return the instance yet. Retried for two minutes, then Foreign.
 	NotDelivered ExpectedResult = "unseen"
 )
 
-// Where the corpus plays. A judge serves this account and region, and its EC2 shows
-// Ours and Ended with the cluster's tags and OtherAccount without.
+// The environment of the corpus. The service under test must serve this account and region, and its EC2 must return
+// Ours and Ended with the cluster's tags, and OtherAccount without.
 const (
 	Account = "123456789012"
 	Region  = "us-east-2"
-	// OtherAccount is an instance of somebody else.
+	// OtherAccount is an instance that does not belong to the cluster.
 	OtherAccount = "i-0fedcba9876543210"
-	// Ended is an instance of ours that EC2 shows terminated.
+	// Ended is an instance of the cluster that EC2 shows as terminated.
 	Ended = "i-0123456789abcdeff"
 )
 
-// Ours are the instances of ours that run; the last has an id of the old form.
+// Ours are running instances of the cluster; the last has an id in the old format.
 var Ours = []string{"i-0123456789abcdef0", "i-0123456789abcdef1", "i-0a1b2c3d"}
 
 // Entry is one message.
@@ -44,30 +43,28 @@ type Entry struct {
 	Name string
 	Body []byte
 	Want ExpectedResult
-	// Kind is what the facts are about; empty unless Want is Act.
+	// Kind is the kind of the published facts; empty unless Want is Act.
 	Kind event.NoticeKind
-	// Instances are those that node.noticed is said of.
+	// Instances are those for which node.noticed is published.
 	Instances []string
-	// Deadline is the facts' deadline after the queue's stamp; DeadlineNone where
-	// they have none.
+	// Deadline is the facts' deadline relative to the queue's timestamp, or DeadlineNone.
 	Deadline time.Duration
-	// Warning says that this is a true spot warning of an instance of ours, however
-	// odd: whoever does not act on it loses a node's two minutes.
+	// Warning marks a genuine, possibly malformed, spot warning of the cluster's instance: ignoring it wastes the
+	// node's two minutes.
 	Warning bool
 }
 
-// DeadlineNone is the Deadline of facts without one.
+// DeadlineNone is the Deadline of facts without a deadline.
 const DeadlineNone = time.Duration(-1 << 62)
 
 const (
-	// age is how long before the queue's stamp the events of the corpus were said.
+	// age is how long before the queue's timestamp the events were created.
 	age = time.Second
-	// notice is what a warning gives.
+	// notice is the time that a spot warning gives.
 	notice = 120 * time.Second
 )
 
-// Corpus is every entry, as the queue would have taken it at sent, which must be a
-// whole second.
+// Corpus returns all entries as if the queue received them at sent, which must be a whole second.
 func Corpus(sent time.Time) []Entry {
 	c := &corpus{sent: sent.UTC()}
 	for _, b := range c.bases() {
@@ -98,17 +95,17 @@ type corpus struct {
 	entries []Entry
 }
 
-// add adds an event that is acted on as its base is.
+// add adds an event with the same expected result as its base.
 func (c *corpus) add(b base, name string, e object) {
 	c.raw(b, name, e.text(), b.want)
 }
 
-// as adds an event with another verdict than its base's.
+// as adds an event with another expected result than its base's.
 func (c *corpus) as(want ExpectedResult, b base, name string, e object) {
 	c.raw(b, name, e.text(), want)
 }
 
-// raw adds a body. Only what is acted on has a kind, instances and a deadline.
+// raw adds a body. Only entries with Want Act have a kind, instances and a deadline.
 func (c *corpus) raw(b base, name string, body []byte, want ExpectedResult) {
 	entry := Entry{Name: b.name + ": " + name, Body: body, Want: want, Deadline: DeadlineNone}
 	if want == Act {

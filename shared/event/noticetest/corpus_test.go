@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite testdata/corpus.golden")
 
 var sent = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestCorpus compares names and verdicts with the golden list.
+// TestCorpus compares names and expected results with the golden list.
 func TestCorpus(t *testing.T) {
 	const golden = "testdata/corpus.golden"
 	var got bytes.Buffer

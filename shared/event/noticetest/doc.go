@@ -1,14 +1,10 @@
-// Package noticetest is a corpus of what may lie in the queue of AWS's events: the
-// true events in their two spellings, and several hundred ways in which such an
-// event can be odd or broken, each with the verdict that interruption's README
-// gives it.
+// Package noticetest is a corpus of messages for the queue of AWS's events: the genuine events in both forms, and
+// several hundred malformed or unusual variants, each with the disposition from interruption's README.
 //
-// The verdicts are not computed from the bodies. Each way of being odd is written
-// down with what it is meant to lead to, so the corpus and a reader of events can
-// be wrong only apart. testdata/corpus.golden lists all of them, so that a change
-// of a verdict is seen in review.
+// The dispositions are not computed from the bodies. Each variant is written down with its expected result, so a bug
+// in a reader of events does not repeat itself here. testdata/corpus.golden lists all entries, so that a changed
+// disposition shows up in review.
 //
-// The invariants: names are unique and stay; equal arguments give equal bytes; and
-// an entry says all that a judge needs: the verdict, the instances that are to be
-// acted on, and the deadline.
+// The invariants: names are unique and stable; equal arguments give equal bytes; and an entry has all that a test
+// needs: the disposition, the affected instances and the deadline.
 package noticetest

@@ -10,10 +10,10 @@ import (
 // long is ten kilobytes of text.
 var long = quote(strings.Repeat("a", 10_000))
 
-// oddity is a value that no field has.
+// oddity is an unusual value for a field.
 type oddity struct{ name, value string }
 
-// Values of the wrong type, and of none.
+// Names of values of the wrong type, and of empty or long ones.
 const (
 	isNull   = "null"
 	isNumber = "a number"
@@ -28,18 +28,18 @@ var oddities = []oddity{
 	{isNull, "null"}, {isNumber, "7"}, {isTrue, "true"}, {isObject, "{}"}, {isArray, "[]"}, {isEmpty, `""`}, {isLong, long},
 }
 
-// field is how much a field is needed.
+// field defines the expected results of variants of one field.
 type field struct {
 	name string
-	// otherwise is the verdict on what is missing or odd, but for those in except.
+	// otherwise is the result if the field is missing or odd; except overrides it by oddity.
 	otherwise ExpectedResult
 	except    map[string]ExpectedResult
-	// twice is the verdict on a repetition.
+	// twice is the result if the field is repeated.
 	twice ExpectedResult
 }
 
-// Whether a field is needed (rule 1) or may be absent (rule 2). A text of ten
-// kilobytes is readable: as a source it is a stranger's, as a version not ours.
+// Whether a field is required (rule 1) or optional (rule 2). A text of ten kilobytes is valid JSON: as a source it is
+// foreign, as a version it is not 0.
 func needed(name string) field    { return field{name: name, otherwise: Poison, twice: Poison} }
 func optional(name string) field  { return field{name: name, otherwise: Act, twice: Poison} }
 func unnoticed(name string) field { return field{name: name, otherwise: Act, twice: Act} }
@@ -71,14 +71,13 @@ var details = map[event.NoticeKind][]field{
 	event.ScheduledChange: {
 		unnoticed("eventArn"), needed("service").but(isLong, Foreign), optional("eventTypeCode"),
 		needed("eventTypeCategory").but(isLong, Foreign), unnoticed("startTime"),
-		// Where it names nobody, the event's resources do.
+		// If it lists no instance, the event's resources do.
 		optional("affectedEntities"),
 	},
 	event.ReservationInterruption: {needed("instance-id"), optional("instance-action"), optional("instance-termination-time")},
 }
 
-// fields makes each field of an event missing, odd, repeated, and spelled in
-// capitals (rules 2 and 5).
+// fields adds variants in which each field is missing, odd, repeated or in capitals (rules 2 and 5).
 func (c *corpus) fields(b base) {
 	for _, f := range envelope {
 		c.field(b, b, f, b.event, func(o object) object { return o })
@@ -86,12 +85,12 @@ func (c *corpus) fields(b base) {
 	for _, f := range details[b.kind] {
 		c.field(b, b, f, b.detail, b.inside)
 	}
-	// Without a time of its own, the queue's stamp counts (rule 3).
+	// Without the event's time, the queue's timestamp counts (rule 3).
 	c.field(b, b.due(notice), optional("time"), b.event, func(o object) object { return o })
 }
 
-// field changes one member of an object, which event puts back into its event.
-// An event with the member missing or odd is acted on as the base odd is.
+// field adds variants of one member of an object, which event puts back into its event. odd is the base of the
+// variants in which the member is missing or odd.
 func (c *corpus) field(b, odd base, f field, o object, event func(object) object) {
 	c.as(f.otherwise, odd, "no "+f.name, event(o.without(f.name)))
 	for _, v := range oddities {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 )
 
-// truncated cuts an event at twelve places.
+// truncated adds the event cut off at twelve positions.
 func (c *corpus) truncated(b base) {
 	text := b.event.text()
 	const places = 12
@@ -30,7 +30,7 @@ const (
 	tokensMax = 100_000
 )
 
-// sizes are events that are padded, nested, or of many parts (rule 5).
+// sizes adds events that are padded, deeply nested or have many tokens (rule 5).
 func (c *corpus) sizes(b base) {
 	text := b.event.text()
 	for _, size := range []int{200 * kib, sizeMax, sizeMax + 1, 257 * kib, 1024 * kib} {
@@ -54,7 +54,7 @@ func (c *corpus) sizes(b base) {
 		c.as(want, b, fmt.Sprintf("objects nested to %d levels", depth), b.event.plus("x", nested(`{"x":`, "}", depth-2)))
 		c.as(want, b, fmt.Sprintf("a detail nested to %d levels", depth), b.inside(b.detail.plus("x", nested("[", "]", depth-2))))
 	}
-	// A list's comma may be counted or not: both are far from these numbers.
+	// Tokenizers may or may not count commas: both counts are far from the limit.
 	c.add(b, "40000 numbers", b.event.plus("x", list(slices.Repeat([]string{"0"}, tokensMax*2/5)...)))
 	c.as(Poison, b, "120000 numbers", b.event.plus("x", list(slices.Repeat([]string{"0"}, tokensMax*6/5)...)))
 	many := b.event
@@ -64,7 +64,7 @@ func (c *corpus) sizes(b base) {
 	c.add(b, "2000 unknown fields", many)
 }
 
-// nested is a value of so many levels; an object ends in an empty one.
+// nested returns a value with the given number of levels; objects end in an empty one.
 func nested(open, closing string, levels int) string {
 	middle := ""
 	if open != "[" {
@@ -73,7 +73,7 @@ func nested(open, closing string, levels int) string {
 	return strings.Repeat(open, levels) + middle + strings.Repeat(closing, levels)
 }
 
-// wrapped are events inside of something else, which nothing here unwraps (rule 4).
+// wrapped adds events inside another format, which the service does not unwrap (rule 4).
 func (c *corpus) wrapped(b base) {
 	text := b.event.text()
 	str := string(text)
@@ -124,7 +124,7 @@ func (c *corpus) wrapped(b base) {
 		c.raw(b, w.name, w.body, Poison)
 	}
 	c.raw(b, "behind a byte order mark", append([]byte("\ufeff"), text...), Act)
-	// Somebody's own event, of EventBridge and well-formed.
+	// A well-formed EventBridge event of another application.
 	relayed := c.event("com.example.relay", "Forwarded", "[]", nil).with("detail", str)
 	c.as(Foreign, b, "as the detail of somebody's event", relayed)
 }
@@ -139,7 +139,7 @@ func snsOf(message string) object {
 func zipped(text []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	// A buffer takes everything.
+	// Writing to a buffer cannot fail.
 	_, _ = w.Write(text)
 	_ = w.Close()
 	return out.Bytes()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// health are the events of AWS Health: of whom, of what, and of whose.
+// health adds AWS Health events of other services, categories and resources.
 func (c *corpus) health() {
 	b := c.maintenance(Ours[:2]...)
 	detail := func(want ExpectedResult, name string, d object) { c.as(want, b, name, b.inside(d)) }
@@ -28,14 +28,14 @@ func (c *corpus) health() {
 	c.entities(b)
 }
 
-// entity writes one of affectedEntities.
+// entity returns one element of affectedEntities.
 func entity(id string) string { return string(object{{"entityValue", quote(id)}}.text()) }
 
-// entities are whom an event of Health affects (rule 1).
+// entities adds variants of the affected entities of a Health event (rule 1).
 func (c *corpus) entities(b base) {
 	one := b.about(Ours[0])
 	affects := func(entities ...string) object { return b.detail.with("affectedEntities", list(entities...)) }
-	// Where the detail names somebody, the resources may be those of other pages.
+	// If the detail lists an instance, the resources may belong to other pages.
 	alone := func(b base, want ExpectedResult, name string, detail object) {
 		c.as(want, b, name, b.inside(detail).with("resources", "[]"))
 	}

@@ -9,13 +9,13 @@ import (
 // member is a name and the JSON text of its value.
 type member struct{ name, value string }
 
-// named is a text, and what it is called.
+// named is a text and its name.
 type named struct{ name, text string }
 
-// object is a JSON object whose members keep their order, and may repeat.
+// object is a JSON object whose members keep their order and may repeat.
 type object []member
 
-// text writes the object.
+// text returns the JSON of the object.
 func (o object) text() []byte {
 	parts := make([]string, len(o))
 	for i, m := range o {
@@ -24,19 +24,19 @@ func (o object) text() []byte {
 	return []byte("{" + strings.Join(parts, ",") + "}")
 }
 
-// quote writes a JSON string.
+// quote returns a JSON string.
 func quote(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic("noticetest: a text that is no JSON: " + err.Error()) // Not reached: any string is.
+		panic("noticetest: a text that is no JSON: " + err.Error()) // Unreachable: any string can be marshalled.
 	}
 	return string(text)
 }
 
-// list writes a JSON array.
+// list returns a JSON array.
 func list(values ...string) string { return "[" + strings.Join(values, ",") + "]" }
 
-// quoted writes a JSON array of strings.
+// quoted returns a JSON array of strings.
 func quoted(texts ...string) string {
 	values := make([]string, len(texts))
 	for i, t := range texts {
@@ -45,31 +45,31 @@ func quoted(texts ...string) string {
 	return list(values...)
 }
 
-// with gives a member another value; it has to be there.
+// with returns the object with another value of an existing member.
 func (o object) with(name, value string) object {
 	out := slices.Clone(o)
 	out[o.find(name)].value = value
 	return out
 }
 
-// plus adds a member at the end.
+// plus returns the object with one more member at the end.
 func (o object) plus(name, value string) object {
 	return append(slices.Clone(o), member{name, value})
 }
 
-// without leaves a member out.
+// without returns the object without a member.
 func (o object) without(name string) object {
 	i := o.find(name)
 	return slices.Delete(slices.Clone(o), i, i+1)
 }
 
-// twice repeats a member.
+// twice returns the object with a repeated member.
 func (o object) twice(name string) object {
 	i := o.find(name)
 	return slices.Insert(slices.Clone(o), i, o[i])
 }
 
-// called gives a member another name.
+// called returns the object with a renamed member.
 func (o object) called(name, other string) object {
 	out := slices.Clone(o)
 	out[o.find(name)].name = other

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// places are accounts and regions (rules 2 and 3).
+// places adds variants of the account and region (rules 2 and 3).
 func (c *corpus) places(b base) {
 	id := b.instances[0]
 	place := func(account, region, resource string) object {
@@ -33,7 +33,7 @@ func (c *corpus) places(b base) {
 	c.add(b, "of no account and no region", b.event.without("account").without("region"))
 }
 
-// resources are what the event's resources name (rule 2).
+// resources adds variants of the event's resources (rule 2).
 func (c *corpus) resources(b base) {
 	id, other := b.instances[0], Ours[1]
 	with := func(want ExpectedResult, name string, resources ...string) {
@@ -68,7 +68,7 @@ func (c *corpus) resources(b base) {
 	}
 }
 
-// ids are the shapes of an instance's id (rule 1), and the owners.
+// ids adds variants of the instance's id (rule 1) and owner.
 func (c *corpus) ids() {
 	id := Ours[0]
 	state := c.state("stopping", id)
@@ -93,7 +93,7 @@ func (c *corpus) ids() {
 	}
 }
 
-// states are the states that an instance can be said to be in.
+// states adds variants of the instance's state.
 func (c *corpus) states() {
 	b := c.state("stopping", Ours[0])
 	for _, said := range []string{"pending", "running"} {

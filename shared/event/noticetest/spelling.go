@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// spelled are events that are written otherwise and mean the same, and such that
-// mean something else by a hair.
+// spelled adds events with another spelling and the same meaning, and events that differ from a known kind only
+// slightly.
 func (c *corpus) spelled(b base) {
 	text := string(b.event.text())
 	for _, w := range []struct{ name, body string }{
@@ -56,7 +56,7 @@ func (c *corpus) spelled(b base) {
 func indented(text, prefix, indent string) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), prefix, indent); err != nil {
-		panic("noticetest: an event that is no JSON: " + err.Error()) // Not reached: the builder wrote it.
+		panic("noticetest: an event that is no JSON: " + err.Error()) // Unreachable: the builder wrote valid JSON.
 	}
 	return out.String()
 }
@@ -67,7 +67,7 @@ func reversed(o object) object {
 	return out
 }
 
-// shortened keeps names of entries readable.
+// shortened keeps the names of entries readable.
 func shortened(s string) string {
 	if len(s) <= 60 {
 		return s
@@ -75,7 +75,7 @@ func shortened(s string) string {
 	return s[:60] + fmt.Sprintf("… (%d bytes)", len(s))
 }
 
-// versions are the versions of the envelope (rule 2).
+// versions adds variants of the envelope's version (rule 2).
 func (c *corpus) versions(b base) {
 	c.add(b, "version 0 as a number", b.event.with("version", "0"))
 	for _, version := range []string{`"1"`, `"2"`, `"0.0"`, `"00"`, `"v0"`, `"2026-11-20"`, "1", "-1", "2026"} {
@@ -83,7 +83,7 @@ func (c *corpus) versions(b base) {
 	}
 }
 
-// noEvents are what is no event at all, and the events of others.
+// noEvents adds bodies that are not events, and events of other kinds.
 func (c *corpus) noEvents() {
 	b := base{name: "no event", want: Poison}
 	for _, body := range []string{

@@ -4,12 +4,12 @@ import (
 	"time"
 )
 
-// times are the event's own time (rule 3).
+// times adds variants of the event's own time (rule 3).
 func (c *corpus) times(b base) {
 	at := func(name string, t time.Time, deadline time.Duration, want ExpectedResult) {
 		c.written(b, name, t.Format(time.RFC3339Nano), deadline, want)
 	}
-	// The future counts as the queue's stamp.
+	// A time in the future counts as the queue's timestamp.
 	for _, ahead := range []time.Duration{0, time.Second, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour} {
 		at("said "+ahead.String()+" after the queue's stamp", c.sent.Add(ahead), notice, Act)
 	}
@@ -17,7 +17,7 @@ func (c *corpus) times(b base) {
 	for _, ago := range []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 9 * time.Minute} {
 		at("said "+ago.String()+" before the queue's stamp", c.sent.Add(-ago), notice-ago, Act)
 	}
-	// A notice means something for ten minutes, and the end of an instance for an hour.
+	// A notice is valid for ten minutes, and the termination of an instance for an hour.
 	want := Stale
 	if b.instances[0] == Ended {
 		want = Act
@@ -28,8 +28,8 @@ func (c *corpus) times(b base) {
 	for _, ago := range []time.Duration{61 * time.Minute, 6 * time.Hour, 30 * 24 * time.Hour} {
 		at("said "+ago.String()+" before the queue's stamp", c.sent.Add(-ago), 0, Stale)
 	}
-	// No message travels for longer than a month: such a time cannot be AWS's, and the
-	// queue's stamp counts.
+	// No message is in transit for longer than a month, so such a time cannot be AWS's and the queue's timestamp
+	// counts.
 	for _, text := range []string{"1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1999-12-31T23:59:59+00:00"} {
 		c.written(b, "said at "+text, text, notice, Act)
 	}
@@ -49,12 +49,12 @@ func (c *corpus) times(b base) {
 	}
 }
 
-// written is the event with a text for its time.
+// written adds the event with the given text as its time.
 func (c *corpus) written(b base, name, text string, deadline time.Duration, want ExpectedResult) {
 	c.as(want, b.due(deadline), name, b.event.with("time", quote(text)))
 }
 
-// reservations are the times at which a reservation's instance ends (rule 3).
+// reservations adds variants of the termination time of a reservation's instance (rule 3).
 func (c *corpus) reservations() {
 	for _, typ := range []string{reservationType, interruptibleType} {
 		b := c.reservation(typ)

@@ -1,18 +1,16 @@
-// Package batcher lets concurrent callers share calls: of those that come while
-// all lanes are taken, as many as one call can carry travel together next.
+// Package batcher lets concurrent callers share calls: requests that arrive while MaxCalls calls are in flight share
+// the next free call, up to its limits.
 //
-// It is how a service that handles hundreds of messages at a time makes tens of
-// calls instead. There is no clock in it and no goroutine of its own, so a lone
-// caller is never kept waiting, and what calls one after another, such as the
-// simulator, sees every call as it made it.
+// A service that handles hundreds of messages at a time thus makes tens of calls. The package has no clock and no
+// goroutine, so a single caller is never delayed, and sequential callers, such as the simulator, make exactly their
+// own calls.
 //
 // The invariants:
 //
-//   - At most Lanes calls are under way.
-//   - Nobody waits while a lane is free, and who waits goes in order of arrival.
-//   - Each caller gets its own answer. A call that was refused because of what
-//     somebody else put into it is made again alone; one whose caller gave up is
-//     made again by the others.
+//   - At most MaxCalls calls are in flight.
+//   - A caller waits only while MaxCalls calls are in flight. Waiting callers proceed in order of arrival.
+//   - Each caller gets its own result. If a shared call fails because of one caller's items,
+//     every caller repeats it separately; if the calling caller's context ends, the others retry.
 package batcher
 
 import (
@@ -23,14 +21,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Options say how calls are shared.
+// Options configure how calls are shared.
 type Options[T any] struct {
-	// MaxCalls is how many calls may be under way at a time; at least one.
+	// MaxCalls is how many calls may be in flight; at least one.
 	MaxCalls int
-	// MaxItems and MaxWeight are what one shared call carries at most. A caller that
-	// has more goes alone; a MaxWeight of zero is no limit.
+	// MaxItems and MaxWeight limit one shared call. A caller with more makes its own call; a MaxWeight of zero is no
+	// limit.
 	MaxItems, MaxWeight int
-	// ItemWeight gives an item's weight; nil is none.
+	// ItemWeight returns an item's weight; nil means 0.
 	ItemWeight func(item T) int
 	// Call makes the call.
 	Call func(ctx context.Context, items []T) error
@@ -41,23 +39,23 @@ type CallBatcher[T any] struct {
 	options Options[T]
 
 	mu sync.Mutex
-	// running is how many lanes are taken.
+	// running is how many calls are in flight.
 	running int
-	// waiting are those that found none free, the first first.
+	// waiting are the waiting requests in order of arrival.
 	waiting []*request[T]
 }
 
-// request is a caller that waits.
+// request is a waiting caller.
 type request[T any] struct {
 	items []T
-	// separate says that nobody else may come along.
+	// separate means that the request must not share its call.
 	separate bool
-	// outcome tells once what became of it.
+	// outcome receives exactly one result.
 	outcome chan outcome[T]
 }
 
-// outcome is one of three: a turn to drive, with others behind; the order to try
-// again; or the call's end.
+// outcome is one of three: the request must make the call (call), also for its followers; it must be retried; or the
+// call returned err.
 type outcome[T any] struct {
 	call      bool
 	followers []*request[T]
@@ -66,16 +64,16 @@ type outcome[T any] struct {
 	err       error
 }
 
-// New makes a convoy.
+// New returns a CallBatcher.
 func New[T any](o Options[T]) *CallBatcher[T] {
 	o.MaxCalls, o.MaxItems = max(1, o.MaxCalls), max(1, o.MaxItems)
 	return &CallBatcher[T]{options: o}
 }
 
-// Do has the items carried by a call, its own or a shared one.
+// Do executes a call with the items, its own or a shared one.
 func (c *CallBatcher[T]) Do(ctx context.Context, items ...T) error {
 	if c.acquireOrEnqueue(nil) {
-		// The ordinary case: nobody is in the way, and nobody comes along.
+		// The usual case: a free slot and a call that is not shared.
 		return c.runCall(ctx, items, nil).err
 	}
 	r := &request[T]{items: items, outcome: make(chan outcome[T], 1)}
@@ -94,7 +92,7 @@ func (c *CallBatcher[T]) Do(ctx context.Context, items ...T) error {
 	}
 }
 
-// addRequest waits for a lane, or for somebody who takes the rider along.
+// addRequest waits for a free slot, or until another caller includes the request in its call.
 func (c *CallBatcher[T]) addRequest(ctx context.Context, r *request[T]) (outcome[T], error) {
 	if c.acquireOrEnqueue(r) {
 		return outcome[T]{call: true}, nil
@@ -107,11 +105,11 @@ func (c *CallBatcher[T]) addRequest(ctx context.Context, r *request[T]) (outcome
 	if c.removeRequest(r) {
 		return outcome[T]{}, fmt.Errorf("waiting for a call to share: %w", ctx.Err())
 	}
-	// It is under way already, so what became of it will be told.
+	// The request is already in a call: wait for its result.
 	return <-r.outcome, nil
 }
 
-// acquireOrEnqueue takes a free lane, or a place in the line for a rider.
+// acquireOrEnqueue takes a free slot and returns true, or enqueues the request (if not nil) and returns false.
 func (c *CallBatcher[T]) acquireOrEnqueue(r *request[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +123,7 @@ func (c *CallBatcher[T]) acquireOrEnqueue(r *request[T]) bool {
 	return false
 }
 
-// removeRequest takes the rider out of the line, and reports whether it still stood
-// there.
+// removeRequest removes the request from the queue, and reports whether it was still waiting.
 func (c *CallBatcher[T]) removeRequest(r *request[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +136,7 @@ func (c *CallBatcher[T]) removeRequest(r *request[T]) bool {
 	return false
 }
 
-// runCall makes the call for the driver and those behind, and tells each what
-// became of it.
+// runCall makes the call for the caller and the requests behind it, and sends each its outcome.
 func (c *CallBatcher[T]) runCall(ctx context.Context, items []T, behind []*request[T]) (mine outcome[T]) {
 	if len(behind) > 0 {
 		items = append(make([]T, 0, c.options.MaxItems), items...)
@@ -175,8 +171,8 @@ func (c *CallBatcher[T]) runCall(ctx context.Context, items []T, behind []*reque
 	return outcome[T]{err: err}
 }
 
-// passSlot hands the lane to the first who waits, together with those who fit into
-// the same call, or gives it back.
+// passSlot passes the slot to the first waiting request, together with those that fit into the same call, or frees
+// it.
 func (c *CallBatcher[T]) passSlot() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

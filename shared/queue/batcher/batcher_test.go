@@ -15,12 +15,12 @@ import (
 
 const trip = 10 * time.Millisecond
 
-// road notes the calls, each of which takes a trip.
+// road records the calls, each of which takes one trip time.
 type road struct {
 	mu             sync.Mutex
 	calls          [][]int
 	now, busiest   int
-	bad            int // a call that carries it is refused
+	bad            int // a call with this item is rejected
 	panics, broken error
 }
 
@@ -50,7 +50,7 @@ func (r *road) call(ctx context.Context, items []int) error {
 	}
 }
 
-// sizes are the sizes of the calls.
+// sizes returns the sizes of the calls.
 func (r *road) sizes() []int {
 	var out []int
 	for _, c := range r.calls {
@@ -59,8 +59,8 @@ func (r *road) sizes() []int {
 	return out
 }
 
-// all lets n callers come one after another, each with its number, before the
-// first call ends, and gives their answers.
+// all starts n callers one after another, each with its number, before the first call ends, and returns their
+// results.
 func all(t *testing.T, n int, do func(ctx context.Context, item int) error) []error {
 	t.Helper()
 	answers := make([]error, n+1)
@@ -101,7 +101,7 @@ func TestCallersShare(t *testing.T) {
 				if r.busiest > max(1, c.options.MaxCalls) || errors.Join(answers...) != nil {
 					t.Errorf("%d calls at a time: %v", r.busiest, answers)
 				}
-				// Calls that set out at the same moment are noted in any order.
+				// Calls that start at the same time are recorded in any order.
 				slices.SortStableFunc(r.calls, slices.Compare[[]int])
 				var seen []int
 				for _, call := range r.calls {
@@ -117,7 +117,7 @@ func TestCallersShare(t *testing.T) {
 	}
 }
 
-// One bad item fails its own caller and nobody else.
+// A bad item fails only its own caller.
 func TestEachHearsItsOwnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{bad: 5}
@@ -133,7 +133,7 @@ func TestEachHearsItsOwnAnswer(t *testing.T) {
 	})
 }
 
-// What failed for everybody is told to everybody, and not tried again here.
+// An error that affects all callers is returned to all, and not retried here.
 func TestAnOutageIsEverybodys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{broken: fault.F("calling", fault.Retry, "down")}
@@ -149,7 +149,7 @@ func TestAnOutageIsEverybodys(t *testing.T) {
 	})
 }
 
-// A caller that gives up fails alone: in the line, at the wheel, or on board.
+// A caller whose context ends fails alone: while waiting, as the one that makes the call, or in another's call.
 func TestGivingUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		who   int // whose context ends
@@ -186,7 +186,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// A panic is its caller's; the others hear of a bug, and the lane goes on.
+// A panic reaches its caller; the others get a Bug error, and the slot is reused.
 func TestAPanicFreesTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := road{panics: errors.New("oh")}

@@ -1,8 +1,8 @@
 // Package eventbus is queue.Sender over EventBridge.
 //
-// A message becomes one entry: source, detail-type, detail. PutEvents answers
-// with success even when every entry failed, so each entry's answer is read:
-// those that EventBridge could not take are sent again, and those that it
+// A message becomes one entry: source, detail-type, detail. PutEvents succeeds even if every entry failed, so each
+// entry's result is checked: entries that failed temporarily are sent again, and rejected ones are an error.
+// Attributes are not sent.
 // refuses are an error. Attributes do not travel.
 package eventbus
 
@@ -22,10 +22,9 @@ import (
 )
 
 const (
-	// maxCall is how many bytes one PutEvents may carry.
+	// maxCall is the maximum size of one PutEvents in bytes.
 	maxCall = queue.MaxBody
-	// maxAttempts is how often entries that failed alone are sent. The SDK's own
-	// retries do not see them, because their call succeeded.
+	// maxAttempts is how often failed entries are sent. The SDK does not retry them, because their call succeeded.
 	maxAttempts = 4
 )
 
@@ -43,13 +42,13 @@ type Bus struct {
 
 var _ queue.Sender = (*Bus)(nil)
 
-// New speaks to the bus of that name or ARN. setting names where the name came
-// from ("JOIST_BUS"), for the hint when there is no such bus.
+// New returns the bus with that name or ARN. setting is the variable that configures it ("JOIST_BUS"), for the hint
+// if the bus does not exist.
 func New(config aws.Config, name, setting string) *Bus {
 	return &Bus{client: eventbridge.NewFromConfig(awshttp.WithSafeBodies(config)), name: name, setting: setting, pause: pauseBeforeRetry}
 }
 
-// Send sends every message, in as many calls as it takes.
+// Send sends all messages, in as many calls as necessary.
 func (b *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	plain := make([]queue.Outgoing, 0, len(messages))
 	for _, m := range messages {
@@ -67,7 +66,7 @@ func (b *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// sendBatch puts the entries until each is taken.
+// sendBatch sends the entries until each is accepted.
 func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
 	for attempt := 1; ; attempt++ {
 		entries := make([]types.PutEventsRequestEntry, 0, len(batch))
@@ -91,7 +90,7 @@ func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
 	}
 }
 
-// retryMessages gives the messages whose entries are to be put again.
+// retryMessages returns the messages whose entries must be sent again.
 func (b *Bus) retryMessages(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, attempt int) ([]queue.Outgoing, error) {
 	op := "sending to bus " + b.name
 	if len(out.Entries) != len(batch) {

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// fake fails the entries of a type so many times.
+// fake fails the entries of a type the given number of times.
 type fake struct {
 	fail  map[string]int
 	code  string
@@ -57,7 +57,7 @@ func messages(kinds string) []queue.Outgoing {
 	return out
 }
 
-// Only what failed is sent again.
+// Only failed entries are sent again.
 func TestPartialFailures(t *testing.T) {
 	f := &fake{fail: map[string]int{"b": 1, "d": 2}, code: "ThrottlingException"}
 	if err := over(f).Send(t.Context(), messages("a b c d")...); err != nil {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// compileAnythingBut matches every leaf that its operand does not. The field has to
-// be there.
+// compileAnythingBut matches every leaf that its operand does not match. The field must exist.
 func compileAnythingBut(operand any) (matcher, error) {
 	object, ok := operand.(map[string]any)
 	if !ok {
@@ -34,7 +33,7 @@ func compileAnythingBut(operand any) (matcher, error) {
 	})
 }
 
-// invertibleOperators are the operators that anything-but can turn around.
+// invertibleOperators are the operators that anything-but can negate.
 var invertibleOperators = map[string]func(operand any) (matcher, error){
 	"prefix":             compileAffix(strings.HasPrefix, hasPrefixFold),
 	"suffix":             compileAffix(strings.HasSuffix, hasSuffixFold),
@@ -42,7 +41,7 @@ var invertibleOperators = map[string]func(operand any) (matcher, error){
 	"wildcard":           compileWildcard,
 }
 
-// matchOtherValues turns scalars around: all strings, or all numbers.
+// matchOtherValues negates scalars: all strings, or all numbers.
 func matchOtherValues(operand any) (matcher, error) {
 	values := asList(operand)
 	var texts, numbers int
@@ -62,7 +61,7 @@ func matchOtherValues(operand any) (matcher, error) {
 	return matchNone(values, matchScalar)
 }
 
-// matchNone matches what no compiled value matches.
+// matchNone matches a leaf that no compiled value matches.
 func matchNone(values []any, compile func(any) (matcher, error)) (matcher, error) {
 	var matchers []matcher
 	for _, value := range values {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// matcher decides about one leaf of an event: a string, json.Number, bool or
-// nil.
+// matcher reports whether one leaf of an event matches: a string, json.Number, bool or nil.
 type matcher func(leaf any) bool
 
-// compileLeaf reads the list of a field.
+// compileLeaf compiles the list of a field.
 func compileLeaf(path string, list []any) (field, error) {
 	out := field{path: path}
 	if len(list) == 0 {
@@ -82,8 +81,7 @@ var expressions = map[string]func(operand any) (matcher, error){
 	"cidr":               compileCIDR,
 }
 
-// matchScalar matches a scalar. Numbers are equal when they are written alike or
-// when their values are.
+// matchScalar matches a scalar. Numbers are equal if their texts or their values are equal.
 func matchScalar(operand any) (matcher, error) {
 	switch operand := operand.(type) {
 	case map[string]any, []any:
@@ -98,7 +96,7 @@ func matchScalar(operand any) (matcher, error) {
 	}
 }
 
-// compileExactly is exactly for strings, the only ones that {"exactly": …} takes.
+// compileExactly matches a string; {"exactly": …} accepts only strings.
 func compileExactly(operand any) (matcher, error) {
 	if _, ok := operand.(string); !ok {
 		return nil, fmt.Errorf("%s must be a string", describeValue(operand))
@@ -106,8 +104,8 @@ func compileExactly(operand any) (matcher, error) {
 	return matchScalar(operand)
 }
 
-// compileAffix matches the beginning or the end of strings, as it is written or, for
-// {"equals-ignore-case": …}, in any case.
+// compileAffix matches a prefix or suffix of strings, case-sensitively or, for {"equals-ignore-case": …}, in any
+// case.
 func compileAffix(has, hasFold func(s, part string) bool) func(operand any) (matcher, error) {
 	return func(operand any) (matcher, error) {
 		test := has
@@ -138,8 +136,8 @@ func compileIgnoreCase(operand any) (matcher, error) {
 	return matchString(func(s string) bool { return strings.EqualFold(s, want) }), nil
 }
 
-// compileCIDR matches strings that are addresses of the block. EventBridge refuses a
-// block of one address, and one of mapped addresses.
+// compileCIDR matches strings that are addresses in the block. EventBridge rejects a block of one address or of
+// IPv4-mapped addresses.
 func compileCIDR(operand any) (matcher, error) {
 	text, ok := operand.(string)
 	if !ok {
@@ -165,7 +163,7 @@ func matchString(test func(string) bool) matcher {
 	}
 }
 
-// The folding tests cut by runes, for upper and lower case may differ in bytes.
+// These functions compare runes, because upper and lower case may differ in length in bytes.
 func hasPrefixFold(s, part string) bool {
 	text, want := []rune(s), []rune(part)
 	return len(text) >= len(want) && strings.EqualFold(string(text[:len(want)]), part)
@@ -176,7 +174,7 @@ func hasSuffixFold(s, part string) bool {
 	return len(text) >= len(want) && strings.EqualFold(string(text[len(text)-len(want):]), part)
 }
 
-// singleMember gives the single member of an object.
+// singleMember returns the only member of an object.
 func singleMember(object map[string]any) (name string, value any, err error) {
 	if len(object) != 1 {
 		return "", nil, errors.New("a match expression has exactly one operator")
@@ -196,7 +194,7 @@ func pathName(path string) string {
 	return path
 }
 
-// describeValue names a JSON value for an error.
+// describeValue describes a JSON value for an error.
 func describeValue(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -6,19 +6,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// MaxEvent is the largest event in bytes, as EventBridge has it.
+// MaxEvent is the maximum size of an event in bytes, as in EventBridge.
 const MaxEvent = 256 << 10
 
-// leaf is one scalar of an event, and in which element of which array it lies.
+// leaf is one scalar of an event, with the array elements that contain it.
 type leaf struct {
 	value any
 	in    arrayIndexes
 }
 
-// arrayIndexes maps arrays, numbered in order of appearance, to an element of each.
+// arrayIndexes maps arrays, numbered in order of appearance, to the index of an element.
 type arrayIndexes map[int]int
 
-// matchesIndexes reports whether no array has different elements in a and b.
+// matchesIndexes reports whether a and b have no array with different elements.
 func (a arrayIndexes) matchesIndexes(b arrayIndexes) bool {
 	for array, element := range b {
 		if mine, ok := a[array]; ok && mine != element {
@@ -28,8 +28,8 @@ func (a arrayIndexes) matchesIndexes(b arrayIndexes) bool {
 	return true
 }
 
-// Match reports whether the pattern selects the event, a JSON object. An event
-// that cannot be read is fault.Invalid.
+// Match reports whether the pattern matches the event, a JSON object. It returns fault.Invalid if the event is not
+// one.
 func (p *Pattern) Match(event []byte) (bool, error) {
 	if len(event) > MaxEvent {
 		return false, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
@@ -52,7 +52,7 @@ func (p *Pattern) Match(event []byte) (bool, error) {
 	return false, nil
 }
 
-// matchAll looks for a leaf for each field such that all of them agree.
+// matchAll finds a leaf for each field such that all are in the same array elements.
 func matchAll(fields []field, leaves map[string][]leaf, in arrayIndexes) bool {
 	if len(fields) == 0 {
 		return true
@@ -84,8 +84,7 @@ func (f field) matchesValue(value any) bool {
 	return false
 }
 
-// flattener lists the leaves of an event by path. Arrays leave no trace in the
-// path.
+// flattener lists the leaves of an event by path. Paths do not contain array indexes.
 type flattener struct {
 	arrays int
 	leaves map[string][]leaf

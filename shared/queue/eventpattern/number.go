@@ -7,13 +7,13 @@ import (
 	"math"
 )
 
-// MaxNumber bounds the numbers that numeric matching sees, either way.
+// MaxNumber is the largest absolute value in numeric matching.
 const MaxNumber = 5e9
 
-// precision is how finely numbers are told apart: six decimals.
+// precision is the precision of comparisons: six decimals.
 const precision = 1e6
 
-// scaleNumber reads a number that numeric matching can see, in units of precision.
+// scaleNumber returns the number in units of 1/precision; false if numeric matching does not support it.
 func scaleNumber(number json.Number) (float64, bool) {
 	f, err := number.Float64()
 	if err != nil || math.Abs(f) > MaxNumber {
@@ -28,7 +28,7 @@ func areEqualNumbers(a, b json.Number) bool {
 	return okX && okY && x == y
 }
 
-// comparisons say of the operators whether they bound from below or above.
+// comparisons are the operators: whether each is a lower (1) or an upper (-1) bound, and its test.
 var comparisons = map[string]struct {
 	side int
 	test func(value, bound float64) bool
@@ -40,8 +40,7 @@ var comparisons = map[string]struct {
 	"<=": {-1, func(v, b float64) bool { return v <= b }},
 }
 
-// compileNumeric matches numbers by one comparison, or by a lower and an upper bound
-// in that order.
+// compileNumeric matches numbers by one comparison, or by a lower and an upper bound in that order.
 func compileNumeric(operand any) (matcher, error) {
 	list, ok := operand.([]any)
 	if !ok || (len(list) != 2 && len(list) != 4) {

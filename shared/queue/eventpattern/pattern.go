@@ -1,15 +1,11 @@
-// Package eventpattern is the language of EventBridge rules: which events a
-// pattern selects.
+// Package eventpattern implements EventBridge event patterns: which events a pattern matches.
 //
-// A pattern is a JSON object of the event's shape whose leaves are lists. All
-// fields it names must match (and), a field matches by any entry of its list
-// (or), and "$or" joins whole objects. Fields that the pattern does not name are
-// not looked at. Arrays in the event are searched: a field under an array
-// matches when one element does, and fields under the same array must match in
-// the same element.
+// A pattern is a JSON object like the event, whose leaves are lists. All its fields must match (and), a field matches
+// any entry of its list (or), and "$or" combines whole objects. Fields that the pattern does not contain are ignored.
+// A field under an array matches if one element does, and fields under the same array must match in the same element.
 //
-// Compile is strict where EventBridge is, so that a rule that AWS would refuse
-// is refused by a test. Both functions are pure.
+// Compile rejects what EventBridge rejects, so that a test finds a rule that AWS would not accept. Both functions are
+// pure.
 package eventpattern
 
 import (
@@ -23,14 +19,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// MaxAlternatives is how many combinations the "$or"s of one pattern may make.
-// EventBridge refuses more.
+// MaxAlternatives is the maximum number of combinations of a pattern's "$or"s. EventBridge rejects more.
 const MaxAlternatives = 1000
 
 // Pattern is a compiled pattern, safe for concurrent use.
 type Pattern struct {
-	// alternatives is the pattern in disjunctive form: it matches when every
-	// field of one alternative does.
+	// alternatives is the pattern in disjunctive normal form: it matches if every field of one alternative does.
 	alternatives [][]field
 }
 
@@ -38,12 +32,11 @@ type Pattern struct {
 type field struct {
 	path     string
 	matchers []matcher
-	// absent is set by {"exists": false}: the field also matches when no leaf
-	// of the event has the path.
+	// absent is set by {"exists": false}: the field also matches if the event has no leaf with the path.
 	absent bool
 }
 
-// Compile reads a pattern. What EventBridge refuses is fault.Invalid.
+// Compile compiles a pattern. It returns fault.Invalid for what EventBridge rejects.
 func Compile(text []byte) (*Pattern, error) {
 	tree, err := decodeJSON(text)
 	if err != nil {
@@ -60,7 +53,7 @@ func Compile(text []byte) (*Pattern, error) {
 	return &Pattern{alternatives: alternatives}, nil
 }
 
-// compileObject turns an object into its alternatives.
+// compileObject compiles an object into its alternatives.
 func compileObject(path string, object map[string]any) ([][]field, error) {
 	if len(object) == 0 {
 		return nil, fmt.Errorf("%s: an empty object selects nothing", pathName(path))
@@ -81,7 +74,7 @@ func compileObject(path string, object map[string]any) ([][]field, error) {
 	return all, nil
 }
 
-// compileMember turns one member of an object into alternatives.
+// compileMember compiles one member of an object into alternatives.
 func compileMember(path, name string, value any) ([][]field, error) {
 	if list, ok := parseOr(name, value); ok {
 		return compileOr(path, list)
@@ -101,7 +94,7 @@ func compileMember(path, name string, value any) ([][]field, error) {
 	}
 }
 
-// compileOr collects the alternatives of every object.
+// compileOr returns the alternatives of all objects.
 func compileOr(path string, list []map[string]any) ([][]field, error) {
 	var all [][]field
 	for _, object := range list {
@@ -119,8 +112,8 @@ var operators = []string{
 	"exactly", "prefix", "suffix", "equals-ignore-case", "wildcard", "anything-but", "numeric", "exists", "cidr",
 }
 
-// parseOr reports whether the member is an "or" of objects. An array that could
-// be a list of match expressions is not: "$or" is then an ordinary name.
+// parseOr reports whether the member is an "or" of objects. If the array can be a list of match expressions, "$or" is
+// an ordinary name.
 func parseOr(name string, value any) ([]map[string]any, bool) {
 	list, ok := value.([]any)
 	if name != "$or" || !ok || len(list) < 2 {
@@ -142,8 +135,8 @@ func parseOr(name string, value any) ([]map[string]any, bool) {
 	return objects, true
 }
 
-// joinAlternatives joins each alternative of a with each of b. A field may be in one of
-// them: EventBridge would listen to the one that is written last alone.
+// joinAlternatives combines each alternative of a with each of b. It rejects a field in both: EventBridge would use
+// only the last one.
 func joinAlternatives(a, b [][]field) ([][]field, error) {
 	out := make([][]field, 0, len(a)*len(b))
 	for _, left := range a {
@@ -159,7 +152,7 @@ func joinAlternatives(a, b [][]field) ([][]field, error) {
 	return out, nil
 }
 
-// decodeJSON reads one JSON value and keeps numbers as they are written.
+// decodeJSON decodes one JSON value and keeps numbers as text.
 func decodeJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -47,7 +47,7 @@ func TestMatchRefuses(t *testing.T) {
 	}
 }
 
-// A wildcard means what the regular expression of the same shape means.
+// A wildcard matches the same strings as the equivalent regular expression.
 func TestWildcardIsARegularExpression(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 3, -1), 1, 4).Draw(t, "pieces")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// compileWildcard matches strings in which each * stands for any characters, or none.
-// A backslash escapes * and itself.
+// compileWildcard matches strings in which each * stands for any number of characters. A backslash escapes * and
+// itself.
 func compileWildcard(operand any) (matcher, error) {
 	text, ok := operand.(string)
 	if !ok {
@@ -20,7 +20,7 @@ func compileWildcard(operand any) (matcher, error) {
 	return matchString(func(s string) bool { return matchPieces(s, pieces) }), nil
 }
 
-// splitWildcard cuts the text at its stars, so that n stars give n+1 pieces.
+// splitWildcard splits the text at its stars: n stars give n+1 pieces.
 func splitWildcard(text string) ([]string, error) {
 	pieces := []string{""}
 	star := false
@@ -46,8 +46,7 @@ func splitWildcard(text string) ([]string, error) {
 	return pieces, nil
 }
 
-// matchPieces takes the first place of each inner piece: an earlier place never
-// spoils a later one.
+// matchPieces uses the first occurrence of each inner piece: an earlier one never prevents a later match.
 func matchPieces(s string, pieces []string) bool {
 	first, last := pieces[0], pieces[len(pieces)-1]
 	if len(pieces) == 1 {

@@ -1,15 +1,12 @@
-// Package memqueue is a seeded model of SQS and EventBridge: queues and a bus
-// in memory, with the faults of the real ones as switches.
+// Package memqueue is a seeded in-memory model of SQS and EventBridge: queues and a bus, with the faults of the real
+// services as options.
 //
-// A simulator needs three things of it. It is deterministic: the same seed and
-// the same calls give the same answers, for time comes only from Options.Now,
-// chance only from the seed, and there are no goroutines. It is honest: every
-// fault that really happened is counted (Broker.Counts). And it conserves:
-// Broker.Conserved proves that every message that was taken is accounted for.
+// Simulators rely on three properties. It is deterministic: the same seed and calls give the same results, because
+// time comes only from Options.Now, randomness only from the seed, and there are no goroutines. It counts every fault
+// that happened (Broker.Counts). And Broker.CheckConservation verifies that every accepted message is accounted for.
 //
-// Without faults, a queue gives messages in the order in which they became
-// visible. It is safe for concurrent use, but then the order of the calls is
-// not the seed's.
+// Without faults, a queue delivers messages in the order in which they became visible. It is safe for concurrent use,
+// but then results also depend on the order of the calls.
 package memqueue
 
 import (
@@ -22,21 +19,20 @@ import (
 	"time"
 )
 
-// Options say what a broker runs on.
+// Options configure a broker.
 type Options struct {
 	// Now is the clock. It must not go backwards.
 	Now  func() time.Time
 	Seed uint64
-	// Faults are those of the beginning; SetFaults changes them.
+	// Faults are the initial faults; SetFaults changes them.
 	Faults Faults
-	// Idle is called by a Receive that may wait and finds nothing: it should
-	// let time pass until that moment, and may return early when something was
-	// sent. Without it such a Receive returns empty at once, so that a virtual
-	// clock never blocks.
+	// Idle is called by a Receive that may wait and finds no message. It should let time pass until that moment, and
+	// may return early when a message was sent. If it is nil, such a Receive returns at once, so that a virtual clock
+	// never blocks.
 	Idle func(ctx context.Context, until time.Time) error
 }
 
-// Broker holds queues and buses, and the chance that they share.
+// Broker holds queues and buses, and their shared random source.
 type Broker struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -49,7 +45,7 @@ type Broker struct {
 	serial uint64
 }
 
-// New makes an empty broker.
+// New returns an empty broker.
 func New(o Options) *Broker {
 	return &Broker{
 		now: o.Now, idle: o.Idle, faults: o.Faults,
@@ -58,8 +54,7 @@ func New(o Options) *Broker {
 	}
 }
 
-// Queue gives the queue of that name, made with the options at the first call
-// and configured with them at later ones.
+// Queue returns the queue with that name. The first call creates it, and later calls replace its options.
 func (b *Broker) Queue(name string, o QueueOptions) *Queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +68,7 @@ func (b *Broker) Queue(name string, o QueueOptions) *Queue {
 	return q
 }
 
-// FindQueue finds a queue that was made before.
+// FindQueue returns an existing queue.
 func (b *Broker) FindQueue(name string) (*Queue, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,18 +76,18 @@ func (b *Broker) FindQueue(name string) (*Queue, bool) {
 	return q, ok
 }
 
-// Queues lists the names of all queues, sorted.
+// Queues returns the names of all queues, sorted.
 func (b *Broker) Queues() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.queues))
 }
 
-// Now is the broker's clock.
+// Now returns the time of the broker's clock.
 func (b *Broker) Now() time.Time { return b.now() }
 
-// NextVisible is when the next message of any queue can be received: now or
-// earlier when one can be already, the zero time when there is none.
+// NextVisible returns when the next message of any queue can be received: now or earlier if one can be already, the
+// zero time if there is none.
 func (b *Broker) NextVisible() time.Time {
 	var next time.Time
 	for _, name := range b.Queues() {
@@ -104,7 +99,7 @@ func (b *Broker) NextVisible() time.Time {
 	return next
 }
 
-// CheckConservation reports the first queue whose messages do not add up.
+// CheckConservation returns an error for the first queue that lost or created messages.
 func (b *Broker) CheckConservation() error {
 	for _, name := range b.Queues() {
 		q, _ := b.FindQueue(name)
@@ -115,8 +110,8 @@ func (b *Broker) CheckConservation() error {
 	return nil
 }
 
-// newID makes an identifier in the shape of a UUID. It is called with the lock
-// held, as is all that rolls dice.
+// newID returns an id in the format of a UUID. The caller must hold the lock, as for everything that uses the random
+// source.
 func (b *Broker) newID() string {
 	b.serial++
 	high, low := b.random.Uint64(), b.random.Uint64()

@@ -13,12 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// MaxEntry is the largest entry in bytes: source, detail-type and detail. A
-// call carries no more than that either.
+// MaxEntry is the maximum size of an entry in bytes: source, detail-type and detail. It is also the maximum of a
+// call.
 const MaxEntry = queue.MaxBody
 
-// Bus is a model of an EventBridge bus: it wraps what is sent into an event and
-// gives it to the targets of every rule that matches.
+// Bus is a model of an EventBridge bus: it wraps messages into events and delivers them to the targets of every
+// matching rule.
 type Bus struct {
 	broker  *Broker
 	name    string
@@ -31,11 +31,9 @@ type Bus struct {
 
 // BusStats count events.
 type BusStats struct {
-	// Taken counts events that were sent, put or replayed, Unmatched those of them that no
-	// rule selected.
+	// Taken counts events that were sent, put or replayed, Unmatched those of them that matched no rule.
 	Taken, Unmatched int
-	// Routed counts deliveries to targets, Undelivered those to a queue that does
-	// not exist and that had no dead-letter queue.
+	// Routed counts deliveries to targets, Undelivered those to a missing queue without a dead-letter queue.
 	Routed, Undelivered int
 }
 
@@ -46,7 +44,7 @@ type archivedEvent struct {
 
 var _ queue.Sender = (*Bus)(nil)
 
-// Bus gives the bus of that name, made at the first call.
+// Bus returns the bus with that name. The first call creates it.
 func (b *Broker) Bus(name string) *Bus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +56,7 @@ func (b *Broker) Bus(name string) *Bus {
 	return bus
 }
 
-// FindBus finds a bus that was made before.
+// FindBus returns an existing bus.
 func (b *Broker) FindBus(name string) (*Bus, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +64,7 @@ func (b *Broker) FindBus(name string) (*Bus, bool) {
 	return bus, ok
 }
 
-// SetAccount sets the account and region that events state, and returns the bus.
+// SetAccount sets the account and region in events, and returns the bus.
 func (s *Bus) SetAccount(account, region string) *Bus {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
@@ -74,11 +72,10 @@ func (s *Bus) SetAccount(account, region string) *Bus {
 	return s
 }
 
-// Name is the bus's name.
+// Name returns the bus's name.
 func (s *Bus) Name() string { return s.name }
 
-// Send wraps each message into an event and routes it. A body has to be a JSON
-// object; attributes do not travel.
+// Send wraps each message into an event and routes it. A body must be a JSON object; attributes are dropped.
 func (s *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	op := "sending to bus " + s.name
 	for _, m := range messages {
@@ -97,7 +94,7 @@ func (s *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// checkEntry refuses what PutEvents refuses.
+// checkEntry rejects what PutEvents rejects.
 func checkEntry(m queue.Outgoing) error {
 	op := "checking an entry of type " + m.Type
 	size := len(m.Source) + len(m.Type) + len(m.Body)
@@ -114,7 +111,7 @@ func checkEntry(m queue.Outgoing) error {
 	return nil
 }
 
-// putEntries is one PutEvents.
+// putEntries models one PutEvents call.
 func (s *Bus) putEntries(batch []queue.Outgoing) error {
 	b := s.broker
 	b.mu.Lock()
@@ -135,7 +132,7 @@ func (s *Bus) putEntries(batch []queue.Outgoing) error {
 	return nil
 }
 
-// event is EventBridge's envelope, in its order.
+// event is EventBridge's envelope, with its fields in order.
 type event struct {
 	Version    string          `json:"version"`
 	ID         string          `json:"id"`
@@ -148,8 +145,7 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// newEvent makes the event. The detail is compacted on the way, as EventBridge
-// keeps its value and not its spaces.
+// newEvent returns the event. It compacts the detail, as EventBridge does not preserve whitespace.
 func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -164,7 +160,7 @@ func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 	return bytes.TrimRight(text.Bytes(), "\n"), nil
 }
 
-// PutEvent routes a whole event as AWS itself sends them.
+// PutEvent routes a complete event, as AWS services send them.
 func (s *Bus) PutEvent(raw []byte) error {
 	if !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
 		return fault.F("putting an event on bus "+s.name, fault.Invalid, "it is not a JSON object")
@@ -178,8 +174,8 @@ func (s *Bus) PutEvent(raw []byte) error {
 	return nil
 }
 
-// Replay routes the archived events of [from, to) again, to the named rules or,
-// without names, to all. As from EventBridge's archive they carry "replay-name".
+// Replay routes the archived events of [from, to) again, to the named rules or, without names, to all. As from
+// EventBridge's archive they have a "replay-name".
 func (s *Bus) Replay(name string, from, to time.Time, rules ...string) (int, error) {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
@@ -200,7 +196,7 @@ func (s *Bus) Replay(name string, from, to time.Time, rules ...string) (int, err
 	return count, nil
 }
 
-// Stats counts the bus's events.
+// Stats returns the bus's counts.
 func (s *Bus) Stats() BusStats {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()

@@ -7,15 +7,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// hasMaxReceives reports whether the record has had its receives.
+// hasMaxReceives reports whether the record must move to the dead-letter queue.
 func (q *Queue) hasMaxReceives(r *record) bool {
 	o := q.options
 	grave := q.broker.queues[o.DeadLetter]
 	return o.MaxReceives > 0 && r.receives >= o.MaxReceives && grave != nil && grave != q
 }
 
-// moveToDLQ moves a record, already out of the line, to the dead-letter queue. Like
-// in SQS it keeps its ID and the time when it was sent.
+// moveToDLQ moves a record that is not in the heap to the dead-letter queue. As in SQS it keeps its ID and sent time.
 func (q *Queue) moveToDLQ(r *record) {
 	grave := q.broker.queues[q.options.DeadLetter]
 	delete(q.inFlight, r.receipt)
@@ -25,16 +24,14 @@ func (q *Queue) moveToDLQ(r *record) {
 	grave.insertRecord(r)
 }
 
-// MoveMessages is a message-move task that ends at once: it sends the visible messages
-// of a dead-letter queue to the queue named by to, or, when to is "", back to the
-// queue that each came from. They become new messages with new IDs. A message
-// that came from no queue stays.
+// MoveMessages models a message-move task that ends at once: it moves the visible messages of a dead-letter queue to
+// the queue named to, or, if to is "", back to their source queues. They become new messages with new IDs. A message
+// without a source queue stays.
 func (b *Broker) MoveMessages(from, to string) (moved int, err error) {
 	return b.MoveUpTo(from, to, math.MaxInt)
 }
 
-// MoveUpTo is Move for at most so many messages: a task that is slow, or that is
-// cancelled.
+// MoveUpTo is MoveMessages for at most limit messages, like a slow or cancelled task.
 func (b *Broker) MoveUpTo(from, to string, limit int) (moved int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +62,7 @@ func (b *Broker) MoveUpTo(from, to string, limit int) (moved int, err error) {
 	return moved, nil
 }
 
-// Purge removes everything.
+// Purge removes all messages.
 func (q *Queue) Purge() {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
@@ -94,8 +91,7 @@ func (q *Queue) expireMessages() {
 	q.nextExpiry = q.firstExpiry()
 }
 
-// firstExpiry is when the first record's retention ends, zero for an empty
-// queue.
+// firstExpiry returns when the first record's retention ends, or zero for an empty queue.
 func (q *Queue) firstExpiry() time.Time {
 	var first time.Time
 	for r := range q.order.allRecords() {

@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// Faults are the chances, from 0 to 1, that something goes wrong in one call or
-// with one message. All are things that SQS and EventBridge really do.
+// Faults are the probabilities, from 0 to 1, of a fault in one call or message. SQS and EventBridge have all of these
+// faults.
 type Faults struct {
-	// FailSend refuses a batch, and nothing is taken.
+	// FailSend rejects a batch before it is accepted.
 	FailSend float64
-	// LoseSendAnswer takes a batch, yet the caller sees an error.
+	// LoseSendAnswer accepts a batch, but the caller gets an error.
 	LoseSendAnswer float64
-	// FailReceive, FailDelete and FailHide refuse a call.
+	// FailReceive, FailDelete and FailHide fail a call.
 	FailReceive, FailDelete, FailHide float64
-	// LoseReceiveAnswer hides the messages, yet the caller sees an error.
+	// LoseReceiveAnswer hides the messages, but the caller gets an error.
 	LoseReceiveAnswer float64
-	// Empty returns nothing though messages are visible.
+	// Empty returns no message although some are visible.
 	Empty float64
 	// Duplicate leaves a second copy of a delivered message, with the same ID.
 	Duplicate float64
-	// Reorder shuffles what a receive sees.
+	// Reorder shuffles the received messages.
 	Reorder float64
-	// Delay keeps a message that was sent invisible for up to MaxDelay.
+	// Delay keeps a sent message invisible for up to MaxDelay.
 	Delay    float64
 	MaxDelay time.Duration
-	// RouteTwice sends an event to a target a second time, as a new message.
+	// RouteTwice sends an event to a target twice, as two messages.
 	RouteTwice float64
-	// LoseEvent drops an event that AWS itself sent (Bus.Put): spot and
-	// rebalance notices are best effort at their source.
+	// LoseEvent drops an event from AWS (Bus.PutEvent): AWS sends spot and rebalance notices on a best-effort basis.
 	LoseEvent float64
 }
 
-// Fault names one kind of fault in the counts.
+// Fault is one kind of fault in the counts.
 type Fault string
 
-// The faults that are counted.
+// The kinds of faults.
 const (
 	SendFailed        Fault = "send-failed"
 	SendAnswerLost    Fault = "send-answer-lost"
@@ -51,21 +50,21 @@ const (
 	EventLost         Fault = "event-lost"
 )
 
-// SetFaults changes the faults from now on; the zero value heals the broker.
+// SetFaults replaces the faults from now on; the zero value disables them.
 func (b *Broker) SetFaults(f Faults) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.faults = f
 }
 
-// Counts is how often each fault has happened.
+// Counts returns how often each fault has happened.
 func (b *Broker) Counts() map[Fault]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.counts)
 }
 
-// shouldFail rolls for a fault and counts it.
+// shouldFail draws whether a fault happens and counts it.
 func (b *Broker) shouldFail(kind Fault, chance float64) bool {
 	if chance <= 0 || b.random.Float64() >= chance {
 		return false
@@ -74,7 +73,7 @@ func (b *Broker) shouldFail(kind Fault, chance float64) bool {
 	return true
 }
 
-// randomDelay rolls how long a new message stays invisible by a fault.
+// randomDelay draws how long a new message stays invisible because of a fault.
 func (b *Broker) randomDelay() time.Duration {
 	if b.faults.MaxDelay <= 0 || !b.shouldFail(Delayed, b.faults.Delay) {
 		return 0

@@ -2,17 +2,16 @@ package memqueue
 
 import "iter"
 
-// visibilityHeap orders records by when they become visible, then by age. It is a heap in
-// which a record that leaves only gives up its place; the place goes when it comes
-// to be the first, or when half of all places are given up. So receiving and
-// deleting cost little in a queue of any length. The zero value is empty.
+// visibilityHeap orders records by when they become visible, then by age. Removing a record only marks its heap entry
+// as stale; stale entries are removed at the top of the heap, or when they are more than half of it. Receiving and
+// deleting are therefore cheap in a queue of any length. The zero value is empty.
 type visibilityHeap struct {
 	heap []heapEntry
-	// stale counts the places that were given up.
+	// stale counts the stale entries.
 	stale int
 }
 
-// heapEntry is a record's place in line, with what it is ordered by.
+// heapEntry is a record's entry in the heap, with its sort key.
 type heapEntry struct {
 	visible int64
 	serial  uint64
@@ -24,15 +23,15 @@ func (p *heapEntry) isBefore(other *heapEntry) bool {
 	return p.visible < other.visible || p.visible == other.visible && p.serial < other.serial
 }
 
-// isCurrent reports whether the record still stands here.
+// isCurrent reports whether the entry is not stale.
 func (p *heapEntry) isCurrent() bool { return p.record.version == p.version }
 
-// minStale is how many places may be given up in any line.
+// minStale is how many stale entries are always tolerated.
 const minStale = 32
 
 func (l *visibilityHeap) len() int { return len(l.heap) - l.stale }
 
-// allRecords are the records, in no order.
+// allRecords yields the records in no particular order.
 func (l *visibilityHeap) allRecords() iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for i := range l.heap {
@@ -43,7 +42,7 @@ func (l *visibilityHeap) allRecords() iter.Seq[*record] {
 	}
 }
 
-// firstRecord is the record that is visible first, or nil.
+// firstRecord returns the record that is visible first, or nil.
 func (l *visibilityHeap) firstRecord() *record {
 	for len(l.heap) > 0 {
 		if l.heap[0].isCurrent() {
@@ -55,7 +54,7 @@ func (l *visibilityHeap) firstRecord() *record {
 	return nil
 }
 
-// popFirst takes the first out of a line that is not empty.
+// popFirst removes and returns the first record. The heap must not be empty.
 func (l *visibilityHeap) popFirst() *record {
 	r := l.firstRecord()
 	r.version++
@@ -76,15 +75,14 @@ func (l *visibilityHeap) remove(r *record) {
 	l.compactIfNeeded()
 }
 
-// compactIfNeeded closes ranks once half of the places are given up: by those who left, or by
-// those who were served and made the line shorter.
+// compactIfNeeded compacts the heap once more than half of its entries are stale, after a remove or a pop.
 func (l *visibilityHeap) compactIfNeeded() {
 	if l.stale > minStale && l.stale > len(l.heap)/2 {
 		l.compact()
 	}
 }
 
-// compact closes ranks: it drops the places that were given up.
+// compact removes the stale entries.
 func (l *visibilityHeap) compact() {
 	kept := l.heap[:0]
 	for _, p := range l.heap {
@@ -99,7 +97,7 @@ func (l *visibilityHeap) compact() {
 	}
 }
 
-// removeFirst removes the first place.
+// removeFirst removes the first entry.
 func (l *visibilityHeap) removeFirst() {
 	last := len(l.heap) - 1
 	l.heap[0] = l.heap[last]

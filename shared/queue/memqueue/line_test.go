@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineIsASortedList compares a line with a list that is sorted whenever it is
-// looked at.
+// TestLineIsASortedList compares a heap with a list that is sorted before each access.
 func TestLineIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l visibilityHeap

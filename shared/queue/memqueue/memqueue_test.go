@@ -18,7 +18,7 @@ import (
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// clock is virtual time.
+// clock is a virtual clock.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time          { return c.now }
@@ -83,7 +83,7 @@ func TestNextVisible(t *testing.T) {
 	}
 }
 
-// A move task gives dead letters back as new messages, and a purge conserves.
+// A move task returns dead letters as new messages, and a purge keeps the counts consistent.
 func TestMove(t *testing.T) {
 	b, q, dead, c := made(t, Faults{})
 	send(t, q, "1")
@@ -125,7 +125,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// Idle is asked to let time pass, until the next message or the deadline.
+// Idle is called to let time pass, until the next message or the deadline.
 func TestIdle(t *testing.T) {
 	c := &clock{now: epoch}
 	var asked []time.Duration
@@ -150,7 +150,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// Each fault alone, at certainty, has its effect and is counted.
+// Each fault alone, with probability 1, has its effect and is counted.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		fault  Fault
@@ -223,8 +223,8 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// A message that is never deleted ends in the dead-letter queue; whatever
-// happens, messages add up, and the same seed gives the same story.
+// A message that is never deleted ends in the dead-letter queue; the counts always add up, and the same seed gives
+// the same events.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -239,7 +239,7 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// story plays the steps against a faulty broker and tells what happened.
+// story runs the steps against a faulty broker and returns a log of the results.
 func story(seed uint64, steps []int) (string, error) {
 	ctx := context.Background()
 	c := &clock{now: epoch}

@@ -11,22 +11,21 @@ import (
 
 // QueueOptions are a queue's attributes.
 type QueueOptions struct {
-	// Visibility is the queue's default for receivers that state none. Receive
-	// always states one; the wire may not.
+	// Visibility is the default visibility timeout for receivers that set none. Receive always sets one; callers over
+	// HTTP may not.
 	Visibility time.Duration
-	// MaxReceives moves a message that was received so often and not deleted to
-	// DeadLetter, at the next receive; zero never does.
+	// MaxReceives moves a message that was received this often without a delete to DeadLetter, at the next receive;
+	// zero disables it.
 	MaxReceives int
 	// DeadLetter is the name of a queue of the same broker.
 	DeadLetter string
-	// Retention is how long a message is kept after it was sent; zero is SQS's
-	// default of 4 days.
+	// Retention is how long a message is kept after it was sent; zero is SQS's default of 4 days.
 	Retention time.Duration
-	// Delay keeps each new message invisible for a while.
+	// Delay is how long each new message is invisible.
 	Delay time.Duration
 }
 
-// DefaultRetention is how long SQS keeps messages unless told otherwise.
+// DefaultRetention is SQS's default retention.
 const DefaultRetention = 4 * 24 * time.Hour
 
 func (o QueueOptions) withDefaults() QueueOptions {
@@ -42,7 +41,7 @@ type Queue struct {
 	name    string
 	options QueueOptions
 	order   visibilityHeap
-	// inFlight finds records by their latest receipt.
+	// inFlight maps the latest receipts to records.
 	inFlight   map[string]*record
 	nextExpiry time.Time
 	stats      Stats
@@ -50,18 +49,17 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// Name is the queue's name.
+// Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// Options are the queue's attributes, with the defaults filled in.
+// Options returns the queue's attributes, with the defaults filled in.
 func (q *Queue) Options() QueueOptions {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
 	return q.options
 }
 
-// Receive gives up to max visible messages and hides them. See Options.Idle
-// for what wait does.
+// Receive returns up to limit visible messages and hides them. See Options.Idle for the effect of wait.
 func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
 	if limit < 1 || limit > queue.MaxBatch || visibility < 0 || visibility > queue.MaxVisibility {
 		return nil, fault.F("receiving from "+q.name, fault.Invalid, "max %d, visibility %s", limit, visibility)
@@ -85,7 +83,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 	}
 }
 
-// Delete removes deliveries. A receipt that is not the latest removes nothing.
+// Delete deletes messages. A receipt that is not the latest deletes nothing.
 func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	b := q.broker
 	b.mu.Lock()
@@ -103,8 +101,8 @@ func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	return nil
 }
 
-// Hide sets when a delivery becomes visible. One that is visible already is no
-// longer in flight, and is Missing like one that is gone.
+// Hide sets when a message becomes visible. One that is already visible is no longer in flight, and Hide returns
+// Missing as for a deleted one.
 func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration) error {
 	b := q.broker
 	b.mu.Lock()
@@ -128,7 +126,7 @@ func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration
 	return nil
 }
 
-// HideAll hides one after the other.
+// HideAll hides the messages one after another.
 func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
 	errs := make([]error, len(receipts))
 	for i, receipt := range receipts {
@@ -137,14 +135,14 @@ func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts 
 	return errs
 }
 
-// Depth counts the visible and the hidden messages.
+// Depth returns the numbers of visible and hidden messages.
 func (q *Queue) Depth(context.Context) (visible, hidden int, err error) {
 	s := q.Stats()
 	return s.Visible, s.Hidden, nil
 }
 
-// NextVisible is when the next message can be received: now or earlier when one
-// can be already, the zero time when the queue is empty.
+// NextVisible returns when the next message can be received: now or earlier if one can be already, the zero time if
+// the queue is empty.
 func (q *Queue) NextVisible() time.Time {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()

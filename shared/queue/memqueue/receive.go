@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// receiveNow is one receive without waiting.
+// receiveNow receives without waiting.
 func (q *Queue) receiveNow(limit int, visibility time.Duration) ([]queue.Message, error) {
 	b := q.broker
 	b.mu.Lock()
@@ -34,7 +34,7 @@ func (q *Queue) receiveNow(limit int, visibility time.Duration) ([]queue.Message
 	return messages, nil
 }
 
-// bodyBuffer is memory for all bodies in one piece.
+// bodyBuffer allocates memory for all bodies at once.
 func bodyBuffer(records []*record) []byte {
 	size := 0
 	for _, r := range records {
@@ -49,7 +49,7 @@ func (q *Queue) hasVisible(now time.Time) bool {
 	return r != nil && !r.visible.After(now)
 }
 
-// pickRecords removes up to limit visible records from the line, in order or shuffled.
+// pickRecords removes up to limit visible records from the heap, in order or shuffled.
 func (q *Queue) pickRecords(now time.Time, limit int) []*record {
 	b := q.broker
 	if !q.hasVisible(now) || b.shouldFail(ReceiveEmpty, b.faults.Empty) {
@@ -78,8 +78,7 @@ func (q *Queue) pickRecords(now time.Time, limit int) []*record {
 	return records[:min(limit, len(records))]
 }
 
-// deliverRecord makes a picked record a delivery and puts it back in line, hidden until
-// then.
+// deliverRecord gives a picked record a new receipt and puts it back, hidden until the given time.
 func (q *Queue) deliverRecord(r *record, until time.Time) {
 	b := q.broker
 	delete(q.inFlight, r.receipt)
@@ -91,8 +90,8 @@ func (q *Queue) deliverRecord(r *record, until time.Time) {
 	q.order.add(r)
 }
 
-// duplicateRecord leaves a copy of a delivered record, visible somewhere within the
-// delivery's visibility: as when SQS delivers from a server that has not heard.
+// duplicateRecord adds a copy of a delivered record that becomes visible within the visibility timeout, as when an
+// SQS server missed the delivery.
 func (q *Queue) duplicateRecord(r *record, now time.Time, visibility time.Duration) {
 	b := q.broker
 	b.serial++
@@ -106,7 +105,7 @@ func (q *Queue) duplicateRecord(r *record, now time.Time, visibility time.Durati
 	q.insertRecord(&twin)
 }
 
-// removeRecord takes a record out of the queue.
+// removeRecord removes a record from the queue.
 func (q *Queue) removeRecord(r *record) {
 	delete(q.inFlight, r.receipt)
 	q.order.remove(r)

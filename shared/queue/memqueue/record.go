@@ -16,17 +16,15 @@ type record struct {
 	sent       time.Time
 	visible    time.Time
 	receives   int
-	// receipt is that of the latest delivery, "" before the first.
+	// receipt is the receipt of the latest delivery, "" before the first.
 	receipt string
-	// from is the queue from which the record was moved here as dead.
+	// from is the queue from which the redrive policy moved the record here.
 	from string
-	// version counts how often the record came into line and left it: a place in line
-	// with an earlier one is no longer its own.
+	// version changes whenever the record enters or leaves the heap: a heap entry with another version is stale.
 	version uint32
 }
 
-// toMessage is the delivery that a receiver sees, with a body that lies in room. It
-// shares nothing with the queue.
+// toMessage returns the message for a receiver, with its body copied into room. It shares no memory with the queue.
 func (r *record) toMessage(room []byte) queue.Message {
 	return queue.Message{
 		ID: r.id, Body: append(room, r.body...), Receipt: r.receipt, Receives: r.receives,

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 )
 
-// Rule selects events for targets.
+// Rule sends matching events to its targets.
 type Rule struct {
 	Name string
 	// Pattern is the event pattern, JSON (package eventpattern).
@@ -21,10 +21,10 @@ type Rule struct {
 
 // Target is a queue of the same broker.
 type Target struct {
-	// ID tells the targets of a rule apart for the wire; it may be empty.
+	// ID identifies the target in a rule in the HTTP API; it may be empty.
 	ID    string
 	Queue string
-	// InputPath picks a part of the event, such as "$.detail"; "" sends it all.
+	// InputPath selects a part of the event, such as "$.detail"; "" sends the whole event.
 	InputPath string
 	// DeadLetter is the queue for events whose Queue does not exist.
 	DeadLetter string
@@ -35,7 +35,7 @@ type compiledRule struct {
 	pattern *eventpattern.Pattern
 }
 
-// PutRule adds a rule, or replaces the one of that name.
+// PutRule adds a rule, or replaces the one with that name.
 func (s *Bus) PutRule(rule Rule) error {
 	pattern, err := eventpattern.Compile([]byte(rule.Pattern))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Bus) PutRule(rule Rule) error {
 	return nil
 }
 
-// Rules lists the rules in the order in which they were added.
+// Rules returns the rules in the order in which they were added.
 func (s *Bus) Rules() []Rule {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Bus) Rules() []Rule {
 	return rules
 }
 
-// archiveAndRoute archives an event and routes it. It is called with the lock held.
+// archiveAndRoute archives an event and routes it. The caller must hold the lock.
 func (s *Bus) archiveAndRoute(event []byte) {
 	s.archive = append(s.archive, archivedEvent{at: s.broker.now(), event: event})
 	s.routeEvent(event, nil)
@@ -99,8 +99,8 @@ func (s *Bus) routeEvent(event []byte, only []string) {
 	}
 }
 
-// deliverEvent hands an event to one target. An input path that leads nowhere
-// delivers nothing, which EventBridge calls a failed invocation.
+// deliverEvent delivers an event to one target. If the input path selects nothing, the event goes to the dead-letter
+// queue: EventBridge calls this a failed invocation.
 func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 	b := s.broker
 	q, body := b.queues[target.Queue], selectInput(event, target.InputPath)
@@ -120,7 +120,7 @@ func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 	}
 }
 
-// deadLetterAttributes is what EventBridge says on a dead letter
+// deadLetterAttributes returns the attributes that EventBridge sets on a dead-letter message
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
 func (s *Bus) deadLetterAttributes(rule string) map[string]string {
 	if s.name != "default" {
@@ -132,7 +132,7 @@ func (s *Bus) deadLetterAttributes(rule string) map[string]string {
 	}
 }
 
-// selectInput follows a path of names into an event; nil when it leads nowhere.
+// selectInput returns the part of an event at a path of names, or nil if there is none.
 func selectInput(event []byte, path string) []byte {
 	part := json.RawMessage(event)
 	if path == "" || path == "$" {

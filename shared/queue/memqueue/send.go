@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// maxCall is the most bytes that one call may carry, as in SQS.
+// maxCall is the maximum size of one call in bytes, as in SQS.
 const maxCall = 1 << 20
 
-// Send takes messages in calls of ten. Faults strike a call, so that of many
-// messages some may be taken and some not.
+// Send sends messages in calls of at most ten. Faults affect one call, so some messages may be accepted and others
+// not.
 func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	batches, err := queue.SplitBatches(maxCall, messages...)
 	if err != nil {
@@ -33,8 +33,8 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// SendBatch is one call: it takes a batch and gives the IDs. After an error the
-// batch may have been taken nevertheless (fault.Unknown) or not (fault.Retry).
+// SendBatch models one call: it accepts a batch and returns the IDs. After fault.Unknown the batch was accepted;
+// after fault.Retry it was not.
 func (q *Queue) SendBatch(delay time.Duration, batch ...queue.Outgoing) ([]string, error) {
 	b := q.broker
 	b.mu.Lock()
@@ -52,16 +52,14 @@ func (q *Queue) SendBatch(delay time.Duration, batch ...queue.Outgoing) ([]strin
 	return ids, nil
 }
 
-// PutRaw lays a body into the queue past every check and fault, as a stranger
-// might, and gives its ID.
+// PutRaw adds a body without any check or fault, for messages from foreign senders, and returns its ID.
 func (q *Queue) PutRaw(body []byte) string {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
 	return q.enqueueRecord(&record{body: bytes.Clone(body)}, 0)
 }
 
-// acceptMessage takes a new message; a delay by fault comes on top of the queue's or
-// the sender's.
+// acceptMessage adds a new message. delay overrides the queue's Delay if it is not zero; a delay by a fault is added.
 func (q *Queue) acceptMessage(body []byte, attributes map[string]string, delay time.Duration) string {
 	if delay == 0 {
 		delay = q.options.Delay
@@ -70,7 +68,7 @@ func (q *Queue) acceptMessage(body []byte, attributes map[string]string, delay t
 	return q.enqueueRecord(r, delay+q.broker.randomDelay())
 }
 
-// enqueueRecord gives a record a new identity and puts it into line.
+// enqueueRecord gives a record a new identity and adds it to the queue.
 func (q *Queue) enqueueRecord(r *record, delay time.Duration) string {
 	now := q.broker.now()
 	r.id = q.broker.newID()
@@ -82,7 +80,7 @@ func (q *Queue) enqueueRecord(r *record, delay time.Duration) string {
 	return r.id
 }
 
-// insertRecord puts a record into line and minds its expiry.
+// insertRecord adds a record and updates the next expiry.
 func (q *Queue) insertRecord(r *record) {
 	q.order.add(r)
 	if expiry := r.sent.Add(q.options.Retention); q.nextExpiry.IsZero() || expiry.Before(q.nextExpiry) {

@@ -1,33 +1,33 @@
 package memqueue
 
-// Stats account for every message of a queue since its beginning.
+// Stats account for every message of a queue since its creation.
 type Stats struct {
-	// Sent counts messages that were taken: sent, put, routed or moved here.
+	// Sent counts accepted messages: sent, put, routed or moved here.
 	Sent int
-	// Arrived counts dead letters that came by redrive policy.
+	// Arrived counts messages that another queue's redrive policy moved here.
 	Arrived int
-	// Duplicated counts the copies that a fault made.
+	// Duplicated counts the copies that a fault created.
 	Duplicated int
 
 	Deleted int
-	// Dead counts messages that went to the dead-letter queue.
+	// Dead counts messages that moved to the dead-letter queue.
 	Dead int
-	// Moved counts messages that a message-move task took away.
+	// Moved counts messages that a message-move task removed.
 	Moved   int
 	Expired int
 	Purged  int
 
-	// Visible and Hidden are what the queue holds now.
+	// Visible and Hidden are the current messages.
 	Visible, Hidden int
 }
 
-// TotalIn is how many messages came to be in the queue.
+// TotalIn returns how many messages entered the queue.
 func (s Stats) TotalIn() int { return s.Sent + s.Arrived + s.Duplicated }
 
-// TotalOut is how many left it.
+// TotalOut returns how many messages left the queue.
 func (s Stats) TotalOut() int { return s.Deleted + s.Dead + s.Moved + s.Expired + s.Purged }
 
-// Stats counts the queue's messages.
+// Stats returns the queue's counts.
 func (q *Queue) Stats() Stats {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()

@@ -13,7 +13,7 @@ func TestSuite(t *testing.T) {
 	queuetest.Run(t, subject)
 }
 
-// Callers that share calls get no other queue for it.
+// A queue with shared calls passes the same suite.
 func TestSuiteOfSharedCalls(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) queuetest.Subject {
 		s := subject(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// numbered makes n bodies.
+// numbered returns n different bodies.
 func numbered(n int) []string {
 	out := make([]string, 0, n)
 	for i := range n {
@@ -41,7 +41,7 @@ func splitsSends(t *testing.T, s Subject) {
 			t.Errorf("%q was received %d times", body, got[body])
 		}
 	}
-	// Five of nearly the largest size do not fit into one call either.
+	// Five bodies of nearly the maximum size do not fit into one call either.
 	large := strings.Repeat("x", queue.MaxBody-1024)
 	send(t, s.Queue, text(large, large, large, large, large)...)
 	if got := countBodies(gather(t, s.Queue, 5, long)); got[large] != 5 {
@@ -103,8 +103,7 @@ func keepsAttributes(t *testing.T, s Subject) {
 	}
 }
 
-// refusesBodies also wants that a refusal takes nothing, not even what is in
-// order.
+// refusesBodies also requires that a rejected send accepts no message, not even the valid ones.
 func refusesBodies(t *testing.T, s Subject) {
 	for name, body := range map[string]string{
 		"too large": strings.Repeat("x", queue.MaxBody+1), "empty": "", "not UTF-8": "a\xff", "a control character": "a\x00",
@@ -143,8 +142,7 @@ func queuesDoNotMix(t *testing.T, s Subject) {
 	one(t, s.Dead, long)
 }
 
-// receivesFromBus compares JSON values, for the bus keeps the value of a body
-// and not its spaces.
+// receivesFromBus compares JSON values, because the bus does not preserve whitespace.
 func receivesFromBus(t *testing.T, s Subject) {
 	body := `{"specversion": "1.0", "n": 12345678901, "text": "節点 <&>", "list": [1, 2.50]}`
 	var messages []queue.Outgoing

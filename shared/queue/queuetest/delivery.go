@@ -54,8 +54,8 @@ func hideGivesBack(t *testing.T, s Subject) {
 	one(t, s.Queue, long)
 }
 
-// hideRefusesStale lets SQS answer a receipt whose time is over with success,
-// as it was seen to; but the message has to stay visible.
+// hideRefusesStale accepts success for a receipt whose visibility timeout has ended, as SQS was observed to return;
+// but the message must stay visible.
 func hideRefusesStale(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	stale := one(t, s.Queue, short).Receipt
@@ -85,7 +85,7 @@ func hideAllAnswersEach(t *testing.T, s Subject) {
 	gone := one(t, s.Queue, long)
 	remove(t, s.Queue, gone.Receipt)
 	receipts := []string{gone.Receipt}
-	const live = 11 // more than a call carries
+	const live = 11 // more than one call can carry
 	for range live {
 		send(t, s.Queue, text("b")...)
 		receipts = append(receipts, one(t, s.Queue, short).Receipt)
@@ -145,8 +145,7 @@ func receiptsDiffer(t *testing.T, s Subject) {
 	}
 }
 
-// keepsSentTime allows for a clock that is told in milliseconds and for a
-// second of skew.
+// keepsSentTime allows for millisecond precision and for a second of skew.
 func keepsSentTime(t *testing.T, s Subject) {
 	before := s.Now().Add(-time.Second)
 	send(t, s.Queue, text("a")...)
@@ -180,7 +179,7 @@ func cancelledReceive(t *testing.T, s Subject) {
 	one(t, s.Queue, long)
 }
 
-// buries receives a message once more than it may be received.
+// buries receives a message once more than MaxReceives.
 func buries(t *testing.T, s Subject) {
 	send(t, s.Queue, queue.Outgoing{Source: "queuetest", Type: "poison.v1", Body: []byte("a")})
 	for range s.MaxReceives {
@@ -197,7 +196,7 @@ func buries(t *testing.T, s Subject) {
 	nothing(t, s.Queue)
 }
 
-// buriesGivenBack is the same for receivers that give back at once.
+// buriesGivenBack is the same for receivers that make the message visible at once.
 func buriesGivenBack(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	for range s.MaxReceives {
@@ -210,7 +209,7 @@ func buriesGivenBack(t *testing.T, s Subject) {
 	}
 }
 
-// receiversDoNotShare lets four receivers take what they can.
+// receiversDoNotShare runs four concurrent receivers.
 func receiversDoNotShare(t *testing.T, s Subject) {
 	const messages = 40
 	for range messages {

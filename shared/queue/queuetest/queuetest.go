@@ -1,9 +1,8 @@
-// Package queuetest is the conformance suite of queue.Queue: what every
-// implementation must do, be it the model, the SQS adapter over loopback, or
-// SQS itself.
+// Package queuetest is the conformance suite of queue.Queue: the behaviour of every implementation, be it the model,
+// the SQS adapter over loopback, or SQS itself.
 //
-// Each behaviour gets a Subject of its own with empty queues. Time passes only
-// through Subject.Advance, so the suite never sleeps by itself.
+// Each behaviour gets its own Subject with empty queues. Time passes only through Subject.Advance, so the suite never
+// sleeps by itself.
 package queuetest
 
 import (
@@ -14,16 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Subject is one queue under test with what surrounds it.
+// Subject is one queue under test with its environment.
 type Subject struct {
 	// Queue is empty, and its messages are kept for an hour or longer.
 	Queue queue.Queue
 	// Dead is the dead-letter queue of Queue.
 	Dead queue.Queue
-	// MaxReceives is after how many receives a message goes to Dead.
+	// MaxReceives is after how many receives a message moves to Dead.
 	MaxReceives int
-	// Bus gives the body of every message whose source is BusSource to Queue; it
-	// is needed with Features.Bus only.
+	// Bus delivers the body of every message whose source is BusSource to Queue; only subjects with Features.Bus need
+	// it.
 	Bus queue.Sender
 	// Now is the queue's clock, and Advance lets time pass on it.
 	Now     func() time.Time
@@ -34,17 +33,16 @@ type Subject struct {
 // BusSource is the source of messages that the bus must route to the queue.
 const BusSource = "queuetest/bus"
 
-// Features say which behaviours a subject has beyond those of all.
+// Features are behaviours that not all subjects have.
 type Features struct {
-	// Bus means that Subject.Bus is there.
+	// Bus means that Subject.Bus is set.
 	Bus bool
-	// Strict means that a stale receipt deletes nothing, and that hiding by one
-	// is an error. SQS calls the former likely, and is seen to be silent about
-	// the latter.
+	// Strict means that a stale receipt deletes nothing and that Hide with one is an error. SQS documents the former
+	// as likely, and was observed to return success for the latter.
 	Strict bool
-	// Waits means that a receive really waits for a message to arrive.
+	// Waits means that a receive really waits for a message.
 	Waits bool
-	// Jumps means that Advance costs no real time.
+	// Jumps means that Advance takes no real time.
 	Jumps bool
 }
 
@@ -55,7 +53,7 @@ type behaviour struct {
 	check func(*testing.T, Subject)
 }
 
-// Run proves that the subjects behave as a queue.
+// Run tests that the subjects behave as a queue.
 func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
@@ -101,8 +99,7 @@ func behaviours() []behaviour {
 	}
 }
 
-// long hides a message for longer than any behaviour takes; short ends when a
-// behaviour advances by more.
+// long hides a message for longer than any behaviour takes; short ends when a behaviour advances by more.
 const (
 	long  = 5 * time.Minute
 	short = 10 * time.Second
@@ -116,7 +113,7 @@ func text(bodies ...string) []queue.Outgoing {
 	return out
 }
 
-// send sends, and then spoils the memory of the bodies: it is the sender's again.
+// send sends, and then overwrites the bodies, because the sender may reuse their memory.
 func send(t *testing.T, to queue.Sender, messages ...queue.Outgoing) {
 	t.Helper()
 	if err := to.Send(t.Context(), messages...); err != nil {
@@ -127,8 +124,7 @@ func send(t *testing.T, to queue.Sender, messages ...queue.Outgoing) {
 	}
 }
 
-// gather receives until there are n messages. A queue may give fewer than it
-// has, so it asks several times.
+// gather receives until there are n messages. A queue may return fewer than it has, so it receives several times.
 func gather(t *testing.T, q queue.Queue, n int, visibility time.Duration) []queue.Message {
 	t.Helper()
 	var all []queue.Message
@@ -153,7 +149,7 @@ func one(t *testing.T, q queue.Queue, visibility time.Duration) queue.Message {
 	return gather(t, q, 1, visibility)[0]
 }
 
-// nothing proves that no message is visible.
+// nothing fails if a message is visible.
 func nothing(t *testing.T, q queue.Queue) {
 	t.Helper()
 	got, err := q.Receive(t.Context(), queue.MaxBatch, 0, long)

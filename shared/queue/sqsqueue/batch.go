@@ -16,12 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// maxAttempts is how often entries that failed alone are sent. The SDK's own
-// retries do not see them, because their call succeeded.
+// maxAttempts is how often failed entries are sent. The SDK does not retry them, because their call succeeded.
 const maxAttempts = 4
 
-// Send sends every message, in as many calls as it takes. An error names the
-// first entry that failed for good.
+// Send sends all messages, in as many calls as necessary. The error names the first entry that failed permanently.
 func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	batches, err := queue.SplitBatches(maxCall, messages...)
 	if err != nil {
@@ -49,8 +47,7 @@ func (q *Queue) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// Delete removes deliveries, ten a call. A receipt that SQS does not know is as
-// good as deleted.
+// Delete deletes messages, ten per call. It ignores receipts that SQS does not know.
 func (q *Queue) Delete(ctx context.Context, receipts ...string) error {
 	for chunk := range slices.Chunk(receipts, queue.MaxBatch) {
 		entries := make([]types.DeleteMessageBatchRequestEntry, 0, len(chunk))
@@ -74,8 +71,8 @@ func (q *Queue) Delete(ctx context.Context, receipts ...string) error {
 	return nil
 }
 
-// retryBatch makes a batch call until no entry fails, at most a few times. An entry
-// that is the sender's fault ends it at once.
+// retryBatch repeats a batch call until no entry fails, at most maxAttempts times. It stops at an entry that is the
+// sender's fault.
 func retryBatch[E any](ctx context.Context, q *Queue, doing string, entries []E, id func(E) string,
 	call func([]E) ([]types.BatchResultErrorEntry, error)) error {
 	for attempt := 1; ; attempt++ {
@@ -97,7 +94,7 @@ func retryBatch[E any](ctx context.Context, q *Queue, doing string, entries []E,
 	}
 }
 
-// entryError is the error of an entry. One that is the sender's fault was not taken.
+// entryError returns the error of an entry. An entry that is the sender's fault was not accepted.
 func (q *Queue) entryError(doing string, f types.BatchResultErrorEntry, failed int) error {
 	kind := fault.Retry
 	if f.SenderFault {

@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// HideAll changes the visibility of deliveries, ten a call. An entry that fails alone and
-// is not the sender's fault is sent again.
+// HideAll changes the visibility of messages, ten per call. It sends an entry again if it failed alone and was not
+// the sender's fault.
 func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
 	errs := make([]error, len(receipts))
 	if err := q.checkVisibility(visibility); err != nil {
@@ -37,7 +37,7 @@ func fillErrors(errs []error, err error) []error {
 	return errs
 }
 
-// hideChunk hides what one call carries, and sets the error of each.
+// hideChunk hides the messages of one call, and sets the error of each.
 func (q *Queue) hideChunk(ctx context.Context, visibility time.Duration, receipts []string, errs []error) {
 	var entries []types.ChangeMessageVisibilityBatchRequestEntry
 	for i := range receipts {
@@ -61,13 +61,13 @@ func (q *Queue) hideChunk(ctx context.Context, visibility time.Duration, receipt
 	}
 }
 
-// entryIndex is the place that an entry's id says, which hideChunk wrote.
+// entryIndex returns the index in an entry's id, which hideChunk set.
 func entryIndex(id string) int {
 	i, _ := strconv.Atoi(id)
 	return i
 }
 
-// retryEntries sets the errors of entries that failed for good, and gives those to send again.
+// retryEntries sets the errors of entries that failed permanently, and returns those to send again.
 func (q *Queue) retryEntries(entries []types.ChangeMessageVisibilityBatchRequestEntry, failed []types.BatchResultErrorEntry, attempt int, errs []error) []types.ChangeMessageVisibilityBatchRequestEntry {
 	var out []types.ChangeMessageVisibilityBatchRequestEntry
 	for _, e := range entries {

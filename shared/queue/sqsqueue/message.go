@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// messageAttributes writes the message attributes, all of them strings.
+// messageAttributes returns the message attributes, all of them strings.
 func messageAttributes(m queue.Outgoing) map[string]types.MessageAttributeValue {
 	out := map[string]types.MessageAttributeValue{}
 	for name, value := range m.MessageAttributes() {
@@ -22,9 +22,8 @@ func messageAttributes(m queue.Outgoing) map[string]types.MessageAttributeValue 
 	return out
 }
 
-// toMessage turns what SQS delivers into a message. A count or a time that cannot be
-// read is the first, or none: they bear on pace, and one odd message must not
-// keep the nine beside it from being delivered.
+// toMessage converts an SQS message. A count or a time that cannot be parsed becomes 1 or zero: they only affect
+// retries, and one malformed message must not block the nine others.
 func toMessage(m types.Message) queue.Message {
 	out := queue.Message{
 		ID: aws.ToString(m.MessageId), Body: []byte(aws.ToString(m.Body)), Receipt: aws.ToString(m.ReceiptHandle), Receives: 1,
@@ -44,15 +43,14 @@ func toMessage(m types.Message) queue.Message {
 	return out
 }
 
-// isReceiptGone recognizes the answers that SQS gives for the receipt of a
-// message that is no longer in flight. For one that was deleted it is
-// InvalidParameterValue, which by itself would be our fault.
+// isReceiptGone recognizes SQS's errors for the receipt of a message that is no longer in flight. For a deleted one
+// it is InvalidParameterValue, which otherwise is a bug in the request.
 func isReceiptGone(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && isUnknownReceipt(api.ErrorCode(), api.ErrorMessage())
 }
 
-// isUnknownReceipt reads SQS's code and message.
+// isUnknownReceipt checks SQS's code and message.
 func isUnknownReceipt(code, message string) bool {
 	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
 	case "MessageNotInflight", "ReceiptHandleIsInvalid":

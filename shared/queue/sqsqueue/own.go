@@ -11,15 +11,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// QueueARN is the ARN of a queue of our own account and region by its name. Who we
-// are is a question to STS that needs no right, unlike the one to SQS for a queue's
-// URL.
+// QueueARN returns the ARN of the queue with a name in the process's own account and region. The account comes from
+// STS GetCallerIdentity, which needs no permission, unlike SQS GetQueueUrl.
 func QueueARN(ctx context.Context, config aws.Config, name string) (string, error) {
 	told, err := sts.NewFromConfig(config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		return "", awsfault.ReadCall("asking STS who we are", "sts:GetCallerIdentity").Wrap(err)
 	}
-	// Ours is like arn:partition:sts::account:assumed-role/role/session.
+	// The caller's ARN is like arn:partition:sts::account:assumed-role/role/session.
 	fields := strings.Split(aws.ToString(told.Arn), ":")
 	if len(fields) < 6 {
 		return "", fault.F("asking STS who we are", fault.Bug, "it calls us %q", aws.ToString(told.Arn))

@@ -1,10 +1,8 @@
 // Package sqsqueue is queue.Queue over SQS.
 //
-// It adds nothing to SQS but what the port promises: calls are split to ten
-// messages and 1 MiB, entries of a batch that failed alone are tried again, and
-// errors say their kind and what a person can do. SQS counts visibility in
-// whole seconds; they are rounded up. A receive with a visibility of zero asks
-// for one second, for the API cannot tell zero from the queue's default.
+// It splits calls to ten messages and 1 MiB, retries entries of a batch that failed alone, and returns errors with
+// their kind and a hint. SQS counts visibility in whole seconds; they are rounded up. A receive with a visibility of
+// zero uses one second, because the API cannot distinguish zero from the queue's default.
 package sqsqueue
 
 import (
@@ -26,13 +24,13 @@ import (
 )
 
 const (
-	// maxCall is how many bytes one SendMessageBatch may carry.
+	// maxCall is the maximum size of one SendMessageBatch in bytes.
 	maxCall = 1 << 20
 	// maxWait is the longest long poll.
 	maxWait = 20 * time.Second
 )
 
-// api is what of the SDK is used.
+// api is the part of the SDK that the package uses.
 type api interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
@@ -53,17 +51,16 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New speaks to the queue at url. setting names where the url came from
-// ("JOIST_QUEUE_URL"), for the hint when there is no such queue.
+// New returns the queue at url. setting is the variable that configures it ("JOIST_QUEUE_URL"), for the hint if the
+// queue does not exist.
 func New(config aws.Config, url, setting string) *Queue {
 	return &Queue{client: sqs.NewFromConfig(awshttp.WithSafeBodies(config)), url: url, name: path.Base(url), setting: setting, pause: pauseBeforeRetry}
 }
 
-// noRetries keeps the SDK from trying again, for who receives does so by itself, and
-// must not sleep between.
+// noRetries disables the SDK's retries: receivers retry by themselves, and the SDK must not sleep in between.
 func noRetries(o *sqs.Options) { o.RetryMaxAttempts = 1 }
 
-// Receive asks once, and waits up to wait for a message.
+// Receive makes one call, which waits up to wait for a message.
 func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
 	if limit < 1 || limit > queue.MaxBatch || visibility < 0 || visibility > queue.MaxVisibility {
 		return nil, fault.F("receiving from queue "+q.name, fault.Invalid, "max %d, visibility %s", limit, visibility)
@@ -88,8 +85,8 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 	return messages, nil
 }
 
-// Hide changes the visibility of one delivery. Doing so twice is doing so once,
-// so the call counts as a read when its answer is lost; so does a delete.
+// Hide changes the visibility of one message. It is idempotent, so a lost response counts as that of a read; the same
+// holds for Delete.
 func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
 	if err := q.checkVisibility(visibility); err != nil {
 		return err
@@ -103,7 +100,7 @@ func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Durati
 	return q.wrapError(ctx, "hiding a message of", awsfault.ReadCall("", "sqs:ChangeMessageVisibility"), err)
 }
 
-// checkVisibility refuses a visibility that SQS does not take.
+// checkVisibility rejects a visibility that SQS does not accept.
 func (q *Queue) checkVisibility(visibility time.Duration) error {
 	if visibility < 0 || visibility > queue.MaxVisibility {
 		return fault.F("hiding a message of queue "+q.name, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
@@ -111,7 +108,7 @@ func (q *Queue) checkVisibility(visibility time.Duration) error {
 	return nil
 }
 
-// Depth reads the queue's approximate counts. A delayed message is hidden.
+// Depth reads the queue's approximate counts. Delayed messages count as hidden.
 func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
 	out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url,
@@ -135,12 +132,12 @@ func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
 			counts[types.QueueAttributeNameApproximateNumberOfMessagesDelayed], nil
 }
 
-// toSeconds rounds up, for a message must not come back before it may.
+// toSeconds rounds up, so that a message does not become visible too early.
 func toSeconds(d time.Duration) int32 {
 	return int32((d + time.Second - 1) / time.Second)
 }
 
-// wrapError names the kind of an error of the SDK.
+// wrapError converts an SDK error and sets its kind.
 func (q *Queue) wrapError(ctx context.Context, doing string, call awsfault.Call, err error) error {
 	op := doing + " queue " + q.name
 	if err == nil {
@@ -161,7 +158,7 @@ func (q *Queue) wrapError(ctx context.Context, doing string, call awsfault.Call,
 	return call.Wrap(err)
 }
 
-// hasCode reports whether AWS answered with one of the codes.
+// hasCode reports whether the AWS error has one of the codes.
 func hasCode(err error, codes ...string) bool {
 	return slices.Contains(codes, awsfault.ErrorCode(err))
 }

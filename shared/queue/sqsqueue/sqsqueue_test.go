@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// fake fails the entries that fail names, by body or receipt, so many times.
+// fake fails the entries in fail, by body or receipt, the given number of times.
 type fake struct {
 	api
 	fail   map[string]int
@@ -91,7 +91,7 @@ func messages(bodies string) []queue.Outgoing {
 	return out
 }
 
-// Only what failed is sent again, and what was taken is not.
+// Only failed entries are sent again.
 func TestPartialFailures(t *testing.T) {
 	f := &fake{fail: map[string]int{"b": 1, "d": 2}, code: "InternalError"}
 	if err := over(f).Send(t.Context(), messages("a b c d")...); err != nil {
@@ -125,8 +125,7 @@ func TestPartialFailuresForGood(t *testing.T) {
 	}
 }
 
-// Each receipt has its own answer, ten travel in a call, and what failed for now is tried
-// again alone.
+// Each receipt has its own result, a call carries ten, and only entries that failed temporarily are retried.
 func TestHideAll(t *testing.T) {
 	receipts := strings.Fields("a b c d e f g h i j k l")
 	f := &fake{fail: map[string]int{"b": 1, "l": 100}, code: "InternalError"}
@@ -205,8 +204,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// One message of which SQS says something odd is delivered, and so are those
-// beside it.
+// A message with malformed attributes is delivered, and so are the others.
 func TestReadIsTotal(t *testing.T) {
 	odd := toMessage(types.Message{Body: aws.String("b"), Attributes: map[string]string{"ApproximateReceiveCount": "many", "SentTimestamp": "noon"}})
 	if odd.Receives != 1 || !odd.Sent.IsZero() || string(odd.Body) != "b" {

@@ -1,10 +1,9 @@
-// Package patterntest is the cases of the language of EventBridge rules: data
-// that a test puts before an implementation, be it ours or another one.
+// Package patterntest is a table of EventBridge event patterns and results, for tests of any implementation.
 package patterntest
 
 import "strings"
 
-// Notice is an event as EC2 sends it, with fields of every kind in its detail.
+// Notice is an event from EC2, with values of every type in its detail.
 const Notice = `{
   "version": "0", "id": "7bf73129", "detail-type": "EC2 Spot Instance Interruption Warning",
   "source": "aws.ec2", "account": "123456789012", "time": "2026-11-20T10:00:00Z", "region": "eu-west-1",
@@ -18,13 +17,13 @@ const Notice = `{
   }
 }`
 
-// Case is a pattern, and whether it selects Notice.
+// Case is a pattern, and whether it matches Notice.
 type Case struct {
 	Name, Pattern string
 	Want          bool
 }
 
-// Cases are what the operators mean, each met and missed.
+// Cases cover every operator, with and without a match.
 var Cases = []Case{
 	{"source", `{"source": ["aws.ec2"]}`, true},
 	{"another source", `{"source": ["joist/planner"]}`, false},
@@ -111,10 +110,10 @@ var Cases = []Case{
 	{"nested arrays, no such leaf", `{"detail": {"nested": {"deep": [4]}}}`, false},
 }
 
-// Refusal is a pattern that cannot be compiled, and what our error says of it.
+// Refusal is an invalid pattern and a part of this package's error.
 type Refusal struct{ Pattern, Says string }
 
-// Refusals are the mistakes that a pattern can have.
+// Refusals are the possible mistakes in a pattern.
 var Refusals = []Refusal{
 	{``, "reading JSON"},
 	{`{"a":["x"]} {}`, "more than one"},
