@@ -15,19 +15,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// MaxDocument is the largest document accepted once decompressed, in bytes. A
-// batch of 100,000 unequal pods stays under a third of it.
+// MaxDocument is the maximum size of a decompressed document in bytes. A batch of 100,000 different pods needs less
+// than a third of it.
 const MaxDocument = 512 << 20
 
-// encoder is made once: its buffers are larger than most documents, and
-// EncodeAll may be called from everywhere.
+// encoder is created once, because its buffers are larger than most documents. EncodeAll is safe for concurrent use.
 var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
 })
 
-// Encode compresses doc into the bytes that are stored, and names them. The
-// same document always gives the same bytes: encoding/json sorts map keys, and
-// the compressor runs alone.
+// Encode compresses doc and returns its reference and bytes. The same document always gives the same bytes:
+// encoding/json sorts map keys, and the compressor uses one goroutine.
 func Encode(kind string, doc any) (event.Ref, []byte, error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -41,12 +39,11 @@ func Encode(kind string, doc any) (event.Ref, []byte, error) {
 	return event.Ref{Kind: kind, Digest: event.DigestOf(data), Size: len(data)}, data, nil
 }
 
-// ErrTooLarge is in the errors of Put for a document that is larger than MaxObject once
-// it is compressed.
+// ErrTooLarge is wrapped in Put's error for a document above MaxObject after compression.
 var ErrTooLarge = errors.New("the document is too large")
 
-// Put stores doc under its digest. An object that is already there and younger
-// than half its retention is left alone, so that a quiet cluster writes nothing.
+// Put stores doc under its digest. It does not write an object again that is younger than half its retention, so a
+// quiet cluster causes no writes.
 func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) (event.Ref, error) {
 	ref, data, err := Encode(kind, doc)
 	if err != nil {
@@ -68,9 +65,8 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 	return ref, nil
 }
 
-// Get reads the document that ref names and verifies it. A missing object is a
-// Retry, for the writer may be about to write it again; bytes that do not match
-// the digest, or that do not decode, are Poison.
+// Get reads a document and verifies it. A missing object is Retry, because the writer may be about to write it again;
+// bytes that do not match the digest or do not decode are Poison.
 func Get[T any](ctx context.Context, store Store, ref event.Ref) (T, error) {
 	var doc T
 	if err := ref.Validate(); err != nil {
@@ -93,8 +89,8 @@ func Get[T any](ctx context.Context, store Store, ref event.Ref) (T, error) {
 	return doc, nil
 }
 
-// Decode verifies data against ref and fills doc from it. More than one JSON
-// value is refused, and so is one that does not fit; unknown fields are not.
+// Decode verifies data against ref and decodes it into doc. It rejects more than one JSON value and values of the
+// wrong type, but ignores unknown fields.
 func Decode(ref event.Ref, data []byte, doc any) error {
 	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
 		return fault.F("verifying "+ref.Key(), fault.Poison, "the object has digest %s and %d bytes", got, len(data))
@@ -106,9 +102,8 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 	return decodeJSON(ref.Key(), text, doc)
 }
 
-// DecodeFile fills doc from a document that somebody has taken out of the store, as it was
-// stored or unpacked since. Nothing says whether it is what was written; name is how
-// errors, which are Poison, call it.
+// DecodeFile decodes a document that was copied from the store, compressed or not, into doc. It cannot verify the
+// content. Errors are Poison and contain name.
 func DecodeFile(name string, data []byte, doc any) error {
 	if !bytes.HasPrefix(data, frameMagic) {
 		return decodeJSON(name, data, doc)
@@ -120,7 +115,7 @@ func DecodeFile(name string, data []byte, doc any) error {
 	return decodeJSON(name, text, doc)
 }
 
-// frameMagic is how what zstd compressed begins.
+// frameMagic is the prefix of zstd-compressed data.
 var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 func decompress(name string, data []byte) ([]byte, error) {

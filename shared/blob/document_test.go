@@ -25,7 +25,7 @@ type document struct {
 	Sizes []int             `json:"sizes,omitempty"`
 }
 
-// bucket is a store with a clock that the test moves.
+// bucket is a store with a clock that the test sets.
 type bucket struct {
 	*memblob.Store
 	now time.Time
@@ -37,7 +37,7 @@ func newBucket() *bucket {
 	return b
 }
 
-// stored lays raw bytes under their digest, as a writer of ours would not.
+// stored stores arbitrary bytes under their digest.
 func (b *bucket) stored(t *testing.T, text []byte) event.Ref {
 	t.Helper()
 	encoder, err := zstd.NewWriter(nil)
@@ -78,8 +78,7 @@ func TestDocumentsComeBack(t *testing.T) {
 	})
 }
 
-// A document that lives is never older than half of what the bucket keeps, and
-// one that is young costs no write.
+// Put keeps a document younger than half the retention, and does not rewrite a young one.
 func TestPutKeepsAlive(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -189,7 +188,7 @@ func TestGetVerifies(t *testing.T) {
 	}
 }
 
-// A document that was taken out of the store can be read as it is, and unpacked.
+// A document that was copied from the store can be decoded, compressed or not.
 func TestOpen(t *testing.T) {
 	want := document{Name: "x", Sizes: []int{1, 2}}
 	_, data, err := blob.Encode("things", want)
@@ -214,10 +213,9 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What is small as stored must not be huge once it is read: a frame that states
-// a gigabyte is not even begun.
+// A small object must not become huge when decoded: a frame that declares a gigabyte is not decompressed.
 func TestDecodeStopsBombs(t *testing.T) {
-	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0} // magic, and: one segment, its size in eight bytes
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0} // magic number and header: one segment, its size in eight bytes
 	frame = binary.LittleEndian.AppendUint64(frame, 1<<30)
 	const runs = 1 << 13
 	for i := range runs {
@@ -225,7 +223,7 @@ func TestDecodeStopsBombs(t *testing.T) {
 		if i == runs-1 {
 			last = 1
 		}
-		// A block of 128 KiB that is one byte again and again.
+		// A block of 128 KiB of one repeated byte.
 		header := uint32(128<<10)<<3 | 1<<1 | last
 		frame = append(frame, byte(header), byte(header>>8), byte(header>>16), ' ')
 	}

@@ -7,17 +7,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// DocumentCache remembers the last document of a kind that it read, by digest. A document
-// is what its digest says for good, so remembering one can save work and never
-// change an answer. What it gives is shared: read it, do not change it. A nil
-// DocumentCache reads each time.
+// DocumentCache caches the last document of a kind by digest. The digest determines the content, so the cache is
+// never outdated. Callers share the document and must not modify it. A nil DocumentCache reads the document each
+// time.
 type DocumentCache[T any] struct {
 	mu  sync.Mutex
 	ref event.Ref
 	doc T
 }
 
-// Get is blob.Get, or the document that is remembered.
+// Get returns the cached document, or the result of blob.Get.
 func (k *DocumentCache[T]) Get(ctx context.Context, store Store, ref event.Ref) (T, error) {
 	if k == nil {
 		return Get[T](ctx, store, ref)

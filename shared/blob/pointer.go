@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// pointerKey is where the one mutable object of a kind lies.
+// pointerKey returns the key of the only mutable object of a kind.
 func pointerKey(kind string) string { return kind + "/latest" }
 
 // SetLatest makes ref the latest document of its kind.
@@ -24,8 +24,7 @@ func SetLatest(ctx context.Context, store Store, ref event.Ref) error {
 	return nil
 }
 
-// GetLatest reads which document of a kind is the latest; fault.Missing when none
-// was written yet.
+// GetLatest returns the reference to the latest document of a kind; fault.Missing if there is none yet.
 func GetLatest(ctx context.Context, store Store, kind string) (event.Ref, error) {
 	text, err := store.Get(ctx, pointerKey(kind))
 	if err != nil {

@@ -1,13 +1,11 @@
-// Package fault gives every error that crosses a boundary a kind, and, where a
-// person can mend it, a hint.
+// Package fault gives every error that crosses a boundary a kind and, if an operator can fix it, a hint.
 //
-// The kind decides what happens to the message whose handling failed (the
-// table is in shared/host) and how a caller of a port may go on. The invariant:
-// a kind states what is known about the world, never how severe it feels.
+// The kind decides what happens to the message whose handling failed (host.DecideDisposition) and what the caller of
+// a port may do next. The invariant: a kind states the known facts, never a severity.
 //
-//   - Retry says that nothing is known to be wrong with the message.
-//   - Missing and Conflict are ordinary answers of a port, not failures of it.
-//   - An error without a kind is a Bug: somebody forgot to think about it.
+//   - Retry means that no problem with the message is known.
+//   - Missing and Conflict are normal results of a port, not failures of it.
+//   - An error without a kind is a Bug: the code does not handle it.
 package fault
 
 import (
@@ -17,51 +15,48 @@ import (
 	"slices"
 )
 
-// Kind classifies an error. Kinds are written into logs and dead letters, so
-// the list is append-only.
+// Kind classifies an error. Logs and dead letters contain kinds, so the list is append-only.
 type Kind string
 
 const (
-	// Retry means that the same call may succeed later, unchanged.
+	// Retry means that the same call may succeed later.
 	Retry Kind = "retry"
-	// Throttled is a Retry that the other side asked for: its rate was exceeded
-	// and nothing was done.
+	// Throttled is a Retry after which the other side did nothing because its rate limit was exceeded.
 	Throttled Kind = "throttled"
-	// Foreign means that the message or resource belongs to somebody else.
+	// Foreign means that the message or resource belongs to another cluster, account or application.
 	Foreign Kind = "foreign"
-	// Stale means that the message has expired or was overtaken.
+	// Stale means that the message has expired or is outdated.
 	Stale Kind = "stale"
-	// Poison means that no retry can ever decode or obey the message.
+	// Poison means that the message can never be decoded or handled.
 	Poison Kind = "poison"
-	// Denied means that a right is missing; a person has to grant it.
+	// Denied means that a permission is missing.
 	Denied Kind = "denied"
-	// Missing means that the named thing does not exist.
+	// Missing means that the named object does not exist.
 	Missing Kind = "missing"
-	// Conflict means that a compare-and-swap lost, or that the name is taken.
+	// Conflict means that a compare-and-swap failed, or that the name is already used.
 	Conflict Kind = "conflict"
-	// Invalid means that the other side understood the request and refuses it.
+	// Invalid means that the other side rejected the request as invalid; a retry does not help.
 	Invalid Kind = "invalid"
-	// Rejected means that the other side refused the request, and did nothing, for a
-	// reason that is not known to be lasting: the same request may succeed later.
+	// Rejected means that the other side rejected the request, and did nothing, for a reason that may be temporary:
+	// the same request may succeed later.
 	Rejected Kind = "rejected"
 	// Unknown means that the call may or may not have taken effect.
 	Unknown Kind = "unknown"
-	// Bug means that an assumption of ours does not hold.
+	// Bug means an internal error: an assumption of the code does not hold.
 	Bug Kind = "bug"
 )
 
-// Error is an error of a known kind. Op says what was being done, in words
-// that read well after "failed while": "creating the fleet of intent 3f…".
+// Error is an error with a kind. Op is the operation, in words that follow "failed while": "creating the fleet of
+// intent 3f…".
 type Error struct {
 	Op   string
 	Kind Kind
-	// Hint says what a person can do about it; empty when nobody can.
+	// Hint is what an operator can do about it; empty if nothing.
 	Hint string
 	Err  error
 }
 
-// E wraps err with what was being done and with what kind of failure it is.
-// A nil err is allowed: the operation then speaks for itself.
+// E wraps err with an operation and a kind. err may be nil.
 func E(op string, kind Kind, err error) *Error {
 	return &Error{Op: op, Kind: kind, Err: err}
 }
@@ -71,13 +66,13 @@ func F(op string, kind Kind, format string, args ...any) *Error {
 	return E(op, kind, fmt.Errorf(format, args...))
 }
 
-// WithHint returns the error with a remedy for the reader.
+// WithHint sets the hint and returns the error.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// Error tells what was being done, what went wrong and what to try.
+// Error returns the operation, the cause and the hint.
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Err != nil {
@@ -89,11 +84,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf finds the outermost kind in err's chain. A cancelled context is a
-// Retry, because the host is stopping; an error without a kind is a Bug.
+// KindOf returns the outermost kind in err's chain. A cancelled context is Retry, because the host is stopping; an
+// error without a kind is Bug.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -107,12 +102,12 @@ func KindOf(err error) Kind {
 	return Bug
 }
 
-// Is reports whether err is of one of the kinds.
+// Is reports whether err has one of the kinds.
 func Is(err error, kinds ...Kind) bool {
 	return err != nil && slices.Contains(kinds, KindOf(err))
 }
 
-// FindHint finds the first hint in err's tree, or "".
+// FindHint returns the first hint in err's tree, or "".
 func FindHint(err error) string {
 	if e, ok := err.(*Error); ok && e.Hint != "" { //nolint:errorlint // the tree is walked here
 		return e.Hint

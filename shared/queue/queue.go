@@ -4,7 +4,6 @@
 // Every implementation keeps these invariants (queuetest tests them): a message is delivered until it is deleted; a
 // receipt is valid until the message is received again; a send that returned nil is durable; a send that returned an
 // error may still have succeeded.
-// still have arrived.
 package queue
 
 import (

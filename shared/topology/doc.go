@@ -1,10 +1,8 @@
-// Package topology names what carries a cluster's events: its queues with their
-// dead-letter queues, its bus, the rules on both buses, and the ticks. It is the
-// one place that knows; the CDK app makes what it says, the fake AWS of the tests is
-// wired by it, `joist doctor` compares an account with it, and `joist queues` lists it.
+// Package topology defines the names of a cluster's AWS resources for events: its queues with their dead-letter
+// queues, its bus, the rules on both buses, and the ticks. The CDK app creates them, the fake AWS of the tests is
+// wired by them, `joist doctor` compares an account with them, and `joist queues` lists them.
 //
-// The invariants: everything belongs to one cluster and bears its name, so that two
-// clusters of an account never share a queue or a right; every queue has one reader
-// and a closed list of senders; and a plan is either whole or refused, with every name
-// within what AWS accepts.
+// The invariants: every resource belongs to one cluster and has its name, so that two clusters of an account never
+// share a queue or a permission; every queue has one consumer and a fixed list of senders; and a plan is either
+// complete or an error, with every name within AWS's limits.
 package topology

@@ -8,11 +8,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// InboxPattern is the event pattern that selects the facts of a cluster that lifecycle
-// consumes. The name is one that Of accepts.
+// InboxPattern returns the event pattern that selects the facts of a cluster that lifecycle consumes. NewPlan must
+// accept the name.
 func InboxPattern(cluster string) string { return factPattern(cluster, inboxTypes()) }
 
-// inboxTypes are the facts that lifecycle consumes.
+// inboxTypes returns the facts that lifecycle consumes.
 func inboxTypes() []event.Type {
 	var types []event.Type
 	for _, spec := range event.Specs {
@@ -23,7 +23,7 @@ func inboxTypes() []event.Type {
 	return types
 }
 
-// allFactTypes are the facts of all services.
+// allFactTypes returns the facts of all services.
 func allFactTypes() []event.Type {
 	var types []event.Type
 	for _, spec := range event.Specs {
@@ -34,10 +34,9 @@ func allFactTypes() []event.Type {
 	return types
 }
 
-// factPattern selects facts of these types about the cluster. IAM decides by the source
-// and the detail-type of an entry, and the consumer reads the source and the type inside
-// the detail. So each type is an alternative that demands its producer and itself at both
-// places: a service that may send one fact can send no other under that name.
+// factPattern selects facts of these types about the cluster. IAM checks the source and the detail-type of an entry,
+// but the consumer reads the source and the type inside the detail. So each type is an alternative that requires its
+// producer and its type in both places: a service with permission for one fact cannot send another.
 func factPattern(cluster string, types []event.Type) string {
 	var alternatives []string
 	for _, spec := range event.Specs {

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// entry is an event on the bus: what IAM sees, and the envelope inside it.
+// entry returns an event on the bus: the attributes that IAM checks, and the envelope inside it.
 func entry(source string, detailType event.Type, innerSource string, innerType event.Type) []byte {
 	return fmt.Appendf(nil, `{"source":%q,"detail-type":%q,"detail":{"cluster":"prod","source":%q,"type":%q}}`, source, detailType, innerSource, innerType)
 }
@@ -34,9 +34,8 @@ func TestRulesSelectTheFactsOfOneCluster(t *testing.T) {
 	}
 }
 
-// IAM sees the entry's source and detail-type, the consumer reads those inside the
-// detail. An entry in which they differ, or whose source does not produce its type, is
-// selected by no rule.
+// IAM checks the entry's source and detail-type, and the consumer reads those inside the detail. No rule selects an
+// entry in which they differ, or whose source does not produce its type.
 func TestRulesBindTheEntryToItsDetail(t *testing.T) {
 	for _, id := range []string{"InboxRule", "AuditRule"} {
 		selects := rule(t, "prod", id)
@@ -66,8 +65,7 @@ func TestRulesBindTheEntryToItsDetail(t *testing.T) {
 	}
 }
 
-// EventBridge refuses a pattern of more than 2,048 characters, and the cluster's name is
-// part of it.
+// EventBridge rejects a pattern of more than 2,048 characters, and the cluster's name is part of it.
 func TestPatternsFit(t *testing.T) {
 	p := of(t, topology.Cluster{Name: strings.Repeat("c", 100), Prefix: "c", InterruptionQueue: "q"})
 	for _, r := range p.Rules {

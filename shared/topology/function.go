@@ -7,31 +7,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// maxFunctionPrefixLength is the length of the longest beginning of the names of functions, and
-// of their roles: those have 64 characters, and "-joist-interruption" at their end.
+// maxFunctionPrefixLength is the maximum length of the prefix of function and role names, which have up to 64
+// characters and may end in "-joist-interruption".
 const maxFunctionPrefixLength = 45
 
-// FunctionName is the name of the function that does a service's work for the cluster.
+// FunctionName returns the name of the function that runs a service for the cluster.
 func (p Plan) FunctionName(service string) string {
 	return cmp.Or(p.Functions, p.Prefix) + "-joist-" + service
 }
 
-// HasSharedFunctions reports whether the cluster's functions are other clusters', too.
+// HasSharedFunctions reports whether other clusters use the same functions.
 func (p Plan) HasSharedFunctions() bool { return p.Functions != "" }
 
-// maxSessionLength is how long the name of a session of a role may be
+// maxSessionLength is the maximum length of a role session name
 // (https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html).
 const maxSessionLength = 64
 
-// RoleSessionName is what a function that several clusters share calls itself when it takes a
-// cluster's role: CloudTrail shows it, and the role trusts no other.
+// RoleSessionName returns the session name with which a shared function assumes a cluster's role: CloudTrail shows
+// it, and the role trusts no other.
 func RoleSessionName(service, cluster string) string {
 	name := service + "@" + cluster
 	return name[:min(len(name), maxSessionLength)]
 }
 
-// checkFunctions refuses names of functions that AWS would, and those that are the
-// cluster's own already.
+// checkFunctions rejects a prefix of function names that AWS would reject, or that the cluster's own functions have.
 func (c Cluster) checkFunctions() error {
 	const op = "naming the functions that clusters share"
 	switch {
@@ -42,7 +41,7 @@ func (c Cluster) checkFunctions() error {
 	case len(c.Functions) > maxFunctionPrefixLength:
 		return fault.F(op, fault.Invalid, "names of functions that begin with %q are too long: it has %d characters", c.Functions, len(c.Functions)).
 			WithHint("give the stack a name of at most %d characters", maxFunctionPrefixLength)
-	case strings.EqualFold(c.Functions, c.namePrefix()): // To IAM names are the same in capitals and small letters.
+	case strings.EqualFold(c.Functions, c.namePrefix()): // IAM names are case-insensitive.
 		return fault.F(op, fault.Invalid, "the roles of the shared functions would have the names of those of the cluster %s", c.Name).
 			WithHint("give the stack a name that no cluster has, nor its prefix")
 	}

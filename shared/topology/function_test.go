@@ -27,7 +27,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// IAM takes 64 characters for the name of a session, and the role trusts the same.
+// IAM allows 64 characters for a session name, and the role trusts the same name.
 func TestSession(t *testing.T) {
 	for cluster, want := range map[string]string{"prod": "planner@prod", strings.Repeat("c", 100): "planner@" + strings.Repeat("c", 56)} {
 		if got := topology.RoleSessionName("planner", cluster); got != want || len(got) > 64 {

@@ -9,27 +9,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Cluster says whose events are carried.
+// Cluster is the input of a plan.
 type Cluster struct {
-	// Name is the EKS cluster's: 1 to 100 letters, digits, hyphens and underscores,
-	// beginning with a letter or digit
-	// (https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html).
+	// Name is the name of the EKS cluster: 1 to 100 letters, digits, hyphens and underscores, beginning with a letter
+	// or digit (https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html).
 	Name string
-	// Prefix begins the names of what is made, in place of Name where that is too long.
+	// Prefix is the prefix of resource names; empty means Name.
 	Prefix string
-	// Functions begins the names of functions that serve other clusters besides; empty
-	// where the cluster has its own.
+	// Functions is the prefix of the names of functions that several clusters share; empty if the cluster has its own
+	// functions.
 	Functions string
-	// InterruptionQueue is the name of a queue that is there already, as Karpenter's.
+	// InterruptionQueue is the name of an existing queue, such as Karpenter's.
 	InterruptionQueue string
 }
 
 func (c Cluster) namePrefix() string { return cmp.Or(c.Prefix, c.Name) }
 
-// maxPrefixLength is the length of the longest prefix with which every name fits: an
-// archive's name has 48 characters and "-joist" at its end
-// (https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_CreateArchive.html);
-// roles and functions have 64, and rules and schedules, too.
+// maxPrefixLength is the maximum length of the prefix: the name of an archive has at most 48 characters and ends in
+// "-joist" (https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_CreateArchive.html); roles, functions,
+// rules and schedules may have 64.
 const maxPrefixLength = 42
 
 var (
@@ -37,7 +35,7 @@ var (
 	queueName   = regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}$`)
 )
 
-// validate refuses what AWS would refuse half-way through a deployment.
+// validate rejects names that AWS would reject during a deployment.
 func (c Cluster) validate() error {
 	invalid := func(remedy, format string, args ...any) error {
 		return fault.F("naming what carries the cluster's events", fault.Invalid, format, args...).WithHint("%s", remedy)

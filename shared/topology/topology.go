@@ -8,58 +8,57 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// The senders that are no service of ours.
+// Senders that are not services of Joist.
 const (
 	// Scheduler is EventBridge Scheduler.
 	Scheduler = "scheduler"
-	// EventBridge is the rules of a bus.
+	// EventBridge is a rule of a bus.
 	EventBridge = "eventbridge"
 )
 
-// Audit is what the audit log is called among those that have dead letters.
+// Audit is the name of the audit log in DeadLetters.
 const Audit = "audit"
 
-// DefaultBus is where AWS publishes its own events.
+// DefaultBus is the bus on which AWS publishes its own events.
 const DefaultBus = "default"
 
-// Services that run outside of the cluster, as functions or as pollers, and those
-// that run inside of it.
+// Services that run outside the cluster, as functions or as pollers, and services that run inside it.
 var (
 	ExternalServices = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
 	ClusterServices  = []string{"watcher", "lifecycle"}
 )
 
-// Plan is what a cluster has.
+// Plan lists the AWS resources of a cluster.
 type Plan struct {
 	Cluster string
-	// Prefix begins every name: the cluster's, unless another was given.
+	// Prefix is the prefix of every name: the cluster's name unless configured.
 	Prefix string
-	// Functions begins the names of the functions, and of their roles, where other clusters
-	// have them, too; empty where they are the cluster's own.
+	// Functions is the prefix of the names of the functions and their roles if other clusters share them; empty if
+	// the cluster has its own.
 	Functions string
-	// Bus carries the facts; Archive keeps and AuditLogGroup tells them.
+	// Bus carries the facts. Archive and AuditLogGroup store them.
 	Bus, Archive, AuditLogGroup string
-	// AuditDead is the dead-letter queue of facts that the audit log did not take.
+	// AuditDead is the dead-letter queue of facts that could not be written to the audit log.
 	AuditDead string
-	// ScheduleGroup has the ticks.
+	// ScheduleGroup contains the ticks.
 	ScheduleGroup string
 	Queues        []Queue
 	Rules         []Rule
 	Ticks         []Tick
 }
 
-// Queue is one service's, with its dead-letter queue.
+// Queue is the queue of one service, with its dead-letter queue.
 type Queue struct {
-	// Service reads it.
+	// Service is the consumer.
 	Service    string
 	Name, Dead string
-	// Existing says that the queue was there before and is not ours to make.
+	// Existing means that the queue already exists and must not be created.
 	Existing bool
-	// Visibility is six times Timeout, as AWS asks of a function's queue
-	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html). A
-	// handler shortens it as soon as it begins.
+	// Visibility is six times Timeout, as AWS recommends for a function's queue
+	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html). The host shortens it when handling
+	// begins.
 	Visibility, Timeout time.Duration
-	// Retention is no shorter than the life of anything that travels by the queue.
+	// Retention is at least the TTL of every message in the queue.
 	Retention, DeadRetention time.Duration
 	// MaxReceives is how often a message comes before SQS parks it. The host parks
 	// poison at once; this is for what ends every process that reads it.
@@ -68,20 +67,20 @@ type Queue struct {
 	Senders []string
 }
 
-// Rule is one rule of EventBridge.
+// Rule is one EventBridge rule.
 type Rule struct {
-	// ID is what templates call it: the name that Karpenter's has, if any.
+	// ID is the rule's logical id in templates: that of Karpenter's rule, if it has one.
 	ID   string
 	Name string
-	// Bus is the name of the bus that has it.
+	// Bus is the name of the rule's bus.
 	Bus string
-	// Pattern is EventBridge's own language of patterns.
+	// Pattern is an EventBridge event pattern.
 	Pattern string
-	// Types are the facts of ours that the rule selects; none for a rule of AWS's events.
+	// Types are the facts that the rule selects; empty for a rule of AWS events.
 	Types []event.Type `json:",omitempty"`
-	// Service is whose queue is the target, or none for the audit log.
+	// Service is the service whose queue is the target, or "" for the audit log.
 	Service string
-	// InputPath selects what the target is sent; all of the event when empty.
+	// InputPath selects the part of the event that the target receives; empty means the whole event.
 	InputPath string
 }
 
@@ -91,41 +90,40 @@ type Tick struct {
 	Service string
 	Want    string
 	Every   time.Duration
-	// Input is what the scheduler sends. It fills in its own attributes
+	// Input is the message that EventBridge Scheduler sends. Scheduler fills in its context attributes
 	// (https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html).
 	Input string
 }
 
 const (
-	// maxReceives is the contract's (architecture, verdicts): the host retries within it.
+	// maxReceives limits all retries of the host.
 	maxReceives = 100
-	// retention is the longest life of a message (instance.gone lives an hour), and the
-	// time of a person's sleep besides: expired messages are told of when they are read.
+	// retention is longer than every TTL (one hour for instance.gone), so that operators have time to react: expired
+	// messages are reported when they are received.
 	retention = 24 * time.Hour
-	// deadRetention is the longest that SQS has.
+	// deadRetention is the SQS maximum.
 	deadRetention = 14 * 24 * time.Hour
-	// visibilityFactor is AWS's advice for queues that functions read.
+	// visibilityFactor is AWS's recommendation for the queues of functions.
 	visibilityFactor = 6
 	tickInterval     = time.Minute
 )
 
-// timeouts are what one message may take, and so a function's timeout: no shorter than
-// the deadline of its handler, with time to say how it went.
+// timeouts are the maximum handling times of one message, and so the functions' timeouts: at least the handler's
+// deadline, plus time to report the result.
 var timeouts = map[string]time.Duration{
 	"planner":    150 * time.Second,
 	"disruption": 150 * time.Second,
-	// A spot instance has 120 s from its warning. An invocation that Lambda throttles
-	// leaves the messages hidden for the queue's visibility timeout, six times this: the
-	// warning must outlive that. One batch of the handler ends within five seconds.
+	// A spot instance has 120 s from its warning. An invocation that Lambda throttles leaves the messages hidden for
+	// the queue's visibility timeout, six times this value, which must be shorter than 120 s. One batch of the
+	// handler takes at most five seconds.
 	"interruption": 10 * time.Second,
 	"catalog":      150 * time.Second,
-	// One call to EC2 has four minutes to answer.
+	// One EC2 call has a timeout of four minutes.
 	"launcher":  285 * time.Second,
 	"lifecycle": 75 * time.Second,
 }
 
-// NewPlan plans what a cluster has. Errors are fault.Invalid, name what is wrong and say
-// how to mend it.
+// NewPlan returns the resources of a cluster. Errors are fault.Invalid, name the problem and have a hint.
 func NewPlan(c Cluster) (Plan, error) {
 	if err := c.validate(); err != nil {
 		return Plan{}, err
@@ -151,8 +149,7 @@ func NewPlan(c Cluster) (Plan, error) {
 	return p, nil
 }
 
-// noticeRuleNames are short names of event.NoticeRules, in their order: a rule's name has 64
-// characters.
+// noticeRuleNames are short names of event.NoticeRules, in their order: a rule's name has at most 64 characters.
 var noticeRuleNames = []string{"health", "spot", "rebalance", "state", "reservation"}
 
 func (c Cluster) newQueue(service string) Queue {
@@ -163,7 +160,7 @@ func (c Cluster) newQueue(service string) Queue {
 		Retention: retention, DeadRetention: deadRetention, MaxReceives: maxReceives, Senders: sendersOf(service),
 	}
 	if service == "interruption" {
-		// Karpenter's name, so that what else knows the queue goes on knowing it.
+		// Karpenter's name, so that other users of the queue keep working.
 		q.Name = c.Name
 		if c.InterruptionQueue != "" {
 			q.Name, q.Existing = c.InterruptionQueue, true
@@ -172,8 +169,7 @@ func (c Cluster) newQueue(service string) Queue {
 	return q
 }
 
-// sendersOf follow from the contract: who produces a command sends it, and facts come
-// by a rule.
+// sendersOf derives the senders from event.Specs: the producers of commands, and EventBridge for facts.
 func sendersOf(service string) []string {
 	var list []string
 	for _, spec := range event.Specs {
@@ -193,22 +189,21 @@ func sendersOf(service string) []string {
 	return slices.Compact(list)
 }
 
-// tickInput is the scheduler's template. It can write the time and nothing computed, so the
-// id is the wish at that time, and the expiry follows from the type.
+// tickInput is EventBridge Scheduler's template. Scheduler inserts only the time, so the id is the tick's Want and
+// time, and the expiry follows from the type.
 func tickInput(cluster, want string) string {
 	const at = "<aws.scheduler.scheduled-time>"
 	return fmt.Sprintf(`{"specversion":"1.0","id":"tick/%s/%s","source":"scheduler","type":%q,"subject":"tick/%s","time":"%s","cluster":%q,"data":{"want":%q,"due":"%s"}}`,
 		want, at, event.TickType, want, at, cluster, want, at)
 }
 
-// DeadLetters are all that have a dead-letter queue: the services' queues, to which rules
-// and schedules send as well, and as the last the audit log, which has no queue beside
-// that: a rule writes to it.
+// DeadLetters returns all dead-letter queues: those of the services' queues, which are also those of rules and
+// schedules, and last that of the audit log, which has no other queue because a rule writes to it directly.
 func (p Plan) DeadLetters() []Queue {
 	return append(slices.Clone(p.Queues), Queue{Service: Audit, Dead: p.AuditDead, DeadRetention: deadRetention})
 }
 
-// Queue finds a service's queue. The watcher has none.
+// Queue returns a service's queue. The watcher has none.
 func (p Plan) Queue(service string) (Queue, bool) {
 	i := slices.IndexFunc(p.Queues, func(q Queue) bool { return q.Service == service })
 	if i < 0 {

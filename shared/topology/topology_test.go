@@ -47,8 +47,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every command of the contract has a queue that its producers may send to, and
-// nobody else.
+// Exactly the producers of each command may send to its queue.
 func TestSendersAreTheContracts(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "prod"})
 	for service, want := range map[string][]string{
@@ -65,7 +64,7 @@ func TestSendersAreTheContracts(t *testing.T) {
 	}
 }
 
-// Nothing may outlive its queue, and a tick must come again before the last expired.
+// No message outlives its queue's retention, and a tick recurs before the previous one expires.
 func TestRetentionsCoverEveryLife(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "prod"})
 	for _, spec := range event.Specs {
@@ -85,7 +84,7 @@ func TestRetentionsCoverEveryLife(t *testing.T) {
 	}
 }
 
-// What the scheduler will send must be a tick that its service reads.
+// Each tick's input decodes as a tick that its service handles.
 func TestTicksDecode(t *testing.T) {
 	for _, tick := range of(t, topology.Cluster{Name: "prod_1-A"}).Ticks {
 		e, err := event.Decode([]byte(strings.ReplaceAll(tick.Input, "<aws.scheduler.scheduled-time>", "2026-11-22T16:00:00Z")))
@@ -126,7 +125,7 @@ func matches(t *testing.T, r topology.Rule, raw []byte) bool {
 	return ok
 }
 
-// Karpenter's queue has the cluster's name, and another's is used as it is.
+// The default queue has Karpenter's name, and an existing queue is used unchanged.
 func TestInterruptionQueue(t *testing.T) {
 	for name, test := range map[string]struct {
 		cluster  topology.Cluster
@@ -171,7 +170,7 @@ func TestNamesThatAWSWouldRefuse(t *testing.T) {
 	}
 }
 
-// Every name must be one that AWS accepts, for the longest prefix too.
+// Every name is valid in AWS, also with the longest prefix.
 func TestLongestPrefixFits(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "c", Prefix: strings.Repeat("x", 42)})
 	limit := func(kind, name string, most int) {

@@ -1,9 +1,7 @@
-// Package awsfault says what an error of the AWS SDK means for the world: the
-// kind that package fault has for it, and how a person can mend it.
+// Package awsfault gives errors of the AWS SDK their kind (package fault) and a hint.
 //
-// The invariants: a write that may have arrived is fault.Unknown, unless AWS
-// itself said no. Nothing that AWS refused is ever Unknown. Only codes that are listed
-// are definite: what AWS refuses with another code is fault.Rejected, and is retried.
+// The invariants: a write that may have reached AWS is fault.Unknown, unless AWS rejected it. Rejected calls are
+// never Unknown. Only listed codes are definite: a rejection with another code is fault.Rejected, and is retried.
 package awsfault
 
 import (
@@ -19,21 +17,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Call is an API call: what for, in words; the action by IAM's name; and
-// whether it changes anything.
+// Call is an API call: its purpose in words, its IAM action, and whether it changes anything.
 type Call struct {
 	Op     string
 	Action string
 	Writes bool
 }
 
-// ReadCall is a call that changes nothing.
+// ReadCall returns a call that changes nothing.
 func ReadCall(op, action string) Call { return Call{Op: op, Action: action} }
 
-// WriteCall is a call that changes something.
+// WriteCall returns a call that changes something.
 func WriteCall(op, action string) Call { return Call{Op: op, Action: action, Writes: true} }
 
-// Wrap gives an error of the SDK its kind and hint; nil stays nil.
+// Wrap gives an SDK error its kind and hint; nil stays nil.
 func (c Call) Wrap(err error) error {
 	if err == nil {
 		return nil
@@ -47,7 +44,7 @@ func (c Call) Wrap(err error) error {
 	return out
 }
 
-// ErrorCode is AWS's code in an error, or "".
+// ErrorCode returns the AWS error code in an error, or "".
 func ErrorCode(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -56,7 +53,7 @@ func ErrorCode(err error) string {
 	return api.ErrorCode()
 }
 
-// localKind is the kind of an error without a word of AWS in it.
+// localKind returns the kind of an error without a response from AWS.
 func (c Call) localKind(err error) fault.Kind {
 	var parameters smithy.InvalidParamsError
 	var pointer *smithy.InvalidParamsError
@@ -69,9 +66,8 @@ func (c Call) localKind(err error) fault.Kind {
 	return fault.Unknown
 }
 
-// mayHaveSent reports whether the request may have left this machine. A connection
-// that was never made carried nothing; neither does a call that failed over
-// its credentials. All other errors are taken for the worst.
+// mayHaveSent reports whether the request may have left this machine. It cannot have if the connection was never
+// established or the call failed to get credentials. Every listed other error may have.
 func mayHaveSent(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -85,8 +81,7 @@ func mayHaveSent(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// responseKind is the kind of AWS's own word. A server's failure leaves open
-// whether a write happened.
+// responseKind returns the kind of an error response. After a server error a write may have happened.
 func (c Call) responseKind(api smithy.APIError, err error) fault.Kind {
 	kind := KindOf(api.ErrorCode())
 	switch {
@@ -107,8 +102,7 @@ func isServerError(api smithy.APIError, err error) bool {
 		errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError
 }
 
-// notAuthorized finds the action in AWS's sentence: a fleet needs more rights
-// than its own.
+// notAuthorized finds the action in AWS's message: CreateFleet also needs the permissions of other actions.
 var notAuthorized = regexp.MustCompile(`not authorized to perform:? ([a-z0-9-]+:[A-Za-z0-9]+)`)
 
 func (c Call) findHint(kind fault.Kind, api smithy.APIError) string {

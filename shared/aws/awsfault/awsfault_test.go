@@ -95,7 +95,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// TestText keeps AWS's words, and of an error that AWS did not answer the cause.
+// TestText keeps AWS's code and message, and the cause of an error without a response.
 func TestText(t *testing.T) {
 	for _, test := range []struct {
 		name, want string

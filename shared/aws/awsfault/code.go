@@ -7,10 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// codes is what AWS's codes mean, where their shape does not say it. A code
-// that is Retry here says that a server failed; for a write that is Unknown. The codes
-// are from "Error codes for the Amazon EC2 API" and from the API references of the other
-// services that Joist calls.
+// codes maps AWS error codes to kinds where KindOf's prefixes and suffixes do not. A code with Retry is a server
+// failure; for a write it becomes Unknown. The codes are from "Error codes for the Amazon EC2 API" and from the API
+// references of the other services that Joist calls.
 var codes = map[string]fault.Kind{
 	"RequestLimitExceeded":      fault.Throttled,
 	"Throttling":                fault.Throttled,
@@ -92,7 +91,7 @@ var codes = map[string]fault.Kind{
 	"MethodNotAllowed":                     fault.Invalid,
 	"NotImplemented":                       fault.Invalid,
 
-	// These look definite by their shape, and are not.
+	// These have the prefix of a definite code, but are not definite.
 	"InvalidPaginationToken":    fault.Rejected,
 	"InvalidNextTokenException": fault.Rejected,
 	"InvalidState":              fault.Rejected,
@@ -113,13 +112,12 @@ var codes = map[string]fault.Kind{
 	"Unavailable":            fault.Retry,
 }
 
-// definiteFailures are the codes of Retry that say that nothing was done, so that a
-// write need not be Unknown.
+// definiteFailures are the codes with Retry that guarantee that nothing was done, so a write is not Unknown.
 var definiteFailures = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "ConcurrentModification": true,
 }
 
-// hints are for codes that need another remedy than a right.
+// hints are for codes whose cause is not a missing permission.
 var hints = map[string]string{ //nolint:gosec // the sentences speak of credentials and hold none
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": "create the role once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
 	"InvalidClientTokenId":                              "check which AWS credentials this process finds; these are of no account",
@@ -130,8 +128,7 @@ var hints = map[string]string{ //nolint:gosec // the sentences speak of credenti
 	"MaxSpotInstanceCountExceeded":                      "ask AWS for a higher spot quota of these instance families",
 }
 
-// KindOf reads a code by table, then by shape. One that neither knows is
-// fault.Rejected.
+// KindOf returns the kind of a code by the table, then by its prefix or suffix. Others are fault.Rejected.
 func KindOf(code string) fault.Kind {
 	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	if kind, ok := codes[code]; ok {

@@ -1,13 +1,11 @@
-// Package awshttp keeps the connections of AWS clients whole.
+// Package awshttp prevents AWS clients from cutting connections.
 //
-// After an answer has begun, the SDK (smithy-go 1.28) closes the body of the
-// request. Where net/http had not yet looked whether that body goes on, it
-// looks now through WriteTo, which answers "EOF" as if it were a failure; and
-// net/http cuts the connection while the answer is being read. Large answers
-// to requests with a body are then lost, the sooner the server answers the more
-// often: most over loopback, now and then on a busy machine.
+// After a response has begun, the SDK (smithy-go 1.28) closes the body of the request. If net/http has not yet
+// checked whether that body has ended, it now does so through WriteTo, which returns "EOF" as an error, and net/http
+// closes the connection while the response is being read. Large responses to requests with a body are then lost, more
+// often the faster the server responds: mostly over loopback, occasionally on a busy machine.
 //
-// The remedy is to hide WriteTo: Read answers the same question harmlessly.
+// The fix hides WriteTo, so that net/http uses Read, which has no such effect.
 package awshttp
 
 import (
@@ -18,7 +16,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// WithSafeBodies gives a configuration whose HTTP client does not cut connections.
+// WithSafeBodies returns a configuration whose HTTP client does not cut connections.
 func WithSafeBodies(config aws.Config) aws.Config {
 	if _, done := config.HTTPClient.(safeClient); done {
 		return config
@@ -30,13 +28,12 @@ func WithSafeBodies(config aws.Config) aws.Config {
 	return config
 }
 
-// safeClient is another client that gets plain bodies.
+// safeClient is an HTTP client that hides WriteTo of request bodies.
 type safeClient struct {
 	next aws.HTTPClient
 }
 
-// Do sends a copy of the request, with a body that can be read and closed, and
-// nothing else.
+// Do sends a copy of the request whose body has only Read and Close.
 func (c safeClient) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r = r.WithContext(r.Context())

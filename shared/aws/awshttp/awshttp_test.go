@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
 )
 
-// early is a server that has answered before the request's body was looked at
-// to its end: the SDK closes the body, and then net/http looks.
+// early is a server that responds before it has read the whole request body: the SDK closes the body, and then
+// net/http checks it.
 type early struct {
 	extra int64
 	err   error
@@ -56,8 +56,7 @@ func TestBodyEndsQuietly(t *testing.T) {
 	}
 }
 
-// TestStillNeeded fails once the SDK's own bodies end quietly: then this
-// package has no reason any more.
+// TestStillNeeded fails once the SDK has fixed the bug, when this package can be removed.
 func TestStillNeeded(t *testing.T) {
 	server := &early{}
 	send(t, server, "Action=DescribeInstances")

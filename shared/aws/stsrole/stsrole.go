@@ -1,9 +1,8 @@
-// Package stsrole takes roles by STS, so that a process may do for somebody what that
-// one's role may do, and nothing else.
+// Package stsrole assumes IAM roles, so that a process can work for a cluster with exactly that role's permissions.
 //
-// The invariants: a role is taken when it is needed first, and again before its
-// credentials end; nobody is asked twice for what is still good; and a role that cannot be
-// had is fault.Retry, whatever STS said, because nothing was done with it.
+// The invariants: a role is assumed at its first use, and again before its credentials expire; valid credentials are
+// cached; and a role that cannot be assumed is fault.Retry, whatever STS returned, because the call itself was not
+// made.
 package stsrole
 
 import (
@@ -17,13 +16,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// expiryMargin is how long before credentials end others are asked for: a call that is signed
-// with ending ones is refused when it arrives, and sooner by a clock that is behind.
+// expiryMargin is how long before their expiry credentials are renewed: a call with expiring credentials fails when
+// it arrives, and earlier if the clock is behind.
 const expiryMargin = time.Minute
 
-// AssumeRole gives a configuration whose calls are made with a role, which is taken with the
-// credentials of the given one (sts:AssumeRole). The session is what CloudTrail calls
-// whoever takes it, and what the role's trust policy may ask for.
+// AssumeRole returns a configuration whose calls use a role, which is assumed (sts:AssumeRole) with the credentials
+// of the given configuration. CloudTrail shows the session name, and the role's trust policy can require it.
 func AssumeRole(config aws.Config, role, session string) aws.Config {
 	taken := config.Copy()
 	taken.Credentials = aws.NewCredentialsCache(roleProvider{role, session, stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role,
@@ -32,8 +30,8 @@ func AssumeRole(config aws.Config, role, session string) aws.Config {
 	return taken
 }
 
-// roleProvider says what is wrong where a role cannot be had: every call would say it in words
-// of its own, and ask for a right to itself.
+// roleProvider reports that the role cannot be assumed. Otherwise each call would return its own error, with a hint
+// to grant its own action.
 type roleProvider struct {
 	role, session string
 	aws.CredentialsProvider
@@ -43,7 +41,7 @@ type roleProvider struct {
 func (a roleProvider) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := a.CredentialsProvider.Retrieve(ctx)
 	if err != nil {
-		// The text alone: STS's own error would be taken for the answer to the call.
+		// Use only the text: STS's error code would be read as that of the call.
 		return found, fault.F("taking the role "+a.role, fault.Retry, "%v", err).
 			WithHint("let the process's own role call sts:AssumeRole on it, and its trust policy that role, under the session %s", a.session)
 	}

@@ -19,8 +19,7 @@ import (
 
 const role = "arn:aws:iam::111122223333:role/prod-joist-planner"
 
-// desk is STS: it writes down what it is asked, and hands out credentials that are good
-// for a while, or refuses.
+// desk is a fake STS: it records requests, and returns credentials that are valid for a while, or an error.
 func desk(t *testing.T, good time.Duration, refuse string) (aws.Config, *[]string) {
 	t.Helper()
 	var asked []string
@@ -45,7 +44,7 @@ func desk(t *testing.T, good time.Duration, refuse string) (aws.Config, *[]strin
 	}, &asked
 }
 
-// A role is taken once while it is good, under the session's name, and by who we are.
+// A role is assumed once while its credentials are valid, with the session name and the process's own credentials.
 func TestTake(t *testing.T) {
 	config, asked := desk(t, time.Hour, "")
 	taken := stsrole.AssumeRole(config, role, "planner@prod")
@@ -66,7 +65,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Credentials that have ended, or will while a call is on its way, are asked for again.
+// Credentials that have expired, or expire soon, are renewed.
 func TestTakeAgain(t *testing.T) {
 	for name, good := range map[string]time.Duration{"ended": -time.Second, "ending": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +80,7 @@ func TestTakeAgain(t *testing.T) {
 	}
 }
 
-// Whatever STS says, the call that wanted the role was not made, and a person reads whose
-// right is missing.
+// Whatever STS returns, the call was not made, and the error names the role whose permission is missing.
 func TestRefused(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "ExpiredToken", "ValidationError"} {
 		config, _ := desk(t, time.Hour, code)

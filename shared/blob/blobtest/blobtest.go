@@ -1,8 +1,7 @@
-// Package blobtest is the conformance suite of blob.Store: what every
-// implementation must do, be it the model, the S3 adapter over loopback, or S3
-// itself.
+// Package blobtest is the conformance suite of blob.Store: the behaviour of every implementation, be it the model,
+// the S3 adapter over loopback, or S3 itself.
 //
-// Each behaviour gets a Subject of its own with an empty store.
+// Each behaviour gets its own Subject with an empty store.
 package blobtest
 
 import (
@@ -24,7 +23,7 @@ type Subject struct {
 	Advance func(time.Duration)
 }
 
-// Run proves that the subjects behave as a store.
+// Run tests that the subjects behave as a store.
 func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	for _, b := range []struct {
 		name  string
@@ -108,8 +107,7 @@ func keepsKeysApart(t *testing.T, s Subject) {
 	}
 }
 
-// knowsWritten allows for a clock that is told in seconds and for a second of
-// skew.
+// knowsWritten allows for a precision of one second and for a second of skew.
 func knowsWritten(t *testing.T, s Subject) {
 	for range 2 {
 		before := s.Now().Add(-2 * time.Second)
@@ -151,7 +149,7 @@ func refusesTooLarge(t *testing.T, s Subject) {
 	}
 }
 
-// survivesWriters lets writers race: a reader sees one version, whole.
+// survivesWriters runs concurrent writers: a reader gets one complete version.
 func survivesWriters(t *testing.T, s Subject) {
 	version := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, 1000+n) }
 	put(t, s, "catalogs/latest", version(0))

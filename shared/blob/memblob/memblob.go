@@ -1,10 +1,8 @@
-// Package memblob is a seeded model of an S3 bucket: objects in memory, with
-// the faults of the real one as switches.
+// Package memblob is a seeded in-memory model of an S3 bucket, with the faults of the real one as options.
 //
-// It is strongly consistent, as S3 is, and deterministic: time comes from
-// Options.Now and chance from the seed. Bytes are copied on the way in and out,
-// so that nobody can change an object without writing it. It is safe for
-// concurrent use, but then the order of the calls is not the seed's.
+// It is strongly consistent, as S3 is, and deterministic: time comes from Options.Now and randomness from the seed.
+// Bytes are copied on the way in and out, so that no caller can modify a stored object. It is safe for concurrent
+// use, but then results also depend on the order of the calls.
 package memblob
 
 import (
@@ -21,35 +19,33 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Options say what a store runs on.
+// Options configure a store.
 type Options struct {
 	// Now is the clock.
 	Now  func() time.Time
 	Seed uint64
-	// Faults are those of the beginning; SetFaults changes them.
+	// Faults are the initial faults; SetFaults changes them.
 	Faults Faults
-	// Retention removes an object that long after its last write, as the
-	// bucket's lifecycle rule does; zero keeps all.
+	// Retention removes an object that long after its last write, like the bucket's lifecycle rule; zero keeps all.
 	Retention time.Duration
 }
 
-// Faults are the chances, from 0 to 1, that something goes wrong in one call.
+// Faults are the probabilities, from 0 to 1, of a fault in one call.
 type Faults struct {
-	// FailPut, FailGet and FailWritten refuse a call.
+	// FailPut, FailGet and FailWritten fail a call.
 	FailPut, FailGet, FailWritten float64
-	// LosePutAnswer writes the object, yet the caller sees an error.
+	// LosePutAnswer writes the object, but the caller gets an error.
 	LosePutAnswer float64
-	// Missing says of an object that is there that it is not: somebody
-	// shortened the bucket's lifecycle rule.
+	// Missing reports an existing object as missing, as after a shortened lifecycle rule.
 	Missing float64
-	// Corrupt flips a bit of what is read.
+	// Corrupt flips a bit of the data that is read.
 	Corrupt float64
 }
 
-// Fault names one kind of fault in the counts.
+// Fault is one kind of fault in the counts.
 type Fault string
 
-// The faults that are counted.
+// The kinds of faults.
 const (
 	PutFailed     Fault = "put-failed"
 	PutAnswerLost Fault = "put-answer-lost"
@@ -77,7 +73,7 @@ type object struct {
 
 var _ blob.Store = (*Store)(nil)
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	return &Store{
 		now: o.Now, retention: o.Retention, faults: o.Faults,
@@ -122,7 +118,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return data, nil
 }
 
-// LastWritten says when the object was last written.
+// LastWritten returns when the object was last written.
 func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +126,7 @@ func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) 
 	return found.written, err
 }
 
-// findObject looks an object up, unless a fault strikes.
+// findObject looks an object up, unless a fault happens.
 func (s *Store) findObject(ctx context.Context, op, key string, kind Fault, chance float64) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", op, err)
@@ -153,7 +149,7 @@ func (s *Store) expireObject(key string) {
 	}
 }
 
-// ListKeys lists the objects, sorted.
+// ListKeys lists the keys, sorted.
 func (s *Store) ListKeys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,28 +159,28 @@ func (s *Store) ListKeys() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// RemoveKey deletes an object, as a person or a lifecycle rule may.
+// RemoveKey deletes an object, as an operator or a lifecycle rule may.
 func (s *Store) RemoveKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects, key)
 }
 
-// SetFaults changes the faults from now on; the zero value heals the store.
+// SetFaults replaces the faults from now on; the zero value disables them.
 func (s *Store) SetFaults(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
 }
 
-// Counts is how often each fault has happened.
+// Counts returns how often each fault has happened.
 func (s *Store) Counts() map[Fault]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counts)
 }
 
-// shouldFail rolls for a fault and counts it.
+// shouldFail draws whether a fault happens and counts it.
 func (s *Store) shouldFail(kind Fault, chance float64) bool {
 	if chance <= 0 || s.random.Float64() >= chance {
 		return false

@@ -39,7 +39,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Each fault alone, at certainty, has its effect and is counted.
+// Each fault alone, with probability 1, has its effect and is counted.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		fault         Fault

@@ -1,8 +1,7 @@
 // Package s3blob is blob.Store over S3: one bucket, one prefix per cluster.
 //
-// Encryption is the bucket's default, so that its owner chooses the key. With
-// an endpoint of one's own (AWS_ENDPOINT_URL) the bucket stands in the path, for
-// a loopback address has no sub-domains.
+// Objects have the bucket's default encryption, so that its owner chooses the key. With a custom endpoint
+// (AWS_ENDPOINT_URL) the bucket is part of the path, because a loopback address has no subdomains.
 package s3blob
 
 import (
@@ -29,7 +28,7 @@ type api interface {
 	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
 }
 
-// Store is the objects of a bucket under a prefix.
+// Store stores the objects of a bucket under a prefix.
 type Store struct {
 	client  api
 	bucket  string
@@ -39,13 +38,12 @@ type Store struct {
 
 var _ blob.Store = (*Store)(nil)
 
-// New speaks to the bucket; keys are put under prefix, which may be empty.
-// setting names where the bucket's name came from ("JOIST_BUCKET"), for the
-// hint when there is no such bucket.
+// New returns a store for the bucket; prefix precedes all keys and may be empty. setting is the variable that
+// configures the bucket ("JOIST_BUCKET"), for the hint if the bucket does not exist.
 func New(config aws.Config, bucket, prefix, setting string) *Store {
 	client := s3.NewFromConfig(awshttp.WithSafeBodies(config), func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil
-		// Documents are verified against their digest anyway.
+		// Documents are verified by their digest.
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})
 	return &Store{client: client, bucket: bucket, prefix: strings.Trim(prefix, "/"), setting: setting}
@@ -79,7 +77,7 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 	return data, nil
 }
 
-// LastWritten asks for the object's Last-Modified, which is in whole seconds.
+// LastWritten returns the object's Last-Modified, which has a precision of one second.
 func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
@@ -95,8 +93,8 @@ func (s *Store) objectKey(key string) *string {
 	return aws.String(s.prefix + "/" + key)
 }
 
-// wrapError names the kind of an error of the SDK. A bucket that does not exist is
-// Invalid, not Missing: Missing tells callers that they may write the object.
+// wrapError converts an SDK error and sets its kind. A bucket that does not exist is Invalid, because Missing means
+// that the caller may write the object.
 func (s *Store) wrapError(ctx context.Context, doing, key string, call awsfault.Call, err error) error {
 	op := fmt.Sprintf("%s %s in bucket %s", doing, key, s.bucket)
 	if err == nil {

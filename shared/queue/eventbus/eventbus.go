@@ -3,7 +3,6 @@
 // A message becomes one entry: source, detail-type, detail. PutEvents succeeds even if every entry failed, so each
 // entry's result is checked: entries that failed temporarily are sent again, and rejected ones are an error.
 // Attributes are not sent.
-// refuses are an error. Attributes do not travel.
 package eventbus
 
 import (
