@@ -4,7 +4,6 @@
 // Messages refer to large bodies (event.Ref), which are zstd-compressed JSON documents. Every read verifies a
 // document against its digest, so a reference fixes the content; writing the same document twice gives one object.
 // Documents in use do not expire: Put writes an object again if it is older than half its retention.
-// object anew when it is older than half its retention.
 package blob
 
 import (

@@ -8,28 +8,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Parts are what a catalogue is assembled from. Each was read on its own, or stands in for what could not be read.
+// Parts are the inputs of a catalogue. Each was read separately, or replaces data that could not be read.
 type Parts struct {
 	Region string
-	// AsOf and Sources are passed on.
+	// AsOf and Sources are copied to the catalogue.
 	AsOf    time.Time
 	Sources []Provenance
 	Cluster ClusterFacts
-	// Types are without offerings.
+	// Types have no offerings.
 	Types     []InstanceType
 	Offerings []cloud.TypeOffering
 	Zones     []cloud.AvailabilityZone
 	OnDemand  []cloud.OnDemandPrice
-	// Spot prices without a zone hold in every zone that has no price of its own.
+	// Spot prices without a zone apply to every zone that has no price of its own.
 	Spot []cloud.SpotPrice
-	// Shifted are the ids of the zones that the cluster is kept away from.
+	// Shifted are the ids of the zones from which the cluster is shifted away.
 	Shifted []string
 }
 
-// Assemble makes the catalogue of all types that EC2 offers in a zone. An offering in a zone that takes no launches, or that
-// the cluster is shifted away from, stays with its price and is not available. An offering without a price is not available
-// either; it stays where the zone takes launches, because a NodeOverlay can give it a price. A type without any offering
-// stays, because capacity reservations can be of it.
+// Assemble returns the catalogue of all types that EC2 offers in a zone. An offering in a zone that accepts no
+// launches, or from which the cluster is shifted away, keeps its price and is not available. An offering without a
+// price is not available either; it is included if the zone accepts launches, because a NodeOverlay can give it a
+// price. A type with zones but no offerings is included, because capacity reservations may have it.
 func Assemble(p Parts) Catalogue {
 	desk := newOfferingIndex(p)
 	c := Catalogue{
@@ -47,7 +47,7 @@ func Assemble(p Parts) Catalogue {
 	return c
 }
 
-// offeringIndex looks prices and zones up.
+// offeringIndex indexes prices and zones.
 type offeringIndex struct {
 	zones    map[string][]string // by type
 	ids      map[string]string   // by name
@@ -103,7 +103,7 @@ func (d offeringIndex) priceOf(name, zone, capacityType string) float64 {
 	return cmp.Or(d.spot[cloud.TypeOffering{Type: name, Zone: zone}], d.spot[cloud.TypeOffering{Type: name}])
 }
 
-// currencyOf is empty for US dollars.
+// currencyOf returns the currency, or "" for US dollars.
 func currencyOf(prices []cloud.OnDemandPrice) string {
 	if len(prices) > 0 && prices[0].Currency != "USD" {
 		return prices[0].Currency

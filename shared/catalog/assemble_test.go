@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Taken apart and put together again, every embedded catalogue is itself: no part is lost, and none is made up.
+// Assemble is the inverse of Disassemble for every embedded catalogue.
 func TestAssembleUndoesDisassemble(t *testing.T) {
 	for _, region := range catalog.Regions() {
 		want := embeddedCatalogues(t, region)
@@ -24,7 +24,7 @@ var offeredTypes = catalog.InstanceType{
 	Name: "m1.test", Arch: catalog.AMD64, VCPU: 1, MemoryMiB: 1024, SupportedUsage: []string{catalog.OnDemand, catalog.Spot},
 }
 
-// testParts sell one type in two zones.
+// testParts offer one type in two zones.
 func testParts(change func(*catalog.Parts)) catalog.Parts {
 	p := catalog.Parts{
 		Region: "eu-west-1", Types: []catalog.InstanceType{offeredTypes},
@@ -93,7 +93,7 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
-// A type that is only in capacity blocks stays without offerings; one that no zone offers does not.
+// A type that is available only as capacity blocks is included without offerings; one that no zone offers is not.
 func TestAssembleKeepsReservableTypes(t *testing.T) {
 	block := func(p *catalog.Parts) { p.Types[0].SupportedUsage, p.OnDemand, p.Spot = nil, nil, nil }
 	c := catalog.Assemble(testParts(block))
@@ -137,7 +137,7 @@ func TestOfflineParts(t *testing.T) {
 	if err != nil || borrowed {
 		t.Fatalf("borrowed %t, %v", borrowed, err)
 	}
-	// Spot is the region's average, so it holds in zones of any name.
+	// Spot prices are the region's average and apply to zones of any name.
 	if known.Spot[0].Zone != "" || len(known.Offerings) == 0 || known.Region != "eu-west-1" {
 		t.Errorf("%s with %d offerings and the spot price %+v", known.Region, len(known.Offerings), known.Spot[0])
 	}

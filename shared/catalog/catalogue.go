@@ -2,35 +2,36 @@ package catalog
 
 import "time"
 
-// Catalogue is everything known about one region at one moment.
+// Catalogue is everything that is known about one region at one time.
 type Catalogue struct {
 	Region    string `json:"region"`
 	Partition string `json:"partition"`
-	// AsOf is the date of the data, not of its reading; with several sources it is the oldest that prices depend on.
+	// AsOf is the date of the data, not when it was read; with several sources it is the oldest one on which prices
+	// depend.
 	AsOf time.Time `json:"asOf"`
-	// Sources says where the data came from, in the order of use.
+	// Sources are the sources of the data, in the order of use.
 	Sources []Provenance   `json:"sources,omitempty"`
 	Types   []InstanceType `json:"types"`
-	// Currency is what prices are in where it is not US dollars: CNY in China.
+	// Currency is the currency of prices if it is not US dollars: CNY in China.
 	Currency string `json:"currency,omitempty"`
-	// ShiftedZones are the ids of the zones that a zonal shift keeps the cluster away from, sorted. Their offerings
-	// are not available, reservations there included.
+	// ShiftedZones are the ids of the zones from which a zonal shift moves the cluster away, sorted. Their offerings
+	// and reservations are not available.
 	ShiftedZones []string `json:"shiftedZones,omitempty"`
 	// Cluster is empty in an embedded catalogue.
 	Cluster ClusterFacts `json:"cluster,omitzero"`
-	// Counted is the moment at which what is left in the account was counted, or from which it has been the same; zero means
-	// AsOf. Read it through CountedAt.
+	// Counted is when Reservations and Subnets were counted, or since when the counts are unchanged; zero means AsOf.
+	// Read it with CountedAt.
 	Counted time.Time `json:"counted,omitzero"`
-	// Reservations are what the account had left of its capacity reservations when it was counted, sorted by id; what is not
-	// listed is not known.
+	// Reservations are the remaining counts of the account's capacity reservations at that time, sorted by id; those
+	// that are not listed are unknown.
 	Reservations []ReservationCount `json:"reservations,omitempty"`
-	// Subnets are how many addresses the account's subnets had left then, and PlacementGroups its placement groups, both
-	// sorted by id; what is not listed is not known.
+	// Subnets are the numbers of free addresses of the account's subnets at that time, and PlacementGroups its
+	// placement groups, both sorted by id; those that are not listed are unknown.
 	Subnets         []SubnetCount    `json:"subnets,omitempty"`
 	PlacementGroups []PlacementGroup `json:"placementGroups,omitempty"`
 }
 
-// CountedAt is when Reservations and Subnets were counted.
+// CountedAt returns when Reservations and Subnets were counted.
 func (c Catalogue) CountedAt() time.Time {
 	if c.Counted.IsZero() {
 		return c.AsOf
@@ -38,52 +39,52 @@ func (c Catalogue) CountedAt() time.Time {
 	return c.Counted
 }
 
-// SubnetCount is how many IPv4 addresses a subnet has left.
+// SubnetCount is the number of free IPv4 addresses of a subnet.
 type SubnetCount struct {
 	ID      string `json:"id"`
 	FreeIPs int64  `json:"freeIPs"`
 }
 
-// PlacementGroup says how EC2 places instances beside each other.
+// PlacementGroup is a group that controls how EC2 places instances relative to each other.
 type PlacementGroup struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Strategy is cluster, partition or spread.
 	Strategy string `json:"strategy"`
-	// Partitions is how many partitions a group of that strategy has.
+	// Partitions is the number of partitions of a group with the strategy partition.
 	Partitions int64 `json:"partitions,omitempty"`
 }
 
-// Strategies of placement groups that are treated apart: one keeps each instance on hardware of its own, the other whole
-// partitions of them.
+// Strategies of placement groups with special handling: spread puts each instance on separate hardware, partition
+// each partition of instances.
 const (
 	SpreadStrategy    = "spread"
 	PartitionStrategy = "partition"
 )
 
-// ReservationCount is how many more instances a capacity reservation takes.
+// ReservationCount is how many more instances fit into a capacity reservation.
 type ReservationCount struct {
 	ID    string `json:"id"`
 	Count int64  `json:"count"`
 }
 
-// Provenance names one source of a catalogue's data.
+// Provenance is one source of a catalogue's data.
 type Provenance struct {
 	// Source is a Go module path, or the name of an AWS API such as ec2:DescribeInstanceTypes.
 	Source  string `json:"source"`
 	Version string `json:"version,omitempty"`
 	License string `json:"license,omitempty"`
-	// Date is the day the source describes, as YYYY-MM-DD.
+	// Date is the day that the source describes, as YYYY-MM-DD.
 	Date string `json:"date"`
-	// Carries says in a few words what was taken from the source.
+	// Carries briefly describes the data from the source.
 	Carries string `json:"carries"`
 }
 
-// ClusterFacts are the facts of the cluster that nodes need in order to join it (eks:DescribeCluster).
+// ClusterFacts are the cluster's properties that nodes need to join it (eks:DescribeCluster).
 type ClusterFacts struct {
 	Name     string `json:"name,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
-	// CABundle is the cluster's certificate authority, base64 of PEM as EKS gives it.
+	// CABundle is the cluster's certificate authority, base64 of PEM as EKS returns it.
 	CABundle    string `json:"caBundle,omitempty"`
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 	// Version is the Kubernetes minor version, such as "1.35".
@@ -92,12 +93,12 @@ type ClusterFacts struct {
 	IPFamily string `json:"ipFamily,omitempty"`
 }
 
-// InstanceType is one EC2 instance type: its hardware, and where it is offered.
+// InstanceType is one EC2 instance type: its hardware and its offerings.
 type InstanceType struct {
 	Name string `json:"name"`
 	// Arch is the Kubernetes architecture, amd64 or arm64.
 	Arch string `json:"arch"`
-	// OS lists the operating systems that run on it, sorted: linux, and windows on amd64.
+	// OS lists the operating systems that it supports, sorted: linux, and windows on amd64.
 	OS        []string `json:"os"`
 	VCPU      int64    `json:"vcpu"`
 	MemoryMiB int64    `json:"memoryMiB"`
@@ -107,19 +108,19 @@ type InstanceType struct {
 	Storage      LocalStorage  `json:"storage,omitzero"`
 	Network      Network       `json:"network"`
 
-	// EBSMbps is the largest EBS bandwidth; 0 where EBS optimization is not on by default.
+	// EBSMbps is the maximum EBS bandwidth; 0 if EBS optimization is not on by default.
 	EBSMbps int64 `json:"ebsMbps,omitempty"`
-	// Volumes is how EC2 bounds the EBS volumes of an instance; zero is what it says of most types.
+	// Volumes is EC2's limit of EBS volumes per instance; zero is the limit of most types.
 	Volumes Attachments `json:"volumes,omitzero"`
 
 	// Hypervisor is nitro or xen; empty on bare metal.
 	Hypervisor string `json:"hypervisor,omitempty"`
 	BareMetal  bool   `json:"bareMetal,omitempty"`
-	// Burstable types earn CPU credits, so their full speed does not last.
+	// Burstable types earn CPU credits, so they cannot sustain their full speed.
 	Burstable bool `json:"burstable,omitempty"`
-	// CPUManufacturer is as EC2 writes it: AWS, Intel, AMD, Apple.
+	// CPUManufacturer is in EC2's spelling: AWS, Intel, AMD, Apple.
 	CPUManufacturer string `json:"cpuManufacturer,omitempty"`
-	// ClockMHz is the sustained clock speed; 0 when it is unknown.
+	// ClockMHz is the sustained clock speed; 0 if it is unknown.
 	ClockMHz            int64 `json:"clockMHz,omitempty"`
 	EncryptionInTransit bool  `json:"encryptionInTransit,omitempty"`
 
@@ -128,21 +129,21 @@ type InstanceType struct {
 	Offerings      []Offering `json:"offerings,omitempty"`
 }
 
-// Attachments is how many EBS volumes an instance takes, the root volume included; what its instance store and its first
-// network interface take of a common limit is off already.
+// Attachments is how many EBS volumes an instance can have, including the root volume. The instance store and the
+// first network interface are already subtracted from a shared limit.
 type Attachments struct {
 	Count int64 `json:"count"`
-	// Dedicated limits are for volumes alone. Of any other, each further network interface takes one.
+	// Dedicated limits are for volumes only. In a shared limit each further network interface counts as one.
 	Dedicated bool `json:"dedicated,omitempty"`
 }
 
-// GPU is one model of graphics card in an instance type.
+// GPU is one GPU model of an instance type.
 type GPU struct {
-	// Name and Manufacturer are as EC2 writes them: A10G, NVIDIA.
+	// Name and Manufacturer are in EC2's spelling: A10G, NVIDIA.
 	Name         string `json:"name"`
 	Manufacturer string `json:"manufacturer"`
 	Count        int64  `json:"count"`
-	// MemoryMiB is the memory of one card.
+	// MemoryMiB is the memory of one GPU.
 	MemoryMiB int64 `json:"memoryMiB"`
 }
 
@@ -151,11 +152,11 @@ type Accelerator struct {
 	Name         string `json:"name"`
 	Manufacturer string `json:"manufacturer"`
 	Count        int64  `json:"count"`
-	// CoresPerDevice counts Neuron cores; 0 for devices that are no Neuron.
+	// CoresPerDevice is the number of Neuron cores; 0 for other devices.
 	CoresPerDevice int64 `json:"coresPerDevice,omitempty"`
 }
 
-// LocalStorage is the instance store: disks that live and die with the instance.
+// LocalStorage is the instance store: disks that exist only as long as the instance.
 type LocalStorage struct {
 	Disks int64 `json:"disks"`
 	// TotalGB is the size of all disks together in units of 10^9 bytes.
@@ -163,30 +164,32 @@ type LocalStorage struct {
 	NVMe    bool  `json:"nvme,omitempty"`
 }
 
-// Network is what bounds pods and traffic on an instance type.
+// Network is the limits of an instance type for pods and traffic.
 type Network struct {
-	// ENIs is the number of interfaces on the default network card: the VPC CNI uses no other.
+	// ENIs is the number of interfaces of the default network card: the VPC CNI uses no other.
 	ENIs       int64 `json:"enis"`
 	IPv4PerENI int64 `json:"ipv4PerENI"`
 	// Cards is the number of network cards, 1 for most types.
 	Cards int64 `json:"cards,omitempty"`
-	// BranchENIs counts interfaces for pods with security groups of their own; 0 when the type cannot trunk.
+	// BranchENIs is the number of interfaces for pods with their own security groups; 0 if the type does not support
+	// trunking.
 	BranchENIs int64 `json:"branchENIs,omitempty"`
 	EFAs       int64 `json:"efas,omitempty"`
-	// Mbps is the baseline bandwidth; 0 when the source is vague about it.
+	// Mbps is the baseline bandwidth; 0 if the source has no exact value.
 	Mbps int64 `json:"mbps,omitempty"`
 }
 
-// Offering is one way to buy an instance type: a zone and a capacity type.
+// Offering is a zone and a capacity type in which an instance type is sold.
 type Offering struct {
 	Zone   string `json:"zone"`
 	ZoneID string `json:"zoneID"`
 	// CapacityType is spot, on-demand or reserved.
 	CapacityType string `json:"capacityType"`
-	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux on shared tenancy; 0 where AWS publishes no price.
+	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux with shared tenancy; 0 if AWS
+	// publishes no price.
 	PricePerHour float64 `json:"pricePerHour"`
-	// Available is false where EC2 is known to refuse it for now; the price stays, so a reader can say what was lost. It is
-	// false for every offering without a price, which a NodeOverlay may supply.
+	// Available is false while EC2 is known to refuse launches; the price remains, for messages. It is false for
+	// every offering without a price, which a NodeOverlay may supply.
 	Available bool `json:"available"`
 }
 

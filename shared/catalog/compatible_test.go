@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Types that cannot be launched as a class asks are left out.
+// Types that cannot be launched with a class are excluded.
 func TestIsCompatible(t *testing.T) {
 	large := catalog.InstanceType{Name: "p5.48xlarge", Hypervisor: "nitro", Network: catalog.Network{ENIs: 2, Cards: 32, EFAs: 32}}
 	small := catalog.InstanceType{Name: "m6i.large", Hypervisor: "nitro", Network: catalog.Network{ENIs: 3}}

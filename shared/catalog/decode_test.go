@@ -2,7 +2,7 @@ package catalog
 
 import "testing"
 
-// storedBudgetBytes keeps the binaries that embed the catalogue small.
+// storedBudgetBytes limits the size of the embedded data in the binaries.
 const storedBudgetBytes = 1 << 20
 
 func TestStoredSize(t *testing.T) {
@@ -23,8 +23,8 @@ func TestStoredSize(t *testing.T) {
 	}
 }
 
-// The largest region from cold: hardware and market, unpacked, decoded and joined. Under 150 ms is what a command line
-// can spend unnoticed.
+// The time to decompress, decode and join the largest region without caches. Less than 150 ms is not noticeable on a
+// command line.
 func BenchmarkDecode(b *testing.B) {
 	for b.Loop() {
 		h, err := decodeStored[Hardware]("hardware")

@@ -21,13 +21,13 @@ var storedFiles embed.FS
 const (
 	storedSuffix = ".json.zst"
 	marketPrefix = "market-"
-	// storedBytesMax bounds what one stored file may unpack to; the largest is under 1 MB.
+	// storedBytesMax limits the decompressed size of one file; the largest is less than 1 MB.
 	storedBytesMax = 16 << 20
 )
 
-// EmbeddedCatalogue is the offline catalogue of a region: no account and no network, but prices of the day that AsOf names, a spot price
-// that is the region's average rather than the zone's, and zone names that follow a fixed rule instead of an
-// account's own shuffle. It is decoded on first use, and then shared: treat it as read-only.
+// EmbeddedCatalogue returns the offline catalogue of a region. It needs no account and no network, but prices are of
+// the day AsOf, spot prices are the region's average instead of the zone's, and zone names follow a fixed rule, while
+// each account has its own mapping. It is decoded on first use and shared: treat it as read-only.
 func EmbeddedCatalogue(region string) (Catalogue, error) {
 	if !slices.Contains(Regions(), region) {
 		return Catalogue{}, fmt.Errorf("no embedded catalogue of region %q; there are %s", region, strings.Join(Regions(), ", "))
@@ -36,14 +36,14 @@ func EmbeddedCatalogue(region string) (Catalogue, error) {
 	return decode.(func() (Catalogue, error))()
 }
 
-// embeddedCatalogues memoizes one decoding function for each region that was asked for.
+// embeddedCatalogues caches one decoding function for each requested region.
 var embeddedCatalogues sync.Map
 
-// Regions are the regions that Embedded knows, sorted.
+// Regions returns the regions of EmbeddedCatalogue, sorted.
 var Regions = sync.OnceValue(func() []string {
 	entries, err := storedFiles.ReadDir("data")
 	if err != nil {
-		return nil // Not reached: the directory is part of the binary.
+		return nil // Unreachable: the directory is part of the binary.
 	}
 	var regions []string
 	for _, entry := range entries {

@@ -55,7 +55,7 @@ func TestEmbeddedTypesAreComplete(t *testing.T) {
 			if it.Network.ENIs < 1 || it.Network.IPv4PerENI < 2 || it.CPUManufacturer == "" {
 				t.Errorf("%s %s is incomplete: %+v by %q", region, it.Name, it.Network, it.CPUManufacturer)
 			}
-			// No source says how fast the largest high-memory types are.
+			// No source has the clock speed of the largest high-memory types.
 			if highMemory := strings.HasPrefix(it.Name, "u-"); it.ClockMHz < 1000 && !highMemory || it.ClockMHz > 5000 {
 				t.Errorf("%s %s has a clock of %d MHz", region, it.Name, it.ClockMHz)
 			}
@@ -69,7 +69,7 @@ func TestEmbeddedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// A spot price above the on-demand price would make every plan that compares the two absurd.
+// A spot price above the on-demand price would make plans that compare the two wrong.
 func TestEmbeddedSpotCostsNoMore(t *testing.T) {
 	for _, region := range catalog.Regions() {
 		for _, it := range embeddedCatalogues(t, region).Types {

@@ -2,17 +2,17 @@ package catalog
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// family is how an image family changes what pods may use.
+// family is how an image family affects the resources that pods can use.
 type family struct {
-	// ephemeralDevice is where pods' storage lives; empty when only the image knows.
+	// ephemeralDevice is the device of the pods' storage; empty if it depends on the image.
 	ephemeralDevice string
-	// ephemeralGi is the size of that device when the class does not set it.
+	// ephemeralGi is the size of that device if the class does not set it.
 	ephemeralGi int64
-	// eniPods families run as many pods as there are addresses; the others run podsDefault.
+	// eniPods families limit pods by the number of addresses; the others use podsDefault.
 	eniPods bool
-	// eniReserve families size the kubelet's reserve by the addresses, even where maxPods says otherwise.
+	// eniReserve families compute the kubelet's reserve from the number of addresses, even if maxPods is set.
 	eniReserve bool
-	// podsPerCore families honour that setting. Bottlerocket's settings cannot express it.
+	// podsPerCore families support that setting. Bottlerocket's settings do not.
 	podsPerCore bool
 	windows     bool
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Labels are the well-known labels of a node of type t, bought as o. A label without a value is
-// left out: bare metal has no hypervisor, and most types no GPU. The operating system is Linux; an image family that says
-// otherwise overrides it with FamilyLabels. Tenancy is default, since that is what catalogue prices are of.
+// Labels returns the well-known labels of a node of type t with offering o. Labels without a value are omitted: bare
+// metal has no hypervisor, and most types no GPU. The operating system is Linux; FamilyLabels overrides it. The
+// tenancy is default, because catalogue prices are for default tenancy.
 func Labels(t InstanceType, o Offering, region string) map[string]string {
 	labels := TypeLabels(t)
 	maps.Copy(labels, map[string]string{
@@ -26,7 +26,7 @@ func Labels(t InstanceType, o Offering, region string) map[string]string {
 	return labels
 }
 
-// TypeLabels are those of Labels that do not depend on the offering: computed once for a type, not once for each zone.
+// TypeLabels returns the part of Labels that does not depend on the offering, to compute it once per type.
 func TypeLabels(t InstanceType) map[string]string {
 	name := ParseName(t.Name)
 	labels := map[string]string{
@@ -52,7 +52,7 @@ func TypeLabels(t InstanceType) map[string]string {
 	if t.Storage.NVMe {
 		labels[karpenter.LabelInstanceLocalNVME] = formatPositive(t.Storage.TotalGB)
 	}
-	// A type with two models of GPU could not be described by one label, so it has none.
+	// One label cannot describe two models of GPU, so such a type has none.
 	if len(t.GPUs) == 1 {
 		maps.Copy(labels, gpuLabels(t.GPUs[0]))
 	}
@@ -87,7 +87,7 @@ var windowsBuilds = map[string]string{
 	karpenter.AMIFamilyWindows2025: karpenter.Windows2025Build,
 }
 
-// FamilyLabels are the labels that the image family decides, whatever the type.
+// FamilyLabels returns the labels that depend only on the image family.
 func FamilyLabels(amiFamily string) map[string]string {
 	if build, ok := windowsBuilds[amiFamily]; ok {
 		return map[string]string{corev1.LabelOSStable: Windows, corev1.LabelWindowsBuild: build}
@@ -95,19 +95,19 @@ func FamilyLabels(amiFamily string) map[string]string {
 	return map[string]string{corev1.LabelOSStable: Linux}
 }
 
-// Name is an instance type's name in its parts.
+// Name is the parts of an instance type's name.
 type Name struct {
 	Family, Size string
-	// Category and Generation are empty where the name does not follow the scheme, as in mac-m4.metal.
+	// Category and Generation are empty if the name does not follow the scheme, as in mac-m4.metal.
 	Category, Generation string
-	// Flex types give their full speed most of the time only.
+	// Flex types do not sustain their full speed all the time.
 	Flex bool
 }
 
-// nameScheme is letters, then perhaps a size in terabytes, then the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
+// nameScheme matches letters, optionally a size in terabytes, and the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
 var nameScheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)`)
 
-// ParseName takes an instance type's name apart. A name without exactly one dot has neither family nor size.
+// ParseName splits an instance type's name. A name without exactly one dot has neither family nor size.
 func ParseName(name string) Name {
 	family, size, dotted := strings.Cut(name, ".")
 	n := Name{Flex: strings.Contains(family, "-flex")}
@@ -120,10 +120,10 @@ func ParseName(name string) Name {
 	return n
 }
 
-// kebabCase writes "Radeon Pro V520" as radeon-pro-v520, which is a valid label value.
+// kebabCase converts "Radeon Pro V520" to radeon-pro-v520, which is a valid label value.
 func kebabCase(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
-// formatPositive is empty for 0, which stands for unknown.
+// formatPositive returns "" for 0, which means unknown.
 func formatPositive(n int64) string {
 	if n <= 0 {
 		return ""

@@ -102,7 +102,7 @@ func TestOptionalLabels(t *testing.T) {
 	}
 }
 
-// Every label must be one that Kubernetes accepts on a node, and one that pods may ask for unasked.
+// Kubernetes accepts every label on a node, and pods may require it without a definition in the NodePool.
 func TestEveryLabelIsWellKnownAndValid(t *testing.T) {
 	for _, it := range embeddedCatalogues(t, "us-east-1").Types {
 		for key, value := range catalog.Labels(it, it.Offerings[0], "us-east-1") {

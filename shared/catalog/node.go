@@ -13,30 +13,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// DefaultVMMemoryOverheadPercent is the share of memory that the hypervisor and the kernel keep. Despite its name,
-// which Karpenter's setting has too, it is a fraction.
+// DefaultVMMemoryOverheadPercent is the part of memory that the hypervisor and the kernel use. Despite its name,
+// which is that of Karpenter's setting, it is a fraction.
 const DefaultVMMemoryOverheadPercent = 0.075
 
-// NodeConfig is how nodes are set up, as far as it changes what pods may use. The zero value is a node of family Custom with
-// every default.
+// NodeConfig is the configuration that affects the resources of pods on a node. The zero value is a node of family
+// Custom with all defaults.
 type NodeConfig struct {
 	// AMIFamily is one of karpenter's AMIFamily constants; anything else counts as Custom.
 	AMIFamily string
-	// Kubelet may be nil. Quantities in it that do not parse count as unset: Validate names them.
+	// Kubelet may be nil. Quantities that cannot be parsed count as not set; Validate reports them.
 	Kubelet             *karpenter.KubeletConfiguration
 	BlockDevices        []karpenter.BlockDeviceMapping
 	InstanceStorePolicy karpenter.InstanceStorePolicy
 	NetworkInterfaces   []karpenter.NetworkInterface
-	// ReservedENIs are interfaces that pods cannot have, as with custom networking.
+	// ReservedENIs are interfaces that pods cannot use, as with custom networking.
 	ReservedENIs int64
 	// VMMemoryOverheadPercent is a fraction; nil means DefaultVMMemoryOverheadPercent.
 	VMMemoryOverheadPercent *float64
-	// DiscoveredMemory is the memory that a node of this type and image was seen to have; nil when none was seen.
+	// DiscoveredMemory is the observed memory of a node with this type and image; nil if there was none.
 	DiscoveredMemory *resource.Quantity
 }
 
-// NewNodeConfig reads a class. Settings of the installation (ReservedENIs, VMMemoryOverheadPercent) and DiscoveredMemory, which
-// goes by type, are for the caller to fill in.
+// NewNodeConfig returns the configuration of a class. The caller must set the installation's settings (ReservedENIs,
+// VMMemoryOverheadPercent) and DiscoveredMemory, which depends on the type.
 func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 	family, err := class.AMIFamily()
 	if err != nil {
@@ -57,7 +57,7 @@ func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 	return cfg, nil
 }
 
-// Validate names each kubelet setting that Resources could not read. The API server lets such values pass.
+// Validate reports each kubelet setting that NodeResources cannot parse. The API server accepts such values.
 func (cfg NodeConfig) Validate() error {
 	if cfg.Kubelet == nil {
 		return nil
@@ -100,7 +100,7 @@ func parseThreshold(text string) error {
 	return nil
 }
 
-// kubeletConfig is never nil, so that readers need not ask.
+// kubeletConfig returns Kubelet, or an empty configuration if it is nil.
 func (cfg NodeConfig) kubeletConfig() karpenter.KubeletConfiguration {
 	if cfg.Kubelet == nil {
 		return karpenter.KubeletConfiguration{}

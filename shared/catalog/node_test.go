@@ -12,7 +12,7 @@ func TestValidateNamesInvalidSettings(t *testing.T) {
 	tests := []struct {
 		name    string
 		kubelet karpenter.KubeletConfiguration
-		want    string // part of the error; "" wants none
+		want    string // part of the error; "" means no error
 	}{
 		{"nothing set", karpenter.KubeletConfiguration{}, ""},
 		{"good", karpenter.KubeletConfiguration{

@@ -9,15 +9,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// fallbackRegion is whose prices stand in for those of a region that the embedded data does not know: they are wrong in
-// amount, and nearly right in order, which is what choosing needs.
+// fallbackRegion is the region whose prices replace those of unknown regions: their amounts are wrong, but their
+// order is nearly right, which is enough to choose types.
 const fallbackRegion = "us-east-1"
 
-// partitionRegions are the regions of other partitions whose prices stand in for those of the partition's other regions.
+// partitionRegions are the regions of other partitions whose prices replace those of the partition's unknown regions.
 var partitionRegions = map[string]string{"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 
-// OfflineParts is the embedded catalogue in parts, for those that cannot be read. Of a region that it does not know it has
-// the hardware and on-demand prices; borrowed says that these are another region's.
+// OfflineParts returns the embedded catalogue as Parts, to replace data that could not be read. For an unknown region
+// it returns only hardware and on-demand prices; borrowed reports that the prices are another region's.
 func OfflineParts(region string) (parts Parts, borrowed bool, err error) {
 	if slices.Contains(Regions(), region) {
 		c, err := EmbeddedCatalogue(region)
@@ -32,7 +32,7 @@ func OfflineParts(region string) (parts Parts, borrowed bool, err error) {
 	if err != nil {
 		return Parts{}, false, err
 	}
-	// What is sold where is a region's own affair, and so is what spot costs.
+	// Availability and spot prices differ too much between regions to be replaced.
 	parts = Parts{Region: region, Types: h.Types, Sources: h.Sources}
 	from := region
 	if !hasStoredPrices(from) {
@@ -50,7 +50,7 @@ func OfflineParts(region string) (parts Parts, borrowed bool, err error) {
 	return parts, true, nil
 }
 
-// pricesPrefix is that of the stored price lists.
+// pricesPrefix is the prefix of the stored price lists.
 const pricesPrefix = "prices-"
 
 func hasStoredPrices(region string) bool {
@@ -58,7 +58,7 @@ func hasStoredPrices(region string) bool {
 	return err == nil
 }
 
-// addStoredPrices takes the prices of an embedded list.
+// addStoredPrices adds the prices of an embedded list.
 func (p *Parts) addStoredPrices(region string) error {
 	list, err := decodeStored[PriceList](pricesPrefix + region)
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *Parts) addStoredPrices(region string) error {
 	return nil
 }
 
-// mergeZones makes prices that hold in any zone of those that are the average of all, because an account's zones may have
-// other names than the embedded ones.
+// mergeZones removes the zones from average spot prices, because an account's zones may have other names than the
+// embedded ones.
 func mergeZones(prices []cloud.SpotPrice) []cloud.SpotPrice {
 	var out []cloud.SpotPrice
 	for _, p := range prices {
@@ -83,8 +83,8 @@ func mergeZones(prices []cloud.SpotPrice) []cloud.SpotPrice {
 	return out
 }
 
-// Disassemble takes a catalogue apart: Assemble makes the same of the parts, where on-demand prices are the same in all
-// zones and everything is available.
+// Disassemble splits a catalogue into parts. Assemble restores it if on-demand prices are equal in all zones and
+// everything is available.
 func Disassemble(c Catalogue) Parts {
 	p := Parts{Region: c.Region, AsOf: c.AsOf, Sources: c.Sources, Cluster: c.Cluster, Shifted: c.ShiftedZones}
 	ids := map[string]string{}

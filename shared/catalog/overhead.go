@@ -19,7 +19,7 @@ const (
 	evictionStoragePart = 10 // percent of the disk
 )
 
-// reservedCPU takes a falling share of each further core, in parts of ten thousand.
+// reservedCPU is the part of each range of CPU that is reserved, in parts of ten thousand.
 var reservedCPU = []struct{ fromMilli, toMilli, share int64 }{
 	{0, 1000, 600},
 	{1000, 2000, 100},
@@ -30,7 +30,7 @@ var reservedCPU = []struct{ fromMilli, toMilli, share int64 }{
 func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 	pods := MaxPods(t, cfg)
 	if familyOf(cfg.AMIFamily).eniReserve {
-		// These images reserve by the type alone: neither maxPods nor ReservedENIs lowers it.
+		// These images reserve by type only: maxPods and ReservedENIs do not lower it.
 		pods = addressablePods(t, cfg, 0)
 	}
 	var milli int64
@@ -50,8 +50,8 @@ func systemReserved(cfg NodeConfig) corev1.ResourceList {
 	return parseQuantities(cfg.kubeletConfig().SystemReserved)
 }
 
-// evictionThreshold is the room that the kubelet defends. Hard thresholds alone count: a soft one warns, and does not
-// lower what a node reports as allocatable.
+// evictionThreshold returns the kubelet's hard eviction thresholds. Soft thresholds do not lower a node's allocatable
+// resources.
 func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1.ResourceList {
 	hard := cfg.kubeletConfig().EvictionHard
 	threshold := corev1.ResourceList{
@@ -72,7 +72,7 @@ func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1
 	return threshold
 }
 
-// parseThresholdQuantity reads a threshold that parseThreshold accepted. The kubelet takes 100% for "no threshold".
+// parseThresholdQuantity parses a threshold that parseThreshold accepted. For the kubelet 100% means no threshold.
 func parseThresholdQuantity(capacity resource.Quantity, text string) resource.Quantity {
 	percent, isPercent := strings.CutSuffix(text, "%")
 	if !isPercent {
@@ -85,12 +85,12 @@ func parseThresholdQuantity(capacity resource.Quantity, text string) resource.Qu
 	return percentOf(capacity, part)
 }
 
-// percentOf is a percentage of a quantity, rounded up to a whole byte.
+// percentOf returns a percentage of a quantity, rounded up to a whole byte.
 func percentOf(of resource.Quantity, percent float64) resource.Quantity {
 	return *resource.NewQuantity(int64(math.Ceil(of.AsApproximateFloat64()/100*percent)), of.Format)
 }
 
-// parseQuantities reads what a person wrote; Validate has named what is left out here.
+// parseQuantities parses configured quantities and omits invalid ones, which Validate reports.
 func parseQuantities(texts map[string]string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for name, text := range texts {

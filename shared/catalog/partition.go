@@ -2,7 +2,7 @@ package catalog
 
 import "strings"
 
-// partitions are AWS's partitions by how the names of their regions begin.
+// partitions are AWS's partitions by the prefix of their regions' names.
 var partitions = []struct{ prefix, name string }{
 	{"cn-", "aws-cn"},
 	{"us-gov-", "aws-us-gov"},
@@ -13,7 +13,7 @@ var partitions = []struct{ prefix, name string }{
 	{"eusc-", "aws-eusc"},
 }
 
-// Partition is the partition of a region: what its ARNs begin with, after "arn:".
+// Partition returns the partition of a region: the second part of its ARNs.
 func Partition(region string) string {
 	for _, p := range partitions {
 		if strings.HasPrefix(region, p.prefix) {
@@ -23,8 +23,8 @@ func Partition(region string) string {
 	return "aws"
 }
 
-// HasPriceList reports whether AWS's price list has the region: GovCloud and the isolated partitions have no
-// endpoint of it.
+// HasPriceList reports whether AWS's price list covers the region: GovCloud and the isolated partitions have no
+// endpoint for it.
 func HasPriceList(region string) bool {
 	partition := Partition(region)
 	return partition == "aws" || partition == "aws-cn"

@@ -5,7 +5,7 @@ import "github.com/joist-autoscaler/joist/shared/karpenter"
 // podsDefault is the kubelet's own limit, for families that do not count addresses.
 const podsDefault = 110
 
-// MaxPods is how many pods a node runs at most.
+// MaxPods returns the maximum number of pods on a node.
 func MaxPods(t InstanceType, cfg NodeConfig) int64 {
 	kubelet, f := cfg.kubeletConfig(), familyOf(cfg.AMIFamily)
 	count := int64(podsDefault)
@@ -21,8 +21,8 @@ func MaxPods(t InstanceType, cfg NodeConfig) int64 {
 	return count
 }
 
-// addressablePods is how many pods can have an address: an interface keeps its first address for itself, and two pods of
-// every node use the host's network. EFA-only interfaces take a place and give no address.
+// addressablePods returns how many pods can have an address: each interface uses its first address itself, and two
+// pods of every node use the host network. EFA-only interfaces count as interfaces without addresses.
 func addressablePods(t InstanceType, cfg NodeConfig, reservedENIs int64) int64 {
 	interfaces := t.Network.ENIs - reservedENIs
 	for _, n := range cfg.NetworkInterfaces {

@@ -13,7 +13,7 @@ func TestMaxPods(t *testing.T) {
 		family        string
 		kubelet       karpenter.KubeletConfiguration
 		reserved      int64
-		pods, reserve int64 // reserve is MiB that the kubelet and eviction keep: 11 a pod, 255, 100
+		pods, reserve int64 // reserve is MiB of the kubelet and eviction: 11 per pod, 255, 100
 	}{
 		{"by addresses", "AL2", karpenter.KubeletConfiguration{}, 0, 29, 674},
 		{"AL2023 alike", "AL2023", karpenter.KubeletConfiguration{}, 0, 29, 674},

@@ -13,11 +13,11 @@ import (
 
 const mebibyte = 1 << 20
 
-// gravitonReserveMiB is memory that the kernel keeps for contiguous allocation on arm64.
+// gravitonReserveMiB is memory that the kernel reserves for contiguous allocation on arm64.
 const gravitonReserveMiB = 64
 
-// NodeResources is what a node of type t will report as capacity, what is kept from pods, and what is left for them.
-// NodeResources that the type has none of are left out of capacity.
+// NodeResources returns the capacity that a node of type t will report, the part reserved from pods, and the part
+// left for them. Device resources that the type lacks are omitted from capacity.
 func NodeResources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable corev1.ResourceList) {
 	memory, storage := estimatedMemory(t, cfg), EphemeralStorage(t, cfg)
 	capacity = corev1.ResourceList{
@@ -30,12 +30,13 @@ func NodeResources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocata
 		capacity[corev1.ResourceMemory] = cfg.DiscoveredMemory.DeepCopy()
 	}
 	maps.Copy(capacity, deviceResources(t, cfg))
-	// Thresholds go by the estimate even when the true memory is known, so that overhead does not move with what was seen.
+	// Thresholds use the estimate even if the real memory is known, so that the overhead does not depend on
+	// observations.
 	overhead = sumResources(kubeReserved(t, cfg), systemReserved(cfg), evictionThreshold(memory, storage, cfg))
 	return capacity, overhead, Allocatable(capacity, overhead)
 }
 
-// Allocatable is capacity without overhead, and without the memory that huge pages take.
+// Allocatable returns capacity without overhead, and without the memory of huge pages.
 func Allocatable(capacity, overhead corev1.ResourceList) corev1.ResourceList {
 	left := make(corev1.ResourceList, len(capacity))
 	for name, quantity := range capacity {
@@ -57,7 +58,7 @@ func Allocatable(capacity, overhead corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// estimatedMemory is the hardware's memory less what the machine keeps, rounded in the node's disfavour to a MiB.
+// estimatedMemory returns the hardware's memory without the overhead, rounded down to a MiB.
 func estimatedMemory(t InstanceType, cfg NodeConfig) resource.Quantity {
 	mib := t.MemoryMiB
 	if t.Arch == ARM64 {
@@ -71,7 +72,7 @@ func estimatedMemory(t InstanceType, cfg NodeConfig) resource.Quantity {
 	return *resource.NewQuantity(mib*mebibyte, resource.BinarySI)
 }
 
-// deviceResources are the resources that only some types have.
+// deviceResources returns the resources that only some types have.
 func deviceResources(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 	counts := map[corev1.ResourceName]int64{
 		karpenter.ResourceAWSPodENI: t.Network.BranchENIs,
@@ -98,14 +99,14 @@ func deviceResources(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 	return list
 }
 
-// gpuResources goes by manufacturer as EC2 writes it, which lists Gaudi cards among the GPUs.
+// gpuResources maps EC2's manufacturers to resources. EC2 lists Gaudi among the GPUs.
 var gpuResources = map[string]corev1.ResourceName{
 	"NVIDIA": karpenter.ResourceNVIDIAGPU,
 	"AMD":    karpenter.ResourceAMDGPU,
 	"Habana": karpenter.ResourceHabanaGaudi,
 }
 
-// countEFAs are those that the class asks for, or else all that the type has.
+// countEFAs returns the EFAs that the class configures, or all of the type's if it configures no interfaces.
 func countEFAs(t InstanceType, cfg NodeConfig) int64 {
 	if cfg.NetworkInterfaces == nil {
 		return t.Network.EFAs

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Hand-made hardware, so that no figure below depends on the embedded data.
+// Made-up hardware, so that the results do not depend on the embedded data.
 var (
 	// 8192 MiB − ceil(7.5 % = 614.4) = 7577 MiB; 3 interfaces × 9 addresses + 2 = 29 pods.
 	x86 = catalog.InstanceType{
@@ -46,7 +46,7 @@ var (
 
 type want map[corev1.ResourceName]string
 
-// check compares those resources that are wanted; "" wants none at all.
+// check compares the wanted resources; "" means that the resource is absent.
 func check(t *testing.T, kind string, got corev1.ResourceList, wanted want) {
 	t.Helper()
 	for name, text := range wanted {

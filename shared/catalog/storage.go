@@ -6,8 +6,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// EphemeralStorage is the size of the disk that pods write to: the instance store if the class joins it
-// into one, else the root volume that the class marks, else the family's device.
+// EphemeralStorage returns the size of the disk for pods: the instance store if the class combines it with RAID0,
+// else the class's root volume, else the family's device.
 func EphemeralStorage(t InstanceType, cfg NodeConfig) resource.Quantity {
 	if cfg.InstanceStorePolicy == karpenter.InstanceStorePolicyRAID0 && t.Storage.TotalGB > 0 {
 		return *resource.NewScaledQuantity(t.Storage.TotalGB, resource.Giga)
@@ -24,8 +24,8 @@ func EphemeralStorage(t InstanceType, cfg NodeConfig) resource.Quantity {
 	return *resource.NewQuantity(f.ephemeralGi<<30, resource.BinarySI)
 }
 
-// familyVolume is the size that the class gives to the family's device. Of a custom image only the last device can be
-// supposed to be the one.
+// familyVolume returns the size that the class configures for the family's device. For a custom image it uses the
+// last device.
 func familyVolume(f family, devices []karpenter.BlockDeviceMapping) *resource.Quantity {
 	if len(devices) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func familyVolume(f family, devices []karpenter.BlockDeviceMapping) *resource.Qu
 	return nil
 }
 
-// volumeSize is nil for a volume whose size its snapshot decides.
+// volumeSize returns nil if the size depends on the snapshot.
 func volumeSize(device karpenter.BlockDeviceMapping) *resource.Quantity {
 	if device.EBS == nil {
 		return nil

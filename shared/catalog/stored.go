@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Hardware is the half of an embedded catalogue that is the same in every region. Storing it once, apart from prices,
-// is what keeps many regions small.
+// Hardware is the part of an embedded catalogue that is the same in every region. Storing it once keeps the data of
+// many regions small.
 type Hardware struct {
 	Sources []Provenance `json:"sources"`
-	// Types carry no offerings here.
+	// Types have no offerings here.
 	Types []InstanceType `json:"types"`
 }
 
-// Market is the other half: what one region sells, and for how much.
+// Market is the part that differs by region: offerings and prices.
 type Market struct {
 	Region    string    `json:"region"`
 	Partition string    `json:"partition"`
@@ -23,22 +23,22 @@ type Market struct {
 	Prices    []Price   `json:"prices"`
 }
 
-// Zone pairs a zone's name in an account with the id that means the same place in every account.
+// Zone is a zone's name in an account and its id, which is the same in every account.
 type Zone struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
 }
 
-// Price is what one type costs in one region, in US dollars per hour; 0 means that the source has no price.
+// Price is the price of one type in one region, in US dollars per hour; 0 if the source has no price.
 type Price struct {
 	Type     string  `json:"t"`
 	OnDemand float64 `json:"d,omitempty"`
 	Spot     float64 `json:"s,omitempty"`
-	// Zones has bit i set when Market.Zones[i] offers the type.
+	// Zones has bit i set if Market.Zones[i] offers the type.
 	Zones uint64 `json:"z"`
 }
 
-// PriceList is what on-demand costs in a region of which nothing else is known: the regions of GovCloud and of China.
+// PriceList has the on-demand prices of a region without other data: the regions of GovCloud and of China.
 type PriceList struct {
 	Region string    `json:"region"`
 	AsOf   time.Time `json:"asOf"`
@@ -47,8 +47,8 @@ type PriceList struct {
 	Prices   []Price `json:"prices"`
 }
 
-// JoinMarket makes the catalogue of a market. Prices of types that the hardware does not know are left out, and so are
-// types that the market does not sell.
+// JoinMarket returns the catalogue of a market. It omits types that are missing in the hardware or that the market
+// does not offer.
 func JoinMarket(hardware Hardware, market Market) Catalogue {
 	byName := make(map[string]int, len(hardware.Types))
 	for i, t := range hardware.Types {
@@ -70,7 +70,7 @@ func JoinMarket(hardware Hardware, market Market) Catalogue {
 	return c
 }
 
-// zoneOfferings are in the zones of the price, with a price or without one.
+// zoneOfferings returns the offerings in the zones of the price, with or without prices.
 func zoneOfferings(t InstanceType, price Price, zones []Zone) []Offering {
 	var all []Offering
 	prices := map[string]float64{OnDemand: price.OnDemand, Spot: price.Spot}

@@ -21,7 +21,7 @@ func TestJoinMarket(t *testing.T) {
 		Prices: []catalog.Price{
 			{Type: "c1.large", OnDemand: 2, Zones: 0b010},
 			{Type: "a1.large", OnDemand: 1, Spot: 0.5, Zones: 0b101},
-			{Type: "b1.large", OnDemand: 1, Zones: 0}, // sold nowhere
+			{Type: "b1.large", OnDemand: 1, Zones: 0}, // not offered
 			{Type: "z9.large", OnDemand: 1, Zones: 1}, // no hardware
 		},
 	}

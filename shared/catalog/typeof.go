@@ -7,12 +7,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// architectures are Kubernetes' words for EC2's.
+// architectures maps EC2's names to Kubernetes'.
 var architectures = map[string]string{"x86_64": AMD64, "arm64": ARM64}
 
-// ConvertType is the hardware that EC2 describes, without offerings; false where no Kubernetes node can run on it, or where
-// EC2 says too little. What EC2 does not say at all is taken from the embedded catalogue: how many branch interfaces a
-// type has, which only the VPC resource controller knows, and the EBS driver's corrections of volume limits.
+// ConvertType returns EC2's description of a type without offerings; false if no Kubernetes node can run on it, or if
+// the description is incomplete. Missing data is from the embedded catalogue: the number of branch interfaces, which
+// only the VPC resource controller has, and the EBS driver's corrections of volume limits.
 func ConvertType(in cloud.InstanceType) (InstanceType, bool) {
 	t := InstanceType{
 		Name: in.Name, Arch: convertArchitecture(in.Architectures), OS: []string{Linux}, VCPU: in.VCPU, MemoryMiB: in.MemoryMiB,
@@ -40,7 +40,7 @@ func ConvertType(in cloud.InstanceType) (InstanceType, bool) {
 	return t.addEmbeddedFacts(), true
 }
 
-// addEmbeddedFacts adds what only the embedded catalogue knows.
+// addEmbeddedFacts adds data that only the embedded catalogue has.
 func (t InstanceType) addEmbeddedFacts() InstanceType {
 	known, ok := findEmbeddedType(t.Name)
 	if !ok {
@@ -56,7 +56,7 @@ func (t InstanceType) addEmbeddedFacts() InstanceType {
 	return t
 }
 
-// convertArchitecture is the first that Kubernetes has a word for: some old types run 32 bits too.
+// convertArchitecture returns the first architecture that Kubernetes supports: some old types also list a 32-bit one.
 func convertArchitecture(all []string) string {
 	for _, one := range all {
 		if arch := architectures[one]; arch != "" {
@@ -66,7 +66,7 @@ func convertArchitecture(all []string) string {
 	return ""
 }
 
-// convertUsage leaves out capacity blocks, which are bought as reservations.
+// convertUsage omits capacity blocks, which are bought as reservations.
 func convertUsage(classes []string) []string {
 	var out []string
 	for _, class := range classes {
@@ -92,10 +92,10 @@ func convertNetwork(in cloud.InstanceNetwork) Network {
 	}
 }
 
-// xenVolumes is how many volumes a type without Nitro takes for certain, besides its root volume, as the EBS driver has it.
+// xenVolumes is how many volumes a type without Nitro always supports besides its root volume, as in the EBS driver.
 const xenVolumes = 39
 
-// volumeAttachments leaves what EC2 says of most types unsaid.
+// volumeAttachments returns zero for the limit that most types have.
 func volumeAttachments(in cloud.EBS, hypervisor string) Attachments {
 	switch {
 	case hypervisor == "xen":
@@ -106,7 +106,7 @@ func volumeAttachments(in cloud.EBS, hypervisor string) Attachments {
 	return Attachments{Count: in.Attachments, Dedicated: in.Dedicated && in.Attachments > 0}
 }
 
-// convertAccelerators prefers the Neuron list, since the other has the same devices without their cores.
+// convertAccelerators prefers the Neuron list, because the other list has the same devices without their cores.
 func convertAccelerators(in cloud.InstanceType) []Accelerator {
 	devices := in.Neuron
 	if len(devices) == 0 {
@@ -119,11 +119,11 @@ func convertAccelerators(in cloud.InstanceType) []Accelerator {
 	return out
 }
 
-// findEmbeddedType is a type's hardware in the embedded catalogue, whatever the region.
+// findEmbeddedType returns a type's hardware from the embedded catalogue, which is the same in all regions.
 func findEmbeddedType(name string) (InstanceType, bool) {
 	h, err := embeddedHardware()
 	if err != nil {
-		return InstanceType{}, false // Not reached: the data is part of the binary.
+		return InstanceType{}, false // Unreachable: the data is part of the binary.
 	}
 	return Catalogue{Types: h.Types}.Find(name)
 }

@@ -77,7 +77,7 @@ func TestConvertType(t *testing.T) {
 	}
 }
 
-// What EC2 does not say is known of types that the binary knows.
+// ConvertType adds embedded data that EC2 does not return.
 func TestConvertTypeAddsEmbeddedFacts(t *testing.T) {
 	got, ok := catalog.ConvertType(cloud.InstanceType{
 		Name: "m5.large", Architectures: []string{"x86_64"}, VCPU: 2, MemoryMiB: 8192, Network: cloud.InstanceNetwork{Interfaces: 3, IPv4: 10},

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Validate checks the invariants of the package doc and names each type that breaks one.
+// Validate checks the invariants in the package comment and reports each type that violates one.
 func (c Catalogue) Validate() error {
 	var all []error
 	if c.Region == "" {
@@ -25,7 +25,7 @@ func (c Catalogue) Validate() error {
 	return errors.Join(append(all, c.validateAccount()...)...)
 }
 
-// validateAccount checks what belongs to an account and not to EC2.
+// validateAccount checks the account's data.
 func (c Catalogue) validateAccount() []error {
 	all := checkOrder("reservation", c.Reservations, func(r ReservationCount) string { return r.ID })
 	all = append(all, checkOrder("subnet", c.Subnets, func(n SubnetCount) string { return n.ID })...)
@@ -43,7 +43,7 @@ func (c Catalogue) validateAccount() []error {
 	return all
 }
 
-// checkOrder demands that ids are there, sorted, and differ.
+// checkOrder requires that ids are not empty, sorted and unique.
 func checkOrder[T any](what string, list []T, id func(T) string) []error {
 	var all []error
 	for i, one := range list {
@@ -82,7 +82,7 @@ func (c Catalogue) HasPrices() bool {
 	return slices.ContainsFunc(c.Types, func(t InstanceType) bool { return slices.ContainsFunc(t.Offerings, Offering.HasPrice) })
 }
 
-// Find is the type of that name.
+// Find returns the type with that name.
 func (c Catalogue) Find(name string) (InstanceType, bool) {
 	i, found := slices.BinarySearchFunc(c.Types, name, func(t InstanceType, name string) int {
 		return cmp.Compare(t.Name, name)
@@ -93,7 +93,7 @@ func (c Catalogue) Find(name string) (InstanceType, bool) {
 	return c.Types[i], true
 }
 
-// Clone is a copy whose types and offerings may be changed freely; the leaves below them stay shared.
+// Clone returns a copy whose types and offerings may be changed; slices below them are shared.
 func (c Catalogue) Clone() Catalogue {
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {

@@ -2,21 +2,20 @@ package catalog
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// EBSDriver is the CSI driver whose volumes EC2 bounds.
+// EBSDriver is the CSI driver whose volumes EC2 limits.
 const EBSDriver = "ebs.csi.aws.com"
 
 const (
-	// commonVolumes is what EC2 says of most Nitro types: 28 attachments of any kind, one of which is the first network
-	// interface.
+	// commonVolumes is the limit of most Nitro types: 28 attachments of any kind, minus the first network interface.
 	commonVolumes = 27
-	// warmENIs are attached when the driver counts: the first, and the one that the VPC CNI keeps ready.
+	// warmENIs are attached when the driver counts: the first, and the one that the VPC CNI keeps in reserve.
 	warmENIs = 2
 )
 
-// VolumeLimit is how many EBS volumes pods may have on a node of type t. It foresees what the EBS driver will
-// tell Kubernetes once it runs there, which is what the scheduler then goes by: what EC2 says of the type ("Amazon EBS
-// volume limits" in its user guide), less the node's own disks, and less its further network interfaces where they share
-// the limit. Never below 1, as the driver has it.
+// VolumeLimit returns how many EBS volumes pods may have on a node of type t. It predicts the limit that the EBS
+// driver will report to the scheduler: EC2's limit of the type ("Amazon EBS volume limits" in its user guide), minus
+// the node's own disks, and minus its further network interfaces if they share the limit. It is at least 1, as in the
+// driver.
 func VolumeLimit(t InstanceType, cfg NodeConfig) int64 {
 	limit := t.Volumes
 	if limit.Count == 0 {
@@ -29,7 +28,8 @@ func VolumeLimit(t InstanceType, cfg NodeConfig) int64 {
 	return max(1, left)
 }
 
-// ownVolumes are the disks that a node boots with. What the image brings is there whether the class names it or not.
+// ownVolumes returns the number of disks with which a node boots. The image's own disks count even if the class does
+// not list them.
 func ownVolumes(cfg NodeConfig) int64 {
 	var named int64
 	for _, device := range cfg.BlockDevices {
@@ -39,7 +39,7 @@ func ownVolumes(cfg NodeConfig) int64 {
 	}
 	least := int64(1)
 	if cfg.AMIFamily == karpenter.AMIFamilyBottlerocket {
-		least = 2 // The system's disk and the pods'.
+		least = 2 // the system's disk and the pods' disk
 	}
 	return max(least, named)
 }

@@ -51,7 +51,7 @@ func TestVolumeLimit(t *testing.T) {
 	}
 }
 
-// Some types of the embedded catalogue, as EC2's user guide has them.
+// Some types of the embedded catalogue, with the limits in EC2's user guide.
 func TestEmbeddedVolumes(t *testing.T) {
 	cat, err := catalog.EmbeddedCatalogue("us-east-1")
 	if err != nil {

@@ -9,7 +9,7 @@ const (
 	Reserved = karpenter.CapacityTypeReserved
 )
 
-// Architectures and operating systems, as Kubernetes writes them.
+// Architectures and operating systems in Kubernetes' spelling.
 const (
 	AMD64   = karpenter.ArchitectureAMD64
 	ARM64   = karpenter.ArchitectureARM64

@@ -2,34 +2,34 @@ package karpenter
 
 // Annotations of the core group.
 const (
-	// DoNotDisruptAnnotationKey: "true" on a Pod, Node or NodeClaim keeps voluntary disruption away; a duration does so for
-	// that long.
+	// DoNotDisruptAnnotationKey: "true" on a Pod, Node or NodeClaim prevents voluntary disruption; a duration
+	// prevents it for that long.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
-	// NodePoolHashAnnotationKey: the hash of the template that the claim came from.
+	// NodePoolHashAnnotationKey: the hash of the template from which the claim was created.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
-	// NodePoolHashVersionAnnotationKey: by which NodePoolHashVersion the hash was made.
+	// NodePoolHashVersionAnnotationKey: the NodePoolHashVersion of that hash.
 	NodePoolHashVersionAnnotationKey = Group + "/nodepool-hash-version"
-	// NodeClaimTerminationTimestampAnnotationKey: when draining ends by force, RFC 3339.
+	// NodeClaimTerminationTimestampAnnotationKey: when draining is forced to end, RFC 3339.
 	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
-	// NodeClaimMinValuesRelaxedAnnotationKey: "true" when minValues could not be kept.
+	// NodeClaimMinValuesRelaxedAnnotationKey: "true" if minValues could not be met.
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
-	// DRADriversAnnotationKey: the resource drivers whose devices the planned pods use, joined by commas.
+	// DRADriversAnnotationKey: the resource drivers whose devices the planned pods use, separated by commas.
 	DRADriversAnnotationKey = Group + "/requested-dra-drivers"
-	// ProviderCompatibilityAnnotationKey: what the API before v1 knew as the provider.
+	// ProviderCompatibilityAnnotationKey: the provider in the API before v1.
 	ProviderCompatibilityAnnotationKey = CompatibilityGroup + "/provider"
 )
 
 // Annotations of the AWS group.
 const (
-	// EC2NodeClassHashAnnotationKey: the hash of the class that the claim came from.
+	// EC2NodeClassHashAnnotationKey: the hash of the class from which the claim was created.
 	EC2NodeClassHashAnnotationKey = AWSGroup + "/ec2nodeclass-hash"
-	// EC2NodeClassHashVersionAnnotationKey: by which EC2NodeClassHashVersion the hash was made.
+	// EC2NodeClassHashVersionAnnotationKey: the EC2NodeClassHashVersion of that hash.
 	EC2NodeClassHashVersionAnnotationKey = AWSGroup + "/ec2nodeclass-hash-version"
-	// InstanceTaggedAnnotationKey: "true" once the instance carries the tags that name its node.
+	// InstanceTaggedAnnotationKey: "true" once the instance has the tags that name its node.
 	InstanceTaggedAnnotationKey = AWSGroup + "/tagged"
-	// InstanceProfileAnnotationKey: the instance profile that the claim's instance uses.
+	// InstanceProfileAnnotationKey: the instance profile of the claim's instance.
 	InstanceProfileAnnotationKey = AWSGroup + "/instance-profile-name"
-	// ClusterNameTaggedCompatibilityAnnotationKey: "true" once the instance carries the tag with the cluster's name.
+	// ClusterNameTaggedCompatibilityAnnotationKey: "true" once the instance has the tag with the cluster's name.
 	ClusterNameTaggedCompatibilityAnnotationKey = "compatibility." + AWSGroup + "/cluster-name-tagged"
 )
 

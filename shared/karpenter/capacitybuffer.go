@@ -106,18 +106,18 @@ type CapacityBufferStatus struct {
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 }
 
-// ActiveCapacityStrategy keeps nodes ready; it is the strategy when none is named.
+// ActiveCapacityStrategy keeps nodes ready; it is the default strategy.
 const ActiveCapacityStrategy = "buffer.x-k8s.io/active-capacity"
 
 // Condition types of a CapacityBuffer.
 const (
-	// ConditionTypeReadyForProvisioning: it is known what pods room is kept for.
+	// ConditionTypeReadyForProvisioning: the buffer's pod template is known.
 	ConditionTypeReadyForProvisioning = "ReadyForProvisioning"
-	// ConditionTypeProvisioning: there is room for all of them.
+	// ConditionTypeProvisioning: there is capacity for all its pods.
 	ConditionTypeProvisioning = "Provisioning"
 )
 
-// Reasons of a CapacityBuffer's conditions, as Karpenter says them.
+// Reasons of a CapacityBuffer's conditions, as in Karpenter.
 const (
 	BufferResolved            = "Resolved"
 	BufferPodTemplateNotFound = "PodTemplateNotFound"
@@ -130,7 +130,7 @@ const (
 	BufferNotReadyForProvisioning = "NotReadyForProvisioning"
 )
 
-// IsActive reports whether nodes are to be kept ready for the buffer.
+// IsActive reports whether nodes must be kept ready for the buffer.
 func (b *CapacityBuffer) IsActive() bool {
 	strategy := b.Spec.ProvisioningStrategy
 	return strategy == nil || *strategy == "" || *strategy == ActiveCapacityStrategy

@@ -8,28 +8,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types that more than one kind has.
+// Condition types of several kinds.
 const (
-	// ConditionTypeReady sums up the others.
+	// ConditionTypeReady summarizes the others.
 	ConditionTypeReady = "Ready"
-	// ConditionTypeValidationSucceeded: what the schema cannot check has been checked, of a NodePool and of an EC2NodeClass.
+	// ConditionTypeValidationSucceeded: the checks of a NodePool or an EC2NodeClass beyond the schema succeeded.
 	ConditionTypeValidationSucceeded = "ValidationSucceeded"
 )
 
-// Reasons that the operators of these kinds share.
+// Reasons that Karpenter uses for these kinds.
 const (
-	// ReasonAwaitingReconciliation is that of a condition that nobody has looked at yet.
+	// ReasonAwaitingReconciliation is the reason of a condition that has not been reconciled yet.
 	ReasonAwaitingReconciliation = "AwaitingReconciliation"
-	// ReasonUnhealthyDependents is that of a Ready which is False because another condition is.
+	// ReasonUnhealthyDependents is the reason of a Ready that is False because another condition is.
 	ReasonUnhealthyDependents = "UnhealthyDependents"
-	// ReasonReconcilingDependents is that of a Ready which waits for another condition.
+	// ReasonReconcilingDependents is the reason of a Ready that is Unknown because another condition is.
 	ReasonReconcilingDependents = "ReconcilingDependents"
 )
 
-// Conditions is a status's list of conditions as a value: changing it makes a new list, and time is passed in.
+// Conditions is an immutable list of conditions: changes return a new list, and the caller passes the time.
 type Conditions []metav1.Condition
 
-// Get finds the condition of a type.
+// Get returns the condition of a type.
 func (c Conditions) Get(kind string) (metav1.Condition, bool) {
 	i := c.index(kind)
 	if i < 0 {
@@ -38,14 +38,15 @@ func (c Conditions) Get(kind string) (metav1.Condition, bool) {
 	return c[i], true
 }
 
-// IsTrue reports whether the condition is there and IsTrue.
+// IsTrue reports whether the condition exists and is True.
 func (c Conditions) IsTrue(kind string) bool { return c.status(kind) == metav1.ConditionTrue }
 
-// IsFalse reports whether the condition is there and IsFalse; an absent or Unknown one is neither.
+// IsFalse reports whether the condition exists and is False; an absent or Unknown one is neither.
 func (c Conditions) IsFalse(kind string) bool { return c.status(kind) == metav1.ConditionFalse }
 
-// With returns the list with the condition set. Its transition time is at when the status changes and stays what it was
-// when the status does not, whatever the argument carries. Order is kept and new types go to the end, so that equal inputs give equal bytes.
+// With returns the list with the condition set. Its transition time is at if the status changes, and otherwise the
+// previous one; the argument's is ignored. The order is stable and new types are appended, so that equal inputs give
+// equal bytes.
 func (c Conditions) With(condition metav1.Condition, at time.Time) Conditions {
 	condition.LastTransitionTime = metav1.NewTime(at)
 	i := c.index(condition.Type)
@@ -65,9 +66,9 @@ func (c Conditions) Without(kind string) Conditions {
 	return slices.DeleteFunc(slices.Clone(c), func(x metav1.Condition) bool { return x.Type == kind })
 }
 
-// WithReady returns the list with Ready recomputed from the conditions that it depends on. One that was not observed at this
-// generation speaks of an older spec, so it counts as Unknown. Ready is True if all are, False if any is, and else Unknown;
-// the message names those that stand in the way, in the order of dependents.
+// WithReady returns the list with Ready recomputed from the conditions in dependents. A condition that was not
+// observed at this generation is about an older spec and counts as Unknown. Ready is True if all are, False if any
+// is, and otherwise Unknown; the message lists those that are not True, in the order of dependents.
 func (c Conditions) WithReady(dependents []string, generation int64, at time.Time) Conditions {
 	ready := metav1.Condition{
 		Type: ConditionTypeReady, Status: metav1.ConditionTrue, Reason: ConditionTypeReady, ObservedGeneration: generation,

@@ -57,7 +57,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// Two lists made from one must not share a tail.
+// Two lists derived from one share no memory.
 func TestWithDoesNotShare(t *testing.T) {
 	base := append(make(Conditions, 0, 8), condition("A", metav1.ConditionTrue, 1, monday))
 	one := base.With(condition("B", metav1.ConditionTrue, 1, monday), monday)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Never is how a user writes that something shall not happen at any age.
+// Never is the spelling of a duration that never elapses.
 const Never = "Never"
 
-// NillableDuration is a duration or Never; Never is a nil Duration, and so is the zero value.
+// NillableDuration is a duration or Never, which is a nil Duration and the zero value.
 //
-// It remembers how the user wrote it, because 720h and 720h0m0s are one duration but two texts, and a tool that compares
-// texts would see a change that nobody made. The spelling never enters a hash. To change the value, make a
-// new one with ParseNillableDuration or DurationOf instead of assigning to Duration.
+// It keeps the user's spelling, because 720h and 720h0m0s are the same duration, and a tool that compares texts would
+// report a change. The spelling is not hashed. To change the value, create a new one with ParseNillableDuration or
+// DurationOf; do not assign to Duration.
 type NillableDuration struct {
 	*time.Duration
 
@@ -22,10 +22,10 @@ type NillableDuration struct {
 	Raw []byte `hash:"ignore"`
 }
 
-// DurationOf wraps a duration without a spelling of its own.
+// DurationOf wraps a duration without a spelling.
 func DurationOf(d time.Duration) NillableDuration { return NillableDuration{Duration: &d} }
 
-// ParseNillableDuration reads Go's duration syntax or Never and keeps the spelling.
+// ParseNillableDuration parses a Go duration or Never and keeps the spelling.
 func ParseNillableDuration(text string) (NillableDuration, error) {
 	if text == Never {
 		return NillableDuration{}, nil
@@ -41,15 +41,15 @@ func ParseNillableDuration(text string) (NillableDuration, error) {
 	return NillableDuration{Duration: &d, Raw: raw}, nil
 }
 
-// IsNever reports that there is no duration.
+// IsNever reports whether the duration is Never.
 func (d NillableDuration) IsNever() bool { return d.Duration == nil }
 
-// HasElapsed reports whether the duration has passed between since and now; Never does not pass.
+// HasElapsed reports whether the duration has passed between since and now; Never does not.
 func (d NillableDuration) HasElapsed(since, now time.Time) bool {
 	return d.Duration != nil && !now.Before(since.Add(*d.Duration))
 }
 
-// String is the text as a person would write it.
+// String returns the user's spelling, or Go's if there is none.
 func (d NillableDuration) String() string {
 	if d.Raw != nil {
 		var text string
@@ -63,8 +63,8 @@ func (d NillableDuration) String() string {
 	return Never
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses null, as upstream does: a null that quietly meant Never would
-// make nodes live for ever by accident.
+// UnmarshalJSON implements json.Unmarshaler. It rejects null, as Karpenter does: null as Never would disable expiry
+// by accident.
 func (d *NillableDuration) UnmarshalJSON(b []byte) error {
 	var text string
 	if err := json.Unmarshal(b, &text); err != nil {
@@ -81,7 +81,7 @@ func (d *NillableDuration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON implements json.Marshaler: the text that was decoded if there was one.
+// MarshalJSON implements json.Marshaler: it returns the decoded text if there is one.
 func (d NillableDuration) MarshalJSON() ([]byte, error) {
 	if d.Raw != nil {
 		return d.Raw, nil

@@ -49,7 +49,7 @@ func TestNillableDurationRejects(t *testing.T) {
 	}
 }
 
-// Never over an old value must forget it; a watch decodes into objects that are in use.
+// Decoding Never must clear an old value, because a watch decodes into existing objects.
 func TestNeverReplacesAnOldValue(t *testing.T) {
 	d, err := ParseNillableDuration("5m")
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	Windows2025Build = "10.0.26100"
 )
 
-// AliasVersionLatest is the version of an alias that follows what AWS publishes.
+// AliasVersionLatest is the version of an alias that follows AWS's releases.
 const AliasVersionLatest = "latest"
 
 // Alias is an EKS image by family and version, written al2023@v20240625.
@@ -32,7 +32,7 @@ type Alias struct {
 	Version string
 }
 
-// ParseAlias reads family@version.
+// ParseAlias parses family@version.
 func ParseAlias(text string) (Alias, error) {
 	name, version, found := strings.Cut(text, "@")
 	if !found || version == "" || strings.Contains(version, "@") {
@@ -46,10 +46,10 @@ func ParseAlias(text string) (Alias, error) {
 	return Alias{}, fmt.Errorf("image alias %q names no family: use one of %s", text, strings.ToLower(strings.Join(aliasFamilies(), ", ")))
 }
 
-// String is the alias as a user writes it.
+// String returns the alias in the user's format.
 func (a Alias) String() string { return strings.ToLower(a.Family) + "@" + a.Version }
 
-// Alias is the alias among the class's image selectors; ok tells whether there is one.
+// Alias returns the alias among the class's image selectors; ok reports whether there is one.
 func (c *EC2NodeClass) Alias() (alias Alias, ok bool, err error) {
 	for _, term := range c.Spec.AMISelectorTerms {
 		if term.Alias != "" {
@@ -60,7 +60,8 @@ func (c *EC2NodeClass) Alias() (alias Alias, ok bool, err error) {
 	return Alias{}, false, nil
 }
 
-// AMIFamily is the class's family: the one it names, else that of its alias, else Custom, which the schema rules out.
+// AMIFamily returns the class's family: the configured one, else that of its alias, else Custom, which the schema
+// rules out.
 func (c *EC2NodeClass) AMIFamily() (string, error) {
 	if c.Spec.AMIFamily != nil {
 		return *c.Spec.AMIFamily, nil

@@ -17,7 +17,7 @@ type NetworkInterface struct {
 type InterfaceType string
 
 const (
-	// InterfaceTypeInterface is an ordinary interface with IP addresses.
+	// InterfaceTypeInterface is a normal interface with IP addresses.
 	InterfaceTypeInterface InterfaceType = "interface"
 	// InterfaceTypeEFAOnly is an Elastic Fabric Adapter without IP.
 	InterfaceTypeEFAOnly InterfaceType = "efa-only"

@@ -116,7 +116,7 @@ const (
 // CapacityReservationState tells whether a reservation is about to end.
 type CapacityReservationState string
 
-// The states of a capacity reservation that can be launched into.
+// The states of a capacity reservation into which instances can be launched.
 const (
 	CapacityReservationStateActive   CapacityReservationState = "active"
 	CapacityReservationStateExpiring CapacityReservationState = "expiring"
@@ -132,8 +132,8 @@ const (
 	ConditionTypeCapacityReservationsReady = "CapacityReservationsReady"
 )
 
-// EC2NodeClassReady lists the conditions that an EC2NodeClass's Ready sums up; capacity reservations count when their feature
-// gate is on.
+// EC2NodeClassReady returns the conditions on which an EC2NodeClass's Ready depends; capacity reservations count if
+// their feature gate is on.
 func EC2NodeClassReady(capacityReservations bool) []string {
 	out := []string{
 		ConditionTypeAMIsReady, ConditionTypeSubnetsReady, ConditionTypeSecurityGroupsReady,

@@ -13,8 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The hashes in testdata are on nodes in clusters: a change here means that every node drifts. The comparison with Karpenter
-// in integration/suites/upstream says which values are right; this one says at once, and without Karpenter, that they moved.
+// The hashes in testdata are on nodes in clusters: a change here makes every node drift. The comparison with
+// Karpenter in integration/suites/upstream tests that the values are right; this test detects changes without
+// Karpenter.
 func TestHashesAreStable(t *testing.T) {
 	pool, class := loadPool(t), loadClass(t)
 	got := "nodepool " + NodePoolHashVersion + " " + poolHash(t, pool) + "\n" +

@@ -12,10 +12,10 @@ import (
 // Labels of the core group on NodeClaims and Nodes.
 const (
 	NodePoolLabelKey            = Group + "/nodepool"           // name of the pool
-	NodeInitializedLabelKey     = Group + "/initialized"        // "true" once the node may take pods
-	NodeRegisteredLabelKey      = Group + "/registered"         // "true" once the claim's labels and taints are on the node
+	NodeInitializedLabelKey     = Group + "/initialized"        // "true" once the node may run pods
+	NodeRegisteredLabelKey      = Group + "/registered"         // "true" once the node has the claim's labels and taints
 	CapacityTypeLabelKey        = Group + "/capacity-type"      // spot, on-demand or reserved
-	NodeDoNotSyncTaintsLabelKey = Group + "/do-not-sync-taints" // "true" on a node whose kubelet set its taints itself
+	NodeDoNotSyncTaintsLabelKey = Group + "/do-not-sync-taints" // "true" on a node whose kubelet set its own taints
 )
 
 // Values of the capacity type label.
@@ -31,13 +31,13 @@ const (
 	ArchitectureARM64 = "arm64"
 )
 
-// NodeClassLabelKey is the label that carries the name of a node class of some kind, for example
+// NodeClassLabelKey returns the label for the name of a node class of some kind, for example
 // karpenter.k8s.aws/ec2nodeclass.
 func NodeClassLabelKey(kind schema.GroupKind) string {
 	return kind.Group + "/" + strings.ToLower(kind.Kind)
 }
 
-// normalizedLabels are older names of stable labels. The EBS driver writes the zone under a name of its own.
+// normalizedLabels maps older label names to stable ones. The EBS driver has its own name for the zone.
 var normalizedLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
@@ -47,7 +47,7 @@ var normalizedLabels = map[string]string{
 	"topology.ebs.csi.aws.com/zone":     corev1.LabelTopologyZone,
 }
 
-// NormalizeLabel gives the stable name of a label that has one, and any other label as it is.
+// NormalizeLabel returns the stable name of a label, or the label itself if it has none.
 func NormalizeLabel(key string) string {
 	if stable, ok := normalizedLabels[key]; ok {
 		return stable
@@ -55,10 +55,10 @@ func NormalizeLabel(key string) string {
 	return key
 }
 
-// NormalizedLabels is a copy of the map from older label names to stable ones.
+// NormalizedLabels returns a copy of the map from older label names to stable ones.
 func NormalizedLabels() map[string]string { return maps.Clone(normalizedLabels) }
 
-// wellKnownLabels are those that the catalogue can answer for without a pool naming them.
+// wellKnownLabels are the labels with values from the catalogue, which a pool need not define.
 var wellKnownLabels = func() map[string]bool {
 	known := map[string]bool{
 		NodePoolLabelKey:               true,
@@ -77,13 +77,13 @@ var wellKnownLabels = func() map[string]bool {
 	return known
 }()
 
-// IsWellKnownLabel reports whether a pod may ask for the label although its pool does not define it.
+// IsWellKnownLabel reports whether a pod may require the label although its pool does not define it.
 func IsWellKnownLabel(key string) bool { return wellKnownLabels[key] }
 
-// WellKnownLabels lists all well-known labels in alphabetical order.
+// WellKnownLabels returns all well-known labels in alphabetical order.
 func WellKnownLabels() []string { return slices.Sorted(maps.Keys(wellKnownLabels)) }
 
-// WellKnownLabelValues are all the values that a label can have, for the few labels where that is settled; nil for others.
+// WellKnownLabelValues returns all values of a label if they are fixed; nil for other labels.
 func WellKnownLabelValues(key string) []string {
 	switch key {
 	case CapacityTypeLabelKey:

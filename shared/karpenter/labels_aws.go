@@ -2,7 +2,7 @@ package karpenter
 
 import "slices"
 
-// Labels of an instance type. Numbers are whole and without a unit.
+// Labels of an instance type. Numbers are integers without a unit.
 const (
 	LabelInstanceHypervisor                   = AWSGroup + "/instance-hypervisor"                      // nitro, xen, or empty on bare metal
 	LabelInstanceEncryptionInTransitSupported = AWSGroup + "/instance-encryption-in-transit-supported" // "true" or "false"
@@ -16,8 +16,8 @@ const (
 	LabelInstanceCPUManufacturer              = AWSGroup + "/instance-cpu-manufacturer"                // aws, intel, amd
 	LabelInstanceCPUSustainedClockSpeedMHz    = AWSGroup + "/instance-cpu-sustained-clock-speed-mhz"   // MHz
 	LabelInstanceMemory                       = AWSGroup + "/instance-memory"                          // MiB
-	LabelInstanceEBSBandwidth                 = AWSGroup + "/instance-ebs-bandwidth"                   // Mbit/s that can be sustained
-	LabelInstanceNetworkBandwidth             = AWSGroup + "/instance-network-bandwidth"               // Mbit/s that can be sustained
+	LabelInstanceEBSBandwidth                 = AWSGroup + "/instance-ebs-bandwidth"                   // sustained Mbit/s
+	LabelInstanceNetworkBandwidth             = AWSGroup + "/instance-network-bandwidth"               // sustained Mbit/s
 	LabelInstanceGPUName                      = AWSGroup + "/instance-gpu-name"                        // for example t4
 	LabelInstanceGPUManufacturer              = AWSGroup + "/instance-gpu-manufacturer"                // for example nvidia
 	LabelInstanceGPUCount                     = AWSGroup + "/instance-gpu-count"                       // GPUs
@@ -28,15 +28,15 @@ const (
 	LabelInstanceTenancy                      = AWSGroup + "/instance-tenancy"                         // default or dedicated
 )
 
-// Labels of where and under which terms an instance runs.
+// Labels of an instance's location and purchase option.
 const (
 	LabelCapacityReservationID            = AWSGroup + "/capacity-reservation-id"
 	LabelCapacityReservationType          = AWSGroup + "/capacity-reservation-type"          // default or capacity-block
 	LabelCapacityReservationInterruptible = AWSGroup + "/capacity-reservation-interruptible" // "true" or "false"
 	LabelPlacementGroupID                 = AWSGroup + "/placement-group-id"
 	LabelPlacementGroupPartition          = AWSGroup + "/placement-group-partition"
-	LabelEC2NodeClass                     = AWSGroup + "/ec2nodeclass" // name of the class; users may not ask for it
-	LabelTopologyZoneID                   = "topology.k8s.aws/zone-id" // for example use1-az1, the same place in every account
+	LabelEC2NodeClass                     = AWSGroup + "/ec2nodeclass" // name of the class; users may not require it
+	LabelTopologyZoneID                   = "topology.k8s.aws/zone-id" // for example use1-az1, the same zone in every account
 )
 
 // Values of the tenancy label.
@@ -76,5 +76,5 @@ var awsLabels = []string{
 	LabelPlacementGroupPartition,
 }
 
-// AWSLabels lists the well-known labels in the AWS domain, in the order in which the schema's rules name them.
+// AWSLabels returns the well-known labels in the AWS domain, in the order of the schema's rules.
 func AWSLabels() []string { return slices.Clone(awsLabels) }

@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RestrictedLabelDomains lists the label domains that users may not make labels of their own in; subdomains count.
+// RestrictedLabelDomains returns the label domains in which users may not define labels, including subdomains.
 func RestrictedLabelDomains() []string { return []string{Group, AWSGroup} }
 
-// LabelDomain is what stands before the slash of a label key, or nothing.
+// LabelDomain returns the part of a label key before the slash, or "".
 func LabelDomain(key string) string {
 	domain, _, found := strings.Cut(key, "/")
 	if !found {
@@ -19,9 +19,9 @@ func LabelDomain(key string) string {
 	return domain
 }
 
-// IsRestrictedLabel reports whether scheduling keeps the label for itself, so that pools and pods must not set it.
-// Well-known labels are free to use even in a restricted domain. A pool's own template additionally may not name
-// karpenter.sh/nodepool: see ValidateTemplateLabel.
+// IsRestrictedLabel reports whether pools and pods must not set the label because scheduling sets it. Well-known
+// labels are allowed even in a restricted domain. A pool's own template must also not set karpenter.sh/nodepool: see
+// ValidateTemplateLabel.
 func IsRestrictedLabel(key string) bool {
 	if IsWellKnownLabel(key) {
 		return false
@@ -38,7 +38,7 @@ func IsRestrictedLabel(key string) bool {
 	return false
 }
 
-// ValidateTemplateLabel says why a pool may not constrain or set the label, or nil.
+// ValidateTemplateLabel returns why a pool may not require or set the label, or nil.
 func ValidateTemplateLabel(key string) error {
 	if key == NodePoolLabelKey {
 		return fmt.Errorf("label %s is set by the pool itself: leave it out", key)

@@ -53,7 +53,7 @@ func TestValidateTemplateLabel(t *testing.T) {
 	}
 }
 
-// The lists are handed out as copies: a caller that sorts or cuts one must not change what everybody else sees.
+// The functions return copies: a caller's changes must not affect others.
 func TestListsAreCopies(t *testing.T) {
 	first := AWSLabels()
 	first[0] = "changed"

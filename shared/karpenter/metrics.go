@@ -6,10 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Words of the labels of Karpenter's metrics of disruption.
+// Values of the labels of Karpenter's disruption metrics.
 
-// ConsolidationType is what the metrics call a method of disruption; drift has
-// no name there, and neither has what is not known.
+// ConsolidationType returns the consolidation_type of a disruption method; "" for drift and unknown methods.
 func ConsolidationType(method string) string {
 	switch method {
 	case "Emptiness":
@@ -23,7 +22,7 @@ func ConsolidationType(method string) string {
 	}
 }
 
-// Decision is what they call a disruption with so many replacements.
+// Decision returns the decision label of a disruption with that many replacements.
 func Decision(replacements int) string {
 	if replacements > 0 {
 		return "replace"
@@ -31,11 +30,11 @@ func Decision(replacements int) string {
 	return "delete"
 }
 
-// Label is what they call the reason.
+// Label returns the reason label.
 func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
 
-// MetricResource is what the metrics of NodePools call a resource
-// (pkg/controllers/metrics/nodepool of v1.14.0).
+// MetricResource returns the resource_type label of a resource in the NodePool metrics (Karpenter v1.14.0:
+// pkg/controllers/metrics/nodepool).
 func MetricResource(name corev1.ResourceName) string {
 	return strings.ReplaceAll(strings.ToLower(string(name)), "-", "_")
 }

@@ -105,7 +105,7 @@ type NodeClassReference struct {
 	Group string `json:"group"`
 }
 
-// GroupKind of the node class.
+// GroupKind returns the group and kind of the node class.
 func (r *NodeClassReference) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
 }

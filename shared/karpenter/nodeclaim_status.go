@@ -36,27 +36,27 @@ type NodeClaimStatus struct {
 const (
 	// ConditionTypeLaunched: the instance exists.
 	ConditionTypeLaunched = "Launched"
-	// ConditionTypeRegistered: the Node exists and carries the claim's labels and taints.
+	// ConditionTypeRegistered: the Node exists and has the claim's labels and taints.
 	ConditionTypeRegistered = "Registered"
-	// ConditionTypeInitialized: the Node is ready, its startup taints are gone, its resources are there.
+	// ConditionTypeInitialized: the Node is ready, its startup taints are removed, and its resources are registered.
 	ConditionTypeInitialized = "Initialized"
-	// ConditionTypeConsolidatable: the node has been quiet for consolidateAfter.
+	// ConditionTypeConsolidatable: the node had no pod events for consolidateAfter.
 	ConditionTypeConsolidatable = "Consolidatable"
-	// ConditionTypeDrifted: the node no longer is what its pool and class ask for.
+	// ConditionTypeDrifted: the node no longer matches its pool and class.
 	ConditionTypeDrifted = "Drifted"
-	// ConditionTypeDrained: no pods that can be drained are left.
+	// ConditionTypeDrained: no drainable pods are left.
 	ConditionTypeDrained = "Drained"
-	// ConditionTypeVolumesDetached: no volumes that can be detached are left.
+	// ConditionTypeVolumesDetached: no detachable volumes are left.
 	ConditionTypeVolumesDetached = "VolumesDetached"
-	// ConditionTypeInstanceTerminating: EC2 has been told to terminate the instance.
+	// ConditionTypeInstanceTerminating: the instance's termination was requested from EC2.
 	ConditionTypeInstanceTerminating = "InstanceTerminating"
-	// ConditionTypeConsistentStateFound: claim and node agree with each other.
+	// ConditionTypeConsistentStateFound: claim and node are consistent.
 	ConditionTypeConsistentStateFound = "ConsistentStateFound"
-	// ConditionTypeDisruptionReason: the node is being disrupted; the condition's reason says why.
+	// ConditionTypeDisruptionReason: the node is being disrupted; the condition's reason is the disruption's.
 	ConditionTypeDisruptionReason = "DisruptionReason"
 )
 
-// NodeClaimReady lists the conditions that a NodeClaim's Ready sums up.
+// NodeClaimReady returns the conditions on which a NodeClaim's Ready depends.
 func NodeClaimReady() []string {
 	return []string{ConditionTypeLaunched, ConditionTypeRegistered, ConditionTypeInitialized}
 }

@@ -2,8 +2,8 @@ package karpenter
 
 import "fmt"
 
-// Validate finds what the NodeClaim's schema refuses in its requirements. Each error names its place; there is none when the
-// API server accepts them. The schema is the deployed NodeClaim manifest.
+// Validate returns an error for each requirement that the deployed NodeClaim manifest's schema rejects, with its
+// path, and nil if the API server accepts all.
 func (c *NodeClaim) Validate() []error {
 	const path = "spec.requirements"
 	var errs []error
@@ -20,7 +20,7 @@ func validateClaimLabel(key string) error {
 	return nil
 }
 
-// validateClaimOperator checks that the values suit the operator, by the schema's rules alone.
+// validateClaimOperator checks the values by the schema's rules for the operator.
 func validateClaimOperator(r NodeSelectorRequirementWithMinValues) error {
 	if r.Operator != NodeSelectorOpIn {
 		return validateOperator(r)

@@ -85,7 +85,7 @@ type NodeOverlayStatus struct {
 	Conditions Conditions `json:"conditions,omitempty"`
 }
 
-// Weight of the overlay: 0 when unset.
+// Weight returns the overlay's weight, 0 if it is not set.
 func (o *NodeOverlay) Weight() int32 {
 	if o.Spec.Weight == nil {
 		return 0
@@ -93,5 +93,5 @@ func (o *NodeOverlay) Weight() int32 {
 	return *o.Spec.Weight
 }
 
-// NodeOverlayReady lists the conditions that a NodeOverlay's Ready sums up.
+// NodeOverlayReady returns the conditions on which a NodeOverlay's Ready depends.
 func NodeOverlayReady() []string { return []string{ConditionTypeValidationSucceeded} }

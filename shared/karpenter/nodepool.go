@@ -64,13 +64,13 @@ type NodePoolSpec struct {
 // Limits are upper bounds per resource name.
 type Limits corev1.ResourceList
 
-// ResourceNodes is the key of Limits that bounds the number of nodes.
+// ResourceNodes is the key of Limits for the number of nodes.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// IsStatic reports whether the pool keeps a fixed number of nodes.
+// IsStatic reports whether the pool has a fixed number of nodes.
 func (p *NodePool) IsStatic() bool { return p.Spec.Replicas != nil }
 
-// Weight of the pool: 0 when unset.
+// Weight returns the pool's weight, 0 if it is not set.
 func (p *NodePool) Weight() int32 {
 	if p.Spec.Weight == nil {
 		return 0

@@ -51,22 +51,22 @@ type Budget struct {
 type ConsolidationPolicy string
 
 const (
-	// ConsolidationPolicyWhenEmpty removes empty nodes alone.
+	// ConsolidationPolicyWhenEmpty removes only empty nodes.
 	ConsolidationPolicyWhenEmpty ConsolidationPolicy = "WhenEmpty"
 	// ConsolidationPolicyWhenEmptyOrUnderutilized also removes and replaces nodes whose pods fit elsewhere for less.
 	ConsolidationPolicyWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized"
-	// ConsolidationPolicyBalanced weighs what a move saves against the pods that it disturbs.
+	// ConsolidationPolicyBalanced compares the savings of a move with the pods that it disrupts.
 	ConsolidationPolicyBalanced ConsolidationPolicy = "Balanced"
 )
 
-// BalancedK is the k of the Balanced policy: a move passes when its score is at least 1/k.
+// BalancedK is the k of the Balanced policy: a move is approved if its score is at least 1/k.
 const BalancedK int32 = 2
 
 // DisruptionReason names a kind of disruption in a budget.
 // +kubebuilder:validation:Enum={Underutilized,Empty,Drifted}
 type DisruptionReason string
 
-// The reasons that a budget can be for.
+// The reasons that a budget can have.
 const (
 	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
 	DisruptionReasonEmpty         DisruptionReason = "Empty"

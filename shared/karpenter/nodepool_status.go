@@ -25,11 +25,11 @@ type NodePoolStatus struct {
 const (
 	// ConditionTypeNodeClassReady: the node class exists and is Ready.
 	ConditionTypeNodeClassReady = "NodeClassReady"
-	// ConditionTypeNodeRegistrationHealthy: recent launches have become nodes.
+	// ConditionTypeNodeRegistrationHealthy: recent launches have registered as nodes.
 	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
 )
 
-// NodePoolReady lists the conditions that a NodePool's Ready sums up.
+// NodePoolReady returns the conditions on which a NodePool's Ready depends.
 func NodePoolReady() []string {
 	return []string{ConditionTypeValidationSucceeded, ConditionTypeNodeClassReady}
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ReasonNodePoolValidationFailed is that of a ValidationSucceeded which is False.
+// ReasonNodePoolValidationFailed is the reason of a ValidationSucceeded that is False.
 const ReasonNodePoolValidationFailed = "NodePoolValidationFailed"
 
-// Validate finds what the schema's rules cannot: bad names and values of labels and taints, labels that scheduling keeps
-// for itself, and requirements that nothing can meet. Each error names its place; there is none when the pool is good.
+// Validate checks what the schema cannot: names and values of labels and taints, restricted labels, and requirements
+// that cannot be met. It returns an error with its path for each problem, and nil if the pool is valid.
 func (p *NodePool) Validate() []error {
 	template := &p.Spec.Template
 	return slices.Concat(
@@ -38,7 +38,7 @@ func validateLabels(path string, labels map[string]string) []error {
 	return errs
 }
 
-// validateName turns what Kubernetes says of a name into an error, if it says anything.
+// validateName returns an error with Kubernetes' validation messages, if there are any.
 func validateName(at, what string, problems []string) []error {
 	if len(problems) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func validateName(at, what string, problems []string) []error {
 	return []error{fmt.Errorf("%s: %s is wrong: %s", at, what, strings.Join(problems, "; "))}
 }
 
-// validateTaints looks at both lists of taints: a pair of key and effect may be in them only once.
+// validateTaints checks both lists of taints: a pair of key and effect may occur only once in both.
 func validateTaints(taints, startup []corev1.Taint) []error {
 	type pair struct {
 		key    string
@@ -72,8 +72,7 @@ func validateTaints(taints, startup []corev1.Taint) []error {
 	return errs
 }
 
-// validateTaint checks one taint. A value must be a name, and with Karpenter that means what it means for a key; an
-// effect may be left out.
+// validateTaint checks one taint. Karpenter validates a value like a key; an empty effect is valid.
 func validateTaint(at string, taint corev1.Taint) []error {
 	errs := validateName(at, "the key", validation.IsQualifiedName(taint.Key))
 	if taint.Value != "" {
@@ -87,7 +86,7 @@ func validateTaint(at string, taint corev1.Taint) []error {
 	return errs
 }
 
-// validateRequirements checks each key, by label too, each value, and the rest by operator.
+// validateRequirements checks each requirement's key, its values and its operator.
 func validateRequirements(path string, requirements []NodeSelectorRequirementWithMinValues, label func(key string) error, operator func(NodeSelectorRequirementWithMinValues) error) []error {
 	var errs []error
 	for i, r := range requirements {
@@ -106,7 +105,7 @@ func validateRequirements(path string, requirements []NodeSelectorRequirementWit
 	return errs
 }
 
-// validateOperator checks that the operator exists and that the values suit it.
+// validateOperator checks that the operator exists and that the values are valid for it.
 func validateOperator(r NodeSelectorRequirementWithMinValues) error {
 	switch r.Operator {
 	case NodeSelectorOpNotIn, NodeSelectorOpExists, NodeSelectorOpDoesNotExist:
@@ -124,8 +123,8 @@ func validateOperator(r NodeSelectorRequirementWithMinValues) error {
 	return fmt.Errorf("there is no operator %q: write In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator)
 }
 
-// validateIn checks that enough of the values exist. Of a label whose values are all known, others do not count, and
-// as long as one is left they do no harm.
+// validateIn checks that there are enough values. For a label with fixed values only those count, and unknown values
+// are accepted as long as enough remain.
 func validateIn(r NodeSelectorRequirementWithMinValues) error {
 	least := 1
 	if r.MinValues != nil {

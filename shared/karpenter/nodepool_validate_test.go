@@ -33,7 +33,7 @@ func poolWithStartupTaint(taints ...corev1.Taint) func(*NodePool) {
 	return func(p *NodePool) { p.Spec.Template.Spec.StartupTaints = taints }
 }
 
-// Each error names its place and what to do. That the verdicts are upstream's is shown in integration/suites/upstream.
+// Each error has its path and says what to do. integration/suites/upstream tests that the results equal Karpenter's.
 func TestValidate(t *testing.T) {
 	const zone = corev1.LabelTopologyZone
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}

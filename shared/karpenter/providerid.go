@@ -7,13 +7,13 @@ import (
 
 const providerIDPrefix = "aws:///"
 
-// ProviderID names an EC2 instance the way a Node's spec.providerID does: aws:///zone/i-0123.
+// ProviderID is an EC2 instance in the format of a Node's spec.providerID: aws:///zone/i-0123.
 type ProviderID struct {
 	Zone       string // availability zone name, for example us-east-1a
 	InstanceID string // for example i-0123456789abcdef0
 }
 
-// ParseProviderID reads a provider id. Ids of other clouds, Fargate and hybrid nodes are errors.
+// ParseProviderID parses a provider id. Ids of other clouds, Fargate and hybrid nodes are errors.
 func ParseProviderID(text string) (ProviderID, error) {
 	rest, found := strings.CutPrefix(text, providerIDPrefix)
 	zone, instance, both := strings.Cut(rest, "/")
@@ -23,10 +23,10 @@ func ParseProviderID(text string) (ProviderID, error) {
 	return ProviderID{Zone: zone, InstanceID: instance}, nil
 }
 
-// String is the id as Kubernetes carries it.
+// String returns the id in Kubernetes' format.
 func (p ProviderID) String() string { return providerIDPrefix + p.Zone + "/" + p.InstanceID }
 
-// Instance is the claim's instance; an error when it has not been launched.
+// Instance returns the claim's instance, or an error if it has not been launched.
 func (c *NodeClaim) Instance() (ProviderID, error) {
 	id, err := ParseProviderID(c.Status.ProviderID)
 	if err != nil {

@@ -1,42 +1,42 @@
 package karpenter
 
-// The reasons of Kubernetes Events as Karpenter and its AWS provider say
-// them: people's alarms and dashboards look for these words.
+// The reasons of Kubernetes Events are those of Karpenter and its AWS provider, because alarms and dashboards search
+// for them.
 const (
-	// About a NodeClaim that comes up, or runs.
+	// A NodeClaim that is starting or running.
 	ReasonInsufficientCapacity   = "InsufficientCapacityError"
 	ReasonNodeClassNotReady      = "NodeClassNotReady"
 	ReasonUnregisteredTaint      = "UnregisteredTaintMissing"
 	ReasonFailedConsistencyCheck = "FailedConsistencyCheck"
 
-	// About a disruption before its drain.
+	// A disruption before its drain.
 	ReasonDisruptionBlocked          = "DisruptionBlocked"
 	ReasonUnconsolidatable           = "Unconsolidatable"
 	ReasonDisruptionLaunching        = "DisruptionLaunching"
 	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
 	ReasonDisruptionTerminating      = "DisruptionTerminating"
 
-	// About a drain.
+	// A drain.
 	ReasonEvicted                  = "Evicted"
 	ReasonDisrupted                = "Disrupted"
 	ReasonFailedDraining           = "FailedDraining"
 	ReasonAwaitingVolumeDetachment = "AwaitingVolumeDetachment"
 	ReasonGracePeriodExpiring      = "TerminationGracePeriodExpiring"
 
-	// About the annotation karpenter.sh/do-not-disrupt of a pod.
+	// A pod's annotation karpenter.sh/do-not-disrupt.
 	ReasonInvalidDoNotDisrupt = "InvalidDoNotDisruptAnnotation"
 	ReasonDoNotDisruptUntil   = "DoNotDisruptUntil"
 	ReasonDoNotDisruptElapsed = "DoNotDisruptGracePeriodElapsed"
 
-	// About what plans make of pods and NodePools.
+	// Pods and NodePools in plans.
 	ReasonFailedScheduling          = "FailedScheduling"
 	ReasonNominated                 = "Nominated"
 	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
 
-	// About zones that a NodePool is kept away from.
+	// Zones that a NodePool avoids.
 	ReasonZonalShiftActive  = "ZonalShiftActive"
 	ReasonZonalShiftCleared = "ZonalShiftCleared"
 
-	// About a node that is sick.
+	// An unhealthy node.
 	ReasonNodeRepairBlocked = "NodeRepairBlocked"
 )

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The API groups and the versions that are served.
+// The API groups and versions.
 const (
 	Group    = "karpenter.sh"      // NodePool, NodeClaim
 	AWSGroup = "karpenter.k8s.aws" // EC2NodeClass
@@ -17,7 +17,7 @@ const (
 	BufferGroup   = "autoscaling.x-k8s.io" // CapacityBuffer
 	BufferVersion = "v1beta1"
 
-	// CompatibilityGroup prefixes annotations that carry state over from the API before v1.
+	// CompatibilityGroup is the prefix of annotations with state from the API before v1.
 	CompatibilityGroup = "compatibility." + Group
 )
 
@@ -32,7 +32,7 @@ var (
 	BufferSchemeGroupVersion = schema.GroupVersion{Group: BufferGroup, Version: BufferVersion}
 )
 
-// AddToScheme teaches a scheme all five kinds and their lists.
+// AddToScheme registers all five kinds and their lists.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &NodePool{}, &NodePoolList{}, &NodeClaim{}, &NodeClaimList{})
 	scheme.AddKnownTypes(AWSSchemeGroupVersion, &EC2NodeClass{}, &EC2NodeClassList{})

@@ -30,7 +30,7 @@ func TestAddToScheme(t *testing.T) {
 	}
 }
 
-// A copy shares nothing, the text of a duration included.
+// A deep copy shares no memory, including the text of a duration.
 func TestDeepCopySharesNothing(t *testing.T) {
 	pool := loadPool(t)
 	twin := pool.DeepCopy()

@@ -8,24 +8,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RepairPolicy is a condition that makes a node sick, and how long a node may have it before it is replaced.
+// RepairPolicy is a condition that makes a node unhealthy, and how long a node may have it before it is replaced.
 type RepairPolicy struct {
 	Condition corev1.NodeConditionType
 	Status    corev1.ConditionStatus
 	After     time.Duration
 }
 
-// RepairPolicies are Karpenter's: what the kubelet says of itself, and what EKS's node monitoring agent says of the machine.
+// RepairPolicies are Karpenter's: conditions from the kubelet and from EKS's node monitoring agent.
 const RepairPolicies = "Ready=False:30m,Ready=Unknown:30m,AcceleratedHardwareReady=False:10m," +
 	"StorageReady=False:30m,NetworkingReady=False:30m,KernelReady=False:30m,ContainerRuntimeReady=False:30m"
 
-// String is the policy as ParseRepairPolicies reads it.
+// String returns the policy in the format of ParseRepairPolicies.
 func (p RepairPolicy) String() string {
 	return fmt.Sprintf("%s=%s:%s", p.Condition, p.Status, p.After)
 }
 
-// ParseRepairPolicies reads a list such as RepairPolicies: condition=status:duration, by commas. Not one in it means that
-// nothing makes a node sick.
+// ParseRepairPolicies parses a list such as RepairPolicies: condition=status:duration, separated by commas. With an
+// empty list no node is unhealthy.
 func ParseRepairPolicies(text string) ([]RepairPolicy, error) {
 	var policies []RepairPolicy
 	for item := range strings.SplitSeq(text, ",") {

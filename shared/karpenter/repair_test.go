@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Karpenter's policies; that they are upstream's is shown in integration/suites/upstream.
+// Karpenter's policies; integration/suites/upstream tests that they equal Karpenter's.
 func TestRepairPolicies(t *testing.T) {
 	policies, err := ParseRepairPolicies(RepairPolicies)
 	if err != nil || len(policies) != 7 || policies[2] != (RepairPolicy{"AcceleratedHardwareReady", "False", 10 * time.Minute}) {

@@ -22,7 +22,7 @@ type NodeSelectorRequirementWithMinValues struct {
 	MinValues *int `json:"minValues,omitempty"`
 }
 
-// Operators of a requirement. The last two exist in Karpenter's API alone: Gt n is Gte n+1, Lt n is Lte n-1.
+// Operators of a requirement. The last two exist only in Karpenter's API: Gt n is Gte n+1, Lt n is Lte n-1.
 const (
 	NodeSelectorOpIn           = corev1.NodeSelectorOpIn
 	NodeSelectorOpNotIn        = corev1.NodeSelectorOpNotIn
@@ -35,7 +35,7 @@ const (
 	NodeSelectorOpLte corev1.NodeSelectorOperator = "Lte"
 )
 
-// Limits that the schema sets on requirements.
+// The schema's limits for requirements.
 const (
 	RequirementsMax  = 100 // requirements in a template or claim
 	MinValuesMax     = 50  // largest minValues; the smallest is 1

@@ -2,7 +2,7 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// Resources beyond cpu, memory, ephemeral-storage, pods and huge pages that EC2 instances offer.
+// Resources of EC2 instances besides cpu, memory, ephemeral-storage, pods and huge pages.
 const (
 	ResourceNVIDIAGPU          corev1.ResourceName = "nvidia.com/gpu"
 	ResourceAMDGPU             corev1.ResourceName = "amd.com/gpu"
@@ -12,12 +12,12 @@ const (
 	ResourceAWSPodENI          corev1.ResourceName = "vpc.amazonaws.com/pod-eni"
 	ResourcePrivateIPv4Address corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
 	ResourceEFA                corev1.ResourceName = "vpc.amazonaws.com/efa"
-	// ResourceNIPSlots: a claim that asks for it needs an instance with Nitro Enclaves.
+	// ResourceNIPSlots: a claim with this resource needs an instance with Nitro Enclaves.
 	ResourceNIPSlots corev1.ResourceName = "eks.amazonaws.com/nip-slots"
 )
 
-// ExoticResources lists the resources that make an instance type expensive, so that types with them are left to the pods that
-// ask for them.
+// ExoticResources returns the resources that make an instance type expensive; types with them are used only for pods
+// that request them.
 func ExoticResources() []corev1.ResourceName {
 	return []corev1.ResourceName{
 		ResourceNVIDIAGPU, ResourceAMDGPU, ResourceAWSNeuron, ResourceAWSNeuronCore, ResourceHabanaGaudi,

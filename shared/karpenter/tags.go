@@ -2,7 +2,7 @@ package karpenter
 
 import "strings"
 
-// Tags on what is created in EC2.
+// Tags on EC2 resources.
 const (
 	NameTagKey           = "Name"
 	NodePoolTagKey       = NodePoolLabelKey
@@ -10,11 +10,11 @@ const (
 	NodeClassTagKey      = LabelEC2NodeClass
 	EKSClusterNameTagKey = "eks:eks-cluster-name"
 
-	// ClusterTagPrefix comes before the cluster's name; the value is "owned".
+	// ClusterTagPrefix precedes the cluster's name; the value is "owned".
 	ClusterTagPrefix = "kubernetes.io/cluster/"
 )
 
-// IsRestrictedTag reports whether the tag is ours to set, so that a node class must not.
+// IsRestrictedTag reports whether Joist sets the tag, so that a node class must not.
 func IsRestrictedTag(key string) bool {
 	switch key {
 	case "", NodePoolTagKey, NodeClaimTagKey, NodeClassTagKey, EKSClusterNameTagKey:

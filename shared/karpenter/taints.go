@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Taint keys that the node's lifecycle uses.
+// Taint keys of the node lifecycle.
 const (
 	DisruptedTaintKey    = Group + "/disrupted"
 	UnregisteredTaintKey = Group + "/unregistered"
 )
 
-// readinessPrefix marks taints that node readiness rules take off by themselves.
+// readinessPrefix is the prefix of taints that node readiness rules remove.
 const readinessPrefix = "readiness.k8s.io/"
 
-// ephemeralTaints go away on their own while a node starts up. Of a node that is not ready yet, only these effects.
+// ephemeralTaints are removed while a node starts. Of the not-ready and unreachable taints only these effects count.
 var ephemeralTaints = []corev1.Taint{
 	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
 	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
@@ -25,24 +25,23 @@ var ephemeralTaints = []corev1.Taint{
 	UnregisteredTaint(),
 }
 
-// DisruptedTaint keeps new pods off a node that is going away.
+// DisruptedTaint returns the taint that keeps new pods off a node that is being removed.
 func DisruptedTaint() corev1.Taint {
 	return corev1.Taint{Key: DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// UnregisteredTaint is on a node from its first moment until the claim's labels and taints are on it, so that no pod runs
-// there on false assumptions.
+// UnregisteredTaint returns the taint of a node from its start until it has the claim's labels and taints, so that no
+// pod is scheduled too early.
 func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}
 }
 
-// IsEphemeralTaint reports whether the taint is one that a node loses by itself while it starts.
+// IsEphemeralTaint reports whether the taint is removed by itself while a node starts.
 func IsEphemeralTaint(t corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, readinessPrefix) || HasTaint(ephemeralTaints, t)
 }
 
-// HasTaint reports whether the taint is in the list. Taints are told apart by key and effect; whatever value one has, it
-// is the same taint.
+// HasTaint reports whether the list has a taint with the same key and effect, whatever its value.
 func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(other corev1.Taint) bool { return other.MatchTaint(&t) })
 }

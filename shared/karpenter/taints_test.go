@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// What a node has while it starts, and nothing that may stay on it.
+// Exactly the taints of a starting node are ephemeral.
 func TestIsEphemeralTaint(t *testing.T) {
 	const none, noSchedule, noExecute = corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	for _, test := range []struct {

@@ -60,8 +60,8 @@ type Queue struct {
 	Visibility, Timeout time.Duration
 	// Retention is at least the TTL of every message in the queue.
 	Retention, DeadRetention time.Duration
-	// MaxReceives is how often a message comes before SQS parks it. The host parks
-	// poison at once; this is for what ends every process that reads it.
+	// MaxReceives is how often a message is received before SQS moves it to the dead-letter queue. The host moves
+	// poison at once; this limit is for messages that crash every consumer.
 	MaxReceives int
 	// Senders are the services that may send to it, Scheduler, or EventBridge.
 	Senders []string

@@ -1,11 +1,8 @@
-// Package budget says how many nodes of a pool may be going away at the same
-// time.
+// Package budget computes how many nodes of a pool may be disrupted at the same time.
 //
-// Of the budgets that are active and concern the reason the strictest counts;
-// without one there is no bound. Percentages round up, as they do in a
-// PodDisruptionBudget's maxUnavailable, so that a small pool can move at all.
-// A budget that cannot be understood allows nothing, whatever its reasons: the
-// person who wrote it meant to forbid something.
+// Of the active budgets for a reason the strictest counts; without one there is no limit. Percentages round up, as in
+// a PodDisruptionBudget's maxUnavailable, so that small pools can be disrupted at all. An invalid budget allows no
+// disruptions for any reason, because it was meant to prevent some.
 package budget
 
 import (
@@ -20,12 +17,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// Unbounded is what Allowed gives where no budget applies.
+// Unbounded is the result of AllowedDisruptions if no budget applies.
 const Unbounded = math.MaxInt
 
-// AllowedDisruptions is how many of a pool's nodes may be going for the reason at now; on
-// error it is 0. Schedules are read in the time zone that the pool's annotation
-// names, and in UTC without one (policy.BudgetTimeZone).
+// AllowedDisruptions returns how many of a pool's nodes may be under disruption for the reason at now; on error it is
+// 0. Schedules are in the time zone of the pool's annotation (policy.BudgetTimeZone), by default UTC.
 func AllowedDisruptions(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
@@ -44,12 +40,12 @@ func AllowedDisruptions(pool *karpenter.NodePool, nodes int, reason karpenter.Di
 	return allowed, nil
 }
 
-// appliesTo reports whether the budget is for the reason: without any, it is for all.
+// appliesTo reports whether the budget is for the reason. A budget without reasons is for all.
 func appliesTo(b karpenter.Budget, reason karpenter.DisruptionReason) bool {
 	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, reason)
 }
 
-// allowedByBudget is what a single budget allows.
+// allowedByBudget returns what a single budget allows.
 func allowedByBudget(b karpenter.Budget, nodes int, zone *time.Location, now time.Time) (int, error) {
 	when, err := parseSchedule(b, zone)
 	if err != nil {
@@ -65,7 +61,7 @@ func allowedByBudget(b karpenter.Budget, nodes int, zone *time.Location, now tim
 	return most, nil
 }
 
-// parseNodes reads a number, or a percentage of the nodes rounded up.
+// parseNodes parses a number, or a percentage of the nodes rounded up.
 func parseNodes(text string, nodes int) (int, error) {
 	n, percent, err := parseAmount(text)
 	if err != nil || !percent {
@@ -74,7 +70,7 @@ func parseNodes(text string, nodes int) (int, error) {
 	return roundedUpPercent(nodes, n), nil
 }
 
-// parseAmount reads a number or a percentage.
+// parseAmount parses a number or a percentage.
 func parseAmount(text string) (number int, percent bool, err error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	number, err = strconv.Atoi(digits)
@@ -84,5 +80,5 @@ func parseAmount(text string) (number int, percent bool, err error) {
 	return number, percent, nil
 }
 
-// roundedUpPercent is a percentage of the nodes, rounded up.
+// roundedUpPercent returns a percentage of the nodes, rounded up.
 func roundedUpPercent(nodes, percent int) int { return (nodes*percent + 99) / 100 }

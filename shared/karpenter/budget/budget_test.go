@@ -13,7 +13,7 @@ import (
 // friday is 12:00 UTC on a Friday.
 var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// at makes a budget with a schedule.
+// at returns a budget with a schedule.
 func at(nodes, schedule string, lasts time.Duration, reasons ...karpenter.DisruptionReason) karpenter.Budget {
 	return karpenter.Budget{Nodes: nodes, Schedule: &schedule, Duration: &metav1.Duration{Duration: lasts}, Reasons: reasons}
 }
@@ -80,7 +80,7 @@ func TestAllowedDisruptions(t *testing.T) {
 	}
 }
 
-// One more budget can only forbid more, and any text is an answer.
+// An additional budget never allows more, and no text causes a panic.
 func TestMoreBudgetsAllowNoMore(t *testing.T) {
 	one := rapid.Custom(func(t *rapid.T) karpenter.Budget {
 		b := karpenter.Budget{Nodes: rapid.OneOf(rapid.StringMatching(`[0-9]{1,2}%?`), rapid.String()).Draw(t, "nodes")}

@@ -13,59 +13,57 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// Reasons are all that a budget can be for.
+// Reasons are all reasons that a budget can have.
 var Reasons = []karpenter.DisruptionReason{
 	karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized,
 }
 
-// NodesUnknown is the number of nodes of a pool of which only the budgets are known.
+// NodesUnknown is the number of nodes of a pool whose nodes are not known.
 const NodesUnknown = -1
 
 // Preview is what the budgets of a pool allow from one time until another.
 type Preview struct {
-	// Zone is where schedules are read.
+	// Zone is the time zone of the schedules.
 	Zone        *time.Location
 	From, Until time.Time
-	// PerHour is how many nodes may begin to go within any hour, in the words of the
-	// annotation; "" where nobody asks.
+	// PerHour is the annotation that limits how many nodes may start to be disrupted within any hour; "" if it is not
+	// set.
 	PerHour string
-	// Budgets are those of the pool, in its order, as they are at the beginning.
+	// Budgets are the pool's budgets in order, with their state at From.
 	Budgets []State
-	// Windows have no gap between them, and no two neighbours allow the same.
+	// Windows have no gaps between them, and neighbours allow different numbers.
 	Windows []Window
 }
 
 // State is one budget at one time.
 type State struct {
 	karpenter.Budget
-	// Applies says that it counts now, and Changes when that ends or begins; zero where
-	// it does not change within the preview.
+	// Applies means that the budget is active now. Changes is when that changes; zero if it does not within the
+	// preview.
 	Applies bool
 	Changes time.Time
 }
 
-// Window is a time in which the same budgets allow the same.
+// Window is a period in which the same budgets allow the same.
 type Window struct {
 	From, Until time.Time
 	// Allowed has one entry for each of Reasons.
 	Allowed []Allowance
 }
 
-// Allowance is how many nodes may be going at once for a reason.
+// Allowance is how many nodes may be under disruption at once for a reason.
 type Allowance struct {
 	Reason karpenter.DisruptionReason
-	// Most is the number, Unbounded without a budget, and NodesUnknown where it depends
-	// on how many nodes there are and nobody has said that.
+	// Most is the number, Unbounded without a budget, and NodesUnknown if it depends on an unknown number of nodes.
 	Most int
-	// Text is the same in the words of budgets: "3", "10%", "10%, at most 3" or "all".
+	// Text is the same as text: "3", "10%", "10%, at most 3" or "all".
 	Text string
-	// By are the budgets that bind, as places in the pool's list.
+	// By are the indexes of the limiting budgets in the pool's list.
 	By []int
 }
 
-// PreviewBudgets previews the budgets of a pool of so many nodes, or of NodesUnknown. The
-// error names every budget, or the annotation, that cannot be read; as long as one
-// cannot, nothing is allowed.
+// PreviewBudgets previews the budgets of a pool with that many nodes, or NodesUnknown. The error names every invalid
+// budget, or the invalid annotation; as long as there is one, no disruption is allowed.
 func PreviewBudgets(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
@@ -91,7 +89,7 @@ func PreviewBudgets(pool *karpenter.NodePool, nodes int, from, until time.Time) 
 	return out, nil
 }
 
-// budgetPreview is where a budget applies within a preview, and what it allows there.
+// budgetPreview is when a budget applies within a preview, and what it allows then.
 type budgetPreview struct {
 	budget  karpenter.Budget
 	spans   []span
@@ -124,7 +122,7 @@ func (r budgetPreview) currentState(b karpenter.Budget, from, until time.Time) S
 	return out
 }
 
-// splitWindows cuts the time wherever a budget begins or ceases to apply.
+// splitWindows splits the time wherever a budget starts or ceases to apply.
 func splitWindows(all []budgetPreview, nodes int, from, until time.Time) []Window {
 	cuts := []time.Time{from, until}
 	for _, r := range all {
@@ -153,7 +151,7 @@ func (a Allowance) equals(b Allowance) bool {
 	return a.Reason == b.Reason && a.Text == b.Text && slices.Equal(a.By, b.By)
 }
 
-// strictestAllowance is the strictest that applies for the reason.
+// strictestAllowance returns the strictest allowance for the reason.
 func strictestAllowance(all []budgetPreview, nodes int, reason karpenter.DisruptionReason, at time.Time) Allowance {
 	var counts, parts minimum
 	for i, r := range all {
@@ -178,7 +176,7 @@ func strictestAllowance(all []budgetPreview, nodes int, reason karpenter.Disrupt
 	return Allowance{Reason: reason, Most: NodesUnknown, Text: fmt.Sprintf("%d%%, at most %d", parts.number, counts.number), By: by}
 }
 
-// minimum is the least of some numbers, and the budgets that have it.
+// minimum is the smallest of some numbers, and the budgets that have it.
 type minimum struct {
 	number int
 	by     []int
@@ -193,8 +191,7 @@ func (s *minimum) add(number, budget int) {
 	}
 }
 
-// allowedNodes is what the budget allows: as a number where that is known, and as a
-// percentage otherwise.
+// allowedNodes returns what the budget allows: a number if it is known, otherwise a percentage.
 func (r budgetPreview) allowedNodes(nodes int) (percent bool, number int) {
 	if !r.percent || r.number == 0 {
 		return false, r.number
@@ -205,11 +202,10 @@ func (r budgetPreview) allowedNodes(nodes int) (percent bool, number int) {
 	return false, roundedUpPercent(nodes, r.number)
 }
 
-// span is a time in which a budget applies.
+// span is a period in which a budget applies.
 type span struct{ from, until time.Time }
 
-// listSpans are the times between two in which the budget applies, in order and without
-// touching each other.
+// listSpans returns the periods between two times in which the budget applies, in order, with adjacent ones merged.
 func (t activeTimes) listSpans(from, until time.Time) []span {
 	if t.isAlwaysActive(from) {
 		return []span{{from, until}}
@@ -233,8 +229,8 @@ func (t activeTimes) listSpans(from, until time.Time) []span {
 	return out
 }
 
-// searchStart is a time from which on no hit is missed that matters at another. Hits are
-// looked for in longer and longer times, because of a long duration the last is enough.
+// searchStart returns a time before at from which every hit that matters at that time is found. It doubles the search
+// interval until it finds a hit, because with a long duration the last hit is enough.
 func (t activeTimes) searchStart(at time.Time) time.Time {
 	for back := time.Hour; back < t.duration && back < math.MaxInt64/2; back *= 2 {
 		if _, hit := t.nextHit(at.Add(-back), at); hit {

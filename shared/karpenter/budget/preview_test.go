@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// formatPreview writes a preview, a line for each budget and window.
+// formatPreview returns a preview as text, a line for each budget and window.
 func formatPreview(p Preview) string {
 	var out strings.Builder
 	stamp := func(at time.Time) string {
@@ -97,7 +97,7 @@ func TestPreviewReportsInvalidBudgets(t *testing.T) {
 	}
 }
 
-// A preview says of any moment what Allowed says at that moment.
+// At each moment a preview has the same value as AllowedDisruptions.
 func TestPreviewMatchesAllowedDisruptions(t *testing.T) {
 	schedules := []string{"@daily", "0 9 * * *", "*/7 * * * 1-5", "30 2 * * *", "0 0 31 2 *", "15 3 * * 0", "0 0 1 * *"}
 	rapid.Check(t, func(t *rapid.T) {

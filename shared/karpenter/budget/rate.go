@@ -11,35 +11,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// SpentAnnotation is where lifecycle writes on a NodePool, as JSON, which disruptions have
-// begun lately, where the pool asks for a rate (policy.BudgetPerHour).
+// SpentAnnotation is the NodePool annotation in which lifecycle stores recent disruptions as JSON, if the pool has a
+// rate limit (policy.BudgetPerHour).
 const SpentAnnotation = "joist.sh/spent-budget"
 
-// rateWindow is how long a disruption counts, and recordedMax how many nodes are remembered
-// at most: annotations are of bounded size.
+// rateWindow is how long a disruption counts, and recordedMax the maximum rate, because annotations are limited in
+// size.
 const (
 	rateWindow  = time.Hour
 	recordedMax = 1000
 )
 
-// Spent is a disruption that has begun.
+// Spent is a disruption that has started.
 type Spent struct {
 	Proposal string    `json:"proposal"`
 	At       time.Time `json:"at"`
 	Nodes    int       `json:"nodes"`
 }
 
-// Rate is how many nodes of a pool may begin to go within any hour, whatever the reason,
-// and which have. The zero value is no bound.
+// Rate limits how many nodes of a pool may start to be disrupted within any hour, for any reason, and has the recent
+// disruptions. The zero value is no limit.
 type Rate struct {
 	isLimited bool
 	limit     int
 	spent     []Spent
 }
 
-// ReadRate reads the rate of a pool of so many nodes. On error none of its nodes may begin
-// to go: what cannot be read was meant to hold something back, and a memory that cannot
-// be read might be of anything.
+// ReadRate reads the rate limit of a pool with that many nodes. On error the limit is 0: an invalid annotation was
+// meant to limit disruptions, and an invalid SpentAnnotation may hide any number of them.
 func ReadRate(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil || !asked.PerHour.IsSet() {
@@ -54,10 +53,10 @@ func ReadRate(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	return r, nil
 }
 
-// IsLimited reports whether the pool asks for a rate.
+// IsLimited reports whether the pool has a rate limit.
 func (r Rate) IsLimited() bool { return r.isLimited }
 
-// Remaining is how many more may begin to go at now; Unbounded where nobody asks.
+// Remaining returns how many more nodes may start to be disrupted at now; Unbounded without a limit.
 func (r Rate) Remaining(now time.Time) int {
 	if !r.isLimited {
 		return math.MaxInt
@@ -69,13 +68,13 @@ func (r Rate) Remaining(now time.Time) int {
 	return max(left, 0)
 }
 
-// recentDisruptions is what still counts. What is said to begin later than now counts as well: a
-// clock that was put back opens nothing.
+// recentDisruptions returns the disruptions that still count. Those in the future also count, so that a clock that
+// was set back does not raise the limit.
 func (r Rate) recentDisruptions(now time.Time) []Spent {
 	return slices.DeleteFunc(slices.Clone(r.spent), func(s Spent) bool { return !s.At.After(now.Add(-rateWindow)) })
 }
 
-// Explain says in words what bounds the pool.
+// Explain describes the pool's limit, and when the next disruption is allowed.
 func (r Rate) Explain(now time.Time) string {
 	out := fmt.Sprintf("no more than %d of its nodes may begin to go in an hour, by its annotation %s", r.limit, policy.BudgetPerHour)
 	if all := r.recentDisruptions(now); len(all) > 0 {
@@ -85,9 +84,8 @@ func (r Rate) Explain(now time.Time) string {
 	return out
 }
 
-// Reserve lets so many nodes of a proposal begin to go at now; false where the rate has no
-// room for them, and then nothing is spent. A proposal counts once within the
-// hour, however often it begins.
+// Reserve records the start of a proposal's disruptions at now. It returns false and records nothing if the limit
+// does not allow that many nodes. A proposal counts once per hour, even if it starts again.
 func (r Rate) Reserve(proposal string, nodes int, now time.Time) (Rate, bool) {
 	if !r.isLimited || slices.ContainsFunc(r.recentDisruptions(now), func(s Spent) bool { return s.Proposal == proposal && s.Nodes >= nodes }) {
 		return r, true
@@ -99,14 +97,14 @@ func (r Rate) Reserve(proposal string, nodes int, now time.Time) (Rate, bool) {
 	return r, true
 }
 
-// Text is what is to be remembered on the pool, as SpentAnnotation; "" where nothing is.
+// Text returns the value of SpentAnnotation; "" if there is none.
 func (r Rate) Text() string {
 	if !r.isLimited || len(r.spent) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(r.spent)
 	if err != nil {
-		return "" // Texts, times and numbers always can be written.
+		return "" // Unreachable: these types can always be marshalled.
 	}
 	return string(text)
 }

@@ -56,8 +56,8 @@ func TestHourlyRate(t *testing.T) {
 	}
 }
 
-// Whoever asks, dies and asks again: within no hour more nodes begin to go than may, and
-// what was spent is remembered by the pool alone.
+// Even if the caller crashes and repeats requests, no hour has more disruptions than the limit; the only state is the
+// pool's annotation.
 func TestNoHourExceedsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 6).Draw(t, "most")

@@ -10,22 +10,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// activeTimes is when a budget applies: for a while after each hit of its schedule. The
-// zero value is always.
+// activeTimes is when a budget applies: for a duration after each hit of its schedule. The zero value is always.
 //
-// A schedule is read on the wall clock of its zone, what it lasts on a stopwatch. So
-// a window that begins at nine begins at nine in summer and in winter. Where the clock
-// is put forward over a hit, that hit is when it is put forward; where it is put
-// back, a hit in the doubled hour comes twice. Either way a budget, which can only
-// forbid, applies no less than it was written for.
+// Schedules use the wall clock of the time zone; durations are elapsed time. So a window that starts at nine does so
+// in summer and in winter. If clocks skip a hit, it is at the moment of the change; if an hour repeats, its hits
+// repeat. Either way a budget, which can only prevent disruptions, applies at least as long as written.
 type activeTimes struct {
-	// cron is asked for wall-clock times that are dressed up as UTC.
+	// cron is called with wall-clock times represented as UTC.
 	cron     cron.Schedule
 	duration time.Duration
 	zone     *time.Location
 }
 
-// parseSchedule reads when a budget applies; a nil zone is UTC.
+// parseSchedule parses when a budget applies; a nil zone is UTC.
 func parseSchedule(b karpenter.Budget, zone *time.Location) (activeTimes, error) {
 	if b.Schedule == nil && b.Duration == nil {
 		return activeTimes{}, nil
@@ -43,14 +40,13 @@ func parseSchedule(b karpenter.Budget, zone *time.Location) (activeTimes, error)
 	return activeTimes{cron: schedule, duration: b.Duration.Duration, zone: zone}, nil
 }
 
-// isAlwaysActive reports that the budget applies at all times: it has no schedule, or one
-// that never hits, for the bound is then what somebody wanted and mistyped.
+// isAlwaysActive reports whether the budget always applies: it has no schedule, or one that never hits, which is
+// assumed to be a mistake.
 func (t activeTimes) isAlwaysActive(now time.Time) bool {
 	return t.cron == nil || t.cron.Next(now.UTC()).IsZero()
 }
 
-// isActive reports whether the budget applies at now: its schedule has hit within the
-// last duration.
+// isActive reports whether the budget applies at now: its schedule had a hit within the last duration.
 func (t activeTimes) isActive(now time.Time) bool {
 	if t.isAlwaysActive(now) {
 		return true
@@ -59,8 +55,8 @@ func (t activeTimes) isActive(now time.Time) bool {
 	return hit
 }
 
-// nextHit is the first hit of the schedule that is after one time and not after another.
-// The time between is walked in stretches in which the zone's offset stays the same.
+// nextHit returns the first hit of the schedule after one time and not after another. It searches the periods with a
+// constant UTC offset one by one.
 func (t activeTimes) nextHit(after, until time.Time) (time.Time, bool) {
 	for from := after.Add(1); !from.After(until); {
 		start, end := from.In(t.zone).ZoneBounds()
@@ -80,15 +76,14 @@ func (t activeTimes) nextHit(after, until time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSkipped reports whether a hit is among the wall-clock times that are left out where
-// the zone's offset changes.
+// isSkipped reports whether the schedule has a hit in the wall-clock times that the change of the UTC offset skips.
 func (t activeTimes) isSkipped(change time.Time) bool {
 	last, first := wallClock(change.Add(-1), t.zone), wallClock(change, t.zone)
 	next := t.cron.Next(last)
 	return !next.IsZero() && next.Before(first)
 }
 
-// wallClock is what clocks in the zone show, as if it were UTC.
+// wallClock returns the wall-clock time in the zone, represented as UTC.
 func wallClock(at time.Time, zone *time.Location) time.Time {
 	_, offset := at.In(zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)

@@ -11,22 +11,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// in is a pool whose budgets are read in a time zone.
+// in returns a pool whose budgets are in a time zone.
 func in(zone string, budgets ...karpenter.Budget) *karpenter.NodePool {
 	out := pool(budgets...)
 	out.Annotations = map[string]string{policy.BudgetTimeZone: zone}
 	return out
 }
 
-// Clocks in Berlin were put forward from 2:00 to 3:00 on 29 March 2026, and back from
-// 3:00 to 2:00 on 25 October, both at 1:00 UTC. Those of Lord Howe go by half an hour,
-// and those of Santiago at midnight.
+// Clocks in Berlin went forward from 2:00 to 3:00 on 29 March 2026, and back from 3:00 to 2:00 on 25 October, both at
+// 1:00 UTC. Those of Lord Howe change by half an hour, and those of Santiago at midnight.
 func TestAllowedDisruptionsInTimeZone(t *testing.T) {
 	const berlin, howe, santiago = "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"
 	for _, tt := range []struct {
 		name, zone, schedule string
 		lasts                time.Duration
-		// closed and open are times in UTC at which nothing may go, and anything.
+		// closed and open are times in UTC at which no disruption is allowed, and any number.
 		closed, open []string
 	}{
 		{"winter", berlin, "0 9 * * *", 8 * time.Hour, []string{"2026-01-15 08:00", "2026-01-15 15:59"}, []string{"2026-01-15 07:59", "2026-01-15 16:00"}},
@@ -75,8 +74,8 @@ func TestInvalidTimeZoneAllowsNothing(t *testing.T) {
 	}
 }
 
-// A year in any zone has its hits at the wall-clock times that are written; those
-// that no clock shows come when the clock is put forward, and no other time hits.
+// In any zone, a year's hits are at the written wall-clock times; skipped ones are at the moment of the change, and
+// there are no others.
 func TestScheduleFollowsWallClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kathmandu"}).Draw(t, "zone"))

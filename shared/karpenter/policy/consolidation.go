@@ -2,8 +2,7 @@ package policy
 
 import "errors"
 
-// ReadConsolidation reads what holds consolidation back, and nothing else: whatever is
-// wrong with other annotations does not keep nodes that these would have let go.
+// ReadConsolidation reads only the consolidation thresholds: errors in other annotations do not block consolidation.
 func ReadConsolidation(annotations map[string]string) (Consolidation, error) {
 	r := reader{annotations: annotations}
 	c := r.readConsolidation()

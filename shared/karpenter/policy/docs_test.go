@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// The example that people copy has every annotation, and can be read.
+// The example in the docs has every annotation and is valid.
 func TestExampleInTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/docs/nodepool.md")
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// prefixes are what the names of the annotations begin with. What begins so and is not
-// known was meant to hold something back, and is misspelt or of a later version.
+// prefixes are the prefixes of the annotations. An unknown annotation with one of them is misspelt or of a later
+// version, and was meant to limit something.
 var prefixes = []string{
 	consolidationPrefix, expirationPrefix, driftPrefix, budgetPrefix, "joist.sh/price-", limitsPrefix,
 }
 
 const consolidationPrefix = "joist.sh/consolidation-"
 
-// reportUnknown tells of annotations of these families that nobody has looked for.
+// reportUnknown reports annotations with these prefixes that no reader has looked up.
 func (r *reader) reportUnknown(families ...string) {
 	for _, name := range slices.Sorted(maps.Keys(r.annotations)) {
 		at := slices.IndexFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })

@@ -2,9 +2,8 @@ package policy
 
 const limitsPrefix = "joist.sh/limit"
 
-// StrictLimits reports whether nodes that are being removed or replaced count against
-// spec.limits until they are gone. An annotation that cannot be read counts as strict,
-// because the strict rule launches no more than the other.
+// StrictLimits reports whether nodes that are being removed or replaced count against spec.limits until they are
+// gone. An invalid annotation counts as strict, because strict limits launch fewer nodes.
 func StrictLimits(annotations map[string]string) bool {
 	r := reader{annotations: annotations}
 	strict := r.readLimits()

@@ -8,8 +8,7 @@ const (
 	driftPrefix      = "joist.sh/drift-"
 )
 
-// ReadBudgets reads what is asked of budgets, and nothing else: what is wrong with other
-// annotations does not hold up what budgets allow.
+// ReadBudgets reads only the budget annotations: errors in other annotations do not affect budgets.
 func ReadBudgets(annotations map[string]string) (Budgets, error) {
 	r := reader{annotations: annotations}
 	b := r.readBudgets()
@@ -24,8 +23,7 @@ func (r *reader) readBudgets() Budgets {
 	return Budgets{Zone: r.readZone(BudgetTimeZone), PerHour: r.readShare(BudgetPerHour)}
 }
 
-// ReadExpiration reads how nodes end that have got too old, and nothing else: a
-// threshold that is misspelt does not make nodes end by force.
+// ReadExpiration reads only the expiration annotations: a misspelt threshold does not cause forceful expiration.
 func ReadExpiration(annotations map[string]string) (ExpirationPolicy, error) {
 	r := reader{annotations: annotations}
 	e := r.readExpiration()
@@ -36,8 +34,7 @@ func ReadExpiration(annotations map[string]string) (ExpirationPolicy, error) {
 	return e, nil
 }
 
-// ReadDrift reads how drift goes, and nothing else: a threshold that is misspelt does
-// not hold up a new image.
+// ReadDrift reads only the drift annotations: a misspelt threshold does not block a new image.
 func ReadDrift(annotations map[string]string) (Drift, error) {
 	r := reader{annotations: annotations}
 	d := r.readDrift()
@@ -52,7 +49,7 @@ func (r *reader) readDrift() Drift {
 	return Drift{Canary: r.readShare(DriftCanary), Bake: r.readDuration(DriftBake), Resume: r.readTime(DriftResume)}
 }
 
-// HasWaves reports whether drift goes in waves, and halts when one of them fails.
+// HasWaves reports whether drift proceeds in waves, and stops if one of them fails.
 func (d Drift) HasWaves() bool { return d.Canary.IsSet() || d.Bake != 0 }
 
 func (r *reader) readExpiration() ExpirationPolicy {

@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// Each part heeds what is wrong with its own annotations, misspelt ones included, and
-// nothing else.
+// Each reader reports errors in its own annotations, including misspelt ones, and in no others.
 func TestPartsIgnoreOtherAnnotations(t *testing.T) {
 	good := map[string]string{policy.BudgetTimeZone: "Europe/Berlin", policy.Expiration: "graceful", policy.ExpirationWindow: "2h", policy.DriftCanary: "1", policy.DriftBake: "5m"}
 	for _, tt := range []struct {

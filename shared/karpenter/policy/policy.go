@@ -1,10 +1,8 @@
-// Package policy is what a NodePool asks of Joist beyond what Karpenter's spec can
-// say. It stands in annotations of the NodePool, as the CRDs stay as they are:
-// nothing of it is on unless somebody writes it, and Karpenter ignores it.
+// Package policy reads settings of a NodePool that Karpenter's spec does not have. They are annotations, because the
+// CRDs are Karpenter's: all of them are off by default, and Karpenter ignores them.
 //
-// What cannot be read is an error that names the annotation and the remedy. A pool
-// with such an error has no policy: who meant to hold something back is not served
-// by going on without it, so its readers leave alone what it would have held back.
+// An invalid annotation is an error that names the annotation and the fix. A pool with such an error has no policy:
+// the annotation was meant to limit something, so its readers do not do what it might have limited.
 package policy
 
 import (
@@ -14,60 +12,57 @@ import (
 
 // Annotations of a NodePool.
 const (
-	// MinSaving is what consolidation must save at least, in US dollars an hour: "0.05".
+	// MinSaving is the minimum saving of a consolidation, in US dollars per hour: "0.05".
 	MinSaving = "joist.sh/consolidation-min-saving"
-	// MinSavingPercent is what it must save at least of what the nodes that go cost: "10%".
+	// MinSavingPercent is the minimum saving as a part of the price of the removed nodes: "10%".
 	MinSavingPercent = "joist.sh/consolidation-min-saving-percent"
-	// Payback is how soon a consolidation must have earned what it costs: "2h".
+	// Payback is the time within which a consolidation must save more than it costs: "2h".
 	Payback = "joist.sh/consolidation-payback"
-	// EvictionCost is what moving one pod counts for in that, in US dollars: "0.001".
+	// EvictionCost is the cost of moving one pod in that calculation, in US dollars: "0.001".
 	EvictionCost = "joist.sh/consolidation-eviction-cost"
-	// Cooldown is for how long what consolidation moved is not moved again: "1h".
+	// Cooldown is how long a pod that consolidation moved is not moved again: "1h".
 	Cooldown = "joist.sh/consolidation-cooldown"
-	// EvictionsPerHour is how many pods of one workload consolidation may move in any
-	// hour, as a number or as a part of the workload's pods: "5", "20%".
+	// EvictionsPerHour is how many pods of one workload consolidation may move in any hour, as a number or as a part
+	// of the workload's pods: "5", "20%".
 	EvictionsPerHour = "joist.sh/consolidation-evictions-per-hour"
-	// Expiration is "forceful", as upstream, or "graceful".
+	// Expiration is "forceful", as in Karpenter, or "graceful".
 	Expiration = "joist.sh/expiration"
-	// ExpirationWindow is how long before expireAfter nodes begin to be replaced: "24h".
+	// ExpirationWindow is how long before expireAfter the replacement of nodes begins: "24h".
 	ExpirationWindow = "joist.sh/expiration-window"
-	// BudgetTimeZone is in which time zone the schedules of budgets are read, by its
-	// IANA name: "Europe/Berlin".
+	// BudgetTimeZone is the time zone of the budgets' schedules, by its IANA name: "Europe/Berlin".
 	BudgetTimeZone = "joist.sh/budget-time-zone"
-	// BudgetPerHour is how many nodes may begin to go within any hour, for whatever reason
-	// budgets know, as a number or as a part of the pool's nodes: "5", "10%".
+	// BudgetPerHour is how many nodes may start to be disrupted within any hour, for all reasons of budgets together,
+	// as a number or as a part of the pool's nodes: "5", "10%".
 	BudgetPerHour = "joist.sh/budget-per-hour"
-	// DriftCanary is how many nodes are replaced for drift before the others, as a
-	// number or as a part of the pool's nodes: "1", "10%".
+	// DriftCanary is how many drifted nodes are replaced before the others, as a number or as a part of the pool's
+	// nodes: "1", "10%".
 	DriftCanary = "joist.sh/drift-canary"
-	// DriftBake is how long these must have been initialized by then: "30m".
+	// DriftBake is how long those replacements must have been initialized by then: "30m".
 	DriftBake = "joist.sh/drift-bake"
-	// DriftResume is a time, as RFC 3339 has it: what failed before does not hold drift
-	// up any more.
+	// DriftResume is a time in RFC 3339: earlier failures no longer stop drift.
 	DriftResume = "joist.sh/drift-resume"
-	// PriceLimit is what the nodes of the pool may cost together, in US dollars an
-	// hour: "25".
+	// PriceLimit is the maximum total price of the pool's nodes, in US dollars per hour: "25".
 	PriceLimit = "joist.sh/price-limit"
-	// Limits says which nodes count against spec.limits: "karpenter" counts those that
-	// stay, and "strict" also those that are being removed or replaced.
+	// Limits defines which nodes count against spec.limits: "karpenter" counts those that stay, and "strict" also
+	// those that are being removed or replaced.
 	Limits = "joist.sh/limits"
 )
 
-// Policy is what the annotations of one NodePool say. The zero value asks nothing.
+// Policy has the settings of one NodePool. The zero value has none.
 type Policy struct {
 	Consolidation Consolidation
 	Expiration    ExpirationPolicy
 	Drift         Drift
 	Budgets       Budgets
-	// PriceLimit is in US dollars an hour; nil is no limit.
+	// PriceLimit is in US dollars per hour; nil is no limit.
 	PriceLimit *float64
-	// StrictLimits is whether nodes count against spec.limits until they are gone.
+	// StrictLimits makes nodes count against spec.limits until they are gone.
 	StrictLimits bool
 }
 
-// Consolidation is what holds consolidation back.
+// Consolidation has the thresholds and limits of consolidation.
 type Consolidation struct {
-	// MinSaving is in US dollars an hour, MinSavingPart between 0 and 1.
+	// MinSaving is in US dollars per hour, MinSavingPart between 0 and 1.
 	MinSaving, MinSavingPart float64
 	Payback                  time.Duration
 	EvictionCost             float64
@@ -75,36 +70,35 @@ type Consolidation struct {
 	EvictionsPerHour         Share
 }
 
-// ExpirationPolicy is how nodes end that have got too old.
+// ExpirationPolicy defines how expired nodes are removed.
 type ExpirationPolicy struct {
 	Graceful bool
 	Window   time.Duration
 }
 
-// Budgets is what budgets cannot say themselves.
+// Budgets has settings that a budget's spec does not have.
 type Budgets struct {
-	// Zone is where their schedules are read; nil is UTC.
+	// Zone is the time zone of the schedules; nil is UTC.
 	Zone *time.Location
-	// PerHour is how many nodes may begin to go within any hour.
+	// PerHour is how many nodes may start to be disrupted within any hour.
 	PerHour Share
 }
 
-// Drift is how nodes are replaced that are not what is asked for.
+// Drift defines how drifted nodes are replaced.
 type Drift struct {
 	Canary Share
 	Bake   time.Duration
 	Resume time.Time
 }
 
-// HasPolicy reports whether a NodePool with these annotations has a policy, be it readable
-// or not.
+// HasPolicy reports whether a NodePool with these annotations has a policy, valid or not.
 func HasPolicy(annotations map[string]string) bool {
 	r := reader{annotations: annotations}
 	r.readPolicy()
 	return r.hasPolicy
 }
 
-// Read reads the annotations of a NodePool. All that is wrong with them is told.
+// Read reads the annotations of a NodePool. The error contains all problems.
 func Read(annotations map[string]string) (Policy, error) {
 	r := reader{annotations: annotations}
 	p := r.readPolicy()

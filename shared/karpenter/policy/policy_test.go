@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// wrong has for each annotation what cannot be read.
+// wrong has invalid values of each annotation.
 var wrong = map[string][]string{
 	policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
 	policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
@@ -42,7 +42,7 @@ var wrong = map[string][]string{
 	policy.Limits: {"", "loose", "Strict"},
 }
 
-// A name that is misspelt asks for something, and is not passed over.
+// A misspelt annotation name is reported, not ignored.
 func TestReadReportsUnknownAnnotations(t *testing.T) {
 	for name, meant := range map[string]string{
 		policy.MinSaving + "s": policy.MinSaving, "joist.sh/expirations": policy.Expiration, "joist.sh/drift-wave": policy.DriftCanary,

@@ -1,8 +1,7 @@
 package policy
 
-// ReadPriceLimit reads PriceLimit alone, in US dollars an hour; nil is no limit. Who
-// launches nodes asks for nothing else: whatever is wrong with other annotations
-// does not say that nodes may cost more, and does not say that none may come.
+// ReadPriceLimit reads only PriceLimit, in US dollars per hour; nil is no limit. Errors in other annotations must
+// neither raise the limit nor block launches.
 func ReadPriceLimit(annotations map[string]string) (*float64, error) {
 	text, limited := annotations[PriceLimit]
 	if !limited {

@@ -12,18 +12,17 @@ import (
 	_ "time/tzdata"
 )
 
-// reader reads annotations and collects what is wrong with them. What is not there
-// is the zero value.
+// reader reads annotations and collects problems. An absent annotation gives the zero value.
 type reader struct {
 	annotations map[string]string
-	// names are the names that were looked for.
+	// names are the names that were looked up.
 	names []string
-	// hasPolicy says that one of them was there.
+	// hasPolicy means that one of them was present.
 	hasPolicy bool
 	problems  []error
 }
 
-// lookup is what an annotation says, if it is there.
+// lookup returns the value of an annotation, and whether it is present.
 func (r *reader) lookup(name string) (string, bool) {
 	text, ok := r.annotations[name]
 	r.names = append(r.names, name)
@@ -31,8 +30,8 @@ func (r *reader) lookup(name string) (string, bool) {
 	return text, ok
 }
 
-// quotedMax is how much of a text is told again, in bytes: conditions and Events are
-// of bounded size, and annotations nearly are not.
+// quotedMax is the maximum number of bytes of a quoted value: conditions and Events are limited in size, and
+// annotations may be large.
 const quotedMax = 64
 
 func (r *reader) reportInvalid(name, want string) {
@@ -135,16 +134,16 @@ func (r *reader) readShare(name string) Share {
 	return Share{}
 }
 
-// Share is a number, or a part of one that is known later.
+// Share is a number, or a percentage of a number that is known later.
 type Share struct {
 	isSet           bool
 	number, percent int
 }
 
-// IsSet reports whether anybody asked for it.
+// IsSet reports whether the annotation is present.
 func (s Share) IsSet() bool { return s.isSet }
 
-// Text is the share as it is written; "" where nobody asked for it.
+// Text returns the share as it is written; "" if it is not set.
 func (s Share) Text() string {
 	switch {
 	case !s.isSet:
@@ -156,8 +155,8 @@ func (s Share) Text() string {
 	}
 }
 
-// CountOf is the number that the share is of all; parts are rounded up, as those of
-// budgets are, so that something may happen where there is little.
+// CountOf returns the share of all as a number. Percentages are rounded up, like those of budgets, so that small
+// pools can be disrupted at all.
 func (s Share) CountOf(all int) int {
 	if s.percent > 0 {
 		return (all*s.percent + 99) / 100

@@ -1,10 +1,10 @@
 // Command crdgen writes the manifests of the custom resources.
 //
-// controller-gen turns the markers on our types into schemas. Three things it cannot say are added here: rules inside types
-// that Kubernetes owns (Taint, Condition), rules on the values of maps, and rules that differ between two kinds
-// that share a type. It also knows one group and version a package, so other kinds are moved to their own. The rules are those of
-// the manifests that Karpenter installs, so that an object is valid for both or for neither; but each value of a requirement is
-// checked as well, which upstream's manifests only appear to do.
+// controller-gen generates schemas from the markers on the Go types. crdgen adds what it cannot express: rules inside
+// Kubernetes' own types (Taint, Condition), rules on the values of maps, and rules that differ between two kinds that
+// share a type. controller-gen also supports only one group and version per package, so crdgen moves other kinds to
+// theirs. The rules are those of Karpenter's manifests, so that an object is valid for both or for neither. In
+// addition each value of a requirement is validated, which Karpenter's manifests only appear to do.
 //
 // Usage: go run ./internal/crdgen <directory>
 package main
@@ -49,7 +49,7 @@ func generate(dir string) error {
 	return nil
 }
 
-// manifest is one custom resource on its way from controller-gen's file to ours.
+// manifest is one custom resource: controller-gen's file, the final file, and the edits between them.
 type manifest struct {
 	raw, file string // file names before and after
 	edits     []edit

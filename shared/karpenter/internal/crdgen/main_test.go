@@ -14,7 +14,7 @@ import (
 
 const deployed = "../../../../deploy/charts/joist-crd/files"
 
-// A rule that is changed here without running go generate shows as a difference: edits leave a finished manifest alone.
+// A changed rule without a run of go generate shows as a difference, because edits do not change a finished manifest.
 func TestDeployedManifestsCarryTheRules(t *testing.T) {
 	for _, m := range manifests() {
 		t.Run(m.file, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// An edit on a path that is gone must stop the generator; otherwise a renamed field would silently lose its rules.
+// An edit on a missing path must stop the generator; otherwise a renamed field would silently lose its rules.
 func TestEditsOnMissingPathsFail(t *testing.T) {
 	crd := node{"spec": node{"versions": []any{node{"schema": node{"openAPIV3Schema": node{}}}}}}
 	for name, e := range map[string]edit{
@@ -77,7 +77,7 @@ func TestRemoveDescriptionsKeepsFieldsNamedDescription(t *testing.T) {
 	}
 }
 
-// The schema and the code must agree on what the AWS domain leaves free.
+// The schema and the code must agree on the allowed labels of the AWS domain.
 func TestAWSKeysAreTheWellKnownLabelsAndTheClass(t *testing.T) {
 	got := slices.Sorted(slices.Values(awsKeys(karpenter.LabelCapacityReservationInterruptible)))
 	want := []string{karpenter.LabelEC2NodeClass}

@@ -7,14 +7,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Patterns of Kubernetes' own words.
+// Patterns from Kubernetes and Karpenter.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	quantity      = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?`
-	// threshold is a percentage or a quantity; the doubled bar, which lets the empty text pass, is upstream's.
+	// threshold is a percentage or a quantity; the double bar, which allows the empty text, is Karpenter's.
 	threshold = `^((\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%||` + quantity + `)$`
-	// oldReason lets the empty reasons pass that claims from before v1 carry.
+	// oldReason allows the empty reasons of claims from before v1.
 	oldReason = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
 )
 
@@ -87,8 +87,8 @@ func taints(spec string) []edit {
 	return edits
 }
 
-// requirements puts length and pattern on each value. Upstream's manifests put them on the list of values, where API
-// servers ignore them.
+// requirements sets the length and pattern of each value. Karpenter's manifests set them on the list of values, where
+// API servers ignore them.
 func requirements(spec string, rules ...rule) []edit {
 	at := spec + ".requirements[]"
 	return []edit{
@@ -99,7 +99,7 @@ func requirements(spec string, rules ...rule) []edit {
 	}
 }
 
-// rule is a condition on the label key that it calls KEY, with the message for when it fails.
+// rule is a condition on a label key, written as KEY, with the message if it fails.
 type rule struct{ message, condition string }
 
 var (
@@ -112,13 +112,13 @@ func restrictedAWS() rule {
 	return domain(karpenter.AWSGroup, awsKeys(karpenter.LabelCapacityReservationInterruptible)...)
 }
 
-// restrictedAWSLabels names one label twice because upstream's text does, and we compare texts.
+// restrictedAWSLabels names one label twice, as Karpenter does, because a test compares the texts.
 func restrictedAWSLabels() rule {
 	twice := karpenter.LabelCapacityReservationInterruptible
 	return domain(karpenter.AWSGroup, awsKeys(twice, twice)...)
 }
 
-// restrictedOverlay leaves those labels free that are known before a launch of the type alone.
+// restrictedOverlay allows only the labels that are known before a launch from the instance type alone.
 func restrictedOverlay() rule {
 	later := []string{
 		karpenter.LabelInstanceTenancy, karpenter.LabelCapacityReservationID, karpenter.LabelCapacityReservationType,
@@ -128,8 +128,8 @@ func restrictedOverlay() rule {
 	return domain(karpenter.AWSGroup, append([]string{karpenter.LabelEC2NodeClass}, keys...)...)
 }
 
-// awsKeys are the labels that the AWS domain leaves free: the well-known ones and the class's name, which the schema admits.
-// The class's name and repeats of the interruptible label stand where upstream has them.
+// awsKeys returns the allowed labels of the AWS domain: the well-known ones and the class's name, which the schema
+// allows. The class's name and repeats of the interruptible label are in Karpenter's position.
 func awsKeys(interruptible ...string) []string {
 	var keys []string
 	for _, key := range karpenter.AWSLabels() {

@@ -9,10 +9,10 @@ import (
 // node is one object of the decoded manifest.
 type node = map[string]any
 
-// edit changes a manifest in place. Edits are idempotent, so that applying them to a finished manifest changes nothing.
+// edit changes a manifest in place. Edits are idempotent: applying them to a finished manifest changes nothing.
 type edit func(crd node) error
 
-// setKeywords puts keywords on the schema at path, replacing what was there.
+// setKeywords sets keywords of the schema at path.
 func setKeywords(path string, keywords node) edit {
 	return func(crd node) error {
 		schema, err := findSchema(crd, path)
@@ -24,7 +24,7 @@ func setKeywords(path string, keywords node) edit {
 	}
 }
 
-// removeKeywords takes a keyword off the schema at path.
+// removeKeywords removes a keyword of the schema at path.
 func removeKeywords(path, keyword string) edit {
 	return func(crd node) error {
 		schema, err := findSchema(crd, path)
@@ -35,7 +35,7 @@ func removeKeywords(path, keyword string) edit {
 	}
 }
 
-// removeDescription removes the descriptions at and below path: they are Kubernetes' texts about Kubernetes' own types.
+// removeDescription removes the descriptions at and below path, which are those of Kubernetes' own types.
 func removeDescription(path string) edit {
 	return func(crd node) error {
 		schema, err := findSchema(crd, path)
@@ -72,7 +72,7 @@ func regroup(group string) edit {
 	}
 }
 
-// version renames the one version that is served.
+// version renames the only version.
 func version(name string) edit {
 	return func(crd node) error {
 		crd["spec"].(node)["versions"].([]any)[0].(node)["name"] = name
@@ -80,8 +80,8 @@ func version(name string) edit {
 	}
 }
 
-// findSchema walks to a schema. A path is property names joined by dots; [] steps into the items of a list and {} into the
-// values of a map.
+// findSchema returns the schema at a path. A path is property names joined by dots; [] selects the items of a list
+// and {} the values of a map.
 func findSchema(crd node, path string) (node, error) {
 	version := crd["spec"].(node)["versions"].([]any)[0].(node)
 	at := version["schema"].(node)["openAPIV3Schema"].(node)
