@@ -22,8 +22,8 @@ const MaxObject = 64 << 20
 type Store interface {
 	// Put writes the object.
 	Put(ctx context.Context, key string, data []byte) error
-	// Get reads the object; fault.Missing if there is none.
+	// Get reads the object; fault.Missing if it does not exist.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// LastWritten returns when the object was last written; fault.Missing if there is none.
+	// LastWritten returns when the object was last written; fault.Missing if it does not exist.
 	LastWritten(ctx context.Context, key string) (time.Time, error)
 }

@@ -24,7 +24,7 @@ func SetLatest(ctx context.Context, store Store, ref event.Ref) error {
 	return nil
 }
 
-// GetLatest returns the reference to the latest document of a kind; fault.Missing if there is none yet.
+// GetLatest returns the reference to the latest document of a kind; fault.Missing before the first.
 func GetLatest(ctx context.Context, store Store, kind string) (event.Ref, error) {
 	text, err := store.Get(ctx, pointerKey(kind))
 	if err != nil {

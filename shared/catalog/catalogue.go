@@ -26,7 +26,7 @@ type Catalogue struct {
 	// that are not listed are unknown.
 	Reservations []ReservationCount `json:"reservations,omitempty"`
 	// Subnets are the numbers of free addresses of the account's subnets at that time, and PlacementGroups its
-	// placement groups, both sorted by id; those that are not listed are unknown.
+	// placement groups, both sorted by id; unlisted ones are unknown.
 	Subnets         []SubnetCount    `json:"subnets,omitempty"`
 	PlacementGroups []PlacementGroup `json:"placementGroups,omitempty"`
 }
@@ -159,7 +159,7 @@ type Accelerator struct {
 // LocalStorage is the instance store: disks that exist only as long as the instance.
 type LocalStorage struct {
 	Disks int64 `json:"disks"`
-	// TotalGB is the size of all disks together in units of 10^9 bytes.
+	// TotalGB is the total size of the disks in units of 10^9 bytes.
 	TotalGB int64 `json:"totalGB"`
 	NVMe    bool  `json:"nvme,omitempty"`
 }

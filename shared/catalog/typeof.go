@@ -92,7 +92,7 @@ func convertNetwork(in cloud.InstanceNetwork) Network {
 	}
 }
 
-// xenVolumes is how many volumes a type without Nitro always supports besides its root volume, as in the EBS driver.
+// xenVolumes is how many volumes a type without Nitro always supports in addition to its root volume, as in the EBS driver.
 const xenVolumes = 39
 
 // volumeAttachments returns zero for the limit that most types have.

@@ -1,20 +1,18 @@
-// Package cloud is Joist's word for EC2 and the AWS calls beside it (SSM, IAM,
-// EKS): small types, and small interfaces by who may call what.
+// Package cloud is Joist's interface to EC2 and related AWS calls (SSM, IAM, EKS): small types, and small interfaces
+// that match the callers' permissions.
 //
-// The split of the interfaces is the split of rights: the launcher writes
-// (Launcher, Profiles), the catalog and interruption read (the others). The
-// invariants that cloudtest proves of every implementation:
+// The launcher writes (Launcher, Profiles); the catalog and interruption read (the others). cloudtest tests these
+// invariants for every implementation:
 //
-//   - CreateFleet with a ClientToken that EC2 has seen gives the first answer
-//     again, failures included; the same token with another body is
-//     fault.Conflict and says nothing about a launch.
-//   - A fleet call may give some of what it was asked for, with errors inside.
-//   - What was just created may be absent from a Describe for a while.
-//   - Terminating twice is terminating once.
+//   - CreateFleet with a ClientToken that EC2 has seen returns the first answer
+//     again, including failures; the same token with another body is
+//     fault.Conflict, which does not tell whether there was a launch.
+//   - CreateFleet may return fewer instances than requested, with errors in the result.
+//   - A new resource may be missing in a Describe for a while.
+//   - Terminate is idempotent.
 //
-// Errors: fault.Throttled when nothing was done because of rate; fault.Denied;
-// fault.Invalid for a request that EC2 refuses; fault.Missing for names that do
-// not exist; fault.Unknown when a write may or may not have happened.
+// Errors: fault.Throttled if nothing was done because of the rate limit; fault.Denied; fault.Invalid for a request
+// that EC2 rejects; fault.Missing for names that do not exist; fault.Unknown if a write may or may not have happened.
 package cloud
 
 import (
@@ -23,7 +21,7 @@ import (
 	"time"
 )
 
-// State is the state of an instance, as EC2 spells it.
+// State is the state of an instance, in EC2's spelling.
 type State string
 
 // The states of an instance.
@@ -36,10 +34,10 @@ const (
 	Terminated   State = "terminated"
 )
 
-// Gone reports whether the instance no longer exists for good.
+// Gone reports whether the instance is terminated.
 func (s State) Gone() bool { return s == Terminated }
 
-// Instance is what Describe says of one instance.
+// Instance is EC2's description of one instance.
 type Instance struct {
 	ID           string    `json:"id"`
 	Type         string    `json:"type"`
@@ -50,23 +48,22 @@ type Instance struct {
 	SubnetID     string    `json:"subnetId,omitempty"`
 	PrivateDNS   string    `json:"privateDns,omitempty"`
 	Launched     time.Time `json:"launched"`
-	// Profile is the name of the instance profile that it runs with.
+	// Profile is the name of its instance profile.
 	Profile string `json:"profile,omitempty"`
-	// Partition is the one of its placement group that it is in, from 1; 0 for an
-	// instance that is in none.
+	// Partition is its partition in its placement group, from 1; 0 if it has none.
 	Partition int32 `json:"partition,omitempty"`
-	// PlacementGroup and PlacementGroupID are the group's name and id.
+	// PlacementGroup and PlacementGroupID are the name and id of its placement group.
 	PlacementGroup   string `json:"placementGroup,omitempty"`
 	PlacementGroupID string `json:"placementGroupId,omitempty"`
-	// SecurityGroups are the ids of those of its first network interface.
+	// SecurityGroups are the ids of its first network interface's groups.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// Reservation is the id of the capacity reservation that it runs in.
+	// Reservation is the id of its capacity reservation.
 	Reservation string            `json:"reservation,omitempty"`
 	Tags        map[string]string `json:"tags,omitempty"`
 }
 
-// InstanceFilter selects instances; empty fields select all. Tags are ANDed; a
-// tag with an empty value means that the key is present.
+// InstanceFilter selects instances; empty fields match all. All tags must match; a tag with an empty value requires
+// only the key.
 type InstanceFilter struct {
 	IDs    []string
 	Tags   map[string]string
@@ -75,26 +72,25 @@ type InstanceFilter struct {
 
 // Instances reads instances.
 type Instances interface {
-	// DescribeInstances reads all pages. An id that EC2 does not know is left
-	// out rather than failing the others.
+	// DescribeInstances reads all pages. It omits unknown ids instead of failing.
 	DescribeInstances(ctx context.Context, filter InstanceFilter) ([]Instance, error)
 }
 
 // Launcher writes instances and launch templates.
 type Launcher interface {
 	Instances
-	// EnsureTemplate creates the launch template unless one of that name is
-	// there; names are derived from content, so one that is there is the same.
+	// EnsureTemplate creates the launch template unless its name exists; names are derived from content, so an
+	// existing one is equal.
 	EnsureTemplate(ctx context.Context, template Template) error
-	// Templates lists the launch templates that carry all of the tags.
+	// Templates returns the launch templates that have all of the tags.
 	Templates(ctx context.Context, tags map[string]string) ([]TemplateInfo, error)
-	// DeleteTemplate removes a template; one that is gone already is no error.
+	// DeleteTemplate deletes a template; a missing one is not an error.
 	DeleteTemplate(ctx context.Context, name string) error
-	// CreateFleet asks for instances at once (type instant).
+	// CreateFleet requests instances synchronously (type instant).
 	CreateFleet(ctx context.Context, request FleetRequest) (FleetResult, error)
-	// Terminate ends instances. Ids that EC2 no longer knows are ignored. EC2 may
-	// end some of them or none where it refuses one for another reason, such as
-	// termination protection: whoever batches asks again one by one.
+	// Terminate terminates instances. It ignores unknown ids. If EC2 rejects one id for another reason, such as
+	// termination protection, any of the others may not be terminated: a caller with a batch then retries them one by
+	// one.
 	Terminate(ctx context.Context, ids []string) error
 	// Tag sets tags on instances.
 	Tag(ctx context.Context, ids []string, tags map[string]string) error
@@ -106,32 +102,31 @@ type Network interface {
 	DescribeSecurityGroups(ctx context.Context, selectors []Selector) ([]SecurityGroup, error)
 }
 
-// Images reads AMIs and the parameters that name them.
+// Images reads AMIs and the SSM parameters with their ids.
 type Images interface {
-	// DescribeImages reads AMIs that any selector finds.
+	// DescribeImages returns the AMIs that match any selector.
 	DescribeImages(ctx context.Context, selectors []Selector) ([]Image, error)
-	// Parameter reads one SSM parameter; fault.Missing when there is none.
+	// Parameter reads one SSM parameter; fault.Missing if it does not exist.
 	Parameter(ctx context.Context, name string) (string, error)
 }
 
 // Clusters reads EKS.
 type Clusters interface {
-	// DescribeCluster reads how nodes join a cluster.
+	// DescribeCluster returns the cluster's properties that nodes need to join.
 	DescribeCluster(ctx context.Context, name string) (ClusterInfo, error)
 }
 
 // Profiles reads and writes IAM instance profiles.
 type Profiles interface {
-	// Profile reads one; fault.Missing when there is none.
+	// Profile reads a profile; fault.Missing if it does not exist.
 	Profile(ctx context.Context, name string) (Profile, error)
-	// ListProfiles lists those below a path. IAM leaves their tags out.
+	// ListProfiles lists the profiles below a path, without tags, which IAM omits.
 	ListProfiles(ctx context.Context, path string) ([]Profile, error)
-	// TagProfile sets tags beside those that are there.
+	// TagProfile adds or replaces tags.
 	TagProfile(ctx context.Context, name string, tags map[string]string) error
-	// EnsureProfile makes sure that the profile exists with the tags and holds
-	// exactly the role.
+	// EnsureProfile creates or updates the profile so that it has the tags and exactly the role.
 	EnsureProfile(ctx context.Context, profile Profile) error
-	// DeleteProfile removes it; one that is gone already is no error.
+	// DeleteProfile deletes it; a missing one is not an error.
 	DeleteProfile(ctx context.Context, name string) error
 }
 
@@ -140,11 +135,10 @@ type Statuses interface {
 	DescribeStatus(ctx context.Context) ([]Status, error)
 }
 
-// Selector is one term that finds resources: fields are ANDed, selectors ORed.
-// Values of tags, and Name, may hold the wildcards * and ?. A selector that says
-// nothing finds nothing.
+// Selector is one term that selects resources: all its fields must match, and any of several selectors. Tag values
+// and Name may contain the wildcards * and ?. An empty selector matches nothing.
 type Selector struct {
-	// Any finds everything there is, whatever the other fields say.
+	// Any matches everything; the other fields are ignored.
 	Any   bool
 	ID    string
 	Name  string
@@ -168,14 +162,14 @@ type SecurityGroup struct {
 // Image is one AMI.
 type Image struct {
 	ID, Name, Owner string
-	// Arch is Kubernetes' word: amd64 or arm64.
+	// Arch is in Kubernetes' spelling: amd64 or arm64.
 	Arch       string
 	Created    time.Time
 	Deprecated bool
 	Tags       map[string]string
 }
 
-// ClusterInfo is what a node needs to know of its cluster.
+// ClusterInfo has the cluster's properties that nodes need.
 type ClusterInfo struct {
 	Name, ARN, Endpoint string
 	// CABundle is the base64 of the PEM certificates.
@@ -187,30 +181,28 @@ type ClusterInfo struct {
 // Profile is an IAM instance profile.
 type Profile struct {
 	Name, Path string
-	// Role is a name, or where it is wanted also a name behind a path, which IAM
-	// does not take and which is cut off.
+	// Role is a name. In EnsureProfile it may have a path, which is removed because IAM rejects it.
 	Role string
 	Tags map[string]string
-	// Created is not read where a profile is wanted.
+	// Created is ignored in EnsureProfile.
 	Created time.Time
 }
 
-// RoleName is the name of a role without its path.
+// RoleName returns the name of a role without its path.
 func RoleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-// Status is what the instance's status checks say.
+// Status is the result of an instance's status checks.
 type Status struct {
 	InstanceID string
-	// Impaired is since when the instance or the system check fails; zero when
-	// neither does.
+	// Impaired is since when the instance or system check fails; zero if neither does.
 	Impaired time.Time
-	// Undated says that one fails of which EC2 does not say since when.
+	// Undated means that a check fails and EC2 does not report since when.
 	Undated bool
-	// Events are the codes of scheduled events that are not yet done.
+	// Events are the scheduled events that are not completed.
 	Events []ScheduledEvent
 }
 
-// ScheduledEvent is a maintenance that AWS has planned.
+// ScheduledEvent is maintenance that AWS has scheduled.
 type ScheduledEvent struct {
 	Code      string
 	NotBefore time.Time

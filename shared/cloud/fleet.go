@@ -2,14 +2,14 @@ package cloud
 
 import "time"
 
-// TagSet is the tags that one kind of resource gets at creation
-// ("instance", "volume", "fleet", "network-interface", "spot-instances-request").
+// TagSet is the tags of one kind of resource at creation ("instance", "volume", "fleet", "network-interface",
+// "spot-instances-request").
 type TagSet struct {
 	Resource string            `json:"resource"`
 	Tags     map[string]string `json:"tags"`
 }
 
-// Template is a whole launch template. The name derives from the content.
+// Template is a complete launch template. Its name derives from the content.
 type Template struct {
 	Name     string `json:"name"`
 	ImageID  string `json:"imageId"`
@@ -30,21 +30,20 @@ type Template struct {
 	TagSets         []TagSet            `json:"tagSets,omitempty"`
 	Tags            map[string]string   `json:"tags,omitempty"`
 	PrivateDNS      *PrivateDNSOptions  `json:"privateDns,omitempty"`
-	// IPv6 gives an IPv6 address to every interface that carries IP, and counts
-	// PrefixCount in IPv6 prefixes.
+	// IPv6 gives an IPv6 address to every interface with IP, and makes PrefixCount count IPv6 prefixes.
 	IPv6 bool `json:"ipv6,omitempty"`
-	// Market is how instances of the template are bought where their reservation is
-	// no plain one: MarketCapacityBlock or MarketInterruptible.
+	// Market is the purchase option of instances in a capacity block or an interruptible reservation:
+	// MarketCapacityBlock or MarketInterruptible.
 	Market string `json:"market,omitempty"`
 }
 
-// Markets of a launch template, as EC2 spells them (InstanceMarketOptions).
+// Markets of a launch template, in EC2's spelling (InstanceMarketOptions).
 const (
 	MarketCapacityBlock = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 )
 
-// BlockDevice is one EBS volume that an instance starts with. Sizes are GiB.
+// BlockDevice is one EBS volume of a new instance.
 type BlockDevice struct {
 	Device              string `json:"device"`
 	SizeGiB             int64  `json:"sizeGiB,omitempty"`
@@ -58,7 +57,7 @@ type BlockDevice struct {
 	InitializationRate  int32  `json:"initializationRate,omitempty"`
 }
 
-// Metadata is how the instance metadata service answers.
+// Metadata configures the instance metadata service.
 type Metadata struct {
 	Endpoint string `json:"endpoint"`
 	IPv6     string `json:"ipv6"`
@@ -67,7 +66,7 @@ type Metadata struct {
 	Tags     string `json:"tags,omitempty"`
 }
 
-// Kinds of network interfaces, as EC2 spells them. EFA-only interfaces carry no IP.
+// Kinds of network interfaces, in EC2's spelling. EFA-only interfaces have no IP.
 const (
 	InterfaceEFA     = "efa"
 	InterfaceEFAOnly = "efa-only"
@@ -80,20 +79,19 @@ type NetworkInterface struct {
 	Kind   string `json:"kind"`
 }
 
-// ConnectionTracking is idle timeouts in seconds.
+// ConnectionTracking has idle timeouts in seconds.
 type ConnectionTracking struct {
 	TCPEstablished *int32 `json:"tcpEstablished,omitempty"`
 	UDPStream      *int32 `json:"udpStream,omitempty"`
 	UDP            *int32 `json:"udp,omitempty"`
 }
 
-// CPUOptions is what the CPU allows ("enabled" or "disabled").
+// CPUOptions has CPU settings ("enabled" or "disabled").
 type CPUOptions struct {
 	NestedVirtualization string `json:"nestedVirtualization,omitempty"`
 }
 
-// Placement is a placement group, and the tenancy of instances ("dedicated"; empty
-// for the default).
+// Placement is a placement group, and the tenancy of instances ("dedicated"; empty means the default).
 type Placement struct {
 	Group     string `json:"group,omitempty"`
 	GroupID   string `json:"groupId,omitempty"`
@@ -101,33 +99,32 @@ type Placement struct {
 	Tenancy   string `json:"tenancy,omitempty"`
 }
 
-// ReservationTarget is the capacity reservation that an instance must run in.
+// ReservationTarget is the capacity reservation of an instance.
 type ReservationTarget struct {
 	ID         string `json:"id,omitempty"`
 	Preference string `json:"preference,omitempty"`
 }
 
-// PrivateDNSOptions is how the host name is made.
+// PrivateDNSOptions configures the host name.
 type PrivateDNSOptions struct {
 	HostnameType string `json:"hostnameType,omitempty"`
 }
 
-// TemplateInfo is what Templates says of one launch template.
+// TemplateInfo describes one launch template in Templates.
 type TemplateInfo struct {
 	Name    string
 	Created time.Time
 	Tags    map[string]string
 }
 
-// Capacity types, as the labels spell them.
+// Capacity types, as in the labels.
 const (
 	Spot     = "spot"
 	OnDemand = "on-demand"
 	Reserved = "reserved"
 )
 
-// Override is one way to fulfil a fleet: a type in a subnet. Priority orders
-// prioritized strategies; the lowest is tried first.
+// Override is one option of a fleet: a type in a subnet. Prioritized strategies try the lowest Priority first.
 type Override struct {
 	InstanceType string   `json:"instanceType"`
 	SubnetID     string   `json:"subnetId"`
@@ -142,14 +139,14 @@ type FleetConfig struct {
 	Overrides []Override `json:"overrides"`
 }
 
-// Targets of a fleet of CapacityType Reserved that takes from another kind of
-// reservation than a plain one, which to a fleet is on-demand.
+// Targets of a fleet of CapacityType Reserved in a capacity block or an interruptible reservation. A default
+// reservation needs none: to a fleet it is on-demand.
 const (
 	TargetCapacityBlock    = "capacity-block"
 	TargetReservedCapacity = "reserved-capacity"
 )
 
-// FleetRequest is the whole of a CreateFleet call of type instant.
+// FleetRequest is a complete CreateFleet call of type instant.
 type FleetRequest struct {
 	// Token is the ClientToken, at most 64 ASCII characters.
 	Token        string `json:"token"`
@@ -158,22 +155,22 @@ type FleetRequest struct {
 	// Strategy is the allocation strategy ("lowest-price", "prioritized",
 	// "price-capacity-optimized", "capacity-optimized-prioritized").
 	Strategy string `json:"strategy"`
-	// Target is one of the Targets, empty for what CapacityType says by itself.
+	// Target is one of the Targets, or empty for CapacityType's default.
 	Target string `json:"target,omitempty"`
-	// Context is a value that EC2 reserves, handed on as it is.
+	// Context is a value that EC2 reserves; it is passed on unchanged.
 	Context string        `json:"context,omitempty"`
 	Configs []FleetConfig `json:"configs"`
 	TagSets []TagSet      `json:"tagSets,omitempty"`
 }
 
-// FleetResult is what a call gave: instances, errors inside the 200, or both.
+// FleetResult is the result of a call: instances, errors in a 200 response, or both.
 type FleetResult struct {
 	FleetID   string
 	Instances []FleetInstances
 	Errors    []FleetError
 }
 
-// FleetInstances is the instances that one override gave.
+// FleetInstances are the instances from one override.
 type FleetInstances struct {
 	IDs          []string
 	InstanceType string
@@ -183,7 +180,7 @@ type FleetInstances struct {
 	CapacityType string
 }
 
-// FleetError is why one override gave nothing.
+// FleetError is why one override launched no instances.
 type FleetError struct {
 	Code, Message string
 	InstanceType  string

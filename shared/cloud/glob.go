@@ -1,6 +1,6 @@
 package cloud
 
-// Glob matches EC2's wildcards: * is any text and ? any one character.
+// Glob reports whether text matches EC2's wildcards: * is any text and ? any one character.
 func Glob(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
@@ -24,8 +24,7 @@ func Glob(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// Tagged reports whether all of the tags are there; wanted values may hold EC2's
-// wildcards.
+// Tagged reports whether tags match all of wanted, whose values may contain EC2's wildcards.
 func Tagged(wanted, tags map[string]string) bool {
 	for key, pattern := range wanted {
 		if value, ok := tags[key]; !ok || !Glob(pattern, value) {

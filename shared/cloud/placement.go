@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Placements reads what instances can be placed in: capacity that is reserved, and
-// placement groups. Both are few in an account, so they are read whole, and who
-// wants some of them chooses by himself.
+// Placements reads capacity reservations and placement groups. An account has few, so all are read, and callers
+// select.
 type Placements interface {
-	// DescribeReservations reads the capacity reservations that are active, those
-	// that other accounts share with this one included.
+	// DescribeReservations returns the active capacity reservations, including those that other accounts share with
+	// this one.
 	DescribeReservations(ctx context.Context) ([]Reservation, error)
-	// DescribePlacementGroups reads the placement groups that are available.
+	// DescribePlacementGroups returns the available placement groups.
 	DescribePlacementGroups(ctx context.Context) ([]PlacementGroup, error)
 }
 
-// Kinds of a capacity reservation, and which launches it takes.
+// Kinds of a capacity reservation, and which launches it accepts.
 const (
 	DefaultReservation = "default"
 	CapacityBlock      = "capacity-block"
@@ -24,30 +23,28 @@ const (
 	MatchTargeted      = "targeted"
 )
 
-// Reservation is one capacity reservation (On-Demand Capacity Reservation or
-// Capacity Block).
+// Reservation is one capacity reservation (On-Demand Capacity Reservation or Capacity Block).
 type Reservation struct {
 	ID, InstanceType, Zone string
-	// Owner is the number of the account that pays.
+	// Owner is the number of the owning account.
 	Owner string
 	// Match is MatchOpen or MatchTargeted.
 	Match string
 	// Kind is DefaultReservation or CapacityBlock.
 	Kind string
-	// Interruptible capacity is lent, and its owner may take it back.
+	// Interruptible means that the owner may reclaim the capacity.
 	Interruptible bool
-	// Available is how many more instances it takes.
+	// Available is how many more instances fit.
 	Available int
-	// Ends is zero for one without an end.
+	// Ends is zero for a reservation without an end.
 	Ends time.Time
 	Tags map[string]string
 }
 
-// PlacementGroup is one placement group. Strategy is "cluster", "partition" or
-// "spread".
+// PlacementGroup is one placement group. Strategy is "cluster", "partition" or "spread".
 type PlacementGroup struct {
 	ID, Name, Strategy string
-	// Partitions is how many a group of that strategy has.
+	// Partitions is the number of partitions with the strategy "partition".
 	Partitions int
 	Tags       map[string]string
 }

@@ -44,7 +44,7 @@ func proposal(snapshot, plan event.Ref) event.Body {
 	return event.DisruptionProposed{Proposal: "p", Claims: []string{"a"}, Phase: event.Proposed, Snapshot: snapshot, Plan: plan}
 }
 
-// A message expires no later than its type's TTL allows, whatever its expires attribute.
+// A message expires no later than its type's TTL allows, even with a later expires attribute.
 func TestExpiryIsBoundedByTheType(t *testing.T) {
 	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.NewUntil(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
 	if err != nil {

@@ -213,7 +213,7 @@ type InstancesListed struct {
 	Inventory Ref       `json:"inventory"`
 	Count     int       `json:"count"`
 	// Shifts are the zonal shifts in force when the listing began. It is nil if zonal shifts are disabled or could
-	// not be read, and empty if there are none.
+	// not be read, and empty without shifts.
 	Shifts *ZonalShifts `json:"shifts,omitempty"`
 }
 

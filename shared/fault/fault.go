@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// Kind classifies an error. Logs and dead letters contain kinds, so the list is append-only.
+// Kind classifies an error. Logs and DLQ messages contain kinds, so the list is append-only.
 type Kind string
 
 const (

@@ -168,7 +168,7 @@ func (w Worker) callBatchHandler(ctx context.Context, batch []Delivery) {
 }
 
 // applyDispositions applies the dispositions of a batch: one call deletes all messages to delete, and one call sends
-// all dead letters.
+// all DLQ messages.
 func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 	for i := range b.deliveries {
 		switch d := &b.deliveries[i]; d.disposition.Action {
@@ -220,7 +220,7 @@ func (w Worker) deleteMessages(ctx context.Context, b *batchState, deleted []*De
 	}
 }
 
-// sendDeadLetters sends dead letters with one call and reports whether it succeeded. After a failure some may have
+// sendDeadLetters sends DLQ messages with one call and reports whether it succeeded. After a failure some may have
 // been sent; a second copy is harmless.
 func (w Worker) sendDeadLetters(ctx context.Context, batch []*Delivery) bool {
 	letters := make([]queue.Outgoing, len(batch))

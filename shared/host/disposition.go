@@ -17,7 +17,7 @@ const (
 	Delete Action = "delete"
 	// RetryLater makes the message visible again after RetryAfter.
 	RetryLater Action = "hide"
-	// MoveToDLQ sends the message to the dead-letter queue with a reason, then deletes it.
+	// MoveToDLQ sends the message to the DLQ with a reason, then deletes it.
 	MoveToDLQ Action = "park"
 	// LeaveHidden does nothing: the message is received again when its visibility timeout ends.
 	LeaveHidden Action = "keep"
@@ -39,7 +39,7 @@ type MessageDisposition struct {
 	RetryAfter time.Duration
 	// Kind is the kind of the handler's error, or "" after success. Metrics count by it.
 	Kind fault.Kind
-	// Reason is the error's text. It is an attribute of the dead letter.
+	// Reason is the error's text. It is an attribute of the DLQ message.
 	Reason string
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// The attributes of every dead letter: the error's text and kind, the service that moved the message, and the time in
+// The attributes of every DLQ message: the error's text and kind, the service that moved the message, and the time in
 // RFC 3339.
 const (
 	ReasonAttribute  = "reason"
@@ -23,7 +23,7 @@ const (
 	MovedAtAttribute = "parked"
 )
 
-// The attributes of a dead letter whose body differs from the message's.
+// The attributes of a DLQ message whose body differs from the message's.
 const (
 	// EncodingAttribute is "base64" if the body holds characters that SQS rejects.
 	EncodingAttribute = "encoding"
@@ -39,7 +39,7 @@ const (
 	maxNameLength = 256
 )
 
-// sendDeadLetter sends the message to the dead-letter queue, encoded or truncated if necessary.
+// sendDeadLetter sends the message to the DLQ, encoded or truncated if necessary.
 func (w Worker) sendDeadLetter(ctx context.Context, m queue.Message, v MessageDisposition) error {
 	letter := w.newDeadLetter(m, v)
 	err := w.Dead.Send(ctx, fitToLimit(letter, queue.MaxDeadLetter))
@@ -50,7 +50,7 @@ func (w Worker) sendDeadLetter(ctx context.Context, m queue.Message, v MessageDi
 	return err
 }
 
-// newDeadLetter returns the dead letter for a message.
+// newDeadLetter returns the DLQ message for a message.
 func (w Worker) newDeadLetter(m queue.Message, v MessageDisposition) queue.Outgoing {
 	return queue.Outgoing{
 		Source: truncateText(m.Attributes[queue.SourceAttribute], maxNameLength), Type: truncateText(m.Attributes[queue.TypeAttribute], maxNameLength),
@@ -62,7 +62,7 @@ func (w Worker) newDeadLetter(m queue.Message, v MessageDisposition) queue.Outgo
 	}
 }
 
-// fitToLimit returns a dead letter that the queue accepts: base64-encoded if the body is not sendable text, and
+// fitToLimit returns a DLQ message that the queue accepts: base64-encoded if the body is not sendable text, and
 // truncated if it exceeds limit bytes. Attributes record both.
 func fitToLimit(letter queue.Outgoing, limit int) queue.Outgoing {
 	encoded := !queue.IsSendableText(letter.Body)
@@ -92,7 +92,7 @@ func fitToLimit(letter queue.Outgoing, limit int) queue.Outgoing {
 	return letter
 }
 
-// encodedSize returns the letter's size after encoding, in bytes.
+// encodedSize returns the message's size after encoding, in bytes.
 func encodedSize(letter queue.Outgoing, encoded bool) int {
 	if encoded {
 		return letter.Size() - len(letter.Body) + base64.StdEncoding.EncodedLen(len(letter.Body))
@@ -100,7 +100,7 @@ func encodedSize(letter queue.Outgoing, encoded bool) int {
 	return letter.Size()
 }
 
-// withAttribute returns a copy of the letter with one more attribute.
+// withAttribute returns a copy of the message with one more attribute.
 func withAttribute(letter queue.Outgoing, name, value string) queue.Outgoing {
 	letter.Attributes = maps.Clone(letter.Attributes)
 	letter.Attributes[name] = value

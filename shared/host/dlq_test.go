@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// narrow is a dead-letter queue with a lower size limit than the SQS maximum.
+// narrow is a DLQ with a lower size limit than the SQS maximum.
 type narrow struct{ letters }
 
 func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
@@ -29,7 +29,7 @@ func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return n.letters.Send(ctx, messages...)
 }
 
-// A poison message of any bytes and any size is moved to the DLQ at once, and its dead letter keeps at least the
+// A poison message of any bytes and any size is moved to the DLQ at once, and its DLQ message keeps at least the
 // beginning of the body.
 func TestEveryPoisonIsParked(t *testing.T) {
 	x := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }

@@ -35,7 +35,7 @@ func tick(t *testing.T, now time.Time, change func(*event.Envelope)) []byte {
 	return body
 }
 
-// bench is a queue with a dead-letter queue on the clock of time.Now, which synctest makes virtual, and a log of
+// bench is a queue with a DLQ on the clock of time.Now, which synctest makes virtual, and a log of
 // calls.
 type bench struct {
 	*memqueue.Queue
@@ -47,7 +47,7 @@ type bench struct {
 	lines    []host.LogLine
 	fail     error // the error that Receive returns
 	failures int   // how many times Receive fails; -1 is always
-	refuse   error // the error that Delete and dead-letter sends return
+	refuse   error // the error that Delete and DLQ sends return
 }
 
 func newBench() *bench {
@@ -122,7 +122,7 @@ func (b *bench) Hide(ctx context.Context, receipt string, visibility time.Durati
 	return b.Queue.Hide(ctx, receipt, visibility)
 }
 
-// letters is the bench's dead-letter queue.
+// letters is the bench's DLQ.
 type letters struct{ b *bench }
 
 func (l letters) Send(ctx context.Context, messages ...queue.Outgoing) error {

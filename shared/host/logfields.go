@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// LogFields are the fields of one message's log line besides the disposition.
+// LogFields are the fields of one message's log line in addition to the disposition.
 type LogFields struct {
 	Type, ID, Subject, Cluster, Correlation, Traceparent string
 	// Skew is how far the sender's clock is ahead of the queue's, if that is more than MaxSkew; otherwise 0.

@@ -17,7 +17,7 @@ type Options struct {
 	// Receivers is how many receive calls may be in flight, 1 by default. Each returns at most ten messages, which
 	// limits one receiver to ten messages per round trip.
 	Receivers int
-	// MaxCalls is how many deletes, and how many dead-letter sends, may be in flight; waiting ones share calls. Zero,
+	// MaxCalls is how many deletes, and how many DLQ sends, may be in flight; waiting ones share calls. Zero,
 	// the default, makes one call for each.
 	MaxCalls int
 	// Deadline is the timeout of a handler's context, one minute by default.

@@ -11,10 +11,10 @@ import (
 
 // Worker applies a handler and DecideDisposition to the messages of one queue. Every host is built on it.
 type Worker struct {
-	// Service is the service's name in logs and dead letters.
+	// Service is the service's name in logs and DLQ messages.
 	Service string
 	Queue   queue.Queue
-	// Dead is the dead-letter queue of Queue.
+	// Dead is the DLQ of Queue.
 	Dead   queue.Sender
 	Handle Handler
 	// HandleBatch handles messages that were received together. If it is nil, Handle handles each of them,
@@ -90,7 +90,7 @@ func ensureTime(applyCtx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(context.WithoutCancel(applyCtx), dispositionTimeout)
 }
 
-// applyDisposition applies the disposition. It sends a dead letter before it deletes the original: a crash in between
+// applyDisposition applies the disposition. It sends a DLQ message before it deletes the original: a crash in between
 // leaves two copies, never zero.
 func (w Worker) applyDisposition(ctx context.Context, m queue.Message, v MessageDisposition) error {
 	switch v.Action {

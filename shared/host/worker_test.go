@@ -69,7 +69,7 @@ func TestDoHidesForTheBackoff(t *testing.T) {
 	}
 }
 
-// A message whose handler panics is received MaxBugReceives times, then becomes a dead letter with the reason.
+// A message whose handler panics is received MaxBugReceives times, then becomes a DLQ message with the reason.
 func TestPanicIsParkedInTheEnd(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte(`{"a":1}`))
@@ -95,7 +95,7 @@ func TestPanicIsParkedInTheEnd(t *testing.T) {
 	}
 }
 
-// If its dead letter cannot be sent, the original stays in the queue.
+// If its DLQ message cannot be sent, the original stays in the queue.
 func TestParkBeforeDelete(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))

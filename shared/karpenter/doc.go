@@ -10,7 +10,7 @@
 //
 //   - every JSON field of the v1.14 custom resources is here under the same name, so decoding and encoding lose nothing;
 //   - durations keep the user's spelling (720h stays 720h), so GitOps tools see no difference;
-//   - Go names and the order of fields equal Karpenter's wherever they are hashed, because the hash reads names in
+//   - Go names and the order of fields equal Karpenter's if they are hashed, because the hash reads names in
 //     field order: both give the same drift hashes;
 //   - the package uses no clock, no randomness and no network.
 //

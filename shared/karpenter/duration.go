@@ -49,7 +49,7 @@ func (d NillableDuration) HasElapsed(since, now time.Time) bool {
 	return d.Duration != nil && !now.Before(since.Add(*d.Duration))
 }
 
-// String returns the user's spelling, or Go's if there is none.
+// String returns the user's spelling, or by default Go's.
 func (d NillableDuration) String() string {
 	if d.Raw != nil {
 		var text string

@@ -2,7 +2,7 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// Resources of EC2 instances besides cpu, memory, ephemeral-storage, pods and huge pages.
+// Resources of EC2 instances in addition to cpu, memory, ephemeral-storage, pods and huge pages.
 const (
 	ResourceNVIDIAGPU          corev1.ResourceName = "nvidia.com/gpu"
 	ResourceAMDGPU             corev1.ResourceName = "amd.com/gpu"

@@ -41,7 +41,7 @@ func IsEphemeralTaint(t corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, readinessPrefix) || HasTaint(ephemeralTaints, t)
 }
 
-// HasTaint reports whether the list has a taint with the same key and effect, whatever its value.
+// HasTaint reports whether the list has a taint with the same key and effect. Values are ignored.
 func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(other corev1.Taint) bool { return other.MatchTaint(&t) })
 }

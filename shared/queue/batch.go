@@ -16,7 +16,7 @@ const (
 )
 
 // MessageAttributes returns the attributes of the message on a queue: source, type and Attributes. It omits empty
-// values and replaces characters that SQS rejects, because the reason of a dead letter may hold any text.
+// values and replaces characters that SQS rejects, because the reason of a DLQ message may hold any text.
 func (m Outgoing) MessageAttributes() map[string]string {
 	out := make(map[string]string, len(m.Attributes)+2)
 	maps.Copy(out, m.Attributes)
@@ -36,7 +36,7 @@ func (m Outgoing) MessageAttributes() map[string]string {
 	return out
 }
 
-// Validate returns an Invalid error if the body is empty, not UTF-8, above MaxBody (for a dead letter: above
+// Validate returns an Invalid error if the body is empty, not UTF-8, above MaxBody (for a DLQ message: above
 // MaxDeadLetter with its attributes), or has characters that XML does not allow.
 func (m Outgoing) Validate() error {
 	refuse := func(format string, args ...any) error {

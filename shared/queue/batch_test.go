@@ -60,7 +60,7 @@ func TestMessageAttributes(t *testing.T) {
 	}
 }
 
-// A dead letter may have exactly the size that SQS accepts.
+// A DLQ message may have exactly the size that SQS accepts.
 func TestDeadLettersMayBeLarge(t *testing.T) {
 	letter := Outgoing{Type: "t", IsDeadLetter: true, Attributes: map[string]string{"reason": "too large"}}
 	letter.Body = bytes.Repeat([]byte("x"), MaxDeadLetter-letter.Size())

@@ -19,7 +19,7 @@ const (
 	// MaxBody is the maximum size of a message body in bytes. SQS allows 1 MiB and EventBridge 256 KiB for an entry;
 	// the smaller limit applies to both.
 	MaxBody = 256 << 10
-	// MaxDeadLetter is the maximum size of a dead letter in bytes with its attributes: SQS's limit, because a foreign
+	// MaxDeadLetter is the maximum size of a DLQ message in bytes with its attributes: SQS's limit, because a foreign
 	// sender's message may have that size.
 	MaxDeadLetter = 1 << 20
 	// MaxBatch is the maximum number of messages in one send or receive.
@@ -34,9 +34,9 @@ type Outgoing struct {
 	Source string
 	Type   string
 	Body   []byte
-	// Attributes are further message attributes on a queue (a dead letter's reason); the bus drops them.
+	// Attributes are further message attributes on a queue (a DLQ message's reason); the bus drops them.
 	Attributes map[string]string
-	// IsDeadLetter marks a dead letter, whose limit is MaxDeadLetter instead of MaxBody. The bus ignores it.
+	// IsDeadLetter marks a DLQ message, whose limit is MaxDeadLetter instead of MaxBody. The bus ignores it.
 	IsDeadLetter bool
 }
 

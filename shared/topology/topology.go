@@ -38,7 +38,7 @@ type Plan struct {
 	Functions string
 	// Bus carries the facts. Archive and AuditLogGroup store them.
 	Bus, Archive, AuditLogGroup string
-	// AuditDead is the dead-letter queue of facts that could not be written to the audit log.
+	// AuditDead is the DLQ of facts that could not be written to the audit log.
 	AuditDead string
 	// ScheduleGroup contains the ticks.
 	ScheduleGroup string
@@ -47,7 +47,7 @@ type Plan struct {
 	Ticks         []Tick
 }
 
-// Queue is the queue of one service, with its dead-letter queue.
+// Queue is the queue of one service, with its DLQ.
 type Queue struct {
 	// Service is the consumer.
 	Service    string
@@ -60,7 +60,7 @@ type Queue struct {
 	Visibility, Timeout time.Duration
 	// Retention is at least the TTL of every message in the queue.
 	Retention, DeadRetention time.Duration
-	// MaxReceives is how often a message is received before SQS moves it to the dead-letter queue. The host moves
+	// MaxReceives is how often a message is received before SQS moves it to the DLQ. The host moves
 	// poison at once; this limit is for messages that crash every consumer.
 	MaxReceives int
 	// Senders are the services that may send to it, Scheduler, or EventBridge.
@@ -197,7 +197,7 @@ func tickInput(cluster, want string) string {
 		want, at, event.TickType, want, at, cluster, want, at)
 }
 
-// DeadLetters returns all dead-letter queues: those of the services' queues, which are also those of rules and
+// DeadLetters returns all DLQs: those of the services' queues, which are also those of rules and
 // schedules, and last that of the audit log, which has no other queue because a rule writes to it directly.
 func (p Plan) DeadLetters() []Queue {
 	return append(slices.Clone(p.Queues), Queue{Service: Audit, Dead: p.AuditDead, DeadRetention: deadRetention})

@@ -1,11 +1,8 @@
-// Package cloudtest is what every implementation of package cloud has to do,
-// as one suite of behaviours: the model, the adapter over the fake wire, and
-// the adapter over a real account.
+// Package cloudtest is the conformance suite of package cloud, for the model, for the adapter over a fake AWS, and
+// for the adapter over a real account.
 //
-// The idea: a behaviour is a function of a Subject, an account in which a few
-// things are known to exist. Some behaviours need a hand inside the account
-// (to make a shortage, to lose an answer); where the subject has no such hand
-// they are skipped, and the skip is visible.
+// A behaviour is a function of a Subject, an account with a few known resources. Some behaviours need control over
+// the account (to cause a shortage, to lose a response); they are visibly skipped if the subject does not provide it.
 package cloudtest
 
 import (
@@ -17,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Cloud is all of package cloud.
+// Cloud is all interfaces of package cloud.
 type Cloud interface {
 	cloud.Launcher
 	cloud.Network
@@ -32,69 +29,67 @@ type Cloud interface {
 	cloud.ZonalShifts
 }
 
-// Subject is an account to be tried. Nothing may run in it.
+// Subject is an account under test. It must have no instances.
 type Subject struct {
 	Cloud
 	World
 	Features
 }
 
-// World is what exists in the account.
+// World is the known resources of the account.
 type World struct {
-	// Region is that of the account.
+	// Region is the account's region.
 	Region string
-	// Cluster is an EKS cluster, and ImageParameter an SSM parameter that holds
-	// the id of Image.
+	// Cluster is an EKS cluster, and ImageParameter an SSM parameter with the id of Image.
 	Cluster        cloud.ClusterInfo
 	ImageParameter string
-	// Subnets are in at least two zones, and are tagged TagKey: TagValue; so is
-	// SecurityGroup. Nothing else is.
+	// Subnets are in at least two zones. They and SecurityGroup have the tag TagKey: TagValue, and no other resource
+	// does.
 	Subnets          []cloud.Subnet
 	SecurityGroup    cloud.SecurityGroup
 	TagKey, TagValue string
-	// Reservations and PlacementGroups are all in the account. The first
-	// reservation is of Type, in the zone of the first subnet.
+	// Reservations and PlacementGroups are all of the account's. The first reservation is of Type, in the zone of the
+	// first subnet.
 	Reservations    []cloud.Reservation
 	PlacementGroups []cloud.PlacementGroup
-	// Image carries the tag joist/image: yes, as nothing else does.
+	// Image is the only resource with the tag joist/image: yes.
 	Image cloud.Image
-	// Type is an instance type of Image's architecture that each zone offers.
+	// Type is an instance type of Image's architecture that every zone offers.
 	Type string
-	// Role and OtherRole may be put into instance profiles.
+	// Role and OtherRole may be used in instance profiles.
 	Role, OtherRole string
 }
 
-// Features are hands inside the account; a nil one skips what needs it.
-// Actions are named as IAM names them: "ec2:CreateFleet".
+// Features are functions that control the account; behaviours that need a nil one are skipped. Actions have IAM's
+// names: "ec2:CreateFleet".
 type Features struct {
-	// Wait lets time pass until everything is visible and settled.
+	// Wait lets time pass until all changes are visible.
 	Wait func(time.Duration)
-	// Leave leaves n on-demand instances of Type in the zone.
+	// Leave limits the zone to n more on-demand instances of Type.
 	Leave func(zone string, n int)
-	// Deny takes the right to an action away until allow is called.
+	// Deny removes the permission for an action until allow is called.
 	Deny func(action string) (allow func())
-	// Throttle refuses the next call of an action for its rate.
+	// Throttle throttles the next call of an action.
 	Throttle func(action string)
-	// Lose lets the next call of an action take effect and answer nothing.
+	// Lose loses the response of the next call of an action, after its effect.
 	Lose func(action string)
-	// Lag makes new things invisible for up to the duration from now on.
+	// Lag makes new resources invisible for up to the duration from now on.
 	Lag func(time.Duration)
-	// Impair lets the status checks of an instance fail since a time.
+	// Impair makes the status checks of an instance fail since a time.
 	Impair func(id string, since time.Time)
-	// Shift keeps the cluster away from a zone from now on; one that lasts for 0
-	// is AWS's own and has no end.
+	// Shift starts a zonal shift away from a zone; with a duration of 0 it is an autoshift without an end.
 	Shift func(zoneID string, lasts time.Duration)
 	// Plan schedules an event for an instance.
 	Plan func(id, code string, notBefore time.Time)
 }
 
-// behaviour is one thing that an implementation has to do.
+// behaviour is one test of the suite.
 type behaviour struct {
 	name string
 	try  func(t *testing.T, s Subject)
 }
 
-// Run tries every behaviour, each on a subject of its own.
+// Run runs every behaviour, each with its own subject.
 func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	t.Helper()
 	for _, group := range []struct {
@@ -112,7 +107,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	}
 }
 
-// need skips the behaviour where the subject lacks a hand.
+// need skips the behaviour if the subject lacks a feature.
 func need(t *testing.T, has bool, feature string) {
 	t.Helper()
 	if !has {
@@ -128,7 +123,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantKind fails the behaviour unless the error is of the kind.
+// wantKind fails the behaviour unless the error has the kind.
 func wantKind(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()
 	if got := fault.KindOf(err); got != kind {
@@ -138,7 +133,7 @@ func wantKind(t *testing.T, err error, kind fault.Kind) {
 
 const templateName = "joist-cloudtest"
 
-// template is one that boots Image.
+// template returns a template that boots Image.
 func (s Subject) template(name string) cloud.Template {
 	return cloud.Template{
 		Name: name, ImageID: s.Image.ID, UserData: "#!/bin/sh\n",
@@ -150,8 +145,8 @@ func (s Subject) template(name string) cloud.Template {
 	}
 }
 
-// request asks for n on-demand instances of Type, in the subnets given or in
-// any; the template is made sure of.
+// request returns a request for n on-demand instances of Type, in the given subnets or in all; it creates the
+// template.
 func (s Subject) request(t *testing.T, token string, n int, subnets ...cloud.Subnet) cloud.FleetRequest {
 	t.Helper()
 	must(t, s.EnsureTemplate(context.Background(), s.template(templateName)))
@@ -169,7 +164,7 @@ func (s Subject) request(t *testing.T, token string, n int, subnets ...cloud.Sub
 	}
 }
 
-// launch calls CreateFleet and fails the behaviour on an error.
+// launch calls CreateFleet, and fails the behaviour on an error.
 func (s Subject) launch(t *testing.T, request cloud.FleetRequest) cloud.FleetResult {
 	t.Helper()
 	out, err := s.CreateFleet(context.Background(), request)
@@ -177,7 +172,7 @@ func (s Subject) launch(t *testing.T, request cloud.FleetRequest) cloud.FleetRes
 	return out
 }
 
-// launched launches n instances and gives their ids, visible already.
+// launched launches n instances, waits until they are visible, and returns their ids.
 func (s Subject) launched(t *testing.T, n int) []string {
 	t.Helper()
 	out := ids(s.launch(t, s.request(t, "", n)))
@@ -202,7 +197,7 @@ func ids(r cloud.FleetResult) []string {
 	return out
 }
 
-// described describes and fails the behaviour on an error.
+// described returns the instances and fails the behaviour on an error.
 func (s Subject) described(t *testing.T, filter cloud.InstanceFilter) []cloud.Instance {
 	t.Helper()
 	out, err := s.DescribeInstances(context.Background(), filter)

@@ -16,14 +16,14 @@ var faults = []behaviour{
 	{"a cancelled context does nothing", obeysContext},
 }
 
-// call is one call of the port and the action that it needs.
+// call is one call of the interfaces and the action that it needs.
 type call struct {
 	action string
 	write  bool
 	do     func(ctx context.Context, s Subject, ids []string, request cloud.FleetRequest) error
 }
 
-// anything selects without finding.
+// anything is a selector that matches nothing.
 var anything = []cloud.Selector{{Tags: map[string]string{"joist/absent": "*"}}}
 
 var calls = []call{
@@ -119,8 +119,8 @@ var calls = []call{
 	}},
 }
 
-// each makes the calls in their order, spoilt by a hand, and then once more as
-// they should be, so that the next finds what it needs.
+// each makes the calls in order, with a fault injected by spoil, and then again without it, so that the next call
+// finds its resources.
 func each(t *testing.T, s Subject, spoil func(action string) (mend func()), which func(call) bool, want fault.Kind) {
 	t.Helper()
 	launched := s.launched(t, 1)
@@ -147,7 +147,7 @@ func tellsDenial(t *testing.T, s Subject) {
 	each(t, s, s.Deny, always, fault.Denied)
 }
 
-// once makes a hand that spoils one call into one that need not be mended.
+// once converts a fault that affects one call and need not be removed.
 func once(spoil func(action string)) func(string) func() {
 	return func(action string) func() {
 		spoil(action)

@@ -67,7 +67,7 @@ func repeatsAnswer(t *testing.T, s Subject) {
 	s.countIs(t, 2)
 }
 
-// countIs says how many instances this behaviour may have launched.
+// countIs checks how many instances this behaviour has launched.
 func (s Subject) countIs(t *testing.T, want int) {
 	t.Helper()
 	s.wait(0)

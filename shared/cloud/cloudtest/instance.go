@@ -83,7 +83,7 @@ func findsInstances(t *testing.T, s Subject) {
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-// findsHundreds needs more than a page and more than a filter's 200 values.
+// findsHundreds needs more than one page and more than the 200 values of a filter.
 func findsHundreds(t *testing.T, s Subject) {
 	need(t, s.Wait != nil, "Wait")
 	launched := s.launched(t, 450)

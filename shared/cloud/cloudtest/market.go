@@ -19,7 +19,7 @@ var markets = []behaviour{
 	{"knows shifts until they end", knowsShifts},
 }
 
-// unique fails the behaviour where two things have one key.
+// unique indexes a list by key and fails the behaviour if a key repeats.
 func unique[T any, K comparable](t *testing.T, list []T, key func(T) K) map[K]T {
 	t.Helper()
 	out := map[K]T{}
@@ -121,7 +121,7 @@ func knowsShifts(t *testing.T, s Subject) {
 	}
 }
 
-// Shifter makes the hand of a model that is told all shifts at once.
+// Shifter returns Features.Shift for a model that takes the list of all shifts.
 func Shifter(tell func(...cloud.ZonalShift), now func() time.Time) func(string, time.Duration) {
 	var shifts []cloud.ZonalShift
 	return func(zoneID string, lasts time.Duration) {

@@ -16,7 +16,7 @@ var networks = []behaviour{
 	{"finds security groups", findsGroups},
 }
 
-// selection is selectors, and the ids that they find.
+// selection is selectors, and the ids that they match.
 type selection struct {
 	name      string
 	selectors []cloud.Selector
@@ -27,7 +27,7 @@ func tagged(key, value string) cloud.Selector {
 	return cloud.Selector{Tags: map[string]string{key: value}}
 }
 
-// byTags is what selectors with tags find: all, where the tag fits.
+// byTags returns selectors with tags, and the ids that they match of those tagged with TagKey: TagValue.
 func (s Subject) byTags(all []string) []selection {
 	start := s.TagValue[:1]
 	return []selection{

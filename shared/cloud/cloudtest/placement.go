@@ -20,7 +20,7 @@ var placements = []behaviour{
 	{"finds every subnet", findsEverySubnet},
 }
 
-// reservations describes and fails the behaviour on an error.
+// reservations returns the reservations and fails the behaviour on an error.
 func (s Subject) reservations(t *testing.T) []cloud.Reservation {
 	t.Helper()
 	out, err := s.DescribeReservations(context.Background())
@@ -88,8 +88,7 @@ func describesGroups(t *testing.T, s Subject) {
 	}
 }
 
-// EC2 chooses a partition unless the template names one, and tells it with the
-// instance; one in no such group is in none.
+// EC2 chooses a partition unless the template names one, and describes it; an instance in no such group has none.
 func tellsPartition(t *testing.T, s Subject) {
 	at := slices.IndexFunc(s.PlacementGroups, func(g cloud.PlacementGroup) bool { return g.Partitions > 0 })
 	need(t, at >= 0, "a placement group with partitions")
@@ -132,8 +131,8 @@ type Furnisher interface {
 	AddPlacementGroup(cloud.PlacementGroup) cloud.PlacementGroup
 }
 
-// FurnishPlacements adds one of every sort of reservation and placement group,
-// the first reservation of the type and in the zone.
+// FurnishPlacements adds one of every kind of reservation and placement group. The first reservation has the given
+// type and zone.
 func FurnishPlacements(model Furnisher, instanceType, zone string, now time.Time) ([]cloud.Reservation, []cloud.PlacementGroup) {
 	tags := map[string]string{"joist/placed": "yes"}
 	var reservations []cloud.Reservation

@@ -37,8 +37,7 @@ func ensuresProfileTwice(t *testing.T, s Subject) {
 	s.boots(t, true)
 }
 
-// boots says whether instances start with the profile: whether it exists is
-// seen by nothing else in package cloud.
+// boots checks whether instances can start with the profile, which shows whether it exists.
 func (s Subject) boots(t *testing.T, want bool) {
 	t.Helper()
 	request := s.request(t, "", 1)

@@ -15,7 +15,7 @@ var rehearsals = []behaviour{
 	{"finds what is missing", rehearsesMissing},
 }
 
-// rehearsal is one rehearsed call and its action.
+// rehearsal is one dry run and its action.
 type rehearsal struct {
 	action string
 	try    func(s Subject, t *testing.T) error
@@ -47,7 +47,7 @@ func rehearses(t *testing.T, s Subject) {
 			t.Error("a template was made")
 		}
 	}
-	// The token of the rehearsal is as good as new.
+	// A dry run does not use up the token.
 	if n := len(ids(s.launch(t, s.request(t, "rehearsed", 2)))); n != 2 {
 		t.Errorf("%d instances", n)
 	}

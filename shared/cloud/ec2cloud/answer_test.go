@@ -16,8 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// refusing is an EC2 that knows one instance, and does not say which of those
-// asked for it misses.
+// refusing is an EC2 that knows one instance, and whose error for unknown ids does not name them.
 type refusing struct {
 	known string
 	calls [][]string

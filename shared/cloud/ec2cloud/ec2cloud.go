@@ -1,16 +1,14 @@
 // Package ec2cloud is the adapter from package cloud to EC2.
 //
-// It translates and decides nothing: every call reads all pages, and every
-// error gets its kind and hint from package awsfault. Three things are its own:
+// It reads all pages, and package awsfault gives every error its kind and hint. It adds three rules:
 //
-//   - CreateFleet is tried once. The ClientToken makes a repetition safe, and
-//     who repeats is the caller's decision, so the SDK's retries are off.
-//   - A call has Timeout to answer. A write that does not is fault.Unknown.
-//   - EC2 refuses a whole TerminateInstances for one id that it does not know;
-//     here that id is taken out and the others are ended.
+//   - CreateFleet is tried once, without the SDK's retries. The ClientToken makes
+//     a retry safe, and the caller decides about it.
+//   - A call has a timeout (Timeout). A write that times out is fault.Unknown.
+//   - EC2 rejects a whole TerminateInstances because of one unknown id; the
+//     adapter removes that id and terminates the others.
 //
-// SSM, EKS and IAM have adapters of their own, so that a service links only
-// what it calls.
+// SSM, EKS and IAM have their own adapters, so that a service links only what it calls.
 package ec2cloud
 
 import (
@@ -25,17 +23,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Timeout is how long one call may take, retries of the SDK included. A
-// fleet of some hundred instances answers within 20 s; the caller's context may
-// end sooner.
+// Timeout is the timeout of one call, including the SDK's retries. A fleet of some hundred instances responds within
+// 20 s; the caller's context may end sooner.
 const Timeout = cloud.CallTimeout
 
 const (
-	// page is the most items that a Describe call returns at once.
+	// page is the maximum number of items in one Describe response.
 	page = 1000
-	// filterValues is the most values that EC2 takes in one filter.
+	// filterValues is the maximum number of values in one filter.
 	filterValues = 200
-	// batch is the most ids that one write takes.
+	// batch is the maximum number of ids in one write.
 	batch = 1000
 )
 
@@ -50,16 +47,16 @@ var (
 	_ cloud.Statuses = Cloud{}
 )
 
-// New makes a Cloud from the AWS configuration that main has loaded.
+// New returns a Cloud with an AWS configuration.
 func New(config aws.Config) Cloud {
 	return Cloud{client: ec2.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
-// call runs one API call under the timeout and gives its error a kind.
+// call makes one API call with the timeout and gives its error a kind.
 func call[T any](ctx context.Context, what awsfault.Call, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
-		// Nothing was sent: for a write too this is no Unknown.
+		// Nothing was sent, so this is not Unknown, even for a write.
 		return none, awsfault.ReadCall(what.Op, what.Action).Wrap(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
@@ -71,7 +68,7 @@ func call[T any](ctx context.Context, what awsfault.Call, do func(context.Contex
 	return out, nil
 }
 
-// pager is what all of the SDK's paginators are.
+// pager is the interface of the SDK's paginators.
 type pager[T any] interface {
 	HasMorePages() bool
 	NextPage(ctx context.Context, options ...func(*ec2.Options)) (T, error)
@@ -93,7 +90,7 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }
 
-// once lets every id pass once, for several calls may find the same thing.
+// once returns a function that reports whether an id is new, because several calls may return the same resource.
 func once() func(id string) bool {
 	seen := map[string]bool{}
 	return func(id string) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// version is the only one that a template of ours has.
+// version is the only version of Joist's templates.
 const version = "1"
 
 // CreateFleet is ec2:CreateFleet of type instant, tried once.
@@ -31,7 +31,7 @@ func toFleet(request cloud.FleetRequest) *ec2.CreateFleetInput {
 		Type: types.FleetTypeInstant,
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: aws.Int32(int32(request.Count)),
-			// Plain reservations are on-demand to a fleet: the template names them.
+			// To a fleet, default reservations are on-demand: the template names them.
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
 		TagSpecifications: toSpecifications(request.TagSets), Context: optional(request.Context),
@@ -46,8 +46,8 @@ func toFleet(request cloud.FleetRequest) *ec2.CreateFleetInput {
 	return in
 }
 
-// setTarget says how the instances are bought, and in which order EC2 tries. What
-// is reserved other than plainly has no order.
+// setTarget sets the purchase option and the allocation strategy. Capacity blocks and interruptible reservations have
+// no strategy.
 func setTarget(in *ec2.CreateFleetInput, request cloud.FleetRequest) {
 	to := in.TargetCapacitySpecification
 	switch {
@@ -75,15 +75,15 @@ func toConfig(config cloud.FleetConfig) types.FleetLaunchTemplateConfigRequest {
 	for _, o := range config.Overrides {
 		out.Overrides = append(out.Overrides, types.FleetLaunchTemplateOverridesRequest{
 			InstanceType: types.InstanceType(o.InstanceType), SubnetId: optional(o.SubnetID),
-			// The subnet says the zone already, but the answer repeats only
-			// what was sent, and errors are blamed on zones.
+			// The subnet implies the zone, but the response repeats only what was sent, and errors are recorded by
+			// zone.
 			AvailabilityZone: optional(o.Zone), ImageId: optional(o.ImageID), Priority: o.Priority,
 		})
 	}
 	return out
 }
 
-// optional leaves out what is empty: EC2 refuses empty values.
+// optional returns nil for an empty string, because EC2 rejects empty values.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -116,8 +116,8 @@ type source struct {
 	template string
 }
 
-// origin finds what of the request an answer is about. EC2 may leave out the
-// zone, and name the template by an id that we never asked for.
+// origin finds the override of the request that a response is about. EC2 may omit the zone, and identify the template
+// only by id.
 func origin(request cloud.FleetRequest, a *types.LaunchTemplateAndOverridesResponse) source {
 	var out source
 	if a == nil {
@@ -143,7 +143,7 @@ func origin(request cloud.FleetRequest, a *types.LaunchTemplateAndOverridesRespo
 	return out
 }
 
-// asked reports whether the override fits all that the answer says.
+// asked reports whether the override matches all fields of the response.
 func (s source) asked(template string, o cloud.Override) bool {
 	return s.InstanceType == o.InstanceType && s.SubnetID == o.SubnetID &&
 		(s.template == "" || s.template == template) && (s.ImageID == "" || s.ImageID == o.ImageID)

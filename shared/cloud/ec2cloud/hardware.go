@@ -36,7 +36,7 @@ func toDevices(devices []cloud.BlockDevice) []types.LaunchTemplateBlockDeviceMap
 	return out
 }
 
-// number leaves out what is zero: EC2 then takes its own default.
+// number returns nil for zero, for EC2's default.
 func number(n int64) *int32 {
 	if n == 0 {
 		return nil
@@ -44,7 +44,7 @@ func number(n int64) *int32 {
 	return aws.Int32(int32(n))
 }
 
-// toInterfaces writes interfaces out where something can be said only of them.
+// toInterfaces returns explicit interfaces only if a setting requires them.
 func toInterfaces(t cloud.Template) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	wanted := t.Interfaces
 	if len(wanted) == 0 {
@@ -66,7 +66,7 @@ func toInterface(t cloud.Template, i cloud.NetworkInterface) types.LaunchTemplat
 		Groups: t.SecurityGroups, DeleteOnTermination: aws.Bool(true),
 	}
 	if i.Kind == cloud.InterfaceEFAOnly {
-		return out // EC2 refuses whatever is about IP there.
+		return out // EC2 rejects IP settings there.
 	}
 	out.ConnectionTrackingSpecification = toConnections(t.Connections)
 	if t.IPv6 {
@@ -75,7 +75,7 @@ func toInterface(t cloud.Template, i cloud.NetworkInterface) types.LaunchTemplat
 	if i.Card != 0 || i.Device != 0 {
 		return out
 	}
-	// Only the first interface has addresses that others see.
+	// Only the first interface gets public and prefix addresses.
 	out.AssociatePublicIpAddress = t.PublicIP
 	if t.IPv6 {
 		out.Ipv6PrefixCount = t.PrefixCount

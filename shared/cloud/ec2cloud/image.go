@@ -12,9 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// DescribeImages is ec2:DescribeImages, once for each selector. Without an
-// owner or an id only images of the account and of Amazon are found: anybody
-// may publish an image under any name.
+// DescribeImages is ec2:DescribeImages, once for each selector. Without an owner or an id it finds only images of the
+// account and of Amazon, because any account may publish an image under any name.
 func (c Cloud) DescribeImages(ctx context.Context, selectors []cloud.Selector) ([]cloud.Image, error) {
 	var out []cloud.Image
 	first, now := once(), time.Now()
@@ -48,7 +47,7 @@ func owners(q query) []string {
 	return []string{"self", "amazon"}
 }
 
-// architectures are EC2's words for Kubernetes'; others stay as they are.
+// architectures maps EC2's names to Kubernetes'; others stay unchanged.
 var architectures = map[types.ArchitectureValues]string{
 	types.ArchitectureValuesX8664: "amd64",
 	types.ArchitectureValuesArm64: "arm64",
@@ -70,7 +69,7 @@ func fromImage(i types.Image, now time.Time) cloud.Image {
 	return out
 }
 
-// moment reads a time that EC2 gives as text; zero when it is none.
+// moment parses a time that EC2 returns as text; zero if it is invalid.
 func moment(text *string) time.Time {
 	t, err := time.Parse(time.RFC3339, aws.ToString(text))
 	if err != nil {

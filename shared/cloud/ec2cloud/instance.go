@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// DescribeInstances asks by a filter of ids and not by ids themselves: one id
-// that is unknown would fail the others, and pages would not work.
+// DescribeInstances filters by ids instead of requesting them: one unknown id would fail the call, and pages would
+// not work.
 func (c Cloud) DescribeInstances(ctx context.Context, want cloud.InstanceFilter) ([]cloud.Instance, error) {
 	filters := tagFilters(want.Tags)
 	if len(want.States) > 0 {
@@ -78,7 +78,7 @@ func fromInstance(i types.Instance) cloud.Instance {
 	return out
 }
 
-// capacityType is reserved for all that runs in a reservation, whatever kind.
+// capacityType returns reserved for every instance in a reservation of any kind.
 func capacityType(i types.Instance) string {
 	switch {
 	case i.InstanceLifecycle == types.InstanceLifecycleTypeSpot:

@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// fromInstanceType reads one type. EC2 leaves out whole structures of types
-// that lack what they describe.
+// fromInstanceType converts one type. EC2 omits structures that do not apply to a type.
 func fromInstanceType(i types.InstanceTypeInfo) cloud.InstanceType {
 	out := cloud.InstanceType{
 		Name: string(i.InstanceType), BareMetal: aws.ToBool(i.BareMetal), Hypervisor: string(i.Hypervisor),

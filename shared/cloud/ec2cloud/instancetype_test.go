@@ -13,10 +13,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// The file holds what EC2 answered for seventeen types, as Karpenter's tests
-// recorded it (karpenter-provider-aws v1.14.0, Apache-2.0). What is made of it
-// has to be what the embedded catalogue has, whose sources are others. The
-// record leaves out how many disks there are.
+// The file has EC2's responses for seventeen types, from Karpenter's tests (karpenter-provider-aws v1.14.0,
+// Apache-2.0). Their conversion must equal the embedded catalogue, which has other sources. The file omits the number
+// of disks.
 func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
 	text, err := os.ReadFile("testdata/instance-types.json")
 	if err != nil {
@@ -47,7 +46,7 @@ func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
 	}
 }
 
-// EC2 leaves out what a type lacks, and a page may be of an older API.
+// EC2 omits what a type lacks, and a response may be from an older API.
 func TestInstanceTypeOfLittle(t *testing.T) {
 	got := fromInstanceType(types.InstanceTypeInfo{InstanceType: "x"})
 	if diff := cmp.Diff(cloud.InstanceType{Name: "x"}, got); diff != "" {

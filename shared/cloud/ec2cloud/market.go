@@ -16,17 +16,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// typesPage is the most types that one answer holds.
+// typesPage is the maximum number of types in one response.
 const typesPage = 100
 
-// linux are the words that EC2's price history has for Linux. Accounts without
-// EC2-Classic have the second one in it too.
+// linux are the product descriptions for Linux in the price history. Accounts without EC2-Classic also have the
+// second one.
 var linux = []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}
 
 var _ cloud.Market = Cloud{}
 
-// InstanceTypes is ec2:DescribeInstanceTypes. Types without hardware
-// virtualization, and Macs, can be no nodes.
+// InstanceTypes is ec2:DescribeInstanceTypes. It excludes types without hardware virtualization, and Macs, which
+// cannot be nodes.
 func (c Cloud) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
 	pages := ec2.NewDescribeInstanceTypesPaginator(c.client, &ec2.DescribeInstanceTypesInput{
 		Filters: []types.Filter{
@@ -78,8 +78,8 @@ func (c Cloud) AvailabilityZones(ctx context.Context) ([]cloud.AvailabilityZone,
 	return out, nil
 }
 
-// SpotPrices is ec2:DescribeSpotPriceHistory from the time on, whose first entry
-// of each type and zone is the price that held then.
+// SpotPrices is ec2:DescribeSpotPriceHistory from a time on. The first entry of each type and zone is the price at
+// that time.
 func (c Cloud) SpotPrices(ctx context.Context, at time.Time) ([]cloud.SpotPrice, error) {
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(c.client, &ec2.DescribeSpotPriceHistoryInput{
 		ProductDescriptions: linux, StartTime: aws.Time(at), MaxResults: aws.Int32(page),
@@ -96,7 +96,7 @@ func (c Cloud) SpotPrices(ctx context.Context, at time.Time) ([]cloud.SpotPrice,
 	})
 	var out []cloud.SpotPrice
 	for key, p := range newest {
-		// A price that is no number is left out: the offering then has none.
+		// An invalid price is omitted: the offering then has none.
 		if price, err := strconv.ParseFloat(aws.ToString(p.SpotPrice), 64); err == nil && price > 0 && !math.IsInf(price, 0) {
 			out = append(out, cloud.SpotPrice{Type: key.Type, Zone: key.Zone, ZoneID: aws.ToString(p.AvailabilityZoneId), PerHour: price})
 		}
@@ -107,7 +107,7 @@ func (c Cloud) SpotPrices(ctx context.Context, at time.Time) ([]cloud.SpotPrice,
 	return whole(out, err)
 }
 
-// whole keeps the pages of a list that broke off from being taken for all of it.
+// whole returns nil on an error, so that an incomplete list is not used.
 func whole[T any](list []T, err error) ([]T, error) {
 	if err != nil {
 		return nil, err

@@ -10,8 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// DescribeSubnets is ec2:DescribeSubnets, once for each selector. A subnet's
-// name is its Name tag.
+// DescribeSubnets is ec2:DescribeSubnets, once for each selector. A subnet's name is its Name tag.
 func (c Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector) ([]cloud.Subnet, error) {
 	var out []cloud.Subnet
 	first := once()

@@ -14,8 +14,8 @@ import (
 
 var _ cloud.Placements = Cloud{}
 
-// DescribeReservations is ec2:DescribeCapacityReservations of what is active. A
-// reservation on an Outpost is left out: nodes are launched in zones.
+// DescribeReservations is ec2:DescribeCapacityReservations for active reservations. It excludes those on an Outpost,
+// because nodes are launched in zones.
 func (c Cloud) DescribeReservations(ctx context.Context) ([]cloud.Reservation, error) {
 	var out []cloud.Reservation
 	pages := ec2.NewDescribeCapacityReservationsPaginator(c.client, &ec2.DescribeCapacityReservationsInput{

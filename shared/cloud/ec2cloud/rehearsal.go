@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// allowed is the error by which EC2 says that it would have made the call.
+// allowed is EC2's error code for a dry run that would have succeeded.
 const allowed = "DryRunOperation"
 
 var _ cloud.Rehearsal = Cloud{}
@@ -25,8 +25,7 @@ func (c Cloud) TryTemplate(ctx context.Context, t cloud.Template) error {
 	})
 }
 
-// TryFleet is ec2:CreateFleet with DryRun. Without a token, for a rehearsal must
-// not be taken for the launch.
+// TryFleet is ec2:CreateFleet with DryRun. It has no token, so that it cannot affect the launch.
 func (c Cloud) TryFleet(ctx context.Context, request cloud.FleetRequest) error {
 	request.Token = ""
 	in := toFleet(request)
@@ -52,8 +51,7 @@ func (c Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 	})
 }
 
-// toRunInterfaces names the subnet on interfaces: EC2 refuses it beside them, and
-// the template may have some.
+// toRunInterfaces sets the subnet on interfaces: EC2 rejects it outside of them if the template has interfaces.
 func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceSpecification {
 	if len(request.Interfaces) == 0 {
 		return []types.InstanceNetworkInterfaceSpecification{{
@@ -71,7 +69,7 @@ func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceS
 	return out
 }
 
-// try makes a call that changes nothing, so that none of its failures is Unknown.
+// try makes a call that changes nothing, so its failures are never Unknown.
 func try[T any](ctx context.Context, action string, do func(context.Context) (T, error)) error {
 	_, err := call(ctx, awsfault.ReadCall("rehearsing "+action, action), do)
 	if cloud.Code(err) == allowed {
@@ -80,5 +78,5 @@ func try[T any](ctx context.Context, action string, do func(context.Context) (T,
 	return err
 }
 
-// single leaves it to the caller to try again.
+// single disables the SDK's retries.
 func single(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }

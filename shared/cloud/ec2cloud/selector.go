@@ -9,16 +9,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// query is one Describe call: filters are ANDed, so that selectors, which are
-// ORed, need one each. Those by id alone share calls.
+// query is one Describe call. All its filters must match, so each selector needs its own call; selectors by id only
+// share calls.
 type query struct {
 	owner   string
 	byID    bool
 	filters []types.Filter
 }
 
-// queries are the calls that the selectors take. One that says nothing would
-// find everything, and finds nothing instead.
+// queries returns the calls for the selectors. An empty selector would match everything, and is skipped.
 func queries(selectors []cloud.Selector, idFilter, nameFilter string) []query {
 	var out []query
 	var ids []string

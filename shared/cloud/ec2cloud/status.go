@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// DescribeStatus is ec2:DescribeInstanceStatus: of the instances
-// that run, those that are impaired or have events to come.
+// DescribeStatus is ec2:DescribeInstanceStatus. It returns the running instances that are impaired or have scheduled
+// events.
 func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	pages := ec2.NewDescribeInstanceStatusPaginator(c.client,
 		&ec2.DescribeInstanceStatusInput{MaxResults: aws.Int32(page)})
@@ -32,8 +32,7 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	return out, err
 }
 
-// impaired is the earliest that any check fails since, and whether one fails of
-// which EC2 does not say since when.
+// impaired returns the earliest time since which a check fails, and whether EC2 does not report that time for one.
 func impaired(summaries ...*types.InstanceStatusSummary) (since time.Time, undated bool) {
 	for _, summary := range summaries {
 		if summary == nil || summary.Status != types.SummaryStatusImpaired {
@@ -58,8 +57,7 @@ func earliest(details []types.InstanceStatusDetails) time.Time {
 	return since
 }
 
-// pending leaves out events that are over: EC2 marks them in their description
-// for a week.
+// pending omits completed events, which EC2 marks in their description for a week.
 func pending(events []types.InstanceStatusEvent) []cloud.ScheduledEvent {
 	var out []cloud.ScheduledEvent
 	for _, e := range events {

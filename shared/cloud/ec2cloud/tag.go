@@ -30,7 +30,7 @@ func (c Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) er
 	return nil
 }
 
-// toTags is sorted: the body of a CreateFleet must be the same every time.
+// toTags returns sorted tags, because the body of a CreateFleet must be the same every time.
 func toTags(tags map[string]string) []types.Tag {
 	out := make([]types.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -62,7 +62,7 @@ func toSpecifications(sets []cloud.TagSet) []types.TagSpecification {
 	return out
 }
 
-// tagFilters are one for each tag, sorted; an empty value asks for the key.
+// tagFilters returns a filter for each tag, sorted; an empty value matches any value.
 func tagFilters(tags map[string]string) []types.Filter {
 	var out []types.Filter
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

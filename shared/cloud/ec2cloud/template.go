@@ -13,10 +13,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// templatePage is the most templates that EC2 returns at once.
+// templatePage is the maximum number of templates in one response.
 const templatePage = 200
 
-// EnsureTemplate is ec2:CreateLaunchTemplate; that the name is taken is fine.
+// EnsureTemplate is ec2:CreateLaunchTemplate; an existing name is not an error.
 func (c Cloud) EnsureTemplate(ctx context.Context, t cloud.Template) error {
 	what := awsfault.WriteCall("creating launch template "+t.Name, "ec2:CreateLaunchTemplate")
 	_, err := call(ctx, what, func(ctx context.Context) (*ec2.CreateLaunchTemplateOutput, error) {
@@ -44,7 +44,7 @@ func (c Cloud) Templates(ctx context.Context, tags map[string]string) ([]cloud.T
 	return out, err
 }
 
-// DeleteTemplate is ec2:DeleteLaunchTemplate; that it is gone is fine.
+// DeleteTemplate is ec2:DeleteLaunchTemplate; a missing template is not an error.
 func (c Cloud) DeleteTemplate(ctx context.Context, name string) error {
 	what := awsfault.WriteCall("deleting launch template "+name, "ec2:DeleteLaunchTemplate")
 	_, err := call(ctx, what, func(ctx context.Context) (*ec2.DeleteLaunchTemplateOutput, error) {
@@ -75,7 +75,7 @@ func toData(t cloud.Template) *types.RequestLaunchTemplateData {
 		out.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(t.InstanceProfile)}
 	}
 	if len(out.NetworkInterfaces) == 0 {
-		// EC2 refuses groups beside interfaces: then the interfaces carry them.
+		// EC2 rejects groups outside of interfaces if there are interfaces, which then have the groups.
 		out.SecurityGroupIds = t.SecurityGroups
 	}
 	for _, set := range toSpecifications(t.TagSets) {
@@ -86,7 +86,7 @@ func toData(t cloud.Template) *types.RequestLaunchTemplateData {
 	return out
 }
 
-// toRest is what few templates have.
+// toRest sets the options that few templates have.
 func toRest(t cloud.Template, out *types.RequestLaunchTemplateData) {
 	if t.CPU != nil && t.CPU.NestedVirtualization != "" {
 		out.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{

@@ -10,13 +10,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 )
 
-// unknownInstance is EC2's code for ids that it does not know. Its message
-// names them.
+// unknownInstance is EC2's error code for unknown ids. The message contains the ids.
 const unknownInstance = "InvalidInstanceID.NotFound"
 
 var instanceID = regexp.MustCompile(`\bi-[0-9a-f]+\b`)
 
-// Terminate is ec2:TerminateInstances, without the ids that EC2 refuses.
+// Terminate is ec2:TerminateInstances, without the ids that EC2 does not know.
 func (c Cloud) Terminate(ctx context.Context, ids []string) error {
 	for some := range slices.Chunk(ids, batch) {
 		if err := c.terminate(ctx, some); err != nil {
@@ -26,8 +25,7 @@ func (c Cloud) Terminate(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// terminate ends once all ids are ended or known to be unknown: each round
-// takes at least one id out.
+// terminate repeats the call until all ids are terminated or unknown: each round removes at least one id.
 func (c Cloud) terminate(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		err := c.terminateAll(ctx, ids)
@@ -52,7 +50,7 @@ func (c Cloud) terminateAll(ctx context.Context, ids []string) error {
 	return err
 }
 
-// terminateEach is for a refusal that does not say which ids it is about.
+// terminateEach terminates one by one if the error does not name the unknown ids.
 func (c Cloud) terminateEach(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if err := c.terminateAll(ctx, []string{id}); err != nil && awsfault.ErrorCode(err) != unknownInstance {

@@ -1,4 +1,4 @@
-// Package ekscluster is the adapter to EKS: how nodes join a cluster.
+// Package ekscluster is the adapter to EKS: the properties of a cluster that nodes need to join.
 package ekscluster
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// timeout is how long one call may take.
+// timeout is the timeout of one call.
 const timeout = time.Minute
 
 // Clusters reads clusters with one client.
@@ -24,7 +24,7 @@ type Clusters struct {
 
 var _ cloud.Clusters = Clusters{}
 
-// New makes Clusters from the AWS configuration that main has loaded.
+// New returns Clusters with an AWS configuration.
 func New(config aws.Config) Clusters {
 	return Clusters{client: eks.NewFromConfig(awshttp.WithSafeBodies(config))}
 }

@@ -1,7 +1,7 @@
 // Package iamprofile is the adapter to IAM's instance profiles.
 //
-// Every step is idempotent by itself, so that whoever is interrupted begins
-// again from the start; a profile may be without a role in between.
+// Every step is idempotent, so an interrupted operation can be repeated from the start; a profile may have no role in
+// between.
 package iamprofile
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// timeout is how long all calls for one profile may take.
+// timeout is the timeout of all calls for one profile.
 const timeout = time.Minute
 
 // Profiles writes instance profiles with one client.
@@ -33,12 +33,12 @@ type Profiles struct {
 
 var _ cloud.Profiles = Profiles{}
 
-// New makes Profiles from the AWS configuration that main has loaded.
+// New returns Profiles with an AWS configuration.
 func New(config aws.Config) Profiles {
 	return Profiles{client: iam.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
-// EnsureProfile creates the profile if need be, and sets its tags and role.
+// EnsureProfile creates the profile if it does not exist, and sets its tags and role.
 func (p Profiles) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (p Profiles) TagProfile(ctx context.Context, name string, tags map[string]s
 	return awsfault.WriteCall("tagging instance profile "+name, "iam:TagInstanceProfile").Wrap(err)
 }
 
-// DeleteProfile takes the roles out, which IAM demands, and removes the profile.
+// DeleteProfile removes the roles, as IAM requires, and deletes the profile.
 func (p Profiles) DeleteProfile(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -82,8 +82,7 @@ func (p Profiles) DeleteProfile(ctx context.Context, name string) error {
 	return err
 }
 
-// create asks for another try where somebody else has just created it: what
-// that profile holds has to be read first.
+// create returns Retry if another caller has just created the profile, because its content must be read first.
 func (p Profiles) create(ctx context.Context, want cloud.Profile) error {
 	in := &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(want.Name), Tags: toTags(want.Tags)}
 	if want.Path != "" {
@@ -97,7 +96,7 @@ func (p Profiles) create(ctx context.Context, want cloud.Profile) error {
 	return err
 }
 
-// tag writes only where a tag is missing: the right to do so is often missing.
+// tag writes only if a tag differs, because the permission is often missing.
 func (p Profiles) tag(ctx context.Context, want cloud.Profile, have *types.InstanceProfile) error {
 	tags := map[string]string{}
 	for _, tag := range have.Tags {
@@ -115,7 +114,7 @@ func (p Profiles) tag(ctx context.Context, want cloud.Profile, have *types.Insta
 	return p.TagProfile(ctx, want.Name, want.Tags)
 }
 
-// setRole takes others out first: a profile holds one role.
+// setRole removes other roles first: a profile has at most one role.
 func (p Profiles) setRole(ctx context.Context, want cloud.Profile, have *types.InstanceProfile) error {
 	if err := p.detach(ctx, want.Name, have.Roles, want.Role); err != nil {
 		return err
@@ -130,13 +129,13 @@ func (p Profiles) setRole(ctx context.Context, want cloud.Profile, have *types.I
 	})
 	err = awsfault.WriteCall("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Wrap(err)
 	if fault.Is(err, fault.Missing) && !strings.Contains(messageOf(err), "role") {
-		// The profile was read or made a moment ago: IAM has not spread it yet.
+		// The profile was just read or created: the change has not propagated in IAM yet.
 		return fault.E("putting a role into a new instance profile", fault.Retry, err)
 	}
 	return err
 }
 
-// messageOf is IAM's own sentence, which alone says what of the two is missing.
+// messageOf returns IAM's message, which is the only way to tell whether the role or the profile is missing.
 func messageOf(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -145,7 +144,7 @@ func messageOf(err error) string {
 	return strings.ToLower(api.ErrorMessage())
 }
 
-// detach takes out all roles but one.
+// detach removes all roles but one.
 func (p Profiles) detach(ctx context.Context, name string, roles []types.Role, but string) error {
 	for _, role := range roles {
 		if aws.ToString(role.RoleName) == but {

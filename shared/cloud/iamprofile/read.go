@@ -22,7 +22,7 @@ func (p Profiles) Profile(ctx context.Context, name string) (cloud.Profile, erro
 	return fromProfile(*have), nil
 }
 
-// ListProfiles is iam:ListInstanceProfiles, all pages of it.
+// ListProfiles is iam:ListInstanceProfiles, all pages.
 func (p Profiles) ListProfiles(ctx context.Context, path string) ([]cloud.Profile, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -1,9 +1,9 @@
 package memcloud
 
-// Action is an API call by the name that IAM has for it.
+// Action is an API call by its IAM name.
 type Action string
 
-// The actions that the model knows.
+// The actions of the model.
 const (
 	CreateFleet            Action = "ec2:CreateFleet"
 	RunInstances           Action = "ec2:RunInstances"
@@ -30,7 +30,7 @@ const (
 	DetachRole             Action = "iam:RemoveRoleFromInstanceProfile"
 )
 
-// mutating are the actions whose answer matters when it is lost.
+// mutating are the writes, whose calls and responses can be lost.
 var mutating = map[Action]bool{
 	CreateFleet: true, CreateTemplate: true, DeleteTemplate: true,
 	TerminateInstances: true, CreateTags: true, CreateProfile: true,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// bucketName is one of the buckets from which calls take tokens.
+// bucketName is the name of one token bucket.
 type bucketName string
 
 const (
@@ -18,8 +18,8 @@ const (
 	unmeasured bucketName = ""
 )
 
-// rates are EC2's documented request rates per second, and bursts. Resources
-// counts instances instead of calls.
+// rates are EC2's documented request rates per second, and bursts. The bucket resources counts instances instead of
+// calls.
 var rates = map[bucketName]struct{ rate, burst float64 }{
 	reads:     {20, 100},
 	writes:    {5, 50},
@@ -29,8 +29,7 @@ var rates = map[bucketName]struct{ rate, burst float64 }{
 	resources: {2, 1000},
 }
 
-// bucketOf says which bucket an action takes its token from. SSM, IAM and EKS
-// throttle by rules of their own, which no caller comes near.
+// bucketOf maps actions to their bucket. SSM, IAM and EKS have their own limits, which no caller comes close to.
 var bucketOf = map[Action]bucketName{
 	DescribeInstances:      reads,
 	DescribeTemplates:      reads,
@@ -71,7 +70,7 @@ func newBuckets(divisor float64, now time.Time) map[bucketName]*bucket {
 	return out
 }
 
-// take removes n tokens if there are as many. A nil bucket has no bottom.
+// take removes n tokens if there are enough. A nil bucket has no limit.
 func (b *bucket) take(now time.Time, n float64) bool {
 	if b == nil {
 		return true
@@ -92,7 +91,7 @@ type Count struct {
 	Calls, Throttled int
 }
 
-// Counts tells how often each action was called.
+// Counts returns the counts of each action.
 func (c *Cloud) Counts() map[Action]Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +102,7 @@ func (c *Cloud) Counts() map[Action]Count {
 	return out
 }
 
-// Tokens tells what is left in each bucket, for the checker that none is ever
-// below zero.
+// Tokens returns the remaining tokens of each bucket, so that a checker can verify that none is negative.
 func (c *Cloud) Tokens() map[string]float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

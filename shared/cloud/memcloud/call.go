@@ -9,19 +9,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// script is one programmed outcome of a call.
+// script is the programmed result of one call.
 type script struct {
 	refusal *Refusal
 	kind    fault.Kind
-	// after says that the call takes effect before it goes wrong; fine that it
-	// does not go wrong at all.
+	// after means that the call takes effect before it fails; fine means that it does not fail.
 	after, fine bool
 }
 
-// Deny takes the rights to the actions away until Allow.
+// Deny removes the permissions for the actions until Allow.
 func (c *Cloud) Deny(actions ...Action) { c.permit(actions, true) }
 
-// Allow gives the rights to the actions back.
+// Allow restores the permissions for the actions.
 func (c *Cloud) Allow(actions ...Action) { c.permit(actions, false) }
 
 func (c *Cloud) permit(actions []Action, denied bool) {
@@ -32,14 +31,13 @@ func (c *Cloud) permit(actions []Action, denied bool) {
 	}
 }
 
-// Refuse makes the next call of the action fail with AWS's code before it does
-// anything; calls of Refuse and of the others below queue up.
+// Refuse makes the next call of the action fail with AWS's code and no effect; further calls of Refuse and of the
+// functions below are queued.
 func (c *Cloud) Refuse(action Action, kind fault.Kind, code, message string) {
 	c.program(action, script{kind: kind, refusal: &Refusal{Code: code, Message: message}})
 }
 
-// RefuseLater is Refuse for the call that comes after n others: the page of a
-// list after which it breaks off.
+// RefuseLater is Refuse for the call after n others, for example to interrupt a list after some pages.
 func (c *Cloud) RefuseLater(action Action, n int, kind fault.Kind, code, message string) {
 	for range n {
 		c.program(action, script{fine: true})
@@ -47,10 +45,10 @@ func (c *Cloud) RefuseLater(action Action, n int, kind fault.Kind, code, message
 	c.Refuse(action, kind, code, message)
 }
 
-// LoseCall makes the next call of the action never arrive.
+// LoseCall makes the next call of the action fail before it arrives.
 func (c *Cloud) LoseCall(action Action) { c.program(action, script{kind: fault.Unknown}) }
 
-// LoseAnswer makes the next call of the action take effect and not answer.
+// LoseAnswer makes the next call of the action take effect and lose its response.
 func (c *Cloud) LoseAnswer(action Action) {
 	c.program(action, script{kind: fault.Unknown, after: true})
 }
@@ -61,9 +59,9 @@ func (c *Cloud) program(action Action, s script) {
 	c.scripts[action] = append(c.scripts[action], s)
 }
 
-// call is every API call: rights, then rate, then what was programmed, then
-// chance, then the effect; and then perhaps the answer is lost. The order is
-// EC2's: a call that was throttled or denied has not used its token up.
+// call models every API call: it checks permissions, then the rate limit, then programmed results, then random
+// faults, then runs the effect; then the response may be lost. The order is EC2's: a call that was throttled or
+// denied has not used up its ClientToken.
 func (c *Cloud) call(ctx context.Context, action Action, effect func(now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return fault.E("calling "+string(action), fault.Retry, err)
@@ -87,7 +85,7 @@ func (c *Cloud) call(ctx context.Context, action Action, effect func(now time.Ti
 	return c.op(action, err)
 }
 
-// op says which call it was that failed.
+// op adds the action to an error.
 func (c *Cloud) op(action Action, err error) error {
 	if err == nil {
 		return nil
@@ -102,7 +100,7 @@ func (c *Cloud) count(action Action) *Count {
 	return c.counts[action]
 }
 
-// admit is rights and rate.
+// admit checks permissions and the rate limit.
 func (c *Cloud) admit(action Action, count *Count) error {
 	if c.denied[action] {
 		return denial(action, c.options.Account)
@@ -115,7 +113,7 @@ func (c *Cloud) admit(action Action, count *Count) error {
 	return nil
 }
 
-// denial is worded as the service words it, for adapters read the code.
+// denial uses the service's own code, because adapters read it.
 func denial(action Action, account string) error {
 	code := "AccessDenied"
 	switch {
@@ -128,8 +126,7 @@ func denial(action Action, account string) error {
 		"User: arn:aws:sts::%s:assumed-role/joist/joist is not authorized to perform: %s", account, action)
 }
 
-// next is what goes wrong with this call: first what was programmed, then
-// chance. Reads that are lost are ordinary failures.
+// next returns the fault of this call: a programmed one first, then a random one. Lost reads are normal failures.
 func (c *Cloud) next(action Action) script {
 	if queue := c.scripts[action]; len(queue) > 0 {
 		c.scripts[action] = queue[1:]
@@ -150,7 +147,7 @@ func (c *Cloud) next(action Action) script {
 	return script{}
 }
 
-// chance decides about this one call of an action.
+// chance draws for this one call of an action.
 func (c *Cloud) chance(share float64, about string, action Action) bool {
 	return share > 0 && c.share(about, string(action), strconv.Itoa(c.counts[action].Calls)) < share
 }

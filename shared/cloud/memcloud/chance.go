@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Chance is a hash and not a stream of random numbers: what one thing gets
-// does not depend on how many others were asked for before it.
+// Randomness is a hash and not a stream of random numbers: one result does not depend on how many others were drawn
+// before it.
 
-// draw gives 64 bits for what is being decided.
+// draw returns 64 random bits for a decision.
 func (c *Cloud) draw(about ...string) uint64 {
 	h := fnv.New64a()
 	var seed [8]byte
@@ -34,12 +34,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// share gives a number in [0, 1).
+// share returns a random number in [0, 1).
 func (c *Cloud) share(about ...string) float64 {
 	return float64(c.draw(about...)>>11) / (1 << 53)
 }
 
-// upTo gives a duration in [0, most), in whole milliseconds.
+// upTo returns a random duration in [0, most), in whole milliseconds.
 func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
 	if most < time.Millisecond {
 		return 0
@@ -47,19 +47,19 @@ func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
 	return time.Duration(c.draw(about...)%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
-// serial counts the things of a kind.
+// serial returns the next serial number of a kind.
 func (c *Cloud) serial(kind string) string {
 	c.serials[kind]++
 	return strconv.FormatUint(c.serials[kind], 10)
 }
 
-// identify makes the next id of a kind: a prefix and 17 hexadecimal digits.
+// identify returns the next id of a kind: a prefix and 17 hexadecimal digits.
 func (c *Cloud) identify(prefix string) string {
 	n := c.serial(prefix)
 	return fmt.Sprintf("%s-0%016x", prefix, c.draw("id", prefix, n))
 }
 
-// uuid makes the next id of a kind in the shape of a UUID.
+// uuid returns the next id of a kind in the format of a UUID.
 func (c *Cloud) uuid(kind string) string {
 	n := c.serial(kind)
 	var b [16]byte

@@ -19,8 +19,8 @@ type Cloud struct {
 	types   map[string]catalog.InstanceType
 	blocked []blockade
 
-	// all is every instance ever; existing those that EC2 still knows; leaving
-	// the terminated among them, in the order of their end.
+	// all are all instances ever, existing those that EC2 still returns, and leaving the terminated ones among them,
+	// in the order of termination.
 	all, existing, leaving []*instance
 	instances              map[string]*instance
 	steps                  steps
@@ -49,12 +49,12 @@ type Cloud struct {
 	outbox  [][]byte
 	spent   float64
 
-	// shifts and down are what AWS keeps the account away from.
+	// shifts and down are the zonal shifts and the zones that accept no launches.
 	shifts []cloud.ZonalShift
 	down   map[string]bool
 }
 
-// The whole of shared/cloud, by who may call what.
+// Cloud implements the interfaces of shared/cloud.
 var (
 	_ cloud.Launcher = (*Cloud)(nil)
 	_ cloud.Network  = (*Cloud)(nil)
@@ -66,8 +66,8 @@ var (
 	_ cloud.Rehearsal = (*Cloud)(nil)
 )
 
-// New makes an account with nothing in it but what the catalogue offers; see
-// Furnish for a network, images and a cluster.
+// New returns an account that contains only the catalogue's offerings; see Furnish for a network, images and a
+// cluster.
 func New(options Options) *Cloud {
 	o := options.withDefaults()
 	c := &Cloud{
@@ -85,23 +85,23 @@ func New(options Options) *Cloud {
 	return c
 }
 
-// Region is the region of the account.
+// Region returns the account's region.
 func (c *Cloud) Region() string { return c.options.Region }
 
-// Account is the number of the account.
+// Account returns the account's number.
 func (c *Cloud) Account() string { return c.options.Account }
 
-// SetFaults replaces what goes wrong by chance from now on.
+// SetFaults replaces the random faults from now on.
 func (c *Cloud) SetFaults(faults Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = faults
 }
 
-// Advance lets happen what has become due, and sends the events of it.
+// Advance applies all changes that are due, and sends their events.
 func (c *Cloud) Advance() { c.do(func(time.Time) {}) }
 
-// do runs f at the present, with the lock, and then sends the events.
+// do runs f at the current time, with the lock, and then sends the events.
 func (c *Cloud) do(f func(now time.Time)) {
 	c.mu.Lock()
 	c.advance(c.options.Now())
@@ -109,7 +109,7 @@ func (c *Cloud) do(f func(now time.Time)) {
 	c.flush()
 }
 
-// flush releases the lock and then calls the hook: a hook may call back.
+// flush releases the lock and then calls the hook, because a hook may call the model.
 func (c *Cloud) flush() {
 	events := c.outbox
 	c.outbox = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// DescribeInstances shows what Describe shows by now, in the order of launch.
+// DescribeInstances returns the visible instances, in the order of launch.
 func (c *Cloud) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
 	err := c.call(ctx, DescribeInstances, func(now time.Time) error {
@@ -39,7 +39,7 @@ func (c *Cloud) candidatesFor(filter cloud.InstanceFilter) []*instance {
 	return out
 }
 
-// seen is the instance as Describe shows it: an older state, older tags.
+// seen returns the instance as Describe shows it: possibly with an older state and older tags.
 func (i *instance) seen(now time.Time) cloud.Instance {
 	out := i.Instance
 	out.State = i.history[0].state
@@ -55,7 +55,7 @@ func (i *instance) seen(now time.Time) cloud.Instance {
 		}
 	}
 	if out.State == cloud.Terminated {
-		// EC2 clears the addresses of what is gone.
+		// EC2 clears the addresses of terminated instances.
 		out.SubnetID, out.PrivateDNS = "", ""
 	}
 	return out
@@ -73,7 +73,7 @@ func matches(filter cloud.InstanceFilter, i cloud.Instance) bool {
 	return true
 }
 
-// DescribeStatus tells of the instances that are not as they should be.
+// DescribeStatus returns the instances with failing checks or scheduled events.
 func (c *Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	var out []cloud.Status
 	err := c.call(ctx, DescribeStatus, func(time.Time) error {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Effect is one write that changed something or was refused while trying. A
-// repeated token that gets its first answer again is no effect.
+// Effect is one write that changed something or was rejected. A repeated token that gets its first answer again is
+// not an effect.
 type Effect struct {
 	Time   time.Time
 	Action Action
@@ -14,11 +14,11 @@ type Effect struct {
 	Token string
 	// IDs are instances, or the name of a template or profile.
 	IDs []string
-	// Error is AWS's codes, where it refused all or some.
+	// Error is AWS's error codes, if it rejected all or some.
 	Error string
 }
 
-// Effects lists the writes from the nth on, in order.
+// Effects returns the writes from index from on, in order.
 func (c *Cloud) Effects(from int) []Effect {
 	c.mu.Lock()
 	defer c.mu.Unlock()

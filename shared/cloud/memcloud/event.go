@@ -21,8 +21,7 @@ type raw struct {
 	Detail     any       `json:"detail"`
 }
 
-// emit sends an event unless chance has it that EventBridge does not. What it
-// is about decides the chance.
+// emit sends an event unless the QuietEvents fault drops it. about is the input of that random decision.
 func (c *Cloud) emit(e raw, about ...string) {
 	e.Version, e.Account, e.Region = "0", c.options.Account, c.options.Region
 	e.ID = c.uuid("event")
@@ -62,7 +61,7 @@ func (c *Cloud) reservationWarning(i *instance) raw {
 		map[string]any{"instance-action": "terminate"})
 }
 
-// scheduledChange is AWS Health's word for planned maintenance.
+// scheduledChange is the AWS Health event for scheduled maintenance.
 func (c *Cloud) scheduledChange(id, code string, notBefore time.Time) raw {
 	kind := "AWS_EC2_" + strings.ToUpper(strings.ReplaceAll(code, "-", "_")) + "_SCHEDULED"
 	return raw{

@@ -12,11 +12,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// maxFleet is the most instances that one instant fleet may have.
+// maxFleet is the maximum number of instances in one instant fleet.
 const maxFleet = 1000
 
-// CreateFleet is a fleet of type instant. A token that was seen before decides
-// everything: the same request gets the first answer again, whatever it was.
+// CreateFleet creates a fleet of type instant. A repeated token with the same request gets the first answer again,
+// whatever it was.
 func (c *Cloud) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
 	var out cloud.FleetResult
 	err := c.call(ctx, CreateFleet, func(now time.Time) error {
@@ -30,7 +30,7 @@ func (c *Cloud) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cl
 	return out, nil
 }
 
-// answer is what a ClientToken remembers.
+// answer is the stored result of a ClientToken.
 type answer struct {
 	body   [sha256.Size]byte
 	result cloud.FleetResult
@@ -58,7 +58,7 @@ func (c *Cloud) fleet(request cloud.FleetRequest, now time.Time) (cloud.FleetRes
 	return result, nil
 }
 
-// digest is of everything but the token.
+// digest hashes the request without its token.
 func digest(request cloud.FleetRequest) ([sha256.Size]byte, error) {
 	request.Token = ""
 	raw, err := json.Marshal(request)
@@ -68,8 +68,7 @@ func digest(request cloud.FleetRequest) ([sha256.Size]byte, error) {
 	return sha256.Sum256(raw), nil
 }
 
-// acceptable refuses what EC2 refuses with a status of 400. Such a call has
-// not used its token up.
+// acceptable rejects what EC2 rejects with status 400. Such a call does not use up its token.
 func (c *Cloud) acceptable(request cloud.FleetRequest) error {
 	overrides, pools := 0, map[[2]string]bool{}
 	for _, config := range request.Configs {
@@ -94,8 +93,8 @@ func (c *Cloud) acceptable(request cloud.FleetRequest) error {
 	return nil
 }
 
-// fulfil asks one candidate after the other until there are enough instances.
-// Each that could not give all it was asked for leaves an error.
+// fulfil tries the candidates in order until there are enough instances. Each candidate that could not launch all of
+// its share leaves an error.
 func (c *Cloud) fulfil(request cloud.FleetRequest, now time.Time) cloud.FleetResult {
 	out := cloud.FleetResult{FleetID: "fleet-" + c.uuid("fleet")}
 	if !c.buckets[resources].take(now, float64(request.Count)) {
@@ -122,8 +121,8 @@ func (c *Cloud) fulfil(request cloud.FleetRequest, now time.Time) cloud.FleetRes
 	return out
 }
 
-// overrun answers a fleet that is larger than the bucket of instances. The
-// fleet calls RunInstances by itself, so its throttling is inside the 200.
+// overrun returns the result of a fleet that exceeds the bucket of instances. EC2 calls RunInstances for the fleet,
+// so the throttling is in the 200 response.
 func (c *Cloud) overrun(request cloud.FleetRequest, out cloud.FleetResult) cloud.FleetResult {
 	c.counts[CreateFleet].Throttled++
 	first := c.candidates(request)[0]
@@ -164,7 +163,7 @@ func failed(from candidate, refusal *Refusal) cloud.FleetError {
 	}
 }
 
-// clone keeps a remembered answer apart from what callers do with theirs.
+// clone copies a stored answer, so that callers cannot modify it.
 func clone(r cloud.FleetResult) cloud.FleetResult {
 	out := cloud.FleetResult{FleetID: r.FleetID}
 	for _, group := range r.Instances {

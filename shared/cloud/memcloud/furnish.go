@@ -8,24 +8,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// World is what Furnish has put into the account.
+// World is the resources that Furnish has created.
 type World struct {
 	Cluster       cloud.ClusterInfo
 	Subnets       []cloud.Subnet
 	SecurityGroup cloud.SecurityGroup
 	// ImageAMD64 and ImageARM64 are AL2023 for the cluster's version.
 	ImageAMD64, ImageARM64 cloud.Image
-	// Role is an IAM role, and Profile an instance profile that holds it.
+	// Role is an IAM role, and Profile an instance profile with it.
 	Role, Profile string
 }
 
-// KubernetesVersion is the version of the clusters that Furnish makes.
+// KubernetesVersion is the version of the clusters that Furnish creates.
 const KubernetesVersion = "1.36"
 
-// Furnish adds what a node of an EKS cluster needs: a subnet in every zone of
-// the catalogue and a security group, both tagged karpenter.sh/discovery with
-// the cluster's name; AL2023 images with the SSM parameters that name them;
-// the cluster; and an instance profile with a role.
+// Furnish adds what a node of an EKS cluster needs: a subnet in every zone of the catalogue and a security group,
+// both tagged karpenter.sh/discovery with the cluster's name; AL2023 images with their SSM parameters; the cluster;
+// and an instance profile with a role.
 func (c *Cloud) Furnish(name string) World {
 	tags := map[string]string{"karpenter.sh/discovery": name, "kubernetes.io/cluster/" + name: "owned"}
 	w := World{Role: name + "-node", Profile: name + "-node"}
@@ -50,14 +49,13 @@ func (c *Cloud) Furnish(name string) World {
 	return w
 }
 
-// AddAL2023 publishes a newer AL2023 image for both architectures, as AWS does
-// every few weeks.
+// AddAL2023 publishes a newer AL2023 image for both architectures, as AWS does every few weeks.
 func (c *Cloud) AddAL2023() (amd64, arm64 cloud.Image) {
 	return c.addAL2023("amd64", "x86_64"), c.addAL2023("arm64", "arm64")
 }
 
-// addAL2023 names the image as AWS does, and the parameters as karpenter's
-// aliases look for them: latest, and the version itself.
+// addAL2023 uses AWS's names for the image and for the parameters that Karpenter's aliases read: latest, and the
+// version itself.
 func (c *Cloud) addAL2023(arch, machine string) cloud.Image {
 	c.mu.Lock()
 	release := "v" + c.clock.UTC().Format("20060102")
@@ -70,7 +68,7 @@ func (c *Cloud) addAL2023(arch, machine string) cloud.Image {
 	return image
 }
 
-// sortedZones yields the zones of the catalogue with their ids.
+// sortedZones yields the catalogue's zones with their ids.
 func (c *Cloud) sortedZones() func(func(zone, id string) bool) {
 	zones := map[string]string{}
 	for _, t := range c.types {

@@ -14,8 +14,8 @@ func (c *Cloud) Impair(id string, since time.Time) {
 // Recover makes the status checks of an instance pass again.
 func (c *Cloud) Recover(id string) { c.Impair(id, time.Time{}) }
 
-// Plan announces maintenance: as a scheduled event of the instance (with
-// EC2's event codes), and as an event of AWS Health.
+// Plan announces maintenance: as a scheduled event of the instance (with EC2's event codes), and as an AWS Health
+// event.
 func (c *Cloud) Plan(id, code string, notBefore time.Time) {
 	c.do(func(time.Time) {
 		s := c.status(id)
@@ -31,8 +31,8 @@ func (c *Cloud) status(id string) *cloud.Status {
 	return c.health[id]
 }
 
-// InterruptSpot takes a spot instance back: the warning now, the end two
-// minutes later. It reports whether there was a spot instance to take.
+// InterruptSpot interrupts a spot instance: the warning now, the termination two minutes later. It reports whether
+// there was a spot instance to interrupt.
 func (c *Cloud) InterruptSpot(id string) (warned bool) {
 	c.do(func(now time.Time) {
 		i := c.known(id)
@@ -47,7 +47,7 @@ func (c *Cloud) InterruptSpot(id string) (warned bool) {
 	return warned
 }
 
-// Reclaim takes back an instance of a capacity reservation, in the same way.
+// Reclaim interrupts an instance in a capacity reservation in the same way.
 func (c *Cloud) Reclaim(id string) (warned bool) {
 	c.do(func(now time.Time) {
 		i := c.known(id)
@@ -62,7 +62,7 @@ func (c *Cloud) Reclaim(id string) (warned bool) {
 	return warned
 }
 
-// Rebalance recommends to leave a spot instance, and does nothing else.
+// Rebalance sends a rebalance recommendation for a spot instance, without any other effect.
 func (c *Cloud) Rebalance(id string) (told bool) {
 	c.do(func(time.Time) {
 		i := c.known(id)
@@ -75,7 +75,7 @@ func (c *Cloud) Rebalance(id string) (told bool) {
 	return told
 }
 
-// ends reports whether the instance is on its way out or gone.
+// ends reports whether the instance is shutting down or terminated.
 func (i *instance) ends() bool {
 	return i.State == cloud.ShuttingDown || i.State == cloud.Terminated
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// AddImage adds an AMI. An empty ID gets one; an empty owner is the account.
+// AddImage adds an AMI. An empty ID is generated; an empty owner is the account.
 func (c *Cloud) AddImage(i cloud.Image) cloud.Image {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *Cloud) AddImage(i cloud.Image) cloud.Image {
 	return i
 }
 
-// DescribeImages lists the images that any selector finds, as added.
+// DescribeImages returns the images that match any selector, in the order in which they were added.
 func (c *Cloud) DescribeImages(ctx context.Context, selectors []cloud.Selector) ([]cloud.Image, error) {
 	var out []cloud.Image
 	err := c.call(ctx, DescribeImages, func(time.Time) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// instance is the truth about one instance.
+// instance is the real state of one instance.
 type instance struct {
 	cloud.Instance
 	template cloud.Template
@@ -19,22 +19,22 @@ type instance struct {
 	price    float64
 	address  int
 	subnet   *subnet
-	// others are the tags of what came with the instance, by kind of resource.
+	// others are the tags of resources created with the instance, by kind of resource.
 	others map[string]map[string]string
 
-	// born are the tags that it was launched with.
+	// born are the tags at launch.
 	born map[string]string
 
 	visible time.Time
 	history []moment
 	writes  []tagWrite
-	// running and ended bound what is paid for; ended is zero while it runs.
+	// running and ended limit the billed time; ended is zero while it runs.
 	running, ended time.Time
 	gone           time.Time
 	forgotten      bool
-	// warned is when a spot warning said that it ends.
+	// warned is the termination time in a spot warning.
 	warned time.Time
-	// protected instances are not terminated by a call.
+	// protected instances cannot be terminated by a call.
 	protected bool
 }
 
@@ -50,8 +50,7 @@ type tagWrite struct {
 	shown time.Time
 }
 
-// launch makes one instance of a candidate that is neither unlaunchable nor
-// exhausted.
+// launch creates one instance of a candidate that is neither unlaunchable nor exhausted.
 func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string) *instance {
 	offer := c.offers[from.offering]
 	if offer.counted {
@@ -89,8 +88,8 @@ func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string)
 	return i
 }
 
-// launchTags merges the tags of the template with those of the request, which
-// win; instances carry their fleet's id as AWS writes it.
+// launchTags merges the tags of the template with those of the request, which take precedence, and adds EC2's fleet
+// id tag.
 func launchTags(t cloud.Template, request cloud.FleetRequest, fleet string) (own map[string]string, others map[string]map[string]string) {
 	others = map[string]map[string]string{}
 	for _, set := range slices.Concat(t.TagSets, request.TagSets) {
@@ -116,26 +115,24 @@ func (c *Cloud) privateDNS(s *subnet, address int) string {
 	return fmt.Sprintf("ip-10-%d-%d-%d.%s", s.ordinal, address>>8, address&255, suffix)
 }
 
-// Record is the truth about one instance, for checkers.
+// Record is the real state of one instance, for checkers.
 type Record struct {
-	// Instance is as it is, and not as Describe shows it.
+	// Instance is the real state, not the one that Describe shows.
 	cloud.Instance
 	Token, FleetID, Template string
-	// PricePerHour is in dollars, and was fixed at launch.
+	// PricePerHour is in dollars, fixed at launch.
 	PricePerHour float64
 	// Others are the tags of volumes and interfaces, by kind of resource.
 	Others map[string]map[string]string
-	// Visible is from when Describe shows it.
+	// Visible is when Describe begins to show it.
 	Visible time.Time
-	// Running, Ended and Gone are when it was running, shutting down and
-	// terminated; zero where it is not yet.
+	// Running, Ended and Gone are when it was running, shutting down and terminated; zero if not yet.
 	Running, Ended, Gone time.Time
-	// Warned is the deadline of a spot warning.
+	// Warned is the deadline in a spot warning.
 	Warned time.Time
 }
 
-// Records tells the truth about every instance that there ever was, in the
-// order of launch.
+// Records returns the real state of all instances ever, in the order of launch.
 func (c *Cloud) Records() []Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +143,7 @@ func (c *Cloud) Records() []Record {
 	return out
 }
 
-// Record tells the truth about one instance.
+// Record returns the real state of one instance.
 func (c *Cloud) Record(id string) (Record, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

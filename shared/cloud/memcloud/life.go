@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// step is a change of state that will be due.
+// step is a scheduled change of state.
 type step struct {
 	at    time.Time
 	order int
@@ -28,10 +28,10 @@ func (s steps) Less(i, j int) bool {
 	return s[i].order < s[j].order
 }
 
-// Push and Pop are for container/heap.
+// Push implements heap.Interface.
 func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
 
-// Pop removes the last.
+// Pop implements heap.Interface.
 func (s *steps) Pop() any {
 	old := *s
 	last := old[len(old)-1]
@@ -39,8 +39,7 @@ func (s *steps) Pop() any {
 	return last
 }
 
-// from is which states a state is reached from; a step from another is stale
-// and does nothing.
+// from lists the states from which a state can be reached; a step from another state is stale and has no effect.
 var from = map[cloud.State][]cloud.State{
 	cloud.Running:      {cloud.Pending},
 	cloud.Stopping:     {cloud.Pending, cloud.Running},
@@ -58,8 +57,7 @@ func (c *Cloud) schedule(i *instance, at time.Time, to cloud.State) {
 	heap.Push(&c.steps, step{at, int(c.serials["step"]), i, to})
 }
 
-// NextChange is when the next instance changes its state by itself; zero when
-// none will.
+// NextChange returns when the next instance changes its state by itself; zero if none will.
 func (c *Cloud) NextChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +74,7 @@ func (c *Cloud) prune() {
 	}
 }
 
-// advance lets happen all that is due, each at its own time, and forgets what
-// EC2 forgets.
+// advance applies all changes that are due, each at its own time, and forgets old instances like EC2.
 func (c *Cloud) advance(now time.Time) {
 	if now.Before(c.clock) {
 		now = c.clock
@@ -91,7 +88,7 @@ func (c *Cloud) advance(now time.Time) {
 	c.forget()
 }
 
-// enter moves an instance into a state, now, with all that follows from it.
+// enter moves an instance into a state at the current time, with all consequences.
 func (c *Cloud) enter(i *instance, to cloud.State) {
 	i.State = to
 	c.announce(i, to)
@@ -112,7 +109,7 @@ func (c *Cloud) enter(i *instance, to cloud.State) {
 	}
 }
 
-// release gives back what a terminated instance held.
+// release frees the resources of a terminated instance.
 func (c *Cloud) release(i *instance) {
 	i.subnet.free(i.address)
 	if offer := c.offers[i.offering]; offer.counted {
@@ -121,8 +118,8 @@ func (c *Cloud) release(i *instance) {
 	delete(c.health, i.ID)
 }
 
-// announce records from when Describe shows the state, and sends the event.
-// A state is never shown before the one that it follows.
+// announce records when Describe begins to show the state, and sends the event. A state is never shown before its
+// predecessor.
 func (c *Cloud) announce(i *instance, to cloud.State) {
 	shown := c.clock.Add(c.upTo(c.faults.Lag, "state", i.ID, string(to)))
 	if n := len(i.history); n > 0 && shown.Before(i.history[n-1].shown) {
@@ -132,8 +129,7 @@ func (c *Cloud) announce(i *instance, to cloud.State) {
 	c.emit(c.stateChange(i, to), "state", i.ID, string(to))
 }
 
-// forget drops instances that were terminated an hour ago from what EC2
-// knows. Records keeps them.
+// forget removes instances that were terminated an hour ago from the API. Records keeps them.
 func (c *Cloud) forget() {
 	n := 0
 	for n < len(c.leaving) && c.clock.Sub(c.leaving[n].gone) >= Remembered {
@@ -147,7 +143,7 @@ func (c *Cloud) forget() {
 	c.existing = slices.DeleteFunc(c.existing, func(i *instance) bool { return i.forgotten })
 }
 
-// known finds an instance that EC2 still knows.
+// known returns an instance that EC2 still returns, or nil.
 func (c *Cloud) known(id string) *instance {
 	i := c.instances[id]
 	if i == nil || i.forgotten {
@@ -156,7 +152,7 @@ func (c *Cloud) known(id string) *instance {
 	return i
 }
 
-// Boot is an instance that has started: what a kubelet needs to know.
+// Boot is an instance that has started, with the data that a kubelet needs.
 type Boot struct {
 	cloud.Instance
 	UserData string
@@ -164,8 +160,7 @@ type Boot struct {
 	At       time.Time
 }
 
-// Booted hands over the instances that came to run since the last call, in
-// order, the ones that ended meanwhile too.
+// Booted returns the instances that started since the last call, in order, including those that have since ended.
 func (c *Cloud) Booted() []Boot {
 	var out []Boot
 	c.do(func(time.Time) {
@@ -175,8 +170,8 @@ func (c *Cloud) Booted() []Boot {
 	return out
 }
 
-// Fail ends an instance as a broken host does: unasked and without a warning.
-// It reports whether there was one to end.
+// Fail terminates an instance like a broken host: without a request or a warning. It reports whether there was one to
+// terminate.
 func (c *Cloud) Fail(id string) bool { return c.move(id, cloud.ShuttingDown) }
 
 // Stop stops an instance, as its owner or AWS may.

@@ -160,7 +160,7 @@ func (s *site) named(t *testing.T) int {
 	return len(found)
 }
 
-// TestSeed is that a seed repeats everything, and that another does not.
+// TestSeed tests that a seed reproduces all results, and that another seed does not.
 func TestSeed(t *testing.T) {
 	run := func(seed int64) []memcloud.Record {
 		s := newSite(t, memcloud.Options{Seed: seed, Faults: memcloud.Faults{Lag: 30 * time.Second, LostCall: 0.3}})

@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Offering is one way to buy a type. As a pattern (in Block) an empty field
-// means any.
+// Offering is a type, a zone and a capacity type. As a pattern (in Block) an empty field matches any.
 type Offering struct {
 	Type, Zone, CapacityType string
 }
@@ -19,15 +18,15 @@ func (o Offering) covers(x Offering) bool {
 		(o.CapacityType == "" || o.CapacityType == x.CapacityType)
 }
 
-// offer is what the market knows of an offering.
+// offer is the state of an offering.
 type offer struct {
 	price float64
-	// counted offerings have free instances left; others have no end.
+	// counted offerings have a limited number of free instances; others are unlimited.
 	counted bool
 	free    int
 }
 
-// blockade makes offerings fail with one of EC2's codes for a while.
+// blockade makes offerings fail with an EC2 error code for a while.
 type blockade struct {
 	pattern Offering
 	code    string
@@ -44,8 +43,8 @@ func (c *Cloud) stock(catalogue catalog.Catalogue) {
 	}
 }
 
-// SetCapacity leaves n instances of the offering; what runs already is not
-// among them, but adds to them when it ends. Negative n means without end.
+// SetCapacity limits the offering to n more instances; running ones are not included, but increase it when they end.
+// Negative n means no limit.
 func (c *Cloud) SetCapacity(offering Offering, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,8 +56,7 @@ func (c *Cloud) SetCapacity(offering Offering, n int) {
 	o.counted, o.free = n >= 0, max(n, 0)
 }
 
-// Capacity tells how many instances the offering has left; -1 is without end,
-// and 0 also where it does not exist.
+// Capacity returns how many more instances the offering has; -1 means no limit, and 0 also that it does not exist.
 func (c *Cloud) Capacity(offering Offering) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,30 +70,27 @@ func (c *Cloud) Capacity(offering Offering) int {
 	return o.free
 }
 
-// Shortage makes EC2 answer InsufficientInstanceCapacity for every offering
-// that the pattern covers, until the time.
+// Shortage makes EC2 return InsufficientInstanceCapacity for every offering that matches the pattern, until the time.
 func (c *Cloud) Shortage(pattern Offering, until time.Time) {
 	c.Block(pattern, "InsufficientInstanceCapacity", until)
 }
 
-// Block makes EC2 answer the code for every offering that the
-// pattern covers, until the time: for example MaxSpotInstanceCountExceeded
-// for all of spot.
+// Block makes EC2 return the code for every offering that matches the pattern, until the time: for example
+// MaxSpotInstanceCountExceeded for all spot offerings.
 func (c *Cloud) Block(pattern Offering, code string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blocked = append(c.blocked, blockade{pattern, code, until})
 }
 
-// Unblock ends all that Block and Shortage began.
+// Unblock ends all calls of Block and Shortage.
 func (c *Cloud) Unblock() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blocked = nil
 }
 
-// SetPrice changes what an offering costs in dollars an hour, for those who
-// launch from now on.
+// SetPrice changes the price of an offering in dollars per hour, for new launches.
 func (c *Cloud) SetPrice(offering Offering, dollars float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +99,7 @@ func (c *Cloud) SetPrice(offering Offering, dollars float64) {
 	}
 }
 
-// Price is what an offering costs in dollars an hour; false where there is none.
+// Price returns the price of an offering in dollars per hour; false if it does not exist.
 func (c *Cloud) Price(offering Offering) (float64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +110,7 @@ func (c *Cloud) Price(offering Offering) (float64, bool) {
 	return o.price, true
 }
 
-// blockedBy gives the code that the offering fails with now, or "".
+// blockedBy returns the error code of a blocked offering, or "".
 func (c *Cloud) blockedBy(o Offering) string {
 	for _, b := range c.blocked {
 		if c.clock.Before(b.until) && b.pattern.covers(o) {
@@ -125,8 +120,8 @@ func (c *Cloud) blockedBy(o Offering) string {
 	return ""
 }
 
-// depth is how much spare capacity spot has there, in [0, 1). It changes every
-// six hours, as real pools do and prices hardly.
+// depth returns the spare capacity of a spot pool, in [0, 1). It changes every six hours, like real pools, whose
+// prices hardly change.
 func (c *Cloud) depth(o Offering) float64 {
 	epoch := c.clock.Truncate(6 * time.Hour).UTC().Format(time.RFC3339)
 	return c.share("depth", o.Type, o.Zone, o.CapacityType, epoch)

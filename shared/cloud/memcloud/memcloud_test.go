@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// site is a furnished cloud with a clock that the test moves.
+// site is a furnished cloud with a clock that the test sets.
 type site struct {
 	*memcloud.Cloud
 	memcloud.World
@@ -58,7 +58,7 @@ func (s *site) template(name string) cloud.Template {
 	}
 }
 
-// request asks for n instances of the types in every zone.
+// request returns a request for n instances of the types in every zone.
 func (s *site) request(token, capacityType string, n int, types ...string) cloud.FleetRequest {
 	out := cloud.FleetRequest{Token: token, Count: n, CapacityType: capacityType, Strategy: "lowest-price"}
 	config := cloud.FleetConfig{Template: "joist-1"}
@@ -197,7 +197,7 @@ func TestFleetBeyondTheBucketOfInstances(t *testing.T) {
 	}
 }
 
-// TestCapacityComesBack: what ends leaves room for others.
+// TestCapacityComesBack tests that terminated instances free capacity.
 func TestCapacityComesBack(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	zone := s.Subnets[0].Zone
@@ -216,7 +216,7 @@ func TestCapacityComesBack(t *testing.T) {
 	}
 }
 
-// TestBlocked: codes are answered while they last, for what the pattern covers.
+// TestBlocked tests that a blocked offering fails with the code until the time.
 func TestBlocked(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	s.Block(memcloud.Offering{CapacityType: cloud.Spot}, "MaxSpotInstanceCountExceeded", start.Add(time.Minute))
@@ -235,7 +235,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestAddressesRunOut: a subnet gives as many instances as it has addresses.
+// TestAddressesRunOut tests that a subnet fits as many instances as it has addresses.
 func TestAddressesRunOut(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	s.SetFreeIPs(s.Subnets[0].ID, 2)

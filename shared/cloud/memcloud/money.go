@@ -6,8 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// stopPaying adds what an instance cost to what was spent. EC2 charges from
-// running until shutting down, by the second.
+// stopPaying adds an ended instance's cost to the total. EC2 charges from running until shutting down, by the second.
 func (c *Cloud) stopPaying(i *instance) {
 	if !i.ended.IsZero() {
 		return
@@ -16,7 +15,7 @@ func (c *Cloud) stopPaying(i *instance) {
 	c.spent += i.cost()
 }
 
-// cost is what an ended instance cost in dollars.
+// cost returns the cost of an ended instance in dollars.
 func (i *instance) cost() float64 {
 	if i.running.IsZero() {
 		return 0
@@ -24,7 +23,7 @@ func (i *instance) cost() float64 {
 	return i.price * i.ended.Sub(i.running).Hours()
 }
 
-// DollarsPerHour is what all that runs, or is about to, costs an hour.
+// DollarsPerHour returns the price per hour of all pending and running instances.
 func (c *Cloud) DollarsPerHour() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +36,7 @@ func (c *Cloud) DollarsPerHour() float64 {
 	return sum
 }
 
-// Dollars is what everything has cost until now.
+// Dollars returns the total cost until now.
 func (c *Cloud) Dollars() float64 {
 	var sum float64
 	c.do(func(now time.Time) {

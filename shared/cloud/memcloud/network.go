@@ -18,10 +18,10 @@ type subnet struct {
 	cursor  int
 }
 
-// firstAddress is the first that AWS does not keep for itself.
+// firstAddress is the first address that AWS does not reserve.
 const firstAddress = 4
 
-// AddSubnet adds a subnet with FreeIPs addresses. An empty ID gets one.
+// AddSubnet adds a subnet with FreeIPs addresses. An empty ID is generated.
 func (c *Cloud) AddSubnet(s cloud.Subnet) cloud.Subnet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *Cloud) AddSubnet(s cloud.Subnet) cloud.Subnet {
 	return s
 }
 
-// SetFreeIPs makes n addresses free, as when others come and go in the subnet.
+// SetFreeIPs makes n addresses free, as if other users of the subnet changed.
 func (c *Cloud) SetFreeIPs(id string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,8 +46,7 @@ func (c *Cloud) SetFreeIPs(id string, n int) {
 
 func (s *subnet) full() bool { return len(s.taken) >= s.size }
 
-// lease takes the next free address, or the lowest. The search is over more
-// addresses than may be taken, so it ends.
+// lease takes the next free address, or the lowest. The search covers more addresses than can be leased, so it ends.
 func (s *subnet) lease(lowest bool) int {
 	const span = 1<<16 - 8
 	start := s.cursor
@@ -67,7 +66,7 @@ func (s *subnet) lease(lowest bool) int {
 
 func (s *subnet) free(address int) { delete(s.taken, address) }
 
-// DescribeSubnets lists the subnets that any selector finds, by id.
+// DescribeSubnets returns the subnets that match any selector, by id.
 func (c *Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector) ([]cloud.Subnet, error) {
 	var out []cloud.Subnet
 	err := c.call(ctx, DescribeSubnets, func(time.Time) error {
@@ -85,7 +84,7 @@ func (c *Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector)
 	return out, err
 }
 
-// AddSecurityGroup adds a security group. An empty ID gets one.
+// AddSecurityGroup adds a security group. An empty ID is generated.
 func (c *Cloud) AddSecurityGroup(g cloud.SecurityGroup) cloud.SecurityGroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +96,7 @@ func (c *Cloud) AddSecurityGroup(g cloud.SecurityGroup) cloud.SecurityGroup {
 	return g
 }
 
-// DescribeSecurityGroups lists the groups that any selector finds, as added.
+// DescribeSecurityGroups returns the groups that match any selector, in the order in which they were added.
 func (c *Cloud) DescribeSecurityGroups(ctx context.Context, selectors []cloud.Selector) ([]cloud.SecurityGroup, error) {
 	var out []cloud.SecurityGroup
 	err := c.call(ctx, DescribeSecurityGroups, func(time.Time) error {

@@ -6,53 +6,51 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// Options is what a Cloud is made of. Only Now is needed.
+// Options configure a Cloud. Only Now is required.
 type Options struct {
-	// Now is the clock; it must not run backwards.
+	// Now is the clock; it must not go backwards.
 	Now func() time.Time
-	// Seed decides ids, delays and every other chance.
+	// Seed determines ids, delays and all other random values.
 	Seed int64
-	// Region is us-west-2 when empty.
+	// Region is us-west-2 if empty.
 	Region string
-	// Account is 123456789012 when empty.
+	// Account is 123456789012 if empty.
 	Account string
-	// Catalogue is what is on offer and for how much; Small when it has no types.
+	// Catalogue has the offerings and prices; Small if it has no types.
 	Catalogue catalog.Catalogue
-	// Faults is what goes wrong by chance. SetFaults changes it later.
+	// Faults are the random faults. SetFaults changes them later.
 	Faults Faults
-	// Boot is the mean time from pending to running: 10 s when zero. Each
-	// instance takes between half and one and a half of it.
+	// Boot is the mean time from pending to running: 10 s if zero. Each instance takes between half and one and a
+	// half of it.
 	Boot time.Duration
-	// Shutdown is the time from shutting-down to terminated: 30 s when zero.
+	// Shutdown is the time from shutting-down to terminated: 30 s if zero.
 	Shutdown time.Duration
-	// RateDivisor divides rate and burst of every request bucket; 1 when zero.
-	// Negative switches throttling off.
+	// RateDivisor divides rate and burst of every request bucket; 1 if zero. Negative disables throttling.
 	RateDivisor float64
-	// Events gets each raw EventBridge event, as AWS would send it.
+	// Events receives each raw EventBridge event, as AWS would send it.
 	Events func(raw []byte)
 }
 
-// Faults is what goes wrong by chance. The zero value is a kind cloud.
+// Faults are random faults. The zero value has none.
 type Faults struct {
-	// Lag is the longest that a new instance, a new tag, a new template or a
-	// state stays invisible to Describe; EC2 shows up to 30 s.
+	// Lag is the longest time that a new instance, tag, template or state stays invisible to Describe; up to 30 s in
+	// EC2.
 	Lag time.Duration
-	// TemplateLag is the longest that CreateFleet does not find a new template.
+	// TemplateLag is the longest time that CreateFleet does not find a new template.
 	TemplateLag time.Duration
-	// LostAnswer is the share of writes that take effect and answer nothing.
+	// LostAnswer is the fraction of writes that take effect and lose their response.
 	LostAnswer float64
-	// LostCall is the share of writes that never arrive. The caller cannot tell
-	// it from LostAnswer.
+	// LostCall is the fraction of writes that never arrive. The caller cannot distinguish it from LostAnswer.
 	LostCall float64
-	// Throttle is the share of calls that are throttled without reason.
+	// Throttle is the fraction of calls that are throttled below the rate limit.
 	Throttle float64
-	// Shortage is the share of overrides for which a fleet finds no capacity. It is
-	// drawn for each fleet anew.
+	// Shortage is the fraction of overrides for which a fleet finds no capacity. It is drawn separately for each
+	// fleet.
 	Shortage float64
-	// ReuseAddresses gives the lowest free address to each new instance, so
-	// that node names come back as soon as they can.
+	// ReuseAddresses gives the lowest free address to each new instance, so that node names repeat as soon as
+	// possible.
 	ReuseAddresses bool
-	// QuietEvents is the share of events that EventBridge never sends.
+	// QuietEvents is the fraction of events that EventBridge never sends.
 	QuietEvents float64
 }
 
@@ -63,7 +61,7 @@ const (
 	defaultShutdown = 30 * time.Second
 	// SpotNotice is how long after the warning a spot instance is terminated.
 	SpotNotice = 2 * time.Minute
-	// Remembered is how long a terminated instance is still described.
+	// Remembered is how long Describe returns a terminated instance.
 	Remembered = time.Hour
 )
 

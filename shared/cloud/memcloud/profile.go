@@ -11,14 +11,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// AddRole adds an IAM role that profiles may hold.
+// AddRole adds an IAM role for profiles.
 func (c *Cloud) AddRole(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.roles[name] = true
 }
 
-// DeleteRole is iam:DeleteRole: no profile may hold the role.
+// DeleteRole is iam:DeleteRole: no profile may contain the role.
 func (c *Cloud) DeleteRole(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Cloud) DeleteRole(name string) error {
 	return nil
 }
 
-// EnsureProfile is the five IAM calls that it takes, each of which may fail.
+// EnsureProfile makes up to five IAM calls, each of which may fail.
 func (c *Cloud) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	want.Role = cloud.RoleName(want.Role)
 	have, err := c.Profile(ctx, want.Name)
@@ -57,7 +57,7 @@ func (c *Cloud) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	return c.AttachRole(ctx, want.Name, want.Role)
 }
 
-// DeleteProfile takes the role out and removes the profile, if it is there.
+// DeleteProfile removes the role and deletes the profile, if it exists.
 func (c *Cloud) DeleteProfile(ctx context.Context, name string) error {
 	have, err := c.Profile(ctx, name)
 	if err == nil && have.Role != "" {
@@ -95,7 +95,7 @@ func contains(have, want map[string]string) bool {
 	return true
 }
 
-// ListProfiles is iam:ListInstanceProfiles, which does not tell tags.
+// ListProfiles is iam:ListInstanceProfiles, which omits tags.
 func (c *Cloud) ListProfiles(ctx context.Context, path string) ([]cloud.Profile, error) {
 	var out []cloud.Profile
 	err := c.call(ctx, ListProfiles, func(time.Time) error {
@@ -134,7 +134,7 @@ func (c *Cloud) TagProfile(ctx context.Context, name string, tags map[string]str
 	})
 }
 
-// AttachRole is iam:AddRoleToInstanceProfile: a profile holds one role.
+// AttachRole is iam:AddRoleToInstanceProfile: a profile has at most one role.
 func (c *Cloud) AttachRole(ctx context.Context, name, role string) error {
 	return c.change(ctx, AttachRole, name, func(p *cloud.Profile) error {
 		switch {
@@ -161,7 +161,7 @@ func (c *Cloud) DetachRole(ctx context.Context, name, role string) error {
 	})
 }
 
-// RemoveProfile is iam:DeleteInstanceProfile: the profile must be empty.
+// RemoveProfile is iam:DeleteInstanceProfile: the profile must have no role.
 func (c *Cloud) RemoveProfile(ctx context.Context, name string) error {
 	return c.change(ctx, DeleteProfile, name, func(p *cloud.Profile) error {
 		if p.Role != "" {

@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// unlaunchable finds why a candidate can give no instance at all: something
-// that it names is not there, or does not go together.
+// unlaunchable returns why a candidate can launch no instance at all: a resource is missing or does not match.
 func (c *Cloud) unlaunchable(from candidate) *Refusal {
 	t := c.templates[from.template]
 	if t == nil || c.clock.Before(t.usable) {
@@ -78,7 +77,7 @@ func (c *Cloud) badOffering(from candidate, _ cloud.Template) *Refusal {
 	return nil
 }
 
-// exhausted finds why a candidate can give no further instance.
+// exhausted returns why a candidate can launch no further instance.
 func (c *Cloud) exhausted(from candidate) *Refusal {
 	if offer := c.offers[from.offering]; offer.counted && offer.free == 0 {
 		return c.short(from)
@@ -93,7 +92,7 @@ func (c *Cloud) exhausted(from candidate) *Refusal {
 	return nil
 }
 
-// short is the ordinary shortage of an offering.
+// short is the normal shortage of an offering.
 func (c *Cloud) short(from candidate) *Refusal {
 	return &Refusal{shortOf(from.offering.CapacityType), fmt.Sprintf(
 		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",

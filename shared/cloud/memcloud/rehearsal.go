@@ -8,17 +8,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// TryTemplate is CreateLaunchTemplate with DryRun: rights and rate alone.
+// TryTemplate is CreateLaunchTemplate with DryRun: it checks only permissions and the rate limit.
 func (c *Cloud) TryTemplate(ctx context.Context, _ cloud.Template) error {
 	return c.call(ctx, CreateTemplate, func(time.Time) error { return nil })
 }
 
-// TryFleet is CreateFleet with DryRun. The token is not looked at.
+// TryFleet is CreateFleet with DryRun. It ignores the token.
 func (c *Cloud) TryFleet(ctx context.Context, request cloud.FleetRequest) error {
 	return c.call(ctx, CreateFleet, func(time.Time) error { return c.acceptable(request) })
 }
 
-// TryRun is RunInstances with DryRun, which finds out what does not exist.
+// TryRun is RunInstances with DryRun, which checks that the resources exist.
 func (c *Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 	return c.call(ctx, RunInstances, func(time.Time) error {
 		from := candidate{

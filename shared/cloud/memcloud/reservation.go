@@ -19,8 +19,8 @@ type reservation struct {
 	size int
 }
 
-// AddReservation adds a capacity reservation that takes Available instances. An
-// empty ID gets one; the account's own, targeted and without kind are defaults.
+// AddReservation adds a capacity reservation with room for Available instances. An empty ID is generated; the
+// defaults are the account as owner, targeted, and DefaultReservation.
 func (c *Cloud) AddReservation(r cloud.Reservation) cloud.Reservation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Cloud) AddReservation(r cloud.Reservation) cloud.Reservation {
 	return r
 }
 
-// RemoveReservation cancels a capacity reservation: what runs in it goes on.
+// RemoveReservation cancels a capacity reservation: its instances keep running.
 func (c *Cloud) RemoveReservation(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,8 @@ func (c *Cloud) RemoveReservation(id string) {
 	})
 }
 
-// left is how many more instances a reservation takes: those that name it in
-// their template and have not ended are in it.
+// left returns how many more instances fit into a reservation. Instances whose template names it count until they are
+// terminated.
 func (c *Cloud) left(r *reservation) int {
 	left := r.size
 	for _, i := range c.existing {
@@ -66,7 +66,7 @@ func (c *Cloud) left(r *reservation) int {
 	return max(0, left)
 }
 
-// overbooked refuses a launch into a reservation that is full.
+// overbooked rejects a launch into a full reservation.
 func (c *Cloud) overbooked(from candidate) *Refusal {
 	target := c.templates[from.template].Reservation
 	if from.offering.CapacityType != cloud.Reserved || target == nil {
@@ -81,8 +81,7 @@ func (c *Cloud) overbooked(from candidate) *Refusal {
 	return nil
 }
 
-// DescribeReservations lists the capacity reservations that have not ended, as
-// added.
+// DescribeReservations returns the capacity reservations that have not ended, in the order in which they were added.
 func (c *Cloud) DescribeReservations(ctx context.Context) ([]cloud.Reservation, error) {
 	var out []cloud.Reservation
 	err := c.call(ctx, DescribeReservations, func(now time.Time) error {
@@ -99,7 +98,7 @@ func (c *Cloud) DescribeReservations(ctx context.Context) ([]cloud.Reservation, 
 	return out, err
 }
 
-// AddPlacementGroup adds a placement group. An empty ID gets one.
+// AddPlacementGroup adds a placement group. An empty ID is generated.
 func (c *Cloud) AddPlacementGroup(g cloud.PlacementGroup) cloud.PlacementGroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +110,8 @@ func (c *Cloud) AddPlacementGroup(g cloud.PlacementGroup) cloud.PlacementGroup {
 	return g
 }
 
-// partition is where a launch into the placement group comes: where the template
-// says, else into the next one in turn, as EC2 spreads instances over partitions.
+// partition returns the partition of a launch into the placement group: the template's, or the next one in turn, as
+// EC2 spreads instances over partitions.
 func (c *Cloud) partition(p *cloud.Placement) int32 {
 	group, ok := c.group(p)
 	if !ok || group.Partitions == 0 {
@@ -124,7 +123,7 @@ func (c *Cloud) partition(p *cloud.Placement) int32 {
 	return int32(len(c.all)%group.Partitions) + 1
 }
 
-// group is the placement group that a launch names, if there is one.
+// group returns the placement group that a launch names, if it exists.
 func (c *Cloud) group(p *cloud.Placement) (cloud.PlacementGroup, bool) {
 	if p == nil {
 		return cloud.PlacementGroup{}, false
@@ -138,7 +137,7 @@ func (c *Cloud) group(p *cloud.Placement) (cloud.PlacementGroup, bool) {
 	return c.placement[at], true
 }
 
-// DescribePlacementGroups lists the placement groups, as added.
+// DescribePlacementGroups returns the placement groups in the order in which they were added.
 func (c *Cloud) DescribePlacementGroups(ctx context.Context) ([]cloud.PlacementGroup, error) {
 	var out []cloud.PlacementGroup
 	err := c.call(ctx, DescribeGroups, func(time.Time) error {

@@ -2,17 +2,16 @@ package memcloud
 
 import "github.com/joist-autoscaler/joist/shared/cloud"
 
-// thing is what selectors look at.
+// thing has the fields that selectors match.
 type thing struct {
 	id, name, owner string
-	// owned says that owners matter: without one, a name is looked for among
-	// one's own and Amazon's alone, lest somebody offers an image of that name.
+	// owned means that the owner matters: a selector without an owner matches names only of the account and Amazon,
+	// because any account may publish an image with that name.
 	owned bool
 	tags  map[string]string
 }
 
-// finds reports whether any selector finds the thing. A selector that says
-// nothing finds nothing.
+// finds reports whether any selector matches the thing. An empty selector matches nothing.
 func (c *Cloud) finds(selectors []cloud.Selector, t thing) bool {
 	for _, s := range selectors {
 		if c.selects(s, t) {

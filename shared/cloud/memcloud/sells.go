@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// The actions that read what the region sells.
+// The actions that read the region's offerings.
 const (
 	DescribeInstanceTypes         Action = "ec2:DescribeInstanceTypes"
 	DescribeInstanceTypeOfferings Action = "ec2:DescribeInstanceTypeOfferings"
@@ -27,7 +27,7 @@ var (
 	_ cloud.ZonalShifts = (*Cloud)(nil)
 )
 
-// InstanceTypes lists the hardware of the catalogue, by name, in EC2's words.
+// InstanceTypes returns the catalogue's hardware, by name, in EC2's spelling.
 func (c *Cloud) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
 	var out []cloud.InstanceType
 	err := c.call(ctx, DescribeInstanceTypes, func(time.Time) error {
@@ -39,7 +39,7 @@ func (c *Cloud) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error)
 	return out, err
 }
 
-// TypeOfferings lists which zone sells which type: one way to buy is enough.
+// TypeOfferings returns which zone offers which type with any capacity type.
 func (c *Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error) {
 	var out []cloud.TypeOffering
 	err := c.call(ctx, DescribeInstanceTypeOfferings, func(time.Time) error {
@@ -52,7 +52,7 @@ func (c *Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error)
 	return out, err
 }
 
-// AvailabilityZones lists the zones of the catalogue, by name.
+// AvailabilityZones returns the catalogue's zones, by name.
 func (c *Cloud) AvailabilityZones(ctx context.Context) ([]cloud.AvailabilityZone, error) {
 	var out []cloud.AvailabilityZone
 	err := c.call(ctx, DescribeAvailabilityZones, func(time.Time) error {
@@ -64,7 +64,7 @@ func (c *Cloud) AvailabilityZones(ctx context.Context) ([]cloud.AvailabilityZone
 	return out, err
 }
 
-// SpotPrices lists today's prices: the model keeps no history of them.
+// SpotPrices returns the current prices: the model has no price history.
 func (c *Cloud) SpotPrices(ctx context.Context, _ time.Time) ([]cloud.SpotPrice, error) {
 	var out []cloud.SpotPrice
 	err := c.call(ctx, DescribeSpotPriceHistory, func(time.Time) error {
@@ -79,8 +79,7 @@ func (c *Cloud) SpotPrices(ctx context.Context, _ time.Time) ([]cloud.SpotPrice,
 	return out, err
 }
 
-// OnDemandPrices lists the dearest price of each type, which is the same in all
-// zones as long as nobody changed one.
+// OnDemandPrices returns the highest price of each type, which is equal in all zones unless SetPrice changed one.
 func (c *Cloud) OnDemandPrices(ctx context.Context, _ string) ([]cloud.OnDemandPrice, error) {
 	var out []cloud.OnDemandPrice
 	err := c.call(ctx, GetProducts, func(time.Time) error {
@@ -98,7 +97,7 @@ func (c *Cloud) OnDemandPrices(ctx context.Context, _ string) ([]cloud.OnDemandP
 	return out, err
 }
 
-// ZonalShifts lists the shifts in force, whatever the resource.
+// ZonalShifts returns the shifts in force, for any resource.
 func (c *Cloud) ZonalShifts(ctx context.Context, _ string) ([]cloud.ZonalShift, error) {
 	var out []cloud.ZonalShift
 	err := c.call(ctx, GetManagedResource, func(now time.Time) error {
@@ -112,15 +111,14 @@ func (c *Cloud) ZonalShifts(ctx context.Context, _ string) ([]cloud.ZonalShift, 
 	return out, err
 }
 
-// Shift keeps clusters away from zones, and from these alone.
+// Shift replaces the zonal shifts.
 func (c *Cloud) Shift(shifts ...cloud.ZonalShift) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.shifts = shifts
 }
 
-// SetZoneDown lets a zone be described as one that takes no launches, or as
-// one that does. What it really takes is Block's to say.
+// SetZoneDown sets whether a zone is described as unavailable. It does not affect launches; Block does.
 func (c *Cloud) SetZoneDown(zone string, down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,14 +128,14 @@ func (c *Cloud) SetZoneDown(zone string, down bool) {
 	c.down[zone] = down
 }
 
-// Withdraw ends the sale of what the pattern covers.
+// Withdraw removes the offerings that match the pattern.
 func (c *Cloud) Withdraw(pattern Offering) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.offers, func(o Offering, _ *offer) bool { return pattern.covers(o) })
 }
 
-// sold is everything that may be bought for a price, sorted.
+// sold returns all offerings with a price, sorted.
 func (c *Cloud) sold() []Offering {
 	var out []Offering
 	for o, what := range c.offers {
@@ -151,7 +149,7 @@ func (c *Cloud) sold() []Offering {
 	return out
 }
 
-// described says of a type what EC2 would.
+// described returns EC2's description of a type.
 func described(t catalog.InstanceType) cloud.InstanceType {
 	out := cloud.InstanceType{
 		Name: t.Name, Architectures: []string{"x86_64"}, VCPU: t.VCPU, MemoryMiB: t.MemoryMiB, BareMetal: t.BareMetal,

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Small is a catalogue of six types in three zones, for tests that need some
-// types and not all of them. Its prices are near those of us-west-2.
+// Small returns a catalogue of six types in three zones, for tests that do not need all types. Its prices are close
+// to those of us-west-2.
 func Small(region string) catalog.Catalogue {
 	out := catalog.Catalogue{Region: region, Partition: "aws", AsOf: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, t := range []struct {

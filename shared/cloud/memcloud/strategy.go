@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// candidate is one override of one config, in the order of the request.
+// candidate is one override of one config, with its index in the request.
 type candidate struct {
 	cloud.Override
 	template string
@@ -18,9 +18,8 @@ type candidate struct {
 	depth    float64
 }
 
-// strategies order the candidates: the first is asked for capacity first. The
-// true ones of AWS are secret; these keep what AWS promises of each. Ties go
-// by the order of the request.
+// strategies order the candidates: the first is tried first. AWS's algorithms are not public; these keep what AWS
+// documents about each. Ties keep the order of the request.
 var strategies = map[string]func(a, b candidate) int{
 	"":                   byPrice,
 	"lowest-price":       byPrice,
@@ -37,7 +36,7 @@ var strategies = map[string]func(a, b candidate) int{
 func byPrice(a, b candidate) int { return cmp.Compare(a.price, b.price) }
 func byDepth(a, b candidate) int { return cmp.Compare(b.depth, a.depth) }
 
-// byPriority takes the lowest number first; an override without one is last.
+// byPriority puts the lowest number first; an override without one is last.
 func byPriority(a, b candidate) int { return cmp.Compare(rank(a), rank(b)) }
 
 func rank(c candidate) float64 {
@@ -47,10 +46,10 @@ func rank(c candidate) float64 {
 	return *c.Priority
 }
 
-// onDemandStrategies are those that EC2 takes for capacity that is not spot.
+// onDemandStrategies are those that EC2 accepts for capacity that is not spot.
 var onDemandStrategies = []string{"", "lowest-price", "prioritized"}
 
-// knows reports whether EC2 takes the strategy for the capacity type.
+// knows reports whether EC2 accepts the strategy for the capacity type.
 func knows(capacityType, strategy string) bool {
 	if capacityType != cloud.Spot {
 		return slices.Contains(onDemandStrategies, strategy)
@@ -58,7 +57,7 @@ func knows(capacityType, strategy string) bool {
 	return strategies[strategy] != nil && strategy != "prioritized"
 }
 
-// candidates lists the overrides of a request in the strategy's order.
+// candidates returns the overrides of a request in the strategy's order.
 func (c *Cloud) candidates(request cloud.FleetRequest) []candidate {
 	var out []candidate
 	for _, config := range request.Configs {

@@ -10,14 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// template is a launch template, from when Describe shows it and from when
-// CreateFleet finds it.
+// template is a launch template, with the times from which Describe shows it and CreateFleet finds it.
 type template struct {
 	cloud.Template
 	created, visible, usable time.Time
 }
 
-// EnsureTemplate creates the template unless there is one of that name.
+// EnsureTemplate creates the template unless the name exists.
 func (c *Cloud) EnsureTemplate(ctx context.Context, t cloud.Template) error {
 	err := c.CreateTemplate(ctx, t)
 	if code, _ := Code(err); code == "InvalidLaunchTemplateName.AlreadyExistsException" {
@@ -26,7 +25,7 @@ func (c *Cloud) EnsureTemplate(ctx context.Context, t cloud.Template) error {
 	return err
 }
 
-// CreateTemplate is as EC2 does it: a name that is taken is fault.Conflict.
+// CreateTemplate behaves like EC2: an existing name is fault.Conflict.
 func (c *Cloud) CreateTemplate(ctx context.Context, t cloud.Template) error {
 	return c.call(ctx, CreateTemplate, func(now time.Time) error {
 		if n := len(t.Name); n < 3 || n > 128 {
@@ -47,7 +46,7 @@ func (c *Cloud) CreateTemplate(ctx context.Context, t cloud.Template) error {
 	})
 }
 
-// Templates lists the templates that carry all of the tags, by name.
+// Templates returns the templates that have all of the tags, by name.
 func (c *Cloud) Templates(ctx context.Context, tags map[string]string) ([]cloud.TemplateInfo, error) {
 	var out []cloud.TemplateInfo
 	err := c.call(ctx, DescribeTemplates, func(now time.Time) error {
@@ -62,7 +61,7 @@ func (c *Cloud) Templates(ctx context.Context, tags map[string]string) ([]cloud.
 	return out, err
 }
 
-// DeleteTemplate removes a template, if it is there.
+// DeleteTemplate deletes a template, if it exists.
 func (c *Cloud) DeleteTemplate(ctx context.Context, name string) error {
 	err := c.DeleteTemplateStrictly(ctx, name)
 	if code, _ := Code(err); code == "InvalidLaunchTemplateName.NotFoundException" {
@@ -71,7 +70,7 @@ func (c *Cloud) DeleteTemplate(ctx context.Context, name string) error {
 	return err
 }
 
-// DeleteTemplateStrictly is as EC2 does it: one that is gone is fault.Missing.
+// DeleteTemplateStrictly behaves like EC2: a missing template is fault.Missing.
 func (c *Cloud) DeleteTemplateStrictly(ctx context.Context, name string) error {
 	return c.call(ctx, DeleteTemplate, func(time.Time) error {
 		if c.templates[name] == nil {
@@ -84,7 +83,7 @@ func (c *Cloud) DeleteTemplateStrictly(ctx context.Context, name string) error {
 	})
 }
 
-// Template tells the whole of a template, as nobody but a test can see it.
+// Template returns a complete template, for tests.
 func (c *Cloud) Template(name string) (cloud.Template, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Terminate ends the instances that EC2 knows, and ignores the others.
+// Terminate terminates the instances that EC2 knows, and ignores the others.
 func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -21,8 +21,7 @@ func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 	})
 }
 
-// TerminateStrictly is as EC2 does it: one id that it does not know, and
-// nothing is terminated.
+// TerminateStrictly behaves like EC2: with one unknown id, no instance is terminated.
 func (c *Cloud) TerminateStrictly(ctx context.Context, ids []string) error {
 	return c.call(ctx, TerminateInstances, func(time.Time) error {
 		if err := c.allShown(ids); err != nil {
@@ -32,15 +31,15 @@ func (c *Cloud) TerminateStrictly(ctx context.Context, ids []string) error {
 	})
 }
 
-// Protect switches termination protection of an instance on or off.
+// Protect enables or disables termination protection of an instance.
 func (c *Cloud) Protect(id string, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.instances[id].protected = on
 }
 
-// terminate notes only what it ended: terminating twice is terminating once.
-// One that is protected keeps all of them.
+// terminate records only the instances whose state it changed, because it is idempotent. If one is protected, none is
+// terminated.
 func (c *Cloud) terminate(ids []string) error {
 	for _, id := range ids {
 		if c.instances[id].protected {
@@ -63,7 +62,7 @@ func (c *Cloud) terminate(ids []string) error {
 	return nil
 }
 
-// Tag sets tags; one id that EC2 does not know, and nothing is tagged.
+// Tag sets tags; with one unknown id, no instance is tagged.
 func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) error {
 	if len(ids) == 0 || len(tags) == 0 {
 		return nil
@@ -83,8 +82,8 @@ func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) e
 	})
 }
 
-// shown finds an instance that calls naming its id find now: what Describe
-// does not show yet, other calls do not know either.
+// shown returns an instance that calls by id find now, or nil: until Describe shows it, other calls do not know it
+// either.
 func (c *Cloud) shown(id string) *instance {
 	i := c.known(id)
 	if i == nil || c.clock.Before(i.visible) {

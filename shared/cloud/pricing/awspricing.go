@@ -1,9 +1,7 @@
-// Package pricing is the adapter to the AWS Price List: what instance types
-// cost on demand.
+// Package pricing is the adapter to the AWS Price List: on-demand prices of instance types.
 //
-// The list is one for all regions of a partition, and has few endpoints; see
-// Endpoint. A partition without one has no adapter: the caller must know
-// another price.
+// A partition has one list for all regions, and few endpoints; see Endpoint. A partition without an endpoint is not
+// supported: the caller must have prices from another source.
 package pricing
 
 import (
@@ -24,16 +22,16 @@ import (
 )
 
 const (
-	// timeout is how long one page may take.
+	// timeout is the timeout of one page.
 	timeout = time.Minute
-	// page is the most products that one answer holds.
+	// page is the maximum number of products in one response.
 	page = 100
-	// service is EC2 in the list.
+	// service is EC2's code in the list.
 	service = "AmazonEC2"
 )
 
-// Endpoint is the region whose endpoint has the list for a region: the nearest
-// of those in "Price List Query API endpoints" of AWS's billing guide.
+// Endpoint returns the region of the endpoint for a region's prices: the nearest of those in "Price List Query API
+// endpoints" of AWS's billing guide.
 func Endpoint(region string) string {
 	switch area, _, _ := strings.Cut(region, "-"); area {
 	case "cn":
@@ -47,7 +45,7 @@ func Endpoint(region string) string {
 	}
 }
 
-// Currency is what a region's prices are in.
+// Currency returns the currency of a region's prices.
 func Currency(region string) string {
 	if strings.HasPrefix(region, "cn-") {
 		return "CNY"
@@ -62,16 +60,15 @@ type Prices struct {
 
 var _ cloud.Prices = Prices{}
 
-// New makes Prices from the AWS configuration that main has loaded. Its region
-// is moved to the endpoint.
+// New returns Prices with an AWS configuration, whose region is replaced by the endpoint's.
 func New(config aws.Config) Prices {
 	config = config.Copy()
 	config.Region = Endpoint(config.Region)
 	return Prices{client: pricing.NewFromConfig(awshttp.WithSafeBodies(config))}
 }
 
-// kinds are the two families in which the list has instances: those on shared
-// tenancy, and bare metal, which it calls dedicated.
+// kinds are the two product families of instances in the list: those with shared tenancy, and bare metal, which the
+// list calls dedicated.
 var kinds = []map[string]string{
 	{"tenancy": "Shared", "productFamily": "Compute Instance"},
 	{"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"},
@@ -93,7 +90,7 @@ func (p Prices) OnDemandPrices(ctx context.Context, region string) ([]cloud.OnDe
 	return out, nil
 }
 
-// filters leave in what Linux without licences costs while it runs.
+// filters select the price of running Linux without licences.
 func filters(region string, kind map[string]string) []types.Filter {
 	var out []types.Filter
 	for _, f := range [][2]string{
@@ -120,8 +117,8 @@ func (p Prices) read(ctx context.Context, filters []types.Filter, currency strin
 			if err != nil {
 				return fault.E(what.Op, fault.Invalid, err)
 			}
-			// Several products of a type differ in what the filters cannot say; the
-			// dearest of them is the one that a launch cannot exceed.
+			// Several products of a type may differ in attributes without a filter; use the highest price, which no
+			// launch exceeds.
 			if price.PerHour > into[price.Type].PerHour {
 				into[price.Type] = price
 			}

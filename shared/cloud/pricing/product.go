@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// product is the part of an entry that is read.
+// product has the fields of an entry that are used.
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -26,8 +26,8 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parse reads one entry. One without a price by the hour gives the price 0,
-// which nobody takes: reservations have such entries.
+// parse parses one entry. Without a price per hour the price is 0, which the caller ignores: reservations have such
+// entries.
 func parse(text, currency string) (cloud.OnDemandPrice, error) {
 	var p product
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

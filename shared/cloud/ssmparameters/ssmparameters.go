@@ -1,5 +1,5 @@
-// Package ssmparameters is the adapter to the parameters of SSM, which name
-// the newest images. It is half of cloud.Images; ec2cloud is the other.
+// Package ssmparameters is the adapter to SSM parameters, which contain the ids of the newest images. It is one half
+// of cloud.Images; ec2cloud is the other.
 package ssmparameters
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
 )
 
-// timeout is how long one call may take.
+// timeout is the timeout of one call.
 const timeout = time.Minute
 
 // Parameters reads parameters with one client.
@@ -21,7 +21,7 @@ type Parameters struct {
 	client *ssm.Client
 }
 
-// New makes Parameters from the AWS configuration that main has loaded.
+// New returns Parameters with an AWS configuration.
 func New(config aws.Config) Parameters {
 	return Parameters{client: ssm.NewFromConfig(awshttp.WithSafeBodies(config))}
 }

@@ -1,9 +1,8 @@
-// Package zonalshift is the adapter to Amazon Application Recovery
-// Controller: which zones a cluster is to keep away from.
+// Package zonalshift is the adapter to Amazon Application Recovery Controller: the zones that a cluster is shifted
+// away from.
 //
-// Shifts that a person started and those that AWS starts by itself count alike,
-// where the controller says that they are in force. A cluster that was never
-// handed to the controller is shifted nowhere.
+// It returns zonal shifts and autoshifts that are in force. A cluster that is not registered with the controller has
+// none.
 package zonalshift
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// timeout is how long one call may take.
+// timeout is the timeout of one call.
 const timeout = 20 * time.Second
 
 // Shifts reads zonal shifts with one client.
@@ -30,7 +29,7 @@ type Shifts struct {
 
 var _ cloud.ZonalShifts = Shifts{}
 
-// New makes Shifts from the AWS configuration that main has loaded.
+// New returns Shifts with an AWS configuration.
 func New(config aws.Config) Shifts {
 	return Shifts{client: arczonalshift.NewFromConfig(awshttp.WithSafeBodies(config))}
 }

@@ -4,7 +4,7 @@
 // It is separate from package host so that the services inside the cluster do not link Lambda's runtime. The
 // invariants:
 //
-//   - A record is reported as handled only after its disposition was applied: if a dead letter
+//   - A record is reported as handled only after its disposition was applied: if a DLQ message
 //     could not be sent, its original stays in the queue.
 //   - A record whose handler panics fails alone.
 //   - A record is handled only by the worker of the queue that it names. A record of an

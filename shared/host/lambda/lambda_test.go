@@ -30,7 +30,7 @@ type source struct {
 	mu    sync.Mutex
 	hides []string
 	dead  []queue.Outgoing
-	// refuse is the error that the dead-letter queue returns.
+	// refuse is the error that the DLQ returns.
 	refuse error
 	// confirmed are the calls that confirmed receipts, and unknown their errors by receipt.
 	confirmed []string
@@ -200,7 +200,7 @@ func TestEachQueueHasItsWorker(t *testing.T) {
 	}
 }
 
-// A record whose dead letter could not be sent must be retried.
+// A record whose DLQ message could not be sent must be retried.
 func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
 	s := &source{refuse: errors.New("away")}
 	if again := serve(s, lambda.Options{}, outcome, t.Context(), record("poison", 1)); !slices.Equal(again, []string{"poison"}) {

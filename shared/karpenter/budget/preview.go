@@ -122,7 +122,7 @@ func (r budgetPreview) currentState(b karpenter.Budget, from, until time.Time) S
 	return out
 }
 
-// splitWindows splits the time wherever a budget starts or ceases to apply.
+// splitWindows splits the time when a budget starts or ceases to apply.
 func splitWindows(all []budgetPreview, nodes int, from, until time.Time) []Window {
 	cuts := []time.Time{from, until}
 	for _, r := range all {

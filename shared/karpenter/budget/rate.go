@@ -97,7 +97,7 @@ func (r Rate) Reserve(proposal string, nodes int, now time.Time) (Rate, bool) {
 	return r, true
 }
 
-// Text returns the value of SpentAnnotation; "" if there is none.
+// Text returns the value of SpentAnnotation, or "".
 func (r Rate) Text() string {
 	if !r.isLimited || len(r.spent) == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	// A time zone means the same wherever the services run: the database is built in.
+	// The time zone database is embedded, so that zones do not depend on where the services run.
 	_ "time/tzdata"
 )
 

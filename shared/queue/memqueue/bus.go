@@ -33,7 +33,7 @@ type Bus struct {
 type BusStats struct {
 	// Taken counts events that were sent, put or replayed, Unmatched those of them that matched no rule.
 	Taken, Unmatched int
-	// Routed counts deliveries to targets, Undelivered those to a missing queue without a dead-letter queue.
+	// Routed counts deliveries to targets, Undelivered those to a missing queue without a DLQ.
 	Routed, Undelivered int
 }
 

@@ -7,14 +7,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// hasMaxReceives reports whether the record must move to the dead-letter queue.
+// hasMaxReceives reports whether the record must move to the DLQ.
 func (q *Queue) hasMaxReceives(r *record) bool {
 	o := q.options
 	grave := q.broker.queues[o.DeadLetter]
 	return o.MaxReceives > 0 && r.receives >= o.MaxReceives && grave != nil && grave != q
 }
 
-// moveToDLQ moves a record that is not in the heap to the dead-letter queue. As in SQS it keeps its ID and sent time.
+// moveToDLQ moves a record that is not in the heap to the DLQ. As in SQS it keeps its ID and sent time.
 func (q *Queue) moveToDLQ(r *record) {
 	grave := q.broker.queues[q.options.DeadLetter]
 	delete(q.inFlight, r.receipt)
@@ -24,7 +24,7 @@ func (q *Queue) moveToDLQ(r *record) {
 	grave.insertRecord(r)
 }
 
-// MoveMessages models a message-move task that ends at once: it moves the visible messages of a dead-letter queue to
+// MoveMessages models a message-move task that ends at once: it moves the visible messages of a DLQ to
 // the queue named to, or, if to is "", back to their source queues. They become new messages with new IDs. A message
 // without a source queue stays.
 func (b *Broker) MoveMessages(from, to string) (moved int, err error) {

@@ -83,7 +83,7 @@ func TestNextVisible(t *testing.T) {
 	}
 }
 
-// A move task returns dead letters as new messages, and a purge keeps the counts consistent.
+// A move task returns DLQ messages as new messages, and a purge keeps the counts consistent.
 func TestMove(t *testing.T) {
 	b, q, dead, c := made(t, Faults{})
 	send(t, q, "1")
@@ -223,7 +223,7 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// A message that is never deleted ends in the dead-letter queue; the counts always add up, and the same seed gives
+// A message that is never deleted ends in the DLQ; the counts always add up, and the same seed gives
 // the same events.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

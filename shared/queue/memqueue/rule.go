@@ -120,7 +120,7 @@ func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 	}
 }
 
-// deadLetterAttributes returns the attributes that EventBridge sets on a dead-letter message
+// deadLetterAttributes returns the attributes that EventBridge sets on a DLQ message
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
 func (s *Bus) deadLetterAttributes(rule string) map[string]string {
 	if s.name != "default" {
@@ -132,7 +132,7 @@ func (s *Bus) deadLetterAttributes(rule string) map[string]string {
 	}
 }
 
-// selectInput returns the part of an event at a path of names, or nil if there is none.
+// selectInput returns the part of an event at a path of names, or nil if it does not exist.
 func selectInput(event []byte, path string) []byte {
 	part := json.RawMessage(event)
 	if path == "" || path == "$" {

@@ -10,7 +10,7 @@ type Stats struct {
 	Duplicated int
 
 	Deleted int
-	// Dead counts messages that moved to the dead-letter queue.
+	// Dead counts messages that moved to the DLQ.
 	Dead int
 	// Moved counts messages that a message-move task removed.
 	Moved   int

@@ -17,7 +17,7 @@ import (
 type Subject struct {
 	// Queue is empty, and its messages are kept for an hour or longer.
 	Queue queue.Queue
-	// Dead is the dead-letter queue of Queue.
+	// Dead is the DLQ of Queue.
 	Dead queue.Queue
 	// MaxReceives is after how many receives a message moves to Dead.
 	MaxReceives int

@@ -33,7 +33,7 @@ func alarmsOf(t *testing.T, service string) map[string]string {
 }
 
 // The alarms in a service's card exist. The card of a service with a queue has the alarms
-// of dead-letter messages and of the oldest message, with the limit of the alarm.
+// of DLQ messages and of the oldest message, with the limit of the alarm.
 func TestCardsNameAlarms(t *testing.T) {
 	for _, service := range []string{"catalog", "disruption", "interruption", "launcher", "lifecycle", "planner", "watcher"} {
 		alarms := alarmsOf(t, service)

@@ -111,7 +111,7 @@ func (s Series) dimensionKey() string {
 
 func (s Series) seriesKey() string { return s.dimensionKey() + s.Name }
 
-// TakeLines returns the values since the last call as lines, each with a line break, and nothing if there are none.
+// TakeLines returns the values since the last call as lines, each with a line break, and nothing without values.
 func (b *Buffer) TakeLines(namespace string, now time.Time) []byte {
 	b.mu.Lock()
 	all := b.all
