@@ -37,12 +37,12 @@ func Run(ctx context.Context, place RuntimeEnvironment, lambda, poll func(ctx co
 type RefusalReason string
 
 const (
-	// UnknownQueue: the record is of a queue that the function does not serve.
+	// UnknownQueue means that the record is of a queue that the function does not serve.
 	UnknownQueue RefusalReason = "queue"
-	// UnknownReceipt: SQS does not know the record's receipt. The message was received again or deleted meanwhile, or
+	// UnknownReceipt means that SQS does not know the record's receipt. The message was received again or deleted meanwhile, or
 	// it was never in the queue.
 	UnknownReceipt RefusalReason = "receipt"
-	// UncheckedReceipt: the receipt could not be checked.
+	// UncheckedReceipt means that the receipt could not be checked.
 	UncheckedReceipt RefusalReason = "unchecked"
 )
 
