@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The committed data: hardware.json.zst, market-<region>.json.zst for each region whose zones are known, and
-// prices-<region>.json.zst for each of which only prices are. `make catalog` writes them.
+// storedFiles are the committed data: hardware.json.zst, market-<region>.json.zst for each region with known zones, and
+// prices-<region>.json.zst for regions with prices only. `make catalog` writes them.
 //
 //go:embed data/*.zst
 var storedFiles embed.FS

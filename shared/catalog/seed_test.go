@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// requirements of a real cluster, as label values. t4g.small has 2 vCPUs too, but only 2 GiB.
+// The requirements of a real cluster select three types. t4g.small also has 2 vCPUs, but only 2 GiB.
 func TestExactlyThreeTypesMatch(t *testing.T) {
 	wanted := map[string][]string{
 		karpenter.LabelInstanceFamily:  {"t4g"},

@@ -156,7 +156,7 @@ func (b NodesKept) Key() []string {
 func (b NodesKept) Subject() string { return "snapshot/" + string(b.Snapshot.Digest) }
 func (b NodesKept) Reference() Ref  { return b.Snapshot }
 
-// Validate demands reasons with their rules and claims.
+// Validate requires at least one reason, and a rule and claims for each.
 func (b NodesKept) Validate() error {
 	if len(b.Kept) == 0 {
 		return errors.New("kept is missing")

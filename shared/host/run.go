@@ -39,8 +39,8 @@ type RefusalReason string
 const (
 	// UnknownQueue means that the record is of a queue that the function does not serve.
 	UnknownQueue RefusalReason = "queue"
-	// UnknownReceipt means that SQS does not know the record's receipt. The message was received again or deleted meanwhile, or
-	// it was never in the queue.
+	// UnknownReceipt means that SQS does not know the record's receipt. The message was received again or deleted
+	// meanwhile, or it was never in the queue.
 	UnknownReceipt RefusalReason = "receipt"
 	// UncheckedReceipt means that the receipt could not be checked.
 	UncheckedReceipt RefusalReason = "unchecked"

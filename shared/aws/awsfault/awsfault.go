@@ -66,8 +66,8 @@ func (c Call) localKind(err error) fault.Kind {
 	return fault.Unknown
 }
 
-// mayHaveSent reports whether the request may have left this machine. It cannot have if the connection was never
-// established or the call failed to get credentials. Every listed other error may have.
+// mayHaveSent reports whether the request may have left this machine: true for errors of sending and of the response,
+// and for a cancelled context or a timeout; false for a failed dial and for missing credentials.
 func mayHaveSent(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
