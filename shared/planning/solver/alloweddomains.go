@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// allowsDomain asks every rule over a label whether the class may go to a value of it.
+// allowsDomain reports whether all rules over a label allow the class in one of its values.
 func (w *state) allowsDomain(c *podClass, key, value string, least []int) bool {
 	for i, g := range c.rules.groups {
 		if g.key == key && !g.allowsOwner(c.set, value, least[i]) {
@@ -18,13 +18,13 @@ func (w *state) allowsDomain(c *podClass, key, value string, least []int) bool {
 	return !slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
 }
 
-// allowsOwner reports whether one of the group's owners may go to a domain; least is
-// the global minimum for spread.
+// allowsOwner reports whether one of the group's owners may go to a domain. least is the global
+// minimum of a spread.
 func (g *group) allowsOwner(set *labelSet, value string, least int) bool {
 	self := g.members[set]
 	switch g.kind {
 	case affinityKind:
-		// One that selects itself may be the first anywhere.
+		// The first pod of an affinity that selects itself may go anywhere.
 		return g.counts[value] > 0 || self && g.countMembers() == 0
 	case antiAffinityKind:
 		return g.counts[value] == 0
@@ -45,9 +45,8 @@ func (g *group) countMembers() int {
 	return sum
 }
 
-// minDomainCounts are the global minima of the class's spread constraints over a label: the
-// fewest pods in any domain that counts, or 0 while there are fewer domains than
-// minDomains asks for.
+// minDomainCounts returns the global minimum of each spread constraint of the class over a label: the
+// fewest pods in any eligible domain, or 0 if there are fewer domains than minDomains.
 func (w *state) minDomainCounts(c *podClass, key string) []int {
 	out := make([]int, len(c.rules.groups))
 	for i, g := range c.rules.groups {
@@ -72,8 +71,8 @@ func (w *state) minDomainCounts(c *podClass, key string) []int {
 	return out
 }
 
-// isEligibleDomain reports whether a domain counts for a spread constraint: there are
-// nodes in it that the constraint looks at, or there could be.
+// isEligibleDomain reports whether a domain counts for a spread constraint: it has, or could have,
+// nodes that the constraint counts.
 func (w *state) isEligibleDomain(c *podClass, g *group, value string) bool {
 	if slices.ContainsFunc(w.requiredFeasibleSets(c, g), func(r *feasibleSet) bool { return w.narrowToValue(r, g.key, value).nonEmpty }) {
 		return true
@@ -86,15 +85,15 @@ func (w *state) isEligibleDomain(c *podClass, g *group, value string) bool {
 	return false
 }
 
-// requiredSetKey is equal for constraints that count the same nodes to come.
+// requiredSetKey is equal for constraints that count the same new nodes.
 type requiredSetKey struct {
 	constraintKey, labels             string
 	ignoresNodeAffinity, honorsTaints bool
 }
 
-// requiredFeasibleSets is where nodes that count for the class's spread could be: what it
-// requires, by any of its alternatives, its preferences left out, unless the
-// constraint ignores that, and whatever their taints are unless it honours those.
+// requiredFeasibleSets returns where nodes that count for the class's spread could be, one set for
+// each alternative. It uses the required node labels, unless the constraint ignores node affinity, and
+// the pod's tolerations if the constraint honors taints; otherwise any taint is allowed.
 func (w *state) requiredFeasibleSets(c *podClass, g *group) []*feasibleSet {
 	at := requiredSetKey{c.constraintKey, strings.Join(g.labels, ","), g.ignoresNodeAffinity, g.honorsTaints}
 	if got, known := w.requiredSets[at]; known {

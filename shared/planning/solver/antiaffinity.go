@@ -8,19 +8,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// antiAffinityRules are the rules of anti-affinity of pods that run: they keep away the pods
-// that they select.
+// antiAffinityRules are the required anti-affinity rules of running pods, which exclude the pods that
+// they select.
 type antiAffinityRules struct {
 	all   []*antiAffinityRule
 	known map[string]*antiAffinityRule
-	// byLabel are those that select only pods with a label of one value, by "key=value";
-	// those that do not are under "".
+	// byLabel indexes the rules by the "key=value" label that they require, or "" if they require
+	// none.
 	byLabel map[string][]*antiAffinityRule
-	// bySet remembers which rules select the pods of a set.
+	// bySet caches the rules that select a label set.
 	bySet map[*labelSet][]*antiAffinityRule
 }
 
-// antiAffinityRule is one such rule, and where pods run that have it.
+// antiAffinityRule is one such rule, and the nodes of the running pods that have it.
 type antiAffinityRule struct {
 	id        int
 	key       string
@@ -28,20 +28,19 @@ type antiAffinityRule struct {
 	at        []rulePods
 }
 
-// rulePods is a number of pods on a node; inside says that the rule selects them,
-// too.
+// rulePods is a number of pods with the rule on a node; inside is true if the rule selects them too.
 type rulePods struct {
 	node, count int
 	inside      bool
 }
 
-// kindRule is a rule of a kind of pods.
+// kindRule is a rule of a kind; inside is true if it selects the kind's own pods.
 type kindRule struct {
 	of     *antiAffinityRule
 	inside bool
 }
 
-// readRules finds the rules of a kind.
+// readRules returns the rules of a kind.
 func (o *antiAffinityRules) readRules(w *state, k *podKind) (out []kindRule) {
 	terms := requiredAntiAffinity(k.spec.Affinity)
 	for i := range terms {
@@ -65,7 +64,7 @@ func (o *antiAffinityRules) readRules(w *state, k *podKind) (out []kindRule) {
 	return out
 }
 
-// indexRules sorts the rules by what they need, for who asks from now on.
+// indexRules rebuilds the index and clears the cache.
 func (o *antiAffinityRules) indexRules() {
 	o.byLabel, o.bySet = map[string][]*antiAffinityRule{}, map[*labelSet][]*antiAffinityRule{}
 	for _, rule := range o.all {
@@ -73,7 +72,7 @@ func (o *antiAffinityRules) indexRules() {
 	}
 }
 
-// rulesFor are the rules that select the pods of a set, in the order of their ids.
+// rulesFor returns the rules that select a label set, ordered by id.
 func (o *antiAffinityRules) rulesFor(set *labelSet) []*antiAffinityRule {
 	if got, ok := o.bySet[set]; ok {
 		return got

@@ -7,19 +7,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// assignment is a number of a class's pods that were given the same domains.
+// assignment is a number of pods of one class with the same domains.
 type assignment struct {
 	class    *podClass
 	feasible *feasibleSet
 	pods     []planning.PodRef
-	// domains are what was counted for each of them.
+	// domains are the domains in which each of the pods is counted.
 	domains []domain
 }
 
 type domain struct{ key, value string }
 
-// assignDomains gives the pods of a class their domains, one by one, until one finds
-// none. It counts them as if they were placed.
+// assignDomains assigns domains to the pods of a class, one by one, until a pod finds none. It counts
+// the pods as if they were placed.
 func (w *state) assignDomains(c *podClass, shares []assignment) []assignment {
 	c.blockedBy = ""
 	keys := w.topologyKeys(c)
@@ -47,17 +47,16 @@ func (w *state) assignDomains(c *podClass, shares []assignment) []assignment {
 	return shares
 }
 
-// mustWait reports whether a class must stand beside pods that have been assigned and
-// not packed yet: where those end up is not certain. One that selects itself is its
-// own company.
+// mustWait reports whether the class has affinity to pods that are assigned but not packed yet, whose
+// final domain is not known. A class that its own affinity selects need not wait.
 func (w *state) mustWait(c *podClass) bool {
 	return slices.ContainsFunc(c.rules.groups, func(g *group) bool {
 		return g.kind == affinityKind && g.pass == w.topology.pass && !g.members[c.set]
 	})
 }
 
-// topologyKeys are the labels of which the class must be given a value: those that its
-// own rules speak of, and those over which others count it.
+// topologyKeys returns the labels for which the class needs a domain: those of its own rules, and
+// those of rules that count it.
 func (w *state) topologyKeys(c *podClass) []string {
 	var out []string
 	for _, g := range c.rules.groups {
@@ -74,8 +73,8 @@ func (w *state) topologyKeys(c *podClass) []string {
 	return planning.SortUnique(out)
 }
 
-// countPods adds n pods of the class, which go to nodes of a reach, to its domains; n may
-// be negative.
+// countPods counts n more pods of the class in its domains, on nodes of the feasible set; n may be
+// negative.
 func (w *state) countPods(c *podClass, r *feasibleSet, domains []domain, n int) {
 	for _, d := range domains {
 		for _, g := range c.set.counted {
@@ -101,7 +100,7 @@ func (w *state) countPods(c *podClass, r *feasibleSet, domains []domain, n int) 
 	}
 }
 
-// countAssigned counts pods of the class in a place.
+// countAssigned counts n more pods of the class as assigned to a feasible set, by key.
 func (c *podClass) countAssigned(reach string, n int) {
 	if c.assigned == nil {
 		c.assigned = map[string]int{}
@@ -109,10 +108,10 @@ func (c *podClass) countAssigned(reach string, n int) {
 	c.assigned[reach] += n
 }
 
-// loadWeight is roughly what a pod takes: thousandths of a core, and 4 GiB for one.
+// loadWeight is the approximate size of a pod: in millicores, with 4 MiB of memory as one millicore.
 func (c *podClass) loadWeight() int64 { return c.requests[0] + c.requests[1]>>22 + 1 }
 
-// domainValues are all that a label may be, on a node that exists or could be bought.
+// domainValues returns all values of a label on existing and buyable nodes, cached.
 func (t *topology) domainValues(w *state, key string) []string {
 	if got, ok := t.domains[key]; ok {
 		return got
@@ -130,8 +129,7 @@ func (t *topology) domainValues(w *state, key string) []string {
 	return out
 }
 
-// offeringValues are all that a label may be on a node that could be bought, some of
-// them often.
+// offeringValues returns the values of a label on buyable nodes. It may contain duplicates.
 func (w *state) offeringValues(key string) (out []string) {
 	for _, plane := range w.zoneCapacityTypes {
 		if value := plane.Label(key); value != "" {
@@ -151,7 +149,7 @@ func (w *state) offeringValues(key string) (out []string) {
 	return out
 }
 
-// nodeValues are what a label is on the nodes that exist.
+// nodeValues returns the values of a label on existing nodes.
 func (w *state) nodeValues(key string) (out []string) {
 	for i := range w.problem.Nodes {
 		if value, ok := w.nodes[i].domainValue(key); ok {
@@ -161,7 +159,7 @@ func (w *state) nodeValues(key string) (out []string) {
 	return out
 }
 
-// newLot is the share in the packer's words.
+// newLot returns the assignment as a packer lot.
 func (w *state) newLot(s *assignment) packing.Lot {
 	marks, beside := w.listMarks(s.class)
 	nodes := w.openNodes(s.feasible.nodes)

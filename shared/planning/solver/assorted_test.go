@@ -14,9 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// assorted has types of 1, 2, 4 and 8 cores with 1 to 8 GiB, each in three zones, two
-// architectures and two capacity types under names of their own. They cost in
-// proportion to their size, so that many are equal in all but the name.
+// assorted returns types of 1, 2, 4 and 8 cores with 1 to 8 GiB, each once per zone, architecture and
+// capacity type, with different names. Prices are proportional to size, so many types differ only by
+// name.
 func assorted() instancetypes.InstanceTypes {
 	stock := instancetypes.InstanceTypes{Region: "test", ByNodeClass: map[string][]instancetypes.Type{}}
 	for _, cores := range []int{1, 2, 4, 8} {
@@ -48,8 +48,8 @@ func oneOffer(cores, gib int, zone, arch, kind string) instancetypes.Type {
 	}
 }
 
-// TestEqualTypesCrowdNoneOut plans three pods of about 1 core and 1 GiB. One node of
-// four cores and 4 GiB holds all of them for a third less than three nodes of two.
+// TestEqualTypesCrowdNoneOut plans three pods of about 1 core and 1 GiB. One node of four cores and 4
+// GiB holds all of them for a third less than three nodes of two cores.
 func TestEqualTypesCrowdNoneOut(t *testing.T) {
 	one := func(name, cpu string) planning.PodClass { return planningtest.NewPods(name, 1, cpu, "1Gi") }
 	for name, pods := range map[string][]planning.PodClass{

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// TestBadInput gives every pod a place or a reason, and ends.
+// TestBadInput checks that invalid input gives every pod a place or a reason.
 func TestBadInput(t *testing.T) {
 	web := func(edits ...func(*planning.PodSpec)) planning.PodClass {
 		return planningtest.NewPods("web", 2, "500m", "64Mi", edits...)
@@ -93,7 +93,7 @@ func priced(price float64) func(*planning.Batch, *instancetypes.InstanceTypes) {
 	}
 }
 
-// TestFreeTypes: what costs nothing is still a type, and the best one.
+// TestFreeTypes checks that a type with price 0 is used, and preferred.
 func TestFreeTypes(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("web", 3, "500m", "64Mi"))
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
@@ -103,7 +103,7 @@ func TestFreeTypes(t *testing.T) {
 	}
 }
 
-// TestManyLabels: thousands of keys that nobody has cost time, and not much of it.
+// TestManyLabels bounds the time for thousands of label keys that no node has.
 func TestManyLabels(t *testing.T) {
 	var classes []planning.PodClass
 	for i := range 10_000 {
@@ -118,8 +118,8 @@ func TestManyLabels(t *testing.T) {
 	}
 }
 
-// FuzzRequirements reads what anybody may write, and what comes out must say the
-// same when it is read again.
+// FuzzRequirements reads arbitrary requirements; the output must have the same meaning when it is
+// read again.
 func FuzzRequirements(f *testing.F) {
 	f.Add(`[{"key":"a","operator":"In","values":["x","y"]},{"key":"a","operator":"NotIn","values":["x"]}]`)
 	f.Add(`[{"key":"n","operator":"Gt","values":["3"]},{"key":"n","operator":"Lte","values":["9223372036854775807"]},{"key":"n","operator":"Exists"}]`)

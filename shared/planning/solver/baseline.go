@@ -13,77 +13,74 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// baseline is the cluster as it stands before a simulation is asked anything: all
-// that does not depend on which nodes are to go. What takes long to find out is
-// found out when it is first asked for, and kept until something is taken.
+// baseline is the cluster before a simulated removal: everything that does not depend on which nodes
+// are removed. Expensive values are computed on first use and cached until a result is committed.
 type baseline struct {
-	// state reads all nodes that are not going, those that were taken included.
+	// state reads all nodes that are not being deleted, including nodes removed by commits.
 	state *state
 	types instancetypes.InstanceTypes
-	// nodeIndexes are the places in the world of the snapshot's nodes, -1 of those that were
-	// going from the beginning.
+	// nodeIndexes maps snapshot nodes to state nodes; -1 for nodes that were being deleted from the
+	// start.
 	nodeIndexes []int
-	// removedNodes are the nodes that were taken.
+	// removedNodes are the nodes removed by commits.
 	removedNodes packing.Set
 	kinds        podKinds
-	// movable are the pods that can be moved, and residents all that count in rules, by
-	// node.
+	// movable are the reschedulable pods, and residents all pods that rules count, by node.
 	movable   [][]kindPods
 	residents [][]resident
 	owners    antiAffinityRules
-	// ports are the nodes on which a host port is taken, some of them often.
+	// ports lists, by host port, the nodes that use it; a node may appear more than once.
 	ports map[int32][]int
 	cache ruleCache
-	// committed is what was taken, and byName finds nodes for it.
+	// committed holds all commits. byName indexes the nodes by name.
 	committed committedPods
 	byName    map[string]int
-	// nodes are those of the question that was asked last, with the tallies of its
-	// rules on those that tallied lists; sold are the sales of all questions.
+	// nodes are the packer's nodes of the last simulation. talliedNodes are those of them with tallies
+	// to reset. offerings is shared by all simulations.
 	nodes        []packing.Node
 	talliedNodes []int
 	offerings    map[string]nodeOfferings
-	// recentNodes are the nodes whose consolidateAfter has not passed, once somebody has asked.
+	// recentNodes are the nodes whose consolidateAfter has not passed; nil until first used.
 	recentNodes packing.Set
-	// scheduler is nil until somebody asks where Kubernetes would put pods.
+	// scheduler is nil until FindStrandedPods or Commit needs it.
 	scheduler *schedulerSimulation
 }
 
-// kindPods is a number of pods of one kind on a node that need another node once theirs is
-// gone.
+// kindPods is a number of pods of one kind that must be rescheduled if their node is removed.
 type kindPods struct {
 	kind *podKind
 	pods []planning.PodRef
 }
 
-// resident is a number of pods of one kind on a node, daemons included.
+// resident is a number of pods of one kind on a node, including daemons.
 type resident struct {
 	kind  *podKind
 	count int
 }
 
-// ruleCache are what was found out of rules, by what was asked.
+// ruleCache caches the counts and selections of rules.
 type ruleCache struct {
 	counts   map[string]map[string]int
 	selected map[string]*selectedPods
 	values   map[string]*labelValues
 }
 
-// selectedPods are the pods that a selection picks, and where they run.
+// selectedPods are the label sets that a selection matches, and where their pods run.
 type selectedPods struct {
 	has   map[*labelSet]bool
 	bound []boundPods
 }
 
-// labelValues are what a label may be: all values in order, those that could be
-// bought, and how many nodes have each.
+// labelValues are the possible values of a label: all of them, sorted; those of buyable nodes; and the
+// number of existing nodes for each.
 type labelValues struct {
 	all    []string
 	market map[string]bool
 	nodes  map[string]int
 }
 
-// newBaseline reads a snapshot. The pods that wait are not placed, but what they ask
-// for is looked at.
+// newBaseline reads a snapshot. It does not place the waiting pods, but reads their requests and
+// labels.
 func newBaseline(s planning.Snapshot, stock instancetypes.InstanceTypes, waiting []planning.PodClass) *baseline {
 	st := &baseline{types: stock, nodeIndexes: make([]int, len(s.Nodes)), offerings: map[string]nodeOfferings{}}
 	s.Nodes = maskUnreadyNodes(s.Nodes)
@@ -99,9 +96,9 @@ func newBaseline(s planning.Snapshot, stock instancetypes.InstanceTypes, waiting
 }
 
 // maskUnreadyNodes returns the nodes with the capacity that removals may use. Nodes that are not
-// initialized or not ready have none, and count in everything else: Karpenter fails a
-// simulation whose pods land on a node that is not initialized. The pods expected on
-// NodeClaims have been placed before.
+// initialized or not ready offer no capacity, but count in everything else: Karpenter fails a
+// simulation whose pods land on a node that is not initialized. The pods expected on NodeClaims are
+// already placed.
 func maskUnreadyNodes(nodes []planning.Node) []planning.Node {
 	out := slices.Clone(nodes)
 	for i := range out {
@@ -115,8 +112,8 @@ func maskUnreadyNodes(nodes []planning.Node) []planning.Node {
 	return out
 }
 
-// readKinds tells the pods apart that can be moved or wait, and gives the kinds of
-// each node's classes.
+// readKinds finds the kinds of all running and waiting pods, and returns the kinds of each node's
+// classes.
 func (st *baseline) readKinds(s *planning.Snapshot, waiting []planning.PodClass) [][]*podKind {
 	out := make([][]*podKind, len(s.Nodes))
 	for i := range s.Nodes {
@@ -131,7 +128,7 @@ func (st *baseline) readKinds(s *planning.Snapshot, waiting []planning.PodClass)
 	return out
 }
 
-// readNodes lists who runs where, by the kinds of each node's classes.
+// readNodes records which pods run on each node. known has the kinds of each node's classes.
 func (st *baseline) readNodes(known [][]*podKind) {
 	w := st.state
 	places := make(map[*planning.Node]int, len(w.nodes))
@@ -151,7 +148,7 @@ func (st *baseline) readNodes(known [][]*podKind) {
 		st.nodeIndexes[j] = i
 		st.readPods(i, node, known[j])
 	}
-	// Which namespaces there are decides what some rules select.
+	// All namespaces are known now, which namespace selectors need.
 	for i := range st.residents {
 		for _, one := range st.residents[i] {
 			st.countAntiAffinity(i, one.kind, one.count)
@@ -186,14 +183,14 @@ func (st *baseline) countResidents(i int, k *podKind, n int) {
 	st.residents[i] = append(st.residents[i], resident{k, n})
 }
 
-// findLabelSet finds the label set of a kind, by which rules select its pods.
+// findLabelSet sets the label set of a kind.
 func (st *baseline) findLabelSet(k *podKind) {
 	if k.set == nil {
 		k.set = st.state.topology.sets.findSet(k.spec.Namespace, k.spec.Labels)
 	}
 }
 
-// countAntiAffinity counts n pods of a kind on a node for the rules that they have.
+// countAntiAffinity counts n pods of a kind on a node for the kind's anti-affinity rules.
 func (st *baseline) countAntiAffinity(i int, k *podKind, n int) {
 	if k.antiAffinity == nil && requiredAntiAffinity(k.spec.Affinity) != nil {
 		k.antiAffinity = st.owners.readRules(st.state, k)
@@ -203,7 +200,7 @@ func (st *baseline) countAntiAffinity(i int, k *podKind, n int) {
 	}
 }
 
-// addHostPorts counts host ports as taken on a node.
+// addHostPorts marks host ports as in use on a node.
 func (st *baseline) addHostPorts(i int, ports []planning.HostPort) {
 	for _, port := range ports {
 		if !slices.Contains(st.ports[port.Port], i) {
@@ -212,7 +209,7 @@ func (st *baseline) addHostPorts(i int, ports []planning.HostPort) {
 	}
 }
 
-// selectPods finds the pods that a selection picks.
+// selectPods returns the pods that a selection matches.
 func (st *baseline) selectPods(s selection) *selectedPods {
 	key := s.key()
 	if got, ok := st.cache.selected[key]; ok {
@@ -230,8 +227,8 @@ func (st *baseline) selectPods(s selection) *selectedPods {
 	return out
 }
 
-// countDomains are the pods of a selection by domain, on nodes of a region; nil is
-// everywhere.
+// countDomains counts the selected pods by domain, on the nodes of a region; a nil region is all
+// nodes.
 func (st *baseline) countDomains(id, key string, s selection, where *region) map[string]int {
 	if got, ok := st.cache.counts[id]; ok {
 		return got
@@ -249,7 +246,7 @@ func (st *baseline) countDomains(id, key string, s selection, where *region) map
 	return out
 }
 
-// domainValues are what a label may be.
+// domainValues returns the possible values of a label.
 func (st *baseline) domainValues(key string) *labelValues {
 	if got, ok := st.cache.values[key]; ok {
 		return got
@@ -271,8 +268,8 @@ func (st *baseline) domainValues(key string) *labelValues {
 	return out
 }
 
-// nodesUnderConsolidateAfter are the nodes whose consolidateAfter has not passed since a pod last came or
-// went, by their places in the world.
+// nodesUnderConsolidateAfter returns the indexes of nodes whose consolidateAfter has not passed since
+// the last pod event.
 func (st *baseline) nodesUnderConsolidateAfter() packing.Set {
 	if st.recentNodes == nil {
 		st.recentNodes = packing.NewSet(len(st.state.problem.Nodes))
@@ -285,9 +282,9 @@ func (st *baseline) nodesUnderConsolidateAfter() packing.Set {
 	return st.recentNodes
 }
 
-// isUnderConsolidateAfter reports whether the consolidateAfter of a node has not passed
-// (Karpenter: pkg/utils/disruption/disruption.go, IsUnderConsolidateAfter). Only pools
-// that launch nodes for pods are asked, as upstream's scheduler knows no others.
+// isUnderConsolidateAfter reports whether the consolidateAfter of a node has not passed (Karpenter:
+// pkg/utils/disruption/disruption.go, IsUnderConsolidateAfter). Only dynamic NodePools count;
+// Karpenter's scheduler does not see static ones.
 func (w *state) isUnderConsolidateAfter(n *planning.Node) bool {
 	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == n.NodePool })
 	if at < 0 || !n.Initialized || planning.NotReadyReason(w.pools[at].object) != "" {

@@ -18,11 +18,10 @@ import (
 
 // BenchmarkSolve plans generated pods, without the network, the disk or JSON:
 //
-//	go test -run '^$' -bench Solve -count 6 ./scheduling | tee new.txt
+//	go test -run '^$' -bench Solve -count 6 ./planning/solver | tee new.txt
 //	benchstat old.txt new.txt
 //
-// The comparison with Karpenter, in which grouping the pods counts as well, is
-// `make bench`.
+// `make bench` compares with Karpenter, and includes the grouping of pods.
 func BenchmarkSolve(b *testing.B) {
 	for _, kind := range []struct {
 		name string
@@ -45,7 +44,7 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// benchBatch lets the seed's pool buy any ordinary on-demand type.
+// benchBatch returns a batch whose pool allows any ordinary on-demand type.
 func benchBatch(pending []planning.PodClass) planning.Batch {
 	batch := planningtest.NewBatch(pending...)
 	pool := &batch.Snapshot.NodePools[0]
@@ -66,8 +65,7 @@ func countUnplaced(result planning.Result) (count int) {
 	return count
 }
 
-// drawing draws pods as integration/bench/scenarios does, of which these kinds
-// are a small copy: an inner room cannot import it.
+// drawing generates pods like integration/bench/scenarios, which this package cannot import.
 type drawing struct{ *rand.Rand }
 
 func newDrawing() *drawing { return &drawing{rand.New(rand.NewPCG(42, 0))} }
@@ -76,7 +74,7 @@ func (d *drawing) identical(pods int) []planning.PodClass {
 	return []planning.PodClass{planningtest.NewPods("inflate", pods, "1", "0")}
 }
 
-// deployments have replicas and sizes with heavy tails.
+// deployments have replica counts and sizes with heavy tails.
 func (d *drawing) deployments(pods int) (out []planning.PodClass) {
 	for left := pods; left > 0; {
 		replicas := min(left, max(10, pods/20), int(math.Pow(1-d.Float64(), -0.8)))
@@ -86,7 +84,7 @@ func (d *drawing) deployments(pods int) (out []planning.PodClass) {
 	return out
 }
 
-// unique pods are never equal.
+// unique returns pods that all differ.
 func (d *drawing) unique(pods int) (out []planning.PodClass) {
 	for n := range pods {
 		out = append(out, d.class(n, 1, 0.25))
@@ -94,7 +92,7 @@ func (d *drawing) unique(pods int) (out []planning.PodClass) {
 	return out
 }
 
-// class is one of so many pods, whose size is moved by up to a part.
+// class returns a class of pods whose size varies randomly by up to the given part.
 func (d *drawing) class(n, pods int, part float64) planning.PodClass {
 	cpu := []float64{50, 100, 100, 200, 250, 500, 500, 1000, 1000, 2000, 4000}[d.IntN(11)]
 	memory := cpu * 3 * min(5, math.Exp(0.8*d.NormFloat64()))
@@ -102,7 +100,7 @@ func (d *drawing) class(n, pods int, part float64) planning.PodClass {
 	return planningtest.NewPods(fmt.Sprint("d", n), pods, fmt.Sprintf("%dm", moved(cpu)), fmt.Sprintf("%dMi", moved(memory)))
 }
 
-// mixed pods are those of Karpenter's own benchmark, each a class of its own.
+// mixed returns the pods of Karpenter's own benchmark, each in a class of its own.
 func (d *drawing) mixed(pods int) (out []planning.PodClass) {
 	for n := range pods {
 		label := func() map[string]string { return map[string]string{"my-label": string(rune('a' + d.IntN(7)))} }

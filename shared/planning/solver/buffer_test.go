@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// limits are amounts by name.
+// limits returns limits from pairs of name and amount.
 func limits(of ...string) karpenter.Limits {
 	out := karpenter.Limits{}
 	for i := 0; i < len(of); i += 2 {
@@ -58,8 +58,7 @@ func TestBufferCount(t *testing.T) {
 	}
 }
 
-// The pods are the same in each batch, so that a buffer is news only when it
-// changes.
+// TestBufferPods checks that the same buffers give the same pods in each batch.
 func TestBufferPods(t *testing.T) {
 	spec := planning.PodSpec{Labels: map[string]string{"app": "web"}, Requests: planningtest.NewRequests("1", "1Gi")}
 	got := planning.NewBufferPods([]planning.Buffer{
@@ -81,8 +80,8 @@ func TestBufferPods(t *testing.T) {
 	}
 }
 
-// An empty node that a buffer's pods would go to is not to be taken away, and the
-// others are.
+// TestBufferNodes checks that only the empty nodes which buffer pods would use are protected from
+// removal.
 func TestBufferNodes(t *testing.T) {
 	node := func(name string) planning.Node {
 		return planning.Node{

@@ -8,9 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// Kinds of columns inside of a tier of pools, in the order of trying: reserved
-// capacity is paid for already, and exotic types are dear for what
-// ordinary pods use of them.
+// Stages of candidates inside a tier of pools, in the order in which they are tried: reserved capacity
+// is already paid for, and exotic types are expensive for ordinary pods.
 const (
 	reservedStage = iota
 	plainStage
@@ -18,17 +17,17 @@ const (
 	stageCount
 )
 
-// candidateBuilder are what the columns of one pool are made with.
+// candidateBuilder is the state for building the candidates of one pool.
 type candidateBuilder struct {
 	pool *pool
 	tier int
-	// reservations number the reservations, of all pools together.
+	// reservations maps reservation ids to supply numbers, across all pools.
 	reservations map[string]int
 	arena        []int64
 	offerings    []packing.Offer
 }
 
-// allocateCandidates finds the types that suit each pool, and makes room for all their columns.
+// allocateCandidates finds the types that each pool allows, and allocates the candidates.
 func (w *state) allocateCandidates(stock instancetypes.InstanceTypes) {
 	count := 0
 	for _, p := range w.pools {
@@ -41,7 +40,7 @@ func (w *state) allocateCandidates(stock instancetypes.InstanceTypes) {
 	w.candidates, w.problem.Columns = make([]candidate, 0, count), make([]packing.Column, 0, count)
 }
 
-// addCandidates lists the instance types that suit the pool.
+// addCandidates adds the candidates of the types that the pool allows.
 func (w *state) addCandidates(p *pool, tier int, supplies map[string]int) {
 	count := len(p.allowedTypes)
 	s := &candidateBuilder{
@@ -55,16 +54,15 @@ func (w *state) addCandidates(p *pool, tier int, supplies map[string]int) {
 	p.endCandidate = len(w.candidates)
 }
 
-// addType adds the columns of one type: an ordinary one, and one for each
-// reservation.
+// addType adds the candidates of one type: one without reservation, and one for each reservation.
 func (w *state) addType(s *candidateBuilder, i int) {
 	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
-	s.arena = append(s.arena, p.types.allocatableOf(w.resources, i)...) // Daemons are taken off each pool's on its own.
+	s.arena = append(s.arena, p.types.allocatableOf(w.resources, i)...) // Daemons are subtracted for each pool separately.
 	plain := packing.Column{Pool: p.index, Stage: s.tier*stageCount + plainStage, Room: s.arena[at:len(s.arena):len(s.arena)]}
 	if len(p.object.Spec.Limits) > 0 || p.priced {
 		plain.Capacity = p.types.capacityOf(w.resources, i)
 	}
-	if t.Exotic && !p.requirements.HasMinValues() { // Variety counts exotic types as well.
+	if t.Exotic && !p.requirements.HasMinValues() { // Exotic types count for minValues too.
 		plain.Stage = s.tier*stageCount + exoticStage
 	}
 	plain.Mixed = s.tier*stageCount + plainStage
@@ -95,8 +93,8 @@ func (w *state) addType(s *candidateBuilder, i int) {
 	}
 }
 
-// wantedTypeCount is how many types a launch should have to choose from: 15 where spot
-// capacity comes and goes, and five elsewhere.
+// wantedTypeCount returns how many types a launch should offer: 15 for spot, whose capacity varies,
+// and five otherwise.
 func wantedTypeCount(capacityType string) int {
 	if capacityType == karpenter.CapacityTypeSpot {
 		return 15
@@ -131,7 +129,7 @@ func (w *state) addVariantCandidates(p *pool, c candidate, of packing.Column) {
 		c.variant = v
 		w.candidates = append(w.candidates, c)
 		if v > 0 || c.reservation != "" {
-			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+			of.Room = slices.Clone(of.Room) // Daemons are subtracted from each separately.
 		}
 		w.problem.Columns = append(w.problem.Columns, of)
 	}

@@ -7,12 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// maxChoices bounds how many combinations of domains are looked at for one pod.
+// maxChoices bounds how many combinations of domains are tried for one pod.
 const maxChoices = 64
 
-// chooseDomains finds the domains for one more pod of the class: for each label the
-// allowed value that ranks first, and the next where that leaves none for the
-// labels that follow.
+// chooseDomains returns the domains for one more pod of the class: for each label the best allowed
+// value, or the next one if it leaves no value for the following labels.
 func (w *state) chooseDomains(c *podClass, keys []string) (r *feasibleSet, domains []domain, ok bool) {
 	ok = w.visitChoices(c, c.feasible, keys, nil, func(at *feasibleSet, chosen []domain) bool {
 		r, domains = at, chosen
@@ -21,8 +20,8 @@ func (w *state) chooseDomains(c *podClass, keys []string) (r *feasibleSet, domai
 	return r, domains, ok
 }
 
-// visitChoices visits the combinations of domains that the rules allow for one more
-// pod of the class, by rank, until enough says so.
+// visitChoices visits the combinations of domains that the rules allow for one more pod of the class,
+// best first, until enough returns true. It returns whether that happened.
 func (w *state) visitChoices(c *podClass, at *feasibleSet, keys []string, chosen []domain, enough func(*feasibleSet, []domain) bool) bool {
 	if len(keys) == 0 {
 		return !w.isFull(c, at) && enough(at, slices.Clone(chosen))
@@ -46,14 +45,14 @@ func (w *state) visitChoices(c *podClass, at *feasibleSet, keys []string, chosen
 	return false
 }
 
-// isExcludedByOthers reports whether others keep the class out of some domain of a key.
+// isExcludedByOthers reports whether anti-affinity of other pods may exclude the class from domains of
+// a key.
 func (w *state) isExcludedByOthers(c *podClass, key string) bool {
 	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind })
 }
 
-// findBestDomain is the allowed value of a label that ranks first, of those that have
-// not been tried: where the fewest pods are that count, then where the pod shuts
-// the fewest others out, then where the least has been planned.
+// findBestDomain returns the best allowed value of a label that is not in tried: where the fewest
+// counted pods are, then where the pod excludes the fewest others, then where the least is planned.
 func (w *state) findBestDomain(c *podClass, r *feasibleSet, key string, tried []string) (best string, found bool) {
 	least := w.minDomainCounts(c, key)
 	var rank [3]int64
@@ -73,8 +72,7 @@ func (w *state) findBestDomain(c *podClass, r *feasibleSet, key string, tried []
 	return best, found
 }
 
-// rankDomain says how good a domain is for one more pod of the class, the less the
-// better.
+// rankDomain returns the rank of a domain for one more pod of the class; lower is better.
 func (w *state) rankDomain(c *podClass, r *feasibleSet, key, value string) (rank [3]int64) {
 	rank[2] = w.topology.load[key][value]
 	rank[0] = w.splitPenalty(c, r, value)
@@ -93,7 +91,7 @@ func (w *state) rankDomain(c *podClass, r *feasibleSet, key, value string) (rank
 	return rank
 }
 
-// ownerPenalty is what speaks against one more owner of a group in a domain.
+// ownerPenalty returns the penalties for one more owner of a group in a domain.
 func (w *state) ownerPenalty(g *group, value string) (strict, mild int64) {
 	switch {
 	case g.kind == spreadKind:
@@ -104,7 +102,7 @@ func (w *state) ownerPenalty(g *group, value string) (strict, mild int64) {
 	return 0, 0
 }
 
-// memberPenalty is what speaks against one more member of a group in a domain.
+// memberPenalty returns the penalties for one more member of a group in a domain.
 func (w *state) memberPenalty(g *group, value string) (strict, mild int64) {
 	if g.kind == spreadKind {
 		if g.wouldBreakSpread(value, len(w.topology.domainValues(w, g.key))) {
@@ -127,8 +125,8 @@ func (w *state) memberPenalty(g *group, value string) (strict, mild int64) {
 	return 0, mild
 }
 
-// isSoughtDomain reports whether pods that must stand beside the group's members, and
-// cannot begin by themselves, could go to a domain where none is yet.
+// isSoughtDomain reports whether pods with required affinity to the group's members could go to a
+// domain that has no member yet.
 func (w *state) isSoughtDomain(g *group, value string) bool {
 	if got, known := g.soughtDomains[value]; known {
 		return got
@@ -146,28 +144,28 @@ func (w *state) isSoughtDomain(g *group, value string) bool {
 	return found
 }
 
-// placement is a class in the domains that a reach was narrowed to.
+// placement is a class in one feasible set, by key.
 type placement struct {
 	spec     *planning.PodSpec
 	feasible string
 }
 
-// isFull reports whether no more pods of the class go to a place.
+// isFull reports whether no more pods of the class may go to the feasible set.
 func (w *state) isFull(c *podClass, r *feasibleSet) bool {
 	most, capped := w.domainCaps[placement{c.spec, r.key}]
 	return c.fullSets[r.key] || capped && c.assigned[r.key] >= most
 }
 
 const (
-	// breaksSpreadPenalty ranks a domain behind all in which nobody's spread would be broken.
+	// breaksSpreadPenalty ranks a domain after all domains that break no spread.
 	breaksSpreadPenalty = 1 << 32
-	// blocksOthersPenalty ranks a domain behind those that are closed already to the pods that a
-	// rule of anti-affinity keeps from it.
+	// blocksOthersPenalty ranks a domain after domains already closed to the pods that an
+	// anti-affinity rule excludes.
 	blocksOthersPenalty = 1 << 16
 )
 
-// canHoldPod reports whether a place could hold a pod of the class, by its size and by
-// what limits leave in the beginning.
+// canHoldPod reports whether the feasible set could hold a pod of the class, by size and by the limits
+// at the start.
 func (w *state) canHoldPod(c *podClass, r *feasibleSet) bool {
 	if w.openNodes(r.nodes).Len() > 0 {
 		return true
@@ -182,17 +180,16 @@ func (w *state) canHoldPod(c *podClass, r *feasibleSet) bool {
 	return c.canHold[r]
 }
 
-// canBuyNodeFor reports whether limits allow, in the beginning, a node for a pod of the
-// class.
+// canBuyNodeFor reports whether the limits at the start allow a new node for a pod of the class.
 func (w *state) canBuyNodeFor(c *podClass, r *feasibleSet) bool {
 	return w.anyCandidate(r, func(column *packing.Column) bool {
 		return c.requests.fitsIn(column.Room) && w.problem.Pools[column.Pool].Holds(column.Capacity)
 	})
 }
 
-// wouldBreakSpread reports whether one more member in a domain would break the spread of
-// owners that are there: an unconstrained pod may go elsewhere. It looks at all
-// domains, which is near enough for a preference.
+// wouldBreakSpread reports whether one more member in a domain would violate the spread of owners in
+// it; the pod may be able to go elsewhere. It counts all domains, eligible or not, which is exact
+// enough for a penalty.
 func (g *group) wouldBreakSpread(value string, domains int) bool {
 	if g.owners[value] == 0 {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// Pods with dynamic resource claims are left alone and told so; with the setting
-// against it they are planned by everything else.
+// TestResourceClaims checks that pods with dynamic resource claims are rejected with a reason, and are
+// planned by their other requests with IGNORE_DRA_REQUESTS=false.
 func TestResourceClaims(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
 	rules, detail := labelRule(t, batch)

@@ -11,23 +11,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// committedPods are pods that were put on nodes since the snapshot was taken.
+// committedPods are the pods that committed results placed or left unplaced.
 type committedPods struct {
-	// onto are those on nodes of the world, by node.
+	// onto maps node indexes to the pods placed on them.
 	onto  map[int][]kindPods
 	nodes []committedNode
-	// left are pods that found no place.
+	// left are the unplaced pods.
 	left []planning.PodClass
 }
 
-// committedNode is a planned node, with its pods.
+// committedNode is a planned node of a committed result, with its pods.
 type committedNode struct {
 	name    string
 	planned planning.PlannedNode
 	runs    []kindPods
 }
 
-// commitResult commits the answer to a removal. The pods are told by their UIDs.
+// commitResult applies the result of a removal to the baseline. Pods are matched by UID.
 func (st *baseline) commitResult(result *planning.Result, nodes []int, waiting []planning.PodClass) {
 	moving, removed := map[string]*podKind{}, make([]string, 0, len(nodes))
 	for i := range waiting {
@@ -58,7 +58,7 @@ func (st *baseline) commitResult(result *planning.Result, nodes []int, waiting [
 	st.owners.indexRules()
 }
 
-// removeNode counts nobody on a node any more.
+// removeNode removes a node and its pods from all counts.
 func (st *baseline) removeNode(i int) {
 	st.removedNodes.Add(i)
 	st.state.problem.Pools = st.state.releaseLimits([]int{i})
@@ -70,13 +70,13 @@ func (st *baseline) removeNode(i int) {
 	delete(st.committed.onto, i)
 }
 
-// podPlacement is a run of pods on its way to a node.
+// podPlacement is a number of pods of one kind that are placed on one node.
 type podPlacement struct {
 	node int
 	kindPods
 }
 
-// groupNominations are nominations by node and kind.
+// groupNominations groups nominations by node and kind.
 func (st *baseline) groupNominations(nominations []planning.Nomination, moving map[string]*podKind) (out []podPlacement) {
 	type place struct {
 		node int
@@ -90,7 +90,7 @@ func (st *baseline) groupNominations(nominations []planning.Nomination, moving m
 		}
 		kind := moving[n.Pod.UID]
 		if !ok || kind == nil {
-			continue // It is no answer of this simulation's.
+			continue // The nomination is not from this simulation.
 		}
 		to := place{i, kind}
 		at, started := known[to]
@@ -98,13 +98,13 @@ func (st *baseline) groupNominations(nominations []planning.Nomination, moving m
 			at, known[to] = len(out), len(out)
 			out = append(out, podPlacement{i, kindPods{kind: kind}})
 		}
-		n.Pod.Node, n.Pod.Terminating = "", false // What comes is new.
+		n.Pod.Node, n.Pod.Terminating = "", false // The replacement pod is new.
 		out[at].pods = append(out[at].pods, n.Pod)
 	}
 	return out
 }
 
-// indexNames are the places of the nodes by their names and those of their claims.
+// indexNames returns the node indexes by name of the node and of its NodeClaim.
 func (st *baseline) indexNames() map[string]int {
 	if st.byName == nil {
 		st.byName = make(map[string]int, 2*len(st.residents))
@@ -119,7 +119,7 @@ func (st *baseline) indexNames() map[string]int {
 	return st.byName
 }
 
-// placePods puts pods on a node that is there, or is coming.
+// placePods places pods on an existing node or NodeClaim.
 func (st *baseline) placePods(i int, one kindPods) {
 	w, node := st.state, st.state.nodes[i].node
 	amounts(w.problem.Nodes[i].Room).subtract(w.resources.toAmounts(one.sumRequests()))
@@ -134,8 +134,8 @@ func (st *baseline) placePods(i int, one kindPods) {
 	st.committed.onto[i] = append(st.committed.onto[i], one)
 }
 
-// addPlannedNode counts a planned node: its pods in the rules, and the largest that it may
-// become in the limits. It has no room, for it is not initialized.
+// addPlannedNode adds a planned node: it counts its pods in the rules, and its largest possible type
+// in the limits. The node has no free capacity because it is not initialized.
 func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []string, moving map[string]*podKind) {
 	w, made := st.state, committedNode{planned: *planned}
 	at := map[*podKind]int{}
@@ -170,18 +170,18 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 		st.countAntiAffinity(i, one.kind, len(one.pods))
 	}
 	st.countPlannedNode(planned)
-	// Which nodes count where has been worked out without this one.
+	// These caches were computed without the new node.
 	w.feasibleSets, w.feasibleByKey, w.requiredSets, st.byName = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, nil, nil
 }
 
-// countPlannedNode takes a planned node off what limits, zones and reservations have left.
+// countPlannedNode subtracts a planned node from limits, IP quotas and reservations.
 func (st *baseline) countPlannedNode(planned *planning.PlannedNode) {
 	w, largest := st.state, make(amounts, len(st.state.resources.names))
 	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == planned.NodePool })
 	if w.priceLimits != nil {
 		largest[w.priceLimits.priceIndex], _ = planning.PriceToMicrodollars(planning.HighestPrice(planned.Offerings))
 	}
-	if at < 0 { // A static pool counts its nodes by itself.
+	if at < 0 { // A static pool has its own node count.
 		if w.priceLimits != nil && w.priceLimits.clusterLimit != nil {
 			w.priceLimits.clusterLimit.Count(largest)
 		}
@@ -212,7 +212,7 @@ func (st *baseline) countPlannedNode(planned *planning.PlannedNode) {
 	}
 }
 
-// plannedTypes are the types that a planned node could be, by name.
+// plannedTypes returns the instance types of a planned node's pool and class, by name.
 func (st *baseline) plannedTypes(planned *planning.PlannedNode) map[string]*instancetypes.Type {
 	types, out := st.types.TypesForPool(planned.NodePool, planned.NodeClass), map[string]*instancetypes.Type{}
 	for i := range types {
@@ -221,7 +221,7 @@ func (st *baseline) plannedTypes(planned *planning.PlannedNode) map[string]*inst
 	return out
 }
 
-// keepUnplaced remembers pods that found no place.
+// keepUnplaced records the unplaced pods of a result, without buffer pods.
 func (st *baseline) keepUnplaced(unplaced []planning.UnplacedPods, moving map[string]*podKind) {
 	for _, u := range unplaced {
 		byKind := map[*podKind]int{}
@@ -241,7 +241,7 @@ func (st *baseline) keepUnplaced(unplaced []planning.UnplacedPods, moving map[st
 	}
 }
 
-// daemonRequests is what daemons take of a node.
+// daemonRequests returns the requests and the host ports of the daemons that run on the node.
 func (st *baseline) daemonRequests(e *existingNode) (total corev1.ResourceList, ports []planning.HostPort) {
 	sum := make(amounts, len(st.state.resources.names))
 	for _, d := range st.state.daemons {

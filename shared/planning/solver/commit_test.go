@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// withGone adds nodes that are going and on which nobody is left to be moved.
+// withGone adds the removed nodes as nodes that are being deleted and have no pods.
 func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
 	joined.Nodes = slices.Clone(joined.Nodes)
 	for _, i := range gone {
@@ -28,8 +28,8 @@ func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
 	return joined
 }
 
-// TestTakenIsAsIfItHadHappened asks a simulation from which nodes were taken, and
-// another one of the cluster as it is then.
+// TestTakenIsAsIfItHadHappened compares a simulation after commits with a new simulation of the
+// resulting cluster.
 func TestTakenIsAsIfItHadHappened(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	compared := 0
@@ -65,7 +65,7 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 	}
 }
 
-// TestJoinedLosesNobody removes node after node, and buys what that takes.
+// TestJoinedLosesNobody commits the removal of node after node, and checks that no pod is lost.
 func TestJoinedLosesNobody(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	fresh, waiting := 0, 0
@@ -101,7 +101,7 @@ func TestJoinedLosesNobody(t *testing.T) {
 	}
 }
 
-// living are the UIDs of all pods that run and stay, wait, or come back elsewhere.
+// living returns the UIDs of all reschedulable pods, running or pending.
 func living(s planning.Snapshot) (out []string) {
 	add := func(classes []planning.PodClass) {
 		for _, class := range classes {
@@ -118,7 +118,7 @@ func living(s planning.Snapshot) (out []string) {
 	return out
 }
 
-// checkJoined looks at nodes that were not there before.
+// checkJoined checks the new nodes of a snapshot.
 func checkJoined(t *rapid.T, was, is planning.Snapshot) {
 	names := map[string]bool{}
 	for i := range is.Nodes {
@@ -181,7 +181,7 @@ func running(classes ...planning.PodClass) func(*planning.Node) {
 	}
 }
 
-// TestWaitingPodsComeFirst has room for one of two pods.
+// TestWaitingPodsComeFirst has free capacity for one of two pods.
 func TestWaitingPodsComeFirst(t *testing.T) {
 	big := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
 	for _, tt := range []struct {
@@ -225,8 +225,8 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 	}
 }
 
-// TestTakenNodesCountInLimits takes an answer that uses up what is left, in a pool that
-// counts nodes until they are gone.
+// TestTakenNodesCountInLimits commits a result that uses up the limits of a pool which counts nodes
+// until they are gone.
 func TestTakenNodesCountInLimits(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	full := running(planningtest.NewPods("web", 1, "1500m", "1Gi"))
@@ -252,8 +252,8 @@ func TestTakenNodesCountInLimits(t *testing.T) {
 	}
 }
 
-// TestTakenNodesLeaveLimits takes an answer whose new node may have four cores of six:
-// the first node no longer counts, and the new one does.
+// TestTakenNodesLeaveLimits commits a result whose new node may have four of six cores: the removed
+// node no longer counts, and the new one does.
 func TestTakenNodesLeaveLimits(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	full := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }

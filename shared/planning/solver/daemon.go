@@ -9,24 +9,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// daemon is a DaemonSet's pod: what every node that it may run on gives up.
+// daemon is the pod of a DaemonSet, which takes capacity on each node that runs it.
 type daemon struct {
 	spec     *planning.PodSpec
 	requests amounts
 	anyOf    []planning.Requirements
-	// candidates are those whose nodes it will run on.
+	// candidates are those whose nodes run the daemon.
 	candidates packing.Set
 }
 
-// addDaemons takes what daemons need off the columns' room and off nodes
-// to which they have not come yet. Startup taints do not keep a daemon away, and
-// what it wants of the pods beside it does not change its load.
+// addDaemons subtracts the requests of daemons from the room of candidates, and from nodes where the
+// daemons do not run yet. It ignores startup taints, and the daemon's rules over other pods.
 func (w *state) addDaemons() {
 	for i := range w.snapshot.DaemonSets {
 		spec := &w.snapshot.DaemonSets[i]
 		anyOf, problem := requiredAlternatives(spec, true)
 		if problem != "" {
-			continue // Nobody can run it: it takes no room.
+			continue // No node can run it, so it takes no room.
 		}
 		d := daemon{spec: spec, requests: w.resources.toAmounts(spec.Requests), anyOf: anyOf, candidates: packing.NewSet(len(w.candidates))}
 		for j, want := range anyOf {
@@ -48,7 +47,7 @@ func (w *state) addDaemons() {
 	}
 }
 
-// reserveForDaemons keeps room on a node for daemons that will come to it.
+// reserveForDaemons subtracts the requests of daemons that do not run on the node yet.
 func (w *state) reserveForDaemons(i int) {
 	e, expected := w.nodes[i], make(amounts, len(w.resources.names))
 	for _, d := range w.daemons {
@@ -60,8 +59,8 @@ func (w *state) reserveForDaemons(i int) {
 	amounts(w.problem.Nodes[i].Room).subtract(coming)
 }
 
-// runsDaemon reports whether a daemon is going to run on the node. For an open
-// claim it is enough that it could: that is how the claim was planned.
+// runsDaemon reports whether the daemon will run on the node. For a NodeClaim that is not launched it
+// is enough that it could: the NodeClaim was planned that way.
 func (e *existingNode) runsDaemon(d daemon) bool {
 	if e.openRequirements != nil {
 		return d.canRunOn(e.openRequirements)
@@ -69,12 +68,12 @@ func (e *existingNode) runsDaemon(d daemon) bool {
 	return slices.ContainsFunc(d.anyOf, e.satisfiesRequirements)
 }
 
-// canRunOn reports whether the daemon could run on a node of these requirements.
+// canRunOn reports whether the daemon could run on a node with these requirements.
 func (d daemon) canRunOn(r planning.Requirements) bool {
 	return slices.ContainsFunc(d.anyOf, r.IsCompatible)
 }
 
-// daemonOverhead is what daemons take from a node of a pool with these requirements.
+// daemonOverhead returns the requests of all daemons on a node of a pool with these requirements.
 func (w *state) daemonOverhead(taints []corev1.Taint, r planning.Requirements) amounts {
 	total, r := make(amounts, len(w.resources.names)), r.Intersect(planning.RegistrationLabels)
 	for _, d := range w.daemons {

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// requiring makes the pod require one value of a node's label.
+// requiring makes the pod require one value of a node label.
 func requiring(key, value string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -30,8 +30,8 @@ var lifecycleRules = map[string]func(*planning.PodSpec){
 	"no selector of such label": func(*planning.PodSpec) {},
 }
 
-// TestDaemonsOfNodesToCome counts daemons that select labels which a node gets only
-// when it is registered or initialized.
+// TestDaemonsOfNodesToCome counts daemons on new nodes that select labels which a node gets only when
+// it is registered or initialized.
 func TestDaemonsOfNodesToCome(t *testing.T) {
 	for name, rule := range lifecycleRules {
 		t.Run(name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestDaemonsOfNodesToCome(t *testing.T) {
 	}
 }
 
-// TestDaemonsOfClaims counts the same daemons on a claim that has no node yet, and on
-// a node that is not initialized: each has room for the pod or the daemon.
+// TestDaemonsOfClaims counts the same daemons on a NodeClaim without a node, and on an uninitialized
+// node. Each has room for the pod or the daemon, not both.
 func TestDaemonsOfClaims(t *testing.T) {
 	states := map[string]func(*planning.Node){
 		"launched": func(n *planning.Node) { n.Registered, n.Initialized, n.Ready = false, false, false },
@@ -80,8 +80,8 @@ func TestDaemonsOfClaims(t *testing.T) {
 	}
 }
 
-// TestPodsThatSelectReadyNodes launches a node for such a pod, and not another one
-// while the first is on its way.
+// TestPodsThatSelectReadyNodes launches one node for such a pod, and no second one while the first is
+// not ready.
 func TestPodsThatSelectReadyNodes(t *testing.T) {
 	pods := planningtest.NewPods("w", 1, "1500m", "64Mi", selecting(karpenter.NodeInitializedLabelKey, "true"))
 	if result := solve(t, inZones(pods)); len(result.Nodes) != 1 {

@@ -10,27 +10,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// effort is one way of planning a batch.
+// effort is one way to plan a batch.
 type effort struct {
-	// policy is the packer's; nil is that of the settings.
+	// policy is the packer's policy; nil for the one from the settings.
 	policy *packing.Policy
-	// forLimits says that it is for batches that limits keep pods out of.
+	// forLimits marks efforts for batches in which limits leave pods unplaced.
 	forLimits bool
-	// hadUnplaced is whether pods were left out by the efforts before.
+	// hadUnplaced is true if earlier efforts left pods unplaced.
 	hadUnplaced bool
-	// prefersLast takes the last of domains that are equally good, not the first, and the
-	// last of what a pod says would do.
+	// prefersLast chooses the last of equally good domains, and the last of a pod's alternatives.
 	prefersLast bool
-	// ignoresPreferences leaves out what pods prefer from the beginning: a preference of one may cost
+	// ignoresPreferences ignores preferences from the start: the preference of one pod may cost
 	// another its place.
 	ignoresPreferences bool
-	// order is that of the pods if they are placed one by one.
+	// order is the order of the pods if they are placed one by one; nil if they are not.
 	order func(a, b *queuedPod) int
 }
 
-// efforts are made one after the other while pods are left out that might find a
-// place; the plan that places most is taken. Which pods share what is scarce is a
-// riddle that no one order solves for all batches.
+// efforts are tried in order while pods are unplaced that could be placed; the plan that places the
+// most pods wins. No single order solves every batch.
 var efforts = []effort{
 	{policy: &crowdedPolicy, forLimits: true, hadUnplaced: true},
 	{policy: &tightPolicy, forLimits: true, hadUnplaced: true},
@@ -43,12 +41,11 @@ var efforts = []effort{
 	{policy: &singlyPolicy, hadUnplaced: true, order: compareFreedom, prefersLast: true},
 }
 
-// oneNodeEffort has one new node at most.
+// oneNodeEffort allows at most one new node.
 var oneNodeEffort = effort{policy: &singleNodePolicy, order: compareRequests}
 
-// isWorthTrying reports whether the effort could place more than the plan so far, and is
-// not too dear for the batch: to place pods one by one, each is held against each
-// node and each type.
+// isWorthTrying reports whether the effort could place more pods than the plan so far at acceptable
+// cost. Placing pods one by one compares each pod with each node and each candidate.
 func (e *effort) isWorthTrying(w *state, so planning.Result) bool {
 	small := w.pods*(len(so.Nodes)+1)*len(w.candidates) <= singlyPolicy.Budget
 	switch {
@@ -63,39 +60,39 @@ func (e *effort) isWorthTrying(w *state, so planning.Result) bool {
 	}
 }
 
-// isLimited reports whether limits kept any pod out.
+// isLimited reports whether limits left any pod unplaced.
 func isLimited(r planning.Result) bool {
 	return slices.ContainsFunc(r.Unplaced, func(u planning.UnplacedPods) bool {
 		return slices.ContainsFunc(u.Rejections, func(r planning.Rejection) bool { return r.Rule == planning.RuleLimits })
 	})
 }
 
-// isBlockedByOthers reports whether pods of the class were left out that others keep from
-// whole domains, or that keep away from others, or miss others there.
+// isBlockedByOthers reports whether the class has unplaced pods and is part of a required affinity or
+// anti-affinity over a domain wider than a node.
 func (c *podClass) isBlockedByOthers() bool {
 	bound := func(g *group) bool { return g.kind != spreadKind && g.hard }
 	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.rules.groups, bound) || slices.ContainsFunc(c.set.counted, bound))
 }
 
-// retryBudget is what may be spent on planning the first effort again, and once
-// more on all other efforts together, in the packer's steps: about a second of one
-// core each. A limit that is reached stays so for hours, and every batch pays for it.
+// retryBudget is the budget for retries of the first effort, and again for all other efforts together,
+// in packer steps: each about one second of one core. A reached limit stays for hours, and every batch
+// pays this cost.
 const retryBudget = 50e6
 
-// attemptResult is a plan, and what is to be known of it.
+// attemptResult is the plan of one effort.
 type attemptResult struct {
 	planning.Result
-	// leavesPlaceable plans leave pods out that could have found a place, and askew ones a
-	// spread that does not hold for pods that have.
+	// leavesPlaceable is true if the plan leaves pods unplaced that could be placed; breaksSpread is
+	// true if placed pods violate a spread constraint.
 	leavesPlaceable, breaksSpread bool
 	steps                         int
 }
 
-// task is what is to be planned: a batch, or the pods of nodes that go.
+// task is what to plan: a batch, or the pods of removed nodes.
 type task interface {
-	// newState is made anew for each attempt.
+	// newState returns a new state for each attempt.
 	newState() *state
-	// readClasses tells it the classes that are to be placed.
+	// readClasses sets the classes to place.
 	readClasses(w *state)
 }
 
@@ -111,9 +108,9 @@ func (q batchTask) newState() *state {
 
 func (q batchTask) readClasses(w *state) { w.readClasses(q.batch) }
 
-// planWithEffort plans with one effort, again while pods that found no room leave a spread
-// askew and the budget lasts. Plans of the first effort are made whole, whatever
-// they take. The world is told as soon as it is made, for the report of a panic.
+// planWithEffort plans with one effort. It retries within the budget while unplaced pods leave a
+// spread constraint violated. The first effort has no budget of its own. at receives each state as
+// soon as it exists, so that a panic can be reported.
 func planWithEffort(q task, e effort, budget int, at **state) (out attemptResult) {
 	var caps map[placement]int
 	for try := 0; ; try++ {
@@ -139,11 +136,10 @@ func planWithEffort(q task, e effort, budget int, at **state) (out attemptResult
 	}
 }
 
-// maxSpreadRetries is how often a batch is planned again because pods that found no room
-// left a spread askew.
+// maxSpreadRetries is how often a batch is planned again because of a violated spread constraint.
 const maxSpreadRetries = 8
 
-// mergeCaps keeps the smaller of what two attempts found out.
+// mergeCaps returns the smaller cap of two attempts for each placement.
 func mergeCaps(caps, short map[placement]int) map[placement]int {
 	out := maps.Clone(caps)
 	if out == nil {
@@ -157,8 +153,7 @@ func mergeCaps(caps, short map[placement]int) map[placement]int {
 	return out
 }
 
-// hasPlaceablePods reports whether any pod was left out that would find a place if it were
-// alone.
+// hasPlaceablePods reports whether any unplaced pod would fit if it were the only one.
 func (w *state) hasPlaceablePods() bool {
 	return slices.ContainsFunc(w.classes, func(c *podClass) bool {
 		w.currentClass = c
@@ -166,8 +161,7 @@ func (w *state) hasPlaceablePods() bool {
 	})
 }
 
-// fitsAnyNode reports whether some node could hold a pod of the class if that were all
-// that is to be placed.
+// fitsAnyNode reports whether any node could hold a pod of the class if it were the only one to place.
 func (w *state) fitsAnyNode(c *podClass) bool {
 	anyOf, _ := requiredAlternatives(c.spec, false)
 	for i, want := range anyOf {

@@ -17,13 +17,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// equalPremium is how much more than the best plan of one instance type a plan for
-// equal pods may cost, as a part of the price.
+// equalPremium is how much more a plan for equal pods may cost than the best plan of one instance
+// type, as a fraction of the price.
 const equalPremium = 0.01
 
-// bestOfOneType is what the cheapest plan costs whose nodes are all of one instance
-// type, in US dollars an hour, and that type: the number of nodes of each type, times
-// its lowest price. It shares no code with the planner.
+// bestOfOneType returns the price of the cheapest plan with nodes of a single instance type, in US
+// dollars an hour, and that type. It multiplies the number of nodes by the type's lowest price, and
+// shares no code with the planner.
 func bestOfOneType(batch planning.Batch, types []instancetypes.Type, allowed func(instancetypes.Type) bool) (best float64, name string) {
 	need, pods := batch.Pending[0].Spec.Requests, len(batch.Pending[0].Pods)
 	best = math.Inf(1)
@@ -62,7 +62,7 @@ func capacityTypeAllowed(batch planning.Batch, o instancetypes.InstanceOffering)
 	return slices.Contains(batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[i].Values, o.CapacityType)
 }
 
-// ordinary are the types that benchBatch's pool allows.
+// ordinary reports whether benchBatch's pool allows the type.
 func ordinary(t instancetypes.Type) bool {
 	return !t.Exotic && slices.Contains([]string{"c", "m", "r"}, t.Labels[karpenter.LabelInstanceCategory]) && t.Labels[karpenter.LabelInstanceGeneration] > "2"
 }

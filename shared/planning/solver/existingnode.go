@@ -13,19 +13,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// existingNode is a node that is there, or a claim that will become one.
+// existingNode is a node, or a NodeClaim that will become one.
 type existingNode struct {
 	node   *planning.Node
 	labels map[string]string
-	// openRequirements are a claim's requirements while nothing of it is launched.
+	// openRequirements are the requirements of a NodeClaim that is not launched yet.
 	openRequirements planning.Requirements
 	taints           []corev1.Taint
-	// markedForDeletion nodes take no pods, and the pods on them are planned anew.
+	// markedForDeletion nodes take no pods, and the pods on them are planned again.
 	markedForDeletion bool
 }
 
-// addNodes lists the nodes, initialized ones first. Those that are going
-// come last, so that the packer's nodes are a prefix of the list.
+// addNodes adds the nodes, initialized ones first. Those marked for deletion come last, so that the
+// packer's nodes are a prefix of the list.
 func (w *state) addNodes(stock instancetypes.InstanceTypes) {
 	for i := range w.snapshot.Nodes {
 		w.nodes = append(w.nodes, newExistingNode(&w.snapshot.Nodes[i], w.snapshot))
@@ -77,7 +77,7 @@ func findStartupTaints(pool string, s *planning.Snapshot) []corev1.Taint {
 	return nil
 }
 
-// nodesFor are the nodes on which the requirements hold.
+// nodesFor returns the nodes that meet the requirements.
 func (w *state) nodesFor(r *feasibleSet) packing.Set {
 	if len(w.problem.Nodes) == 0 {
 		return nil
@@ -94,9 +94,9 @@ func (w *state) nodesFor(r *feasibleSet) packing.Set {
 	return out
 }
 
-// satisfiesRequirements reports whether the node is what want asks for. Labels of a node are
-// facts: one that is missing is absent, well known or not. What is open in a
-// claim must be good whichever way it falls.
+// satisfiesRequirements reports whether the node meets the requirements. A label that a node does not
+// have is absent, even a well-known one. A NodeClaim that is not launched must meet them with every
+// value that it may still get.
 func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
 	if e.openRequirements != nil {
 		return e.openRequirements.Guarantees(want)
@@ -110,7 +110,7 @@ func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
 	return true
 }
 
-// domainValue is the node's value of a topology key, if it is known.
+// domainValue returns the node's value of a topology key, if it is known.
 func (e *existingNode) domainValue(key string) (string, bool) {
 	key = karpenter.NormalizeLabel(key)
 	if key == corev1.LabelHostname {
@@ -123,7 +123,7 @@ func (e *existingNode) domainValue(key string) (string, bool) {
 	return value, ok
 }
 
-// newNomination expects the pod on the node.
+// newNomination nominates the node for the pod.
 func (e *existingNode) newNomination(namespace string, pod planning.PodRef) planning.Nomination {
 	n := planning.Nomination{Namespace: namespace, Pod: pod, Claim: e.node.Claim}
 	if e.node.Claim == "" || e.node.Registered {

@@ -11,15 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// FirstSteps is what the first effort at a batch takes, replans of it included, in
-// the packer's steps.
+// FirstSteps returns the cost of the first effort for a batch, including its retries, in packer steps.
 func FirstSteps(batch planning.Batch, stock instancetypes.InstanceTypes) int {
 	var w *state
 	return planWithEffort(batchTask{&batch, stock}, effort{}, retryBudget, &w).steps
 }
 
-// FirstEffort is SolveStock without the efforts that it makes when pods are left
-// out.
+// FirstEffort is SolveWithTypes without the further efforts for unplaced pods.
 func FirstEffort(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
 	var w *state
 	out := addStaticNodes(planWithEffort(batchTask{&batch, stock}, effort{}, retryBudget, &w).Result, w.planStaticNodes(stock, planning.FindShortfalls(batch.Snapshot), nil))
@@ -27,10 +25,9 @@ func FirstEffort(batch planning.Batch, stock instancetypes.InstanceTypes) planni
 	return out
 }
 
-// Equivalent is the batch that asks the same as Without does, if nothing has been
-// taken. Classes without pods, of which nobody can run any, name what the pods of
-// other nodes ask for: it decides which resources are looked at, and which kinds of
-// nodes a pool is split into.
+// Equivalent returns the batch that gives the same result as SimulateRemoval before any commit. It
+// adds classes without pods for the pods of other nodes, because their requests and labels decide
+// which resources are counted and which variants a pool has.
 func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
 	s.Nodes = maskUnreadyNodes(s.Nodes)
 	batch := planning.Batch{Snapshot: s}

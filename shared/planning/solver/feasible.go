@@ -11,32 +11,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// plannedHostname is the host name of nodes to come: a pod that asks for a
-// particular one must not be promised any of them.
+// plannedHostname is the host name of new nodes. A pod that requires a specific host name therefore
+// never fits on a new node.
 const plannedHostname = "joist.sh/planned"
 
-// feasibleSet is where a set of requirements can be satisfied: on which columns, on
-// which of the planes of those, and on which nodes that exist.
+// feasibleSet is where a set of requirements can be met: candidates, their zoneCapacityTypes, and
+// existing nodes.
 type feasibleSet struct {
 	requirements      planning.Requirements
 	candidates        packing.Set
 	zoneCapacityTypes uint64
 	nodes             packing.Set
-	// nonEmpty is whether there is any column or node at all.
+	// nonEmpty is true if there is any buyable candidate or any node.
 	nonEmpty bool
-	// key is equal for equal reaches; narrower ones are kept by label and value.
+	// key is equal for equal sets. narrowedSets caches subsets by label and value.
 	key          string
 	tolerations  []corev1.Toleration
 	relaxed      bool
 	narrowedSets map[string]map[string]*feasibleSet
-	// lastHolder is a column of it that held the last class that was asked about, and is
-	// likely to hold the next one.
+	// lastHolder is the candidate that fit the last class checked; it likely fits the next one.
 	lastHolder *packing.Column
-	// whole is the same reach while no node is gone.
+	// whole is the same set with all nodes, from before the removal; nil outside of removals.
 	whole *feasibleSet
 }
 
-// findFeasibleSet works out where requirements hold, once for each key.
+// findFeasibleSet returns where the requirements can be met, cached by key.
 func (w *state) findFeasibleSet(key string, want planning.Requirements, tolerations []corev1.Toleration, relaxed bool) *feasibleSet {
 	if r, ok := w.feasibleSets[key]; ok {
 		return r
@@ -55,7 +54,7 @@ func (w *state) findFeasibleSet(key string, want planning.Requirements, tolerati
 	return r
 }
 
-// narrowToValue is the part of a reach where a label has one value.
+// narrowToValue returns the subset in which a label has the given value.
 func (w *state) narrowToValue(r *feasibleSet, key, value string) *feasibleSet {
 	if got, ok := r.narrowedSets[key][value]; ok {
 		return got
@@ -63,7 +62,7 @@ func (w *state) narrowToValue(r *feasibleSet, key, value string) *feasibleSet {
 	return w.narrowTo(r, key, value, planning.In(value))
 }
 
-// narrowToLabel is the part of a reach where a label is set.
+// narrowToLabel returns the subset in which a label exists.
 func (w *state) narrowToLabel(r *feasibleSet, key string) *feasibleSet {
 	const name = "\x00set" // No label has this value.
 	if got, ok := r.narrowedSets[key][name]; ok {
@@ -72,8 +71,7 @@ func (w *state) narrowToLabel(r *feasibleSet, key string) *feasibleSet {
 	return w.narrowTo(r, key, name, planning.NewValues(corev1.NodeSelectorOpExists))
 }
 
-// narrowTo makes the part of a reach where a label has one of some values, and keeps
-// it under a name.
+// narrowTo computes the subset in which a label has one of the values, and caches it under the name.
 func (w *state) narrowTo(r *feasibleSet, key, name string, values planning.Values) *feasibleSet {
 	out := w.narrowPart(r, key, name, values)
 	if r.narrowedSets == nil {
@@ -107,7 +105,7 @@ func (w *state) computeNarrowed(r *feasibleSet, key, name string, values plannin
 			out.candidates = nil
 		}
 	} else {
-		// What a class cannot use for other reasons stays out.
+		// Candidates that the set excludes for other reasons stay excluded.
 		out.candidates = w.internSet(w.candidatesFor(&out).And(r.candidates))
 	}
 	out.nodes = w.nodesFor(&out)
@@ -116,13 +114,12 @@ func (w *state) computeNarrowed(r *feasibleSet, key, name string, values plannin
 	return &out
 }
 
-// isBuyable reports whether any of the columns is sold on any of the planes.
+// isBuyable reports whether any candidate of the set has an offering in its zoneCapacityTypes.
 func (w *state) isBuyable(r *feasibleSet) bool {
 	return r.zoneCapacityTypes != 0 && w.anyCandidate(r, func(*packing.Column) bool { return true })
 }
 
-// anyCandidate reports whether something holds for a column of the reach that is sold in
-// it.
+// anyCandidate reports whether holds is true for any buyable candidate of the set.
 func (w *state) anyCandidate(r *feasibleSet, holds func(*packing.Column) bool) bool {
 	found := false
 	r.candidates.Each(func(k int) bool {
@@ -133,7 +130,7 @@ func (w *state) anyCandidate(r *feasibleSet, holds func(*packing.Column) bool) b
 	return found
 }
 
-// zoneCapacityTypesFor are the planes on which the requirements hold.
+// zoneCapacityTypesFor returns the bit set of zoneCapacityTypes that the requirements allow.
 func (w *state) zoneCapacityTypesFor(want planning.Requirements) uint64 {
 	out := uint64(0)
 	for i, plane := range w.zoneCapacityTypes {
@@ -144,7 +141,7 @@ func (w *state) zoneCapacityTypesFor(want planning.Requirements) uint64 {
 	return out
 }
 
-// candidatesFor are the columns whose nodes could satisfy the requirements.
+// candidatesFor returns the candidates whose nodes could meet the requirements.
 func (w *state) candidatesFor(r *feasibleSet) packing.Set {
 	out := packing.NewSet(len(w.candidates))
 	if host, ok := r.requirements[corev1.LabelHostname]; ok && !host.Has(plannedHostname) {
@@ -162,8 +159,8 @@ func (w *state) candidatesFor(r *feasibleSet) packing.Set {
 	return w.internSet(out)
 }
 
-// internSet is the one set of all that are equal, so that the packer sees which
-// pods may go to the same columns.
+// internSet returns one shared set for all equal sets. The packer compares them to find pods that can
+// use the same candidates.
 func (w *state) internSet(set packing.Set) packing.Set {
 	key := set.Key()
 	if w.sets == nil {
@@ -176,7 +173,7 @@ func (w *state) internSet(set packing.Set) packing.Set {
 	return set
 }
 
-// addPoolCandidates adds the columns of one pool.
+// addPoolCandidates adds the matching candidates of one pool to out.
 func (w *state) addPoolCandidates(r *feasibleSet, p *pool, typed labelRules, out packing.Set) {
 	if _, kept := findUntolerated(p.taints, r.tolerations, r.relaxed); kept || p.firstCandidate == p.endCandidate {
 		return
@@ -196,21 +193,22 @@ func (w *state) addPoolCandidates(r *feasibleSet, p *pool, typed labelRules, out
 	}
 }
 
-// setsLabel reports whether the pool gives its nodes a label that their type lacks.
+// setsLabel reports whether the pool gives its nodes a matching value of the label, so that the type
+// need not have it.
 func (p *pool) setsLabel(one labelRule) bool {
 	given, ok := p.requirements[one.key]
 	return ok && !given.Intersect(one.values).IsEmpty()
 }
 
-// satisfiesRules reports whether a column satisfies rules about what types decide.
+// satisfiesRules reports whether a candidate meets the rules over labels of instance types.
 func (c *candidate) satisfiesRules(questions []typeFilter, rules labelRules) bool {
-	if c.reservation != "" { // It has labels of its own.
+	if c.reservation != "" { // A reservation has labels of its own.
 		return rules.allowLabels(c.labels, c.pool.requirements)
 	}
 	return allAllow(questions, c.typeIndex)
 }
 
-// poolSatisfies checks the labels that neither the type nor the offering decides.
+// poolSatisfies checks the labels that neither the type nor the offering sets.
 func (w *state) poolSatisfies(base, want planning.Requirements) bool {
 	for key, values := range want {
 		if w.isTypeLabel(key) || key == corev1.LabelHostname || slices.Contains(planning.OfferingLabels, key) {
@@ -218,7 +216,7 @@ func (w *state) poolSatisfies(base, want planning.Requirements) bool {
 		}
 		offered := base.AllowedValues(key)
 		if _, fixed := base[key]; !fixed && karpenter.IsWellKnownLabel(key) {
-			offered = planning.AbsentValue() // No type here has it, and no pool says otherwise.
+			offered = planning.AbsentValue() // Neither the types nor the pool set it.
 		}
 		if offered.Intersect(values).IsEmpty() {
 			return false
@@ -227,13 +225,13 @@ func (w *state) poolSatisfies(base, want planning.Requirements) bool {
 	return true
 }
 
-// labelRules are requirements as a list, which is faster to go through than a map.
+// labelRules are requirements as a list, which is faster to iterate than a map.
 type labelRules []labelRule
 
 type labelRule struct {
 	key    string
 	values planning.Values
-	// decided is whether a type without the label lacks it for good.
+	// decided is true if only the instance type can set the label.
 	decided bool
 }
 
@@ -246,8 +244,8 @@ func sortRules(r planning.Requirements) labelRules {
 	return out
 }
 
-// allowLabels reports whether a node of a type with these labels could satisfy the
-// rules. A label that the type lacks may still be given by the pool's base.
+// allowLabels reports whether a node of a type with these labels could meet the rules. The pool may
+// set a label that the type lacks.
 func (r labelRules) allowLabels(labels map[string]string, base planning.Requirements) bool {
 	for i := range r {
 		one := &r[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// topologyTerm is one rule as a pod states it.
+// topologyTerm is one spread constraint or pod (anti-)affinity term of a pod.
 type topologyTerm struct {
 	kind      ruleKind
 	key       string
@@ -22,7 +22,7 @@ type topologyTerm struct {
 	spread    *corev1.TopologySpreadConstraint
 }
 
-// readTerms are what the class's wish says of other pods, as it stands.
+// readTerms returns the terms of the class under its current preferences.
 func (w *state) readTerms(c *podClass) (out []topologyTerm, problem string) {
 	spread := func(s *corev1.TopologySpreadConstraint, hard bool) {
 		chosen, err := spreadSelection(s, c.spec)
@@ -68,9 +68,9 @@ func requiredAntiAffinity(affinity *corev1.Affinity) []corev1.PodAffinityTerm {
 	return affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// bindRules works out which rules the class owns. Of a spread that counts no pod remains
-// that nodes must have its label, and of such an anti-affinity nothing: to give its
-// pods domains would keep them apart for no reason.
+// bindRules sets the rules of the class. A spread that counts no pods only requires that nodes have
+// its label. An anti-affinity that counts no pods has no effect; domains for it would only separate
+// pods for no reason.
 func (w *state) bindRules(c *podClass) {
 	c.rules = ownTerms{}
 	if c.spec.Affinity == nil && len(c.spec.Spread) == 0 {
@@ -97,7 +97,7 @@ func (w *state) bindRules(c *podClass) {
 	}
 }
 
-// findGroup finds or makes the group of a term.
+// findGroup returns the group of a term, and creates it if it is new.
 func (w *state) findGroup(t topologyTerm, c *podClass) *group {
 	t.key = karpenter.NormalizeLabel(t.key)
 	id := fmt.Sprintf("%d\x00%s\x00%s\x00%d\x00%d\x00%t", t.kind, t.key, t.selection.key(), t.skew, t.min, t.hard)
@@ -135,7 +135,7 @@ func (w *state) findGroup(t topologyTerm, c *podClass) *group {
 	return g
 }
 
-// isIdle reports whether the group counts no pod, and never will.
+// isIdle reports whether the group counts no pods and no pending pod can change that.
 func (g *group) isIdle() bool {
 	for set := range g.members {
 		if set.pending {
@@ -145,8 +145,8 @@ func (g *group) isIdle() bool {
 	return g.countMembers() == 0
 }
 
-// listSpreadLabels are the custom labels that a node must have to count for the pod's
-// required spread: all those that it is spread over.
+// listSpreadLabels returns the custom labels of all required spread constraints of the pod. A node
+// counts for the pod's spread only if it has all of them.
 func listSpreadLabels(spec *planning.PodSpec) []string {
 	var out []string
 	for i := range spec.Spread {
@@ -158,7 +158,7 @@ func listSpreadLabels(spec *planning.PodSpec) []string {
 	return planning.SortUnique(out)
 }
 
-// requireLabels asks for the labels beside what is wanted.
+// requireLabels adds the requirement that the labels exist.
 func requireLabels(want planning.Requirements, labels []string) planning.Requirements {
 	for _, key := range labels {
 		want = want.WithRequirement(key, planning.NewValues(corev1.NodeSelectorOpExists))
@@ -166,7 +166,7 @@ func requireLabels(want planning.Requirements, labels []string) planning.Require
 	return want
 }
 
-// findHostRule finds or makes the rule of a term over host names.
+// findHostRule returns the rule of a term over host names, and creates it if it is new.
 func (w *state) findHostRule(t topologyTerm) *hostRule {
 	id := fmt.Sprintf("%d\x00%s\x00%d\x00%t", t.kind, t.selection.key(), t.skew, t.hard)
 	if h, ok := w.topology.hosts[id]; ok {
@@ -187,8 +187,8 @@ func (w *state) findHostRule(t topologyTerm) *hostRule {
 	return h
 }
 
-// packerRule says it in the packer's words. A node to come starts empty, so that the
-// global minimum of a spread over host names is 0.
+// packerRule returns the rule as a packing.Rule. A new node starts empty, so the global minimum of a
+// spread over host names is 0.
 func (h *hostRule) packerRule() packing.Rule {
 	switch h.kind {
 	case antiAffinityKind:
@@ -214,7 +214,7 @@ func (w *state) findTally(node int, rule int32) *packing.Tally {
 	return &n.Tallies[len(n.Tallies)-1]
 }
 
-// visitBoundPods visits the pods that run and stay.
+// visitBoundPods visits the running pods on nodes that stay, without terminating pods.
 func (w *state) visitBoundPods(visit func(node, count int, spec *planning.PodSpec)) {
 	for i := range w.problem.Nodes {
 		node := w.nodes[i].node
@@ -228,8 +228,8 @@ func (w *state) visitBoundPods(visit func(node, count int, spec *planning.PodSpe
 	}
 }
 
-// addBoundAntiAffinity reads the required anti-affinity of pods that run: it keeps the
-// pods that it selects away. What selects no pending pod is left out.
+// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods away.
+// It skips terms that select no pending pod.
 func (w *state) addBoundAntiAffinity() {
 	w.visitBoundPods(func(node, count int, bound *planning.PodSpec) {
 		for _, t := range requiredAntiAffinity(bound.Affinity) {
@@ -259,7 +259,7 @@ func (w *state) addBoundAntiAffinity() {
 	})
 }
 
-// addHostPorts makes a rule of every host port that pending pods want.
+// addHostPorts adds a rule for each host port that pending pods request.
 func (w *state) addHostPorts() {
 	for _, c := range w.classes {
 		for _, port := range c.spec.HostPorts {
@@ -274,7 +274,7 @@ func (w *state) addHostPorts() {
 	}
 }
 
-// countHostPort counts a port where it is taken.
+// countHostPort counts the nodes on which the host port is in use.
 func (w *state) countHostPort(h *hostRule) {
 	visit := func(i int) {
 		for _, taken := range w.nodes[i].node.HostPorts {
@@ -292,7 +292,8 @@ func (w *state) countHostPort(h *hostRule) {
 	}
 }
 
-// listMarks are the class's part in the packer's rules, as its wish stands.
+// listMarks returns the packer's marks of the class under its current preferences, and the ids of its
+// affinity rules over host names.
 func (w *state) listMarks(c *podClass) (marks []packing.Mark, beside []int32) {
 	mark := func(id int32, owner, member bool) {
 		for i := range marks {

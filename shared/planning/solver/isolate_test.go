@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// TestPanicIsOneClassesFault lets planning break on some classes, and looks at what
-// becomes of the others.
+// TestPanicIsOneClassesFault makes planning panic for some classes, and checks that the others are
+// planned.
 func TestPanicIsOneClassesFault(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

@@ -10,17 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// keyWriter write down what decides where a pod may go by labels and taints, so that
-// the question is answered once for all pods that ask it alike. Texts are led by
-// their lengths and lists by their counts: two shapes are equal only if what they
-// tell is.
+// keyWriter encodes the parts of a pod spec into a cache key. Texts are preceded by their length and
+// lists by their count, so that different specs have different keys.
 type keyWriter struct {
 	bytes []byte
 	keys  []string
 	known map[string]string
 }
 
-// constraintKey is the shape of a pod. Most pods say nothing, and theirs is empty.
+// constraintKey returns the key of a pod's constraints on nodes. It is empty for pods without
+// constraints, which most are.
 func (s *keyWriter) constraintKey(spec *planning.PodSpec) string {
 	if len(spec.NodeSelector)+len(spec.Tolerations)+len(spec.Volumes)+len(spec.HostPorts) == 0 && spec.Affinity == nil {
 		return ""
@@ -30,7 +29,7 @@ func (s *keyWriter) constraintKey(spec *planning.PodSpec) string {
 	return s.internKey()
 }
 
-// writeNodeConstraints writes down what a pod says of nodes.
+// writeNodeConstraints writes the pod's constraints on nodes.
 func (s *keyWriter) writeNodeConstraints(spec *planning.PodSpec) {
 	s.writeSelector(spec.NodeSelector)
 	s.writeAffinity(spec.Affinity)
@@ -50,7 +49,7 @@ func (s *keyWriter) writeNodeConstraints(spec *planning.PodSpec) {
 	}
 }
 
-// internKey is one string for all equal shapes.
+// internKey returns one shared string for equal keys.
 func (s *keyWriter) internKey() string {
 	if got, ok := s.known[string(s.bytes)]; ok {
 		return got

@@ -14,7 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// A requirement with a value that Kubernetes accepts as no label's matches no node, whatever its operator.
+// TestOnlyLabelValuesMatch checks that a requirement with a value that is no valid label value matches
+// no node, with any operator.
 func TestOnlyLabelValuesMatch(t *testing.T) {
 	operators := []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}
 	character := rapid.SampledFrom([]rune("aZ09-_. /=é\x1b"))
@@ -44,7 +45,8 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 	}
 }
 
-// Whatever a pod's node affinity says, the pod is placed, and the API server accepts the NodeClaim that is planned for it.
+// TestPodsCannotSpoilClaims checks for odd node affinities that the pod is placed and the API server
+// accepts the planned NodeClaim.
 func TestPodsCannotSpoilClaims(t *testing.T) {
 	one := func(key string, operator corev1.NodeSelectorOperator, values ...string) []corev1.NodeSelectorRequirement {
 		return []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}

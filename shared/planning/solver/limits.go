@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// remainingLimits is what is left of a pool's limits. A node that is to come counts
-// as the largest type that it may still become. A node that leaves counts only
-// for its price, unless the pool counts nodes until they are gone.
+// remainingLimits returns the remaining limits of a NodePool. A node that is not launched counts as
+// the largest type that it may become. A node that is being removed counts only for its price, unless
+// the NodePool counts nodes until they are gone.
 func (w *state) remainingLimits(np *karpenter.NodePool) packing.Pool {
 	a, s := w.resources, w.snapshot
 	out := packing.Pool{Left: make([]int64, len(a.names)), Nodes: limitOf(np, karpenter.ResourceNodes)}
@@ -31,12 +31,12 @@ func (w *state) remainingLimits(np *karpenter.NodePool) packing.Pool {
 		}
 	}
 	if w.priceLimits != nil {
-		out.Within = w.priceLimits.clusterLimit // It has counted all nodes already.
+		out.Within = w.priceLimits.clusterLimit // It already counts all nodes.
 	}
 	return out
 }
 
-// limitUsage is what the node takes from its pool's limits.
+// limitUsage returns what a node counts for in its NodePool's limits.
 func (w *state) limitUsage(n *planning.Node) amounts {
 	out := w.resources.toAmounts(n.CapacityInLimits())
 	if w.priceLimits != nil {
@@ -45,8 +45,8 @@ func (w *state) limitUsage(n *planning.Node) amounts {
 	return out
 }
 
-// releasedUsage is what a node gives back to its pool's limits when it leaves: everything
-// but its price, which counts until the node is gone.
+// releasedUsage returns what a node releases from the limits when its removal begins: everything but
+// its price, which counts until the node is gone.
 func (w *state) releasedUsage(n *planning.Node) amounts {
 	out := w.limitUsage(n)
 	if w.priceLimits != nil {
@@ -55,8 +55,8 @@ func (w *state) releasedUsage(n *planning.Node) amounts {
 	return out
 }
 
-// releaseLimits are the quotas of the pools once the nodes, by their places in the world,
-// leave as well.
+// releaseLimits returns the remaining limits of the pools after the nodes, by state index, are removed
+// too.
 func (w *state) releaseLimits(nodes []int) []packing.Pool {
 	pools, cloned := w.problem.Pools, map[int]bool{}
 	for _, i := range nodes {

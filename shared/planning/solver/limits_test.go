@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// TestReachedLimitsAreCheap plans pods of which limits leave most out. A limit that
-// is reached stays so, and the same pods come with each batch: they must not cost
-// many times what they cost without it.
+// TestReachedLimitsAreCheap plans pods that limits mostly leave unplaced. A reached limit stays
+// reached, and the same pods come with each batch, so they must not cost many times the work of an
+// unlimited plan.
 func TestReachedLimitsAreCheap(t *testing.T) {
 	batch := benchBatch(newDrawing().mixed(1000))
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
@@ -32,8 +32,7 @@ func TestReachedLimitsAreCheap(t *testing.T) {
 	}
 }
 
-// TestLimitsBoundWhatStays plans for a pool whose two nodes are as many as its limits
-// allow.
+// TestLimitsBoundWhatStays plans for a pool whose two nodes reach its limits.
 func TestLimitsBoundWhatStays(t *testing.T) {
 	strict := func(s *planning.Snapshot) {
 		s.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
@@ -41,7 +40,7 @@ func TestLimitsBoundWhatStays(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*planning.Snapshot)
-		// removed are the nodes that are asked about, and come is how many new nodes there are.
+		// removed are the nodes to remove, and come is the number of new nodes.
 		removed []int
 		come    int
 	}{

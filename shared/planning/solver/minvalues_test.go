@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// varied is a pool of three families on demand that asks for some values of each of
-// some labels.
+// varied returns a batch with a pool of three families of on-demand types, with minValues for some
+// labels.
 func varied(policy string, minValues map[string]int, pending ...planning.PodClass) planning.Batch {
 	batch := inZones(pending...)
 	batch.Snapshot.Settings.MinValuesPolicy = policy
@@ -34,8 +34,8 @@ func varied(policy string, minValues map[string]int, pending ...planning.PodClas
 	return batch
 }
 
-// TestLoweredMinValues plans pods whose own requirements leave fewer values than the
-// pool's minValues. The checker refuses claims that the API server would refuse.
+// TestLoweredMinValues plans pods whose own requirements leave fewer values than the pool's minValues.
+// CheckResult rejects NodeClaims that the API server would reject.
 func TestLoweredMinValues(t *testing.T) {
 	family, name, kind := karpenter.LabelInstanceFamily, corev1.LabelInstanceTypeStable, karpenter.CapacityTypeLabelKey
 	small := func(edits ...func(*planning.PodSpec)) planning.PodClass {
@@ -79,7 +79,7 @@ func TestLoweredMinValues(t *testing.T) {
 	}
 }
 
-// TestLoweredMinValuesOfStaticNodes plans a node that no pod asked for.
+// TestLoweredMinValuesOfStaticNodes plans a static node.
 func TestLoweredMinValuesOfStaticNodes(t *testing.T) {
 	for policy, want := range map[string]int{"BestEffort": 1, "Strict": 3} {
 		batch := varied(policy, map[string]int{karpenter.LabelInstanceFamily: 3})

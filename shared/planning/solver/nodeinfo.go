@@ -11,20 +11,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// nodeInfo is a node as Kubernetes' scheduler sees it in a rehearsal.
+// nodeInfo is a node as the simulated kube-scheduler sees it.
 type nodeInfo struct {
 	*existingNode
-	// free is what is left for pods, and cores and bytes are all that there is, which
-	// what is left is compared with.
+	// free is the free capacity for pods; cores and memory are the allocatable totals.
 	free          amounts
 	cores, memory float64
 	residents     []resident
-	// hostPorts are those that are taken in the beginning. A node's own list has those of
-	// pods as well that the plan has put there since; who really lands is asked himself.
+	// hostPorts are the host ports in use at the start. The node's own list also has the ports of pods
+	// that the plan placed later, but the simulation may place those elsewhere.
 	hostPorts []planning.HostPort
 }
 
-// newNodeInfo is a node of the world as it stands.
+// newNodeInfo returns a node of the state as it is now.
 func (st *baseline) newNodeInfo(i int) *nodeInfo {
 	e := st.state.nodes[i]
 	all := st.state.resources.toAmounts(e.node.Allocatable)
@@ -34,7 +33,7 @@ func (st *baseline) newNodeInfo(i int) *nodeInfo {
 	}
 }
 
-// newPlannedNodeInfo is a planned node, as the cheapest of its options: it is the likeliest.
+// newPlannedNodeInfo returns a planned node as its cheapest offering, which is the most likely.
 func (r *schedulerSimulation) newPlannedNodeInfo(planned *planning.PlannedNode) *nodeInfo {
 	w := r.baseline.state
 	node := &planning.Node{Name: "planned-" + strconv.Itoa(len(r.nodes)), NodePool: planned.NodePool}
@@ -55,23 +54,23 @@ func (r *schedulerSimulation) newPlannedNodeInfo(planned *planning.PlannedNode) 
 	return out
 }
 
-// equivalenceClass is what is known of pods of one kind in a rehearsal.
+// equivalenceClass holds what the simulation caches for pods of one kind.
 type equivalenceClass struct {
 	kind     *podKind
 	requests amounts
-	// anyOf are the ways in which a node's labels satisfy it; suits remembers of the
-	// berths whether they do, and let it in.
+	// anyOf are the alternatives for the required node labels. matches caches, by node, whether labels
+	// and taints allow the pods.
 	anyOf   []planning.Requirements
 	matches []bool
-	// hasConflicts is whether it keeps away from other pods on a node, or they from it; apart
-	// remembers from which.
+	// hasConflicts is true if other pods on a node may exclude these pods, or these pods them.
+	// conflicts caches which kinds do.
 	hasConflicts bool
 	conflicts    map[*podKind]bool
-	// sameDomainKeys are labels whose value has to be that of the planned place.
+	// sameDomainKeys are the topology keys whose value must equal that of the planned node.
 	sameDomainKeys []string
 }
 
-// findClass is that of a kind.
+// findClass returns the equivalence class of a kind.
 func (r *schedulerSimulation) findClass(of kindPods) *equivalenceClass {
 	if got, ok := r.classes[of.kind]; ok {
 		return got
@@ -84,8 +83,8 @@ func (r *schedulerSimulation) findClass(of kindPods) *equivalenceClass {
 	return out
 }
 
-// listDomainKeys are the labels over which pods are spread or drawn together, or kept
-// apart more widely than over host names.
+// listDomainKeys returns the topology keys of required spread, affinity and anti-affinity. Spread and
+// anti-affinity over host names are left out.
 func listDomainKeys(spec *planning.PodSpec) (out []string) {
 	for _, constraint := range spec.Spread {
 		if constraint.WhenUnsatisfiable == corev1.DoNotSchedule && !isHostname(constraint.TopologyKey) {
@@ -105,7 +104,7 @@ func listDomainKeys(spec *planning.PodSpec) (out []string) {
 	return out
 }
 
-// matchesNode reports whether a berth's labels and taints are good for the party.
+// matchesNode reports whether the labels and taints of a node allow the class.
 func (p *equivalenceClass) matchesNode(berths []*nodeInfo, i int) bool {
 	for k := len(p.matches); k <= i; k++ {
 		b := berths[k]
@@ -115,7 +114,7 @@ func (p *equivalenceClass) matchesNode(berths []*nodeInfo, i int) bool {
 	return p.matches[i]
 }
 
-// cannotShareNode reports whether two kinds of pods cannot share a node.
+// cannotShareNode reports whether two kinds of pods exclude each other from a node.
 func (r *schedulerSimulation) cannotShareNode(p *equivalenceClass, other *podKind) bool {
 	got, known := p.conflicts[other]
 	if !known {
@@ -125,12 +124,12 @@ func (r *schedulerSimulation) cannotShareNode(p *equivalenceClass, other *podKin
 	return got
 }
 
-// hasAntiAffinity reports whether a keeps away from nodes with b.
+// hasAntiAffinity reports whether a has required anti-affinity over host names to b.
 func (r *schedulerSimulation) hasAntiAffinity(a, b *podKind) bool {
 	return slices.ContainsFunc(r.readAntiAffinity(a), func(s selection) bool { return s.matchesSet(b.set) })
 }
 
-// readAntiAffinity are the pods that a kind shares no node with, read once.
+// readAntiAffinity returns the pods that a kind cannot share a node with, cached.
 func (r *schedulerSimulation) readAntiAffinity(k *podKind) []selection {
 	if got, known := r.antiAffinity[k]; known {
 		return got

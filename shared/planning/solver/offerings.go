@@ -8,19 +8,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// nodeOfferings is how nodes of one choice can be bought. Many nodes of a plan have the same
-// choice, so they share one sale, and nobody changes it.
+// nodeOfferings are the offerings of the nodes of one choice. Nodes with the same choice share one
+// value; it must not be changed.
 type nodeOfferings struct {
-	// offerings are the ways to buy, cheapest first.
+	// offerings are sorted by price, the cheapest first.
 	offerings []planning.PricedOffering
 	// types are all instance types of the choice.
 	types planning.Values
-	// minValueCounts is nil if the options cover every minValues of the pool. Otherwise it is
-	// how many values they have of each label that has minValues.
+	// minValueCounts is nil if the offerings cover every minValues of the pool. Otherwise it has the
+	// number of different values for each label with minValues.
 	minValueCounts map[string]int
 }
 
-// findOfferings finds the sale of a choice of columns on some planes.
+// findOfferings returns the offerings of a choice of candidates in some zoneCapacityTypes, cached.
 func (r *rounds) findOfferings(p *pool, choice packing.Set, planes uint64) nodeOfferings {
 	r.offeringsKey = binary.AppendUvarint(binary.AppendUvarint(r.offeringsKey[:0], uint64(p.index)), planes)
 	r.offeringsKey = choice.AppendKey(r.offeringsKey)
@@ -37,16 +37,15 @@ func (r *rounds) findOfferings(p *pool, choice packing.Set, planes uint64) nodeO
 	return made
 }
 
-// listOfferings lists the ways to buy a choice, cheapest first. A launch names sixty types
-// at most, so the offers of the others are left out unless some minValues
-// may need them.
+// listOfferings returns the offerings of a choice, the cheapest first. A launch lists at most
+// maxLaunchTypes types, so the offerings of other types are left out, unless minValues may need them.
 func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []planning.PricedOffering {
 	most := maxLaunchTypes
 	if p.requirements.HasMinValues() {
 		most = maxClaimTypes
 	}
 	r.chosenPrices = r.chosenPrices[:0]
-	// missing counts the offers, of types that were seen, that are still to come.
+	// missing counts the offerings, of types already seen, that are still to come.
 	seen, types, missing, count := packing.NewSet(len(r.state.candidates)), 0, 0, 0
 	for _, s := range r.state.priceTiers(p) {
 		k := int(s.candidate)
@@ -71,7 +70,7 @@ func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []pla
 	return r.state.newOfferings(r.chosenPrices, count)
 }
 
-// newOfferings writes down prices as offers, of which there are so many.
+// newOfferings converts price tiers to offerings; count is their number.
 func (w *state) newOfferings(prices []priceTier, count int) []planning.PricedOffering {
 	out := make([]planning.PricedOffering, 0, count)
 	for _, s := range prices {
@@ -87,7 +86,7 @@ func (w *state) newOfferings(prices []priceTier, count int) []planning.PricedOff
 	return out
 }
 
-// listTypeNames are the types of a choice by name; if there are too many, the cheapest.
+// listTypeNames returns the types of a choice by name: the cheapest maxClaimTypes if there are more.
 func (r *rounds) listTypeNames(p *pool, choice packing.Set, planes uint64) []string {
 	out := make([]string, 0, min(choice.Len(), maxClaimTypes))
 	if choice.Len() <= maxClaimTypes {

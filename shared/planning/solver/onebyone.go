@@ -8,16 +8,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// queuedPod is a pod that waits for its turn to be placed singly: where the rules and the
-// room allow it at that moment, beside others if it can be. That is slow and dear,
-// and it places what sets and prices leave out: a pod's domain is chosen by where
-// there is room for it, and what one gives up of its wishes the next one need not.
+// queuedPod is a pod in the queue for placement one by one. Each pod goes where rules and free
+// capacity allow it at that moment, on an existing or planned node if possible. This is slow, and its
+// plans cost more, but it places pods that packing by sets and prices leaves unplaced: the free
+// capacity decides the domain, and one pod's relaxation does not relax the others.
 type queuedPod struct {
 	class *podClass
 	pod   planning.PodRef
 }
 
-// placeSingly places the pods one by one, and again as long as some find a place.
+// placeSingly places the pods one by one, and retries the rest as long as any pod is placed.
 func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	r.pinExpectedPods()
 	var queue []queuedPod
@@ -49,8 +49,8 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	r.packer.Finish()
 }
 
-// placeQueue tries each pod once and returns those that found no place. One of a class
-// that just failed is not tried before something else was placed.
+// placeQueue tries each pod once and returns the unplaced ones. If a pod of a class fails,
+// the class is not retried before another pod is placed.
 func (r *rounds) placeQueue(queue []queuedPod) (rest []queuedPod) {
 	failed := map[*podClass]int{}
 	for _, next := range queue {
@@ -62,7 +62,7 @@ func (r *rounds) placeQueue(queue []queuedPod) (rest []queuedPod) {
 	return rest
 }
 
-// placePod places one pod, letting go of its wishes one by one.
+// placePod places one pod, and relaxes its preferences one by one until it fits.
 func (r *rounds) placePod(next queuedPod) bool {
 	c := next.class
 	r.state.currentClass = c
@@ -86,8 +86,7 @@ func (r *rounds) placePod(next queuedPod) bool {
 	return false
 }
 
-// listChoices are the places that the rules allow for one more pod of the class, by
-// rank.
+// listChoices returns the placements that the rules allow for one more pod of the class, best first.
 func (w *state) listChoices(c *podClass) (all []assignment) {
 	keys := w.topologyKeys(c)
 	w.visitChoices(c, c.feasible, keys, nil, func(r *feasibleSet, domains []domain) bool {
@@ -97,18 +96,17 @@ func (w *state) listChoices(c *podClass) (all []assignment) {
 	return all
 }
 
-// compareRequests is the order in which Karpenter places pods: the largest first, and the
-// oldest of those that are alike.
+// compareRequests is Karpenter's order: the largest pod first, and of equal pods the oldest.
 func compareRequests(a, b *queuedPod) int {
 	return cmp.Or(cmp.Compare(b.class.requests[0], a.class.requests[0]), cmp.Compare(b.class.requests[1], a.class.requests[1]),
 		a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-// compareSmallestFirst places the smallest pods first: most of them fit into what is scarce.
+// compareSmallestFirst places the smallest pods first, because more of them fit into scarce capacity.
 func compareSmallestFirst(a, b *queuedPod) int { return compareRequests(b, a) }
 
-// compareFreedom places pods first that can go to the fewest places: those with rules over
-// others, then those of the smallest reach.
+// compareFreedom places the most restricted pods first: those with rules over other pods, then those
+// with the smallest feasible set.
 func compareFreedom(a, b *queuedPod) int {
 	rules := func(o *queuedPod) int {
 		own := o.class.rules

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// twoZones is the seed with subnets a1, a2 and b1 in zones a and b.
+// twoZones returns the default snapshot with subnets a1, a2 and b1 in zones a and b.
 func twoZones() (planning.Snapshot, catalog.Catalogue) {
 	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
 	s.NodeClasses[0].Status.Subnets = []karpenter.Subnet{
@@ -25,7 +25,8 @@ func twoZones() (planning.Snapshot, catalog.Catalogue) {
 	return s, cat
 }
 
-// youngNode is of the seed's class, in a zone, made some seconds after the count.
+// youngNode returns a node of the default class in a zone, created some seconds after the count of
+// free addresses.
 func youngNode(zone string, seconds int, pods string) planning.Node {
 	return planning.Node{
 		Claim: "c", Launched: true, Created: planningtest.Now.Add(time.Duration(seconds) * time.Second),
@@ -34,7 +35,7 @@ func youngNode(zone string, seconds int, pods string) planning.Node {
 	}
 }
 
-// openClaim may go to some zones, and was planned for pods.
+// openClaim returns a NodeClaim that may launch in some zones and was planned for the pods.
 func openClaim(pods string, zones ...string) planning.Node {
 	n := planning.Node{
 		Claim: "c", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)},
@@ -53,7 +54,7 @@ func TestFreeIPs(t *testing.T) {
 		counts []catalog.SubnetCount
 		family string
 		nodes  []planning.Node
-		want   map[string]int64 // by the zone's letter
+		want   map[string]int64 // by last character of the zone
 	}{
 		{"never counted", nil, "", nil, nil},
 		{"the largest of a zone counts", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}},

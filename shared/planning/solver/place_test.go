@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// apart keeps pods of one app off each other's nodes.
+// apart gives pods of one app anti-affinity to each other over host names.
 func apart(app string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Labels = map[string]string{"app": app}
@@ -24,7 +24,7 @@ func apart(app string) func(*planning.PodSpec) {
 	}
 }
 
-// spread lets at most skew pods of one app share a node.
+// spread spreads pods of one app over host names with the given skew.
 func spread(app string, skew int32) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Labels = map[string]string{"app": app}
@@ -38,7 +38,7 @@ func selecting(key, value string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) { s.NodeSelector = map[string]string{key: value} }
 }
 
-// nodes of the seed, by state.
+// node returns an initialized node of the default pool.
 func node(name string, edits ...func(*planning.Node)) planning.Node {
 	n := planning.Node{
 		Name: name, Claim: name, NodePool: "default", Launched: true, Registered: true, Initialized: true, Ready: true,
@@ -57,7 +57,7 @@ func node(name string, edits ...func(*planning.Node)) planning.Node {
 	return n
 }
 
-// placed says how many pods each existing node took, and how many new nodes there are.
+// placed returns how many pods each existing node got, and the number of new nodes.
 func placed(result planning.Result) (onto map[string]int, fresh int) {
 	onto = map[string]int{}
 	for _, n := range result.Nominations {
@@ -104,8 +104,8 @@ func TestExistingNodesFirst(t *testing.T) {
 	}
 }
 
-// TestPlannedPodsFitTheirClaims plans, writes the claims into the next snapshot
-// as they are before their launch, and plans again: nothing new may come.
+// TestPlannedPodsFitTheirClaims plans, adds the NodeClaims to the next snapshot as they are before
+// their launch, and plans again: no new node may be planned.
 func TestPlannedPodsFitTheirClaims(t *testing.T) {
 	batch := planningtest.NewBatch(
 		planningtest.NewPods("inflate", 5, "1", "256Mi"),

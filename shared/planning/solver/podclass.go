@@ -12,47 +12,49 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// podClass is a group of equal pods that are to be placed.
+// podClass is a group of equal pods to place.
 type podClass struct {
 	spec     *planning.PodSpec
 	requests amounts
-	// pods wait for a place; they are taken from the front, the oldest first. count is
-	// how many there were.
+	// pods are the unplaced pods, the oldest first; they are placed in that order. count is how many
+	// pods there were at first.
 	pods        []planning.PodRef
 	count       int
 	preferences preferences
-	// initialPreferences is the wish before anything was let go, for pods that are placed singly.
+	// initialPreferences are the preferences before any relaxation, for pods that are placed one by
+	// one.
 	initialPreferences preferences
-	// feasible is where the wish holds now.
+	// feasible is where the pods may go under the current preferences.
 	feasible *feasibleSet
-	// set is the class's labels, and own what its wish says of other pods.
+	// set is the label set of the pods, and rules are their rules over other pods under the current
+	// preferences.
 	set   *labelSet
 	rules ownTerms
-	// fullSets are the places in which no more pods of the class fit, by the key of
-	// the reach.
+	// fullSets are the feasible sets, by key, in which no more pods of the class fit.
 	fullSets map[string]bool
-	// canHold remembers which places could hold one of its pods.
+	// canHold caches whether a feasible set could hold one of the pods.
 	canHold map[*feasibleSet]bool
-	// maxPerNode remembers how many of its pods one node could hold there.
+	// maxPerNode caches how many of the pods one node of a feasible set could hold.
 	maxPerNode map[*feasibleSet]int
-	// assigned counts its pods by the key of the reach that they were given.
+	// assigned counts the assigned pods by key of the feasible set.
 	assigned map[string]int
-	// failed is whether pods of it found no place in this round.
+	// failed is true if pods of the class were not placed in this round.
 	failed bool
-	// domainPods counts its pods by domain.
+	// domainPods counts the pods by domain.
 	domainPods map[string]int
-	// problem is why no node can ever hold it; stuck, what kept the last one out.
+	// problem is why no node can ever hold the pods. blockedBy is the topology key that excluded the
+	// last pod.
 	problem   string
 	blockedBy string
-	// rank is its place in the order.
+	// rank is the position in the placement order.
 	rank          int
 	constraintKey string
-	// kind is what is known of its pods, if they run.
+	// kind has the cached values of the pods' kind; nil outside of removals.
 	kind *podKind
 }
 
-// readClasses prepares the pending classes in the order in which they are placed:
-// by cpu and memory, the largest first, then by age and UID.
+// readClasses reads the pending classes in placement order: by cpu and memory, the largest first, then
+// by age and UID.
 func (w *state) readClasses(batch *planning.Batch) {
 	w.classes = make([]*podClass, len(batch.Pending))
 	all := make([]podClass, len(batch.Pending))
@@ -73,7 +75,7 @@ func (w *state) readClasses(batch *planning.Batch) {
 	w.rankClasses()
 }
 
-// rankClasses puts the classes into the order in which they are placed.
+// rankClasses sorts the classes into placement order.
 func (w *state) rankClasses() {
 	w.currentClass = nil
 	slices.SortStableFunc(w.classes, func(x, y *podClass) int {
@@ -96,8 +98,8 @@ func comparePods(x, y []planning.PodRef) int {
 	return cmp.Or(x[0].Created.Compare(y[0].Created), strings.Compare(x[0].UID, y[0].UID))
 }
 
-// readPreferences is newWish, made once for classes of one shape that say nothing of other
-// pods.
+// readPreferences returns the preferences of a class, or why no node can ever hold it. It caches them
+// by constraintKey for classes without volumes and without rules over other pods.
 func (w *state) readPreferences(c *podClass) (preferences, string) {
 	if c.spec.ResourceClaims > 0 && !w.snapshot.Settings.PlanDRARequests {
 		return preferences{}, "it has dynamic resource claims, which are not planned for: remove spec.resourceClaims, run it on nodes that exist, " +
@@ -117,7 +119,7 @@ func (w *state) readPreferences(c *podClass) (preferences, string) {
 	return made, problem
 }
 
-// findInvalidRequest finds amounts that no planner can mean.
+// findInvalidRequest returns a message if a request is negative.
 func findInvalidRequest(spec *planning.PodSpec) string {
 	var worst corev1.ResourceName
 	for name, quantity := range spec.Requests {
@@ -132,9 +134,8 @@ func findInvalidRequest(spec *planning.PodSpec) string {
 	return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), worst)
 }
 
-// countVolumes counts the pod's claims against the attach limits of their drivers. A
-// claim that many pods of the class share is attached once, and is not counted
-// at all.
+// countVolumes counts the pod's volumes against the attach limits of their drivers. It skips a claim
+// of a class with several pods: they share it, and it is attached once.
 func (w *state) countVolumes(c *podClass) {
 	for i := range c.spec.Volumes {
 		if c.spec.Volumes[i].Claim != "" && len(c.pods) > 1 {
@@ -146,15 +147,14 @@ func (w *state) countVolumes(c *podClass) {
 	}
 }
 
-// feasibleKey is equal for wishes that ask the same of nodes.
+// feasibleKey is equal for preferences with equal requirements on nodes.
 type feasibleKey struct {
 	constraintKey    string
 	anyOf, preferred int
 	relaxed          bool
 }
 
-// findFeasible finds where the class may go as its wish stands, and what its wish says of
-// other pods.
+// findFeasible sets the feasible set and the rules of the class under its current preferences.
 func (w *state) findFeasible(c *podClass) {
 	at := feasibleKey{c.constraintKey, len(c.preferences.anyOf), len(c.preferences.nodePreferences), c.preferences.toleratesSoftTaints}
 	if c.feasible = w.feasibleByKey[at]; c.feasible == nil {
@@ -167,7 +167,7 @@ func (w *state) findFeasible(c *podClass) {
 	w.bindRules(c)
 }
 
-// excludeDaemonPorts leaves out columns on which a daemon has the class's host port.
+// excludeDaemonPorts drops candidates on which a daemon uses one of the class's host ports.
 func (w *state) excludeDaemonPorts(c *podClass) *feasibleSet {
 	key := c.feasible.key + "\x00ports"
 	if r, ok := w.feasibleSets[key]; ok {
@@ -185,8 +185,8 @@ func (w *state) excludeDaemonPorts(c *podClass) *feasibleSet {
 	return &out
 }
 
-// fitsAlone reports whether a node that could be bought, or one that exists, could hold
-// a pod of the class alone.
+// fitsAlone reports whether a pod of the class fits on an empty new node. It returns true without a
+// check if the set has existing nodes.
 func (w *state) fitsAlone(c *podClass, r *feasibleSet) bool {
 	if r.nodes.Len() > 0 || r.lastHolder != nil && c.requests.fitsIn(r.lastHolder.Room) {
 		return true

@@ -11,34 +11,33 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// podKind is what all running pods of equal specs have in common, on whichever nodes
-// they are.
+// podKind holds what all running pods with equal specs have in common, on any node.
 type podKind struct {
 	spec *planning.PodSpec
-	// set is its labels, and owns what keeps others away from its pods.
+	// set is the label set, and antiAffinity the required anti-affinity rules of the pods.
 	set          *labelSet
 	antiAffinity []kindRule
-	// isRead is whether what follows has been worked out, which is done when a pod of
-	// the kind is moved first.
+	// isRead is true once the fields below are set, which happens when a pod of the kind is first
+	// moved.
 	isRead        bool
 	requests      amounts
 	constraintKey string
 	preferences   preferences
 	problem       string
-	// requestCount counts how often its pods were to be moved, and roomy are the nodes that
-	// had room for one of them when that was asked for the second time.
+	// requestCount counts the simulations that moved pods of the kind. nodesWithRoom are the nodes
+	// with room for one of the pods, computed in the second such simulation.
 	requestCount  int
 	nodesWithRoom packing.Set
 }
 
-// podKinds tell specs apart.
+// podKinds indexes the kinds by spec.
 type podKinds struct {
 	keys  keyWriter
 	all   []*podKind
 	known map[string]*podKind
 }
 
-// findKind is the kind of a spec, which must not change as long as the kind lives.
+// findKind returns the kind of a spec. The spec must not change afterwards.
 func (k *podKinds) findKind(spec *planning.PodSpec) *podKind {
 	k.keys.writeSpec(spec)
 	if got, ok := k.known[string(k.keys.bytes)]; ok {
@@ -53,7 +52,7 @@ func (k *podKinds) findKind(spec *planning.PodSpec) *podKind {
 	return made
 }
 
-// podClasses are the podKinds as classes that have no pods.
+// podClasses returns the kinds as classes without pods.
 func (k *podKinds) podClasses() []planning.PodClass {
 	out := make([]planning.PodClass, len(k.all))
 	for i, one := range k.all {
@@ -62,7 +61,7 @@ func (k *podKinds) podClasses() []planning.PodClass {
 	return out
 }
 
-// writeSpec writes down all that a spec says.
+// writeSpec writes the key of a whole spec.
 func (s *keyWriter) writeSpec(spec *planning.PodSpec) {
 	s.bytes = s.bytes[:0]
 	s.writeTexts(spec.Namespace, spec.OwnerKind, spec.DoNotDisrupt, spec.DeletionCost)
@@ -90,11 +89,11 @@ func (s *keyWriter) writeAmounts(list corev1.ResourceList) {
 	}
 }
 
-// writeObject writes down what is seldom said.
+// writeObject writes a rarely used field as JSON, or nothing if said is false.
 func (s *keyWriter) writeObject(value any, said bool) {
 	var text []byte
 	if said {
-		text, _ = json.Marshal(value) // Kubernetes' own objects always can be.
+		text, _ = json.Marshal(value) // Kubernetes API objects can always be encoded.
 	}
 	s.writeCount(len(text))
 	s.bytes = append(s.bytes, text...)

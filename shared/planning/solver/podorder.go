@@ -5,20 +5,18 @@ import (
 	"slices"
 )
 
-// maxWatcherDepth bounds how many watchers in a row are told apart: they may watch each
-// other in a circle.
+// maxWatcherDepth bounds the chains of watchers, because classes may watch each other in a cycle.
 const maxWatcherDepth = 4
 
-// watchesGroup reports whether the class has the group as a required spread that does not
-// count itself. Where it may go is decided by others, and each of those that comes
-// can only make it worse.
+// watchesGroup reports whether the group is a required spread of the class that does not count the
+// class itself. Other pods decide where the class may go, and each additional one can only restrict
+// it.
 func (c *podClass) watchesGroup(g *group) bool {
 	return g.kind == spreadKind && g.hard && !g.members[c.set]
 }
 
-// sortBoundFirst puts the classes first that have rules over domains of their own: the
-// others can go anywhere, and make room for them. Before all those come watchers, and
-// each before what it watches.
+// sortBoundFirst returns the classes in assignment order: first watchers, each before the classes that
+// it watches; then classes with rules over domains; then the others, which can go anywhere.
 func sortBoundFirst(classes []*podClass) []*podClass {
 	ahead := rankWatchers(classes)
 	rank := func(c *podClass) int { return ahead[c] + min(len(c.rules.groups), 1) }
@@ -27,7 +25,7 @@ func sortBoundFirst(classes []*podClass) []*podClass {
 	return out
 }
 
-// rankWatchers are the classes that watch others, each with one more than those that it
+// rankWatchers returns the rank of each watcher: one more than the highest rank of the classes that it
 // watches.
 func rankWatchers(classes []*podClass) map[*podClass]int {
 	var ahead map[*podClass]int

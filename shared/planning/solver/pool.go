@@ -12,35 +12,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// pool is a NodePool with its class.
+// pool is a dynamic NodePool with its node class.
 type pool struct {
 	object      *karpenter.NodePool
 	name, class string
 	weight      int32
 	index       int
-	// refusal is why the pool launches nothing at all; its rule is empty when it
-	// may.
+	// refusal is why the pool launches nothing; its Rule is empty if it may launch.
 	refusal planning.Rejection
-	// priced is whether what its nodes cost is limited.
+	// priced is true if a price limit applies to the pool's nodes.
 	priced bool
 	taints []corev1.Taint
-	// requirements is what every node of the pool is like; variants are base with each
-	// label that the pool leaves open and a pod may ask for set to one value.
+	// requirements are those of every node of the pool. variants are these requirements with each open
+	// label that a pod asks for set to one value.
 	requirements planning.Requirements
 	variants     []planning.Requirements
-	// plainTenancy is whether neither the pool nor a pod asks for a tenancy.
+	// plainTenancy is true if neither the pool nor any pod asks for a tenancy.
 	plainTenancy bool
-	// types are those of the stock, suitable or not.
+	// types indexes all instance types of the node class.
 	types *typeIndex
-	// allowedTypes are the places of those that suit.
+	// allowedTypes are the indexes of the types that the pool allows.
 	allowedTypes []int
-	// firstCandidate and to are where its columns begin and end: they are neighbours.
+	// firstCandidate and endCandidate are the range of the pool's candidates.
 	firstCandidate, endCandidate int
-	// unavailableTypes counts types that suit the pool and cannot be bought at the moment.
+	// unavailableTypes counts allowed types that cannot be bought at the moment.
 	unavailableTypes int
-	// allowedOfferings remembers which planes the pool allows: 1 for yes, -1 for no.
+	// allowedOfferings caches which zoneCapacityTypes the pool allows: 1 for yes, -1 for no.
 	allowedOfferings [maxZoneCapacityTypes]int8
-	// prices is all prices; it is made when it is first asked for.
+	// prices caches the result of priceTiers.
 	prices []priceTier
 }
 
@@ -67,7 +66,8 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 	return p
 }
 
-// allowsOffering reports whether the pool allows offers on a plane.
+// allowsOffering reports whether the pool allows an offering's zone and capacity type, cached by its
+// index.
 func (p *pool) allowsOffering(plane int, o planning.PricedOffering) bool {
 	if p.allowedOfferings[plane] == 0 {
 		p.allowedOfferings[plane] = -1
@@ -78,7 +78,7 @@ func (p *pool) allowsOffering(plane int, o planning.PricedOffering) bool {
 	return p.allowedOfferings[plane] > 0
 }
 
-// findReadyClass finds the pool's node class and says why the pool launches nothing.
+// findReadyClass returns the pool's node class, or why the pool launches nothing.
 func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
 	ref := np.Spec.Template.Spec.NodeClassRef
 	switch why := planning.NotReadyReason(np); {
@@ -108,7 +108,7 @@ func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpen
 	return class, ""
 }
 
-// poolRequirements is what every node of the pool is like, whichever type it gets.
+// poolRequirements returns the requirements of every node of the pool, for any instance type.
 func poolRequirements(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) planning.Requirements {
 	out := planning.NewNodeClaimRequirements(np.Spec.Template.Spec.Requirements).
 		Intersect(planning.NewLabelRequirements(np.Spec.Template.Labels)).

@@ -9,31 +9,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// maxAlternatives bounds how many ways to satisfy one pod are tried: node
-// affinity terms times the alternatives of its volumes.
+// maxAlternatives bounds the alternatives of one pod: node affinity terms times the alternatives of
+// its volumes.
 const maxAlternatives = 64
 
-// preferences is what a pod still asks for. What it prefers is required at first,
-// and let go step by step when nothing satisfies it.
+// preferences is what a pod currently asks for. Preferences are required at first, and dropped one by
+// one while the pod cannot be placed.
 type preferences struct {
-	// anyOf are the ways to satisfy what the pod requires of a node's labels, in
-	// the order of its terms; the first counts.
+	// anyOf are the alternatives for the required node labels, in the order of the pod's terms. The
+	// first one is used.
 	anyOf []planning.Requirements
-	// affinity and apart are preferred terms of pod affinity and anti-affinity,
-	// preferred are preferred node labels, all of them the heaviest first.
+	// affinity and antiAffinity are preferred pod affinity terms, and nodePreferences are preferred
+	// node labels, each sorted by weight, the heaviest first.
 	affinity, antiAffinity []corev1.PodAffinityTerm
 	nodePreferences        []planning.Requirements
-	// softSpread are spread constraints with ScheduleAnyway.
+	// softSpread are the spread constraints with ScheduleAnyway.
 	softSpread []corev1.TopologySpreadConstraint
-	// toleratesSoftTaints lets PreferNoSchedule taints pass.
+	// toleratesSoftTaints tolerates PreferNoSchedule taints.
 	toleratesSoftTaints bool
-	// alternatives are the terms of anyOf as they were: one that was dropped for the sake of a
-	// preference is tried again without any. Karpenter does not do that.
+	// alternatives are the original terms of anyOf. After all preferences are dropped, the terms that
+	// were dropped before them are tried again. Karpenter does not do that.
 	alternatives []planning.Requirements
 }
 
-// newPreferences reads a pod; problem says why no node can ever hold it. With the
-// policy Ignore nothing is asked for that is not required.
+// newPreferences reads a pod's preferences, or returns why no node can ever hold it. If ignore is set,
+// it reads only requirements.
 func newPreferences(spec *planning.PodSpec, ignore bool) (w preferences, problem string) {
 	if w.anyOf, problem = requiredAlternatives(spec, false); problem != "" {
 		return w, problem
@@ -61,7 +61,7 @@ func newPreferences(spec *planning.PodSpec, ignore bool) (w preferences, problem
 	return w, ""
 }
 
-// relaxNext drops one thing; false when nothing is left that could be dropped.
+// relaxNext drops one preference or alternative; it returns false if nothing is left to drop.
 func (w *preferences) relaxNext(soft bool) bool {
 	switch {
 	case len(w.anyOf) > 1:
@@ -84,8 +84,8 @@ func (w *preferences) relaxNext(soft bool) bool {
 	return true
 }
 
-// nodeRequirements is what the pod asks of a node's labels now: of its preferences only the
-// heaviest counts at a time.
+// nodeRequirements returns the current requirements on node labels. Only the heaviest remaining
+// preference counts.
 func (w *preferences) nodeRequirements() planning.Requirements {
 	if len(w.nodePreferences) > 0 {
 		return w.anyOf[0].Intersect(w.nodePreferences[0])
@@ -93,9 +93,9 @@ func (w *preferences) nodeRequirements() planning.Requirements {
 	return w.anyOf[0]
 }
 
-// requiredAlternatives lists the ways to satisfy everything that the pod requires of a
-// node's labels: its selector, one of its affinity terms, and one
-// alternative of each volume. Daemons have no volumes to mind.
+// requiredAlternatives returns the alternatives for everything that the pod requires of node labels:
+// its node selector, one of its affinity terms, and one alternative of each volume. Volumes are
+// ignored for daemons.
 func requiredAlternatives(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
 	anyOf = []planning.Requirements{planning.NewLabelRequirements(spec.NodeSelector)}
 	if terms := requiredTerms(spec.Affinity); terms != nil {
@@ -117,8 +117,8 @@ func requiredAlternatives(spec *planning.PodSpec, daemon bool) (anyOf []planning
 	return anyOf, ""
 }
 
-// requiredTerms is nil when there is no required node affinity; one without
-// usable terms matches nothing, as in Kubernetes.
+// requiredTerms returns the required node affinity terms; nil if there is no required node affinity.
+// An affinity without usable terms matches no node, as in Kubernetes.
 func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
 	if affinity == nil || affinity.NodeAffinity == nil {
 		return nil
@@ -164,7 +164,7 @@ func sortByWeight(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTe
 	return out
 }
 
-// listPodTerms are all terms that speak of other pods.
+// listPodTerms returns all pod affinity and anti-affinity terms.
 func listPodTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	var out []corev1.PodAffinityTerm
 	if a.PodAffinity != nil {

@@ -19,7 +19,7 @@ import (
 
 const zone = "ap-northeast-2a"
 
-// market sells one type of two cores, on demand for 10 cents and as spot for 3.
+// market has one type of two cores, for $0.10 on demand and $0.03 as spot.
 func market() instancetypes.InstanceTypes {
 	one := instancetypes.Type{
 		Name:        "m.two",
@@ -35,8 +35,8 @@ func market() instancetypes.InstanceTypes {
 	return instancetypes.InstanceTypes{Region: planningtest.Region, ByNodeClass: map[string][]instancetypes.Type{planningtest.NewNodeClass().Name: {one}}}
 }
 
-// spending is a batch of pods of which each needs a node of its own, for a pool that
-// takes anything.
+// spending returns a batch of pods that each need a node of their own, for a pool that allows any
+// type.
 func spending(pods int, limit string, edits ...func(*planning.Batch)) planning.Batch {
 	batch := planningtest.NewBatch(planningtest.NewPods("web", pods, "1500m", "64Mi"))
 	np := &batch.Snapshot.NodePools[0]
@@ -126,7 +126,7 @@ func TestPriceLimits(t *testing.T) {
 	}
 }
 
-// What two pools cost together is limited, however they share it.
+// TestPriceLimitOfTheClusterIsShared checks the limit on the price of two pools together.
 func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 	batch := spending(9, "0.2", cluster(0.4), steadily)
 	other := batch.Snapshot.NodePools[0]
@@ -141,7 +141,8 @@ func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 	}
 }
 
-// Nodes that replace others exist beside them, and must be affordable so.
+// TestPriceLimitsHoldForReplacements checks that a replacement fits the limit while the replaced node
+// still counts.
 func TestPriceLimitsHoldForReplacements(t *testing.T) {
 	for limit, want := range map[string]int{"0.12": 0, "0.13": 1, "": 1} {
 		batch := spending(0, limit, baseline(1, bought(0.1)))
@@ -154,7 +155,8 @@ func TestPriceLimitsHoldForReplacements(t *testing.T) {
 	}
 }
 
-// A removal that was taken has spent what its replacements may cost.
+// TestPriceLimitsCountWhatWasTaken checks that a committed removal counts the highest price of its
+// replacements.
 func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
 	for _, limit := range []func(*planning.Batch){cluster(0.25), func(b *planning.Batch) {
 		b.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.25"}

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// HasPriceLimits reports whether anybody limits what nodes cost: the settings, or the
-// annotation of a NodePool, even one that cannot be read.
+// HasPriceLimits reports whether the settings or any NodePool's annotation limit the price of nodes,
+// even if the annotation is invalid.
 func HasPriceLimits(s *planning.Snapshot) bool {
 	return s.Settings.PriceLimit != nil || slices.ContainsFunc(s.NodePools, func(np karpenter.NodePool) bool {
 		_, limited := np.Annotations[poolpolicy.PriceLimit]
@@ -25,22 +25,23 @@ func HasPriceLimits(s *planning.Snapshot) bool {
 	})
 }
 
-// nodePrices are what the nodes of a snapshot cost.
+// nodePrices looks up the prices of nodes.
 type nodePrices struct {
 	types instancetypes.InstanceTypes
-	// known are the types of pools and classes, by name.
+	// known caches instance types by name, for each pair of NodePool and class.
 	known map[[2]string]map[string]*instancetypes.Type
 }
 
-// priceLimits is what nodes may cost. There is none where nobody limits that.
+// priceLimits holds the price limits of the cluster and the prices of its nodes. It is nil if there is
+// no limit.
 type priceLimits struct {
 	nodePrices
-	// priceIndex is the place of the price in the axis.
+	// priceIndex is the index of the price in the resource index.
 	priceIndex int
-	// clusterLimit is what all managed nodes may cost together; nil without such a limit.
+	// clusterLimit is the limit for all managed nodes together; nil if not set.
 	clusterLimit *packing.Pool
-	// unpricedNodes names a node of each pool whose price nobody knows, and stranger one of
-	// any pool: who cannot count must not spend.
+	// unpricedNodes names a node with unknown price for each NodePool that has one, and unpricedNode
+	// one of any NodePool. While a price is unknown, nothing is launched under the limit.
 	unpricedNodes map[string]string
 	unpricedNode  string
 }
@@ -74,8 +75,8 @@ func newPriceLimits(s *planning.Snapshot, stock instancetypes.InstanceTypes, a r
 	return m
 }
 
-// firstName is the name that comes first: whom a refusal names must not depend on the
-// order of the nodes.
+// firstName returns the first of two names by alphabet, so that messages do not depend on the order of
+// the nodes. An empty was is ignored.
 func firstName(was, name string) string {
 	if was == "" {
 		return name
@@ -83,7 +84,7 @@ func firstName(was, name string) string {
 	return min(was, name)
 }
 
-// refusePool is why a pool launches nothing while money is limited; "" where it may.
+// refusePool returns why price limits keep a NodePool from launching nodes; "" if they do not.
 func (m *priceLimits) refusePool(np *karpenter.NodePool) string {
 	if m == nil {
 		return ""
@@ -102,8 +103,8 @@ func (m *priceLimits) refusePool(np *karpenter.NodePool) string {
 	return fmt.Sprintf("what nodes cost is limited, and the price of node %s is not known: write it on its NodeClaim as %s", stranger, planning.PriceAnnotation)
 }
 
-// poolLimit is what the nodes of a pool may cost together; Unlimited where it says
-// nothing, or nothing that can be read.
+// poolLimit returns the price limit of a NodePool in microdollars an hour; Unlimited if it has none or
+// it is invalid.
 func (m *priceLimits) poolLimit(np *karpenter.NodePool) int64 {
 	if limit, err := poolpolicy.ReadPriceLimit(np.Annotations); err == nil && limit != nil {
 		return planning.LimitToMicrodollars(*limit)
@@ -111,12 +112,12 @@ func (m *priceLimits) poolLimit(np *karpenter.NodePool) int64 {
 	return packing.Unlimited
 }
 
-// limitsPool reports whether what the nodes of a pool cost is limited.
+// limitsPool reports whether a price limit applies to the NodePool's nodes.
 func (m *priceLimits) limitsPool(np *karpenter.NodePool) bool {
 	return m != nil && (m.clusterLimit != nil || m.poolLimit(np) != packing.Unlimited)
 }
 
-// addHighestPrice is a capacity with the dearest of the offers.
+// addHighestPrice returns a copy of capacity with the highest price of the offers.
 func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.Offer) []int64 {
 	out := slices.Clone(capacity)
 	for _, o := range offers {
@@ -126,7 +127,8 @@ func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.Offer) 
 	return out
 }
 
-// sumPlannedPrices is what planned nodes may come to.
+// sumPlannedPrices returns the sum of the highest possible prices of planned nodes, in microdollars an
+// hour.
 func sumPlannedPrices(nodes []planning.PlannedNode) (sum int64) {
 	for i := range nodes {
 		price, _ := planning.PriceToMicrodollars(planning.HighestPrice(nodes[i].Offerings))
@@ -135,8 +137,8 @@ func sumPlannedPrices(nodes []planning.PlannedNode) (sum int64) {
 	return sum
 }
 
-// filterAffordable narrows the options of a node, of which so many are wanted, to what is
-// left for them, and says how many that is.
+// filterAffordable returns how many of the wanted nodes the remaining price limit allows, and the
+// options that each of them can afford.
 func filterAffordable(options []planning.PricedOffering, count int, left int64) ([]planning.PricedOffering, int) {
 	cheapest, ok := planning.PriceToMicrodollars(options[0].PricePerHour)
 	if !ok || left < cheapest {
@@ -152,7 +154,8 @@ func filterAffordable(options []planning.PricedOffering, count int, left int64) 
 	}), count
 }
 
-// priceBudget is what the nodes of a static pool may cost beside what is planned.
+// priceBudget returns what static nodes of the pool may cost, in microdollars an hour, after the
+// planned nodes in both lists.
 func (w *state) priceBudget(p *pool, beside, more []planning.PlannedNode) int64 {
 	left := w.remainingLimits(p.object).Left[w.priceLimits.priceIndex]
 	if w.priceLimits.clusterLimit != nil {
@@ -161,9 +164,8 @@ func (w *state) priceBudget(p *pool, beside, more []planning.PlannedNode) int64 
 	return left
 }
 
-// addPlainCandidates adds the columns of a type that is not reserved: one, or where money is
-// limited one for each way to pay, so that spot does not count for what it would cost
-// on demand.
+// addPlainCandidates adds the candidates of a type without reservation: one, or one for each capacity
+// type if a price limit applies, so that spot does not count at the on-demand price.
 func (w *state) addPlainCandidates(p *pool, c candidate, of packing.Column) {
 	if !p.priced {
 		w.addVariantCandidates(p, c, of)
@@ -176,14 +178,13 @@ func (w *state) addPlainCandidates(p *pool, c candidate, of packing.Column) {
 			continue
 		}
 		one.Flexible = wantedTypeCount(capacityType)
-		one.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+		one.Room = slices.Clone(of.Room) // Daemons are subtracted from each separately.
 		one.Capacity = w.priceLimits.addHighestPrice(of.Capacity, one.Offers)
 		w.addVariantCandidates(p, c, one)
 	}
 }
 
-// explainPriceLimit says that money keeps the cheapest of the columns from being bought; ""
-// where something else does.
+// explainPriceLimit returns which price limit excludes the cheapest candidate; "" if none does.
 func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool) string {
 	if !p.priced {
 		return ""
@@ -211,13 +212,14 @@ func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool)
 
 func formatDollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
-// sortedClassNames are the names of the classes that a stock has types for.
+// sortedClassNames returns the names of all node classes with instance types, sorted.
 func sortedClassNames(stock instancetypes.InstanceTypes) []string {
 	return slices.Sorted(maps.Keys(stock.ByNodeClass))
 }
 
-// FindMissingPrices are the prices, in US dollars an hour, of launched claims that do not say
-// their own, where money is limited: the door has no catalogue to look them up in.
+// FindMissingPrices returns the catalogue prices, in US dollars an hour, of launched NodeClaims that
+// record no price, by NodeClaim name. It returns nil if there is no price limit. The
+// admission of launches needs them because it has no catalogue.
 func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
 	if !HasPriceLimits(&s) {
 		return nil
@@ -247,10 +249,10 @@ func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]fl
 	return out
 }
 
-// priceForLimits is the price that a node counts for in price limits; false if it is unknown. It is
-// the price of the launched offering, and before the launch the highest price that the
-// launch allows. A node with neither, such as one of Karpenter's, counts with the current
-// price of its offering, or with the highest price of its type if the offering is gone.
+// priceForLimits returns the price that a node counts for in price limits, in microdollars an hour;
+// false if it is unknown. It is the price of the launched offering, or before the launch the highest
+// price that the launch allows. A node with neither, such as one of Karpenter's, counts with the
+// current price of its offering, or with the highest price of its type if the offering is gone.
 func (b *nodePrices) priceForLimits(n *planning.Node) (int64, bool) {
 	if n.PricePerHour > 0 {
 		return planning.PriceToMicrodollars(n.PricePerHour)
@@ -265,7 +267,7 @@ func (b *nodePrices) priceForLimits(n *planning.Node) (int64, bool) {
 	return planning.PriceToMicrodollars(price)
 }
 
-// catalogPrice is what the stock asks for a node like this, in US dollars an hour.
+// catalogPrice returns the current price of the node's offering, in US dollars an hour.
 func (b *nodePrices) catalogPrice(n *planning.Node) (price float64, known bool) {
 	t := b.findType(n)
 	if t == nil {
@@ -286,7 +288,7 @@ func (b *nodePrices) catalogPrice(n *planning.Node) (price float64, known bool) 
 	return price, known
 }
 
-// findType finds a node's type, as its own pool and class have it if they do.
+// findType returns the node's instance type: that of its own NodePool and class, or else of any class.
 func (b *nodePrices) findType(n *planning.Node) *instancetypes.Type {
 	name, class := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.LabelEC2NodeClass]
 	if t := b.typesByName(n.NodePool, class)[name]; t != nil {
@@ -300,7 +302,7 @@ func (b *nodePrices) findType(n *planning.Node) *instancetypes.Type {
 	return nil
 }
 
-// typesByName are those of a pool and class, by name.
+// typesByName returns the types of a NodePool and class, by name.
 func (b *nodePrices) typesByName(pool, class string) map[string]*instancetypes.Type {
 	at := [2]string{pool, class}
 	if got, ok := b.known[at]; ok {

@@ -9,15 +9,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// priceTier is a price of a column, and the planes that have it: what is bought on
-// demand mostly costs the same in every zone.
+// priceTier is a price of a candidate and the zoneCapacityTypes that have it. On-demand mostly costs
+// the same in every zone.
 type priceTier struct {
 	price             float64
 	zoneCapacityTypes uint64
 	candidate         int32
 }
 
-// priceTiers lists the prices of a pool's columns, the lowest first.
+// priceTiers returns the prices of a pool's candidates, the lowest first.
 func (w *state) priceTiers(p *pool) []priceTier {
 	if p.prices != nil {
 		return p.prices
@@ -27,7 +27,7 @@ func (w *state) priceTiers(p *pool) []priceTier {
 		out = addPriceTiers(out, int32(k), w.problem.Columns[k].Offers)
 	}
 	slices.SortFunc(out, func(x, y priceTier) int {
-		switch { // Prices are numbers (sane), and most differ.
+		switch { // Prices are never NaN, and most differ.
 		case x.price < y.price:
 			return -1
 		case x.price > y.price:
@@ -39,7 +39,7 @@ func (w *state) priceTiers(p *pool) []priceTier {
 	return out
 }
 
-// addPriceTiers adds a column's prices.
+// addPriceTiers appends a candidate's prices.
 func addPriceTiers(to []priceTier, column int32, offers []packing.Offer) []priceTier {
 	from := len(to)
 	for _, o := range offers {
@@ -53,14 +53,14 @@ func addPriceTiers(to []priceTier, column int32, offers []packing.Offer) []price
 	return to
 }
 
-// coversMinValues reports whether a launch of some columns covers every minValues of a pool,
-// with spot or without.
+// coversMinValues reports whether a launch of the candidates covers every minValues of a pool, with
+// spot or without.
 func (w *state) coversMinValues(p *pool, columns packing.Set, planes uint64) bool {
 	return w.launchCovers(p, columns, planes) || w.hadUnplaced && w.launchCovers(p, columns, w.withoutSpot(planes))
 }
 
-// launchOfferings are the planes on which a node is bought: spot is left out if only what
-// remains covers every minValues of the pool.
+// launchOfferings returns the zoneCapacityTypes to launch a node in. It drops spot if the launch
+// covers every minValues of the pool only without spot.
 func (w *state) launchOfferings(p *pool, columns packing.Set, planes uint64) uint64 {
 	if rest := w.withoutSpot(planes); w.hadUnplaced && rest != planes && p.requirements.HasMinValues() && !w.launchCovers(p, columns, planes) && w.launchCovers(p, columns, rest) {
 		return rest
@@ -68,7 +68,7 @@ func (w *state) launchOfferings(p *pool, columns packing.Set, planes uint64) uin
 	return planes
 }
 
-// withoutSpot are the planes that are not spot.
+// withoutSpot returns the zoneCapacityTypes that are not spot.
 func (w *state) withoutSpot(planes uint64) uint64 {
 	for i := range w.zoneCapacityTypes {
 		if w.zoneCapacityTypes[i].CapacityType == karpenter.CapacityTypeSpot {
@@ -78,8 +78,8 @@ func (w *state) withoutSpot(planes uint64) uint64 {
 	return planes
 }
 
-// launchCovers reports whether what one launch would try of some columns covers every
-// minValues of a pool: the cheapest types, and spot alone where there is spot.
+// launchCovers reports whether the offerings that one launch tries cover every minValues of a pool. A
+// launch tries the cheapest types, and only spot if there is spot.
 func (w *state) launchCovers(p *pool, columns packing.Set, planes uint64) bool {
 	counts := w.countMinValues(p, columns, planes)
 	for key, count := range counts {
@@ -90,8 +90,8 @@ func (w *state) launchCovers(p *pool, columns packing.Set, planes uint64) bool {
 	return true
 }
 
-// countMinValues counts, for each label of which a pool demands minValues, the different
-// values that one launch of some columns would try.
+// countMinValues returns, for each label with minValues, the number of different values that one
+// launch of the candidates tries.
 func (w *state) countMinValues(p *pool, columns packing.Set, planes uint64) map[string]int {
 	tried, out := w.launchTiers(p, columns, planes), map[string]int{}
 	for key, values := range p.requirements {
@@ -117,7 +117,7 @@ func (w *state) countMinValues(p *pool, columns packing.Set, planes uint64) map[
 	return out
 }
 
-// launchTiers are the prices, on some planes, of the types that one launch names.
+// launchTiers returns the prices of the offerings that one launch tries.
 func (w *state) launchTiers(p *pool, columns packing.Set, planes uint64) []priceTier {
 	var all []priceTier
 	spot, sold := planes&^w.withoutSpot(planes), uint64(0)

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// projectSnapshot is the snapshot after everything that was taken has happened.
+// projectSnapshot returns the snapshot as it is after all commits have happened.
 func (st *baseline) projectSnapshot(was planning.Snapshot) planning.Snapshot {
 	out := was
 	out.Nodes, out.PendingPods = nil, slices.Clone(st.committed.left)
@@ -38,7 +38,7 @@ func (st *baseline) projectSnapshot(was planning.Snapshot) planning.Snapshot {
 	return out
 }
 
-// bindPods adds the pods to the node. The node may be changed; its lists are shared.
+// bindPods adds the pods to the node. It may change the node, but not its shared lists.
 func bindPods(n *planning.Node, runs []kindPods) {
 	n.Used, n.Pods, n.HostPorts = maps.Clone(n.Used), slices.Clip(n.Pods), slices.Clip(n.HostPorts)
 	if n.Used == nil {
@@ -47,7 +47,7 @@ func bindPods(n *planning.Node, runs []kindPods) {
 	for _, one := range runs {
 		pods := slices.DeleteFunc(slices.Clone(one.pods), func(p planning.PodRef) bool { return p.Buffer != "" })
 		if len(pods) == 0 {
-			continue // Nobody is there for whom room is kept.
+			continue // Buffer pods do not exist.
 		}
 		n.Pods = append(n.Pods, planning.PodClass{Spec: *one.kind.spec, Pods: pods})
 		for name, quantity := range (kindPods{one.kind, pods}).sumRequests() {
@@ -59,7 +59,7 @@ func bindPods(n *planning.Node, runs []kindPods) {
 	}
 }
 
-// sumRequests is what the pods take of a node, attached volumes included.
+// sumRequests returns the requests of all pods, including attached volumes.
 func (r kindPods) sumRequests() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, quantity := range r.kind.spec.Requests {
@@ -84,7 +84,7 @@ func addQuantity(a, b resource.Quantity) resource.Quantity {
 	return sum
 }
 
-// newJoinedNode is a planned node as the cheapest of its options, initialized.
+// newJoinedNode returns a planned node as an initialized node of its cheapest offering.
 func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) planning.Node {
 	planned, name := &a.planned, a.name
 	option := planned.Offerings[0]
@@ -119,8 +119,8 @@ func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) plan
 	return out
 }
 
-// newNodeName is a name that no other node ever has: nodes that are gone do not come
-// again, and neither does a pod that was put elsewhere.
+// newNodeName returns a unique node name. It derives from the removed nodes and the placed pods, so no
+// two commits get the same name.
 func (st *baseline) newNodeName(planned *planning.PlannedNode, removed []string) string {
 	parts := append(slices.Clone(removed), strconv.Itoa(len(st.committed.nodes)))
 	for _, placed := range planned.Pods {

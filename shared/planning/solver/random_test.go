@@ -24,7 +24,7 @@ var randomTaints = []corev1.Taint{
 	{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule},
 }
 
-// genPool varies the seed's pool: which types, which taints, which limits.
+// genPool varies the default pool: types, taints and limits.
 func genPool(t *rapid.T, name string) karpenter.NodePool {
 	pool := planningtest.NewNodePool()
 	pool.Name = name

@@ -10,21 +10,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// region is the part of the world in which a spread constraint counts pods. nil is
-// everywhere.
+// region is the set of nodes in which a spread constraint counts pods. A nil region is all nodes.
 type region struct {
 	// key is equal for equal regions.
 	key string
-	// nodes are those that exist, and parts are where others may come.
+	// nodes are the existing nodes, and parts are where new nodes may be.
 	nodes packing.Set
 	parts []*feasibleSet
-	// overlaps are the reaches that were asked about, and whether the region meets them.
+	// overlaps caches whether the region overlaps a feasible set.
 	overlaps map[*feasibleSet]bool
 }
 
-// findRegion finds where a spread constraint counts pods: on nodes that the pod selects,
-// unless nodeAffinityPolicy is Ignore; and of those, if nodeTaintsPolicy is Honor, on
-// the ones whose taints it tolerates. Karpenter:
+// findRegion returns where a spread constraint counts pods: on nodes that the pod's node selector and
+// affinity match, unless nodeAffinityPolicy is Ignore; and if nodeTaintsPolicy is Honor, only on nodes
+// whose taints the pod tolerates. Karpenter:
 // pkg/controllers/provisioning/scheduling/topologynodefilter.go.
 func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *region {
 	if s == nil {
@@ -56,8 +55,8 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 	return out
 }
 
-// mayCount reports whether the group may count a pod that goes to a node of a reach.
-// A reach that is only partly in the group's region counts.
+// mayCount reports whether the group may count a pod on a node of the feasible set. An overlap with
+// the group's region is enough.
 func (w *state) mayCount(g *group, r *feasibleSet) bool {
 	if g.region == nil {
 		return true
@@ -73,7 +72,7 @@ func (w *state) mayCount(g *group, r *feasibleSet) bool {
 	return met
 }
 
-// setsOverlap reports whether a node to come could be in both reaches.
+// setsOverlap reports whether a new node could be in both sets.
 func (w *state) setsOverlap(a, b *feasibleSet) bool {
 	both := feasibleSet{candidates: a.candidates.And(b.candidates), zoneCapacityTypes: a.zoneCapacityTypes & b.zoneCapacityTypes}
 	return w.isBuyable(&both)

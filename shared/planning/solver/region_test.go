@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// teams are two pools over three zones, whose nodes differ in the label team and, if
-// tainted, in a taint.
+// teams returns a batch with two pools over three zones. Their nodes differ in the label team and, if
+// tainted is set, in a taint.
 func teams(tainted bool, pending ...planning.PodClass) planning.Batch {
 	batch := inZones(pending...)
 	first := batch.Snapshot.NodePools[0]
@@ -29,7 +29,7 @@ func teams(tainted bool, pending ...planning.PodClass) planning.Batch {
 	return batch
 }
 
-// perPool counts the pods of new nodes by pool and the last letter of the zone.
+// perPool counts the pods on new nodes by pool and last character of the zone.
 func perPool(result planning.Result) map[string]int {
 	out := map[string]int{}
 	for _, n := range result.Nodes {
@@ -52,8 +52,8 @@ func both(team, zone string) func(*planning.PodSpec) {
 	}
 }
 
-// TestSpreadCountsNodesThatItLooksAt plans two sets of pods with one label. The
-// nodes of the one set are none that the constraint of the other counts.
+// TestSpreadCountsNodesThatItLooksAt plans two sets of pods with one label. The constraint of one set
+// does not count the nodes of the other.
 func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 	web := requireLabels("app", "web")
 	affinity := func(policy corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
@@ -94,8 +94,7 @@ func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 	}
 }
 
-// TestSpreadOfTwoPools plans two sets of pods that are spread alike, each over its
-// own nodes.
+// TestSpreadOfTwoPools plans two sets of pods with the same spread, each over its own nodes.
 func TestSpreadOfTwoPools(t *testing.T) {
 	web := requireLabels("app", "web")
 	result := solve(t, teams(false,

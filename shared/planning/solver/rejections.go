@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// listRejections say why a class found no place: one for each pool, or one for all
-// when the reason lies in the pod.
+// listRejections returns why a class was not placed: one reason for each pool, or a single one if the
+// pod itself is the reason.
 func (r *rounds) listRejections(c *podClass) []planning.Rejection {
 	if c.problem != "" {
 		return []planning.Rejection{{Rule: planning.RulePod, Detail: c.problem}}
@@ -26,8 +26,8 @@ func (r *rounds) listRejections(c *podClass) []planning.Rejection {
 	return out
 }
 
-// rejectPool finds the rule that stopped the class in a pool, by the alternative that
-// was tried last.
+// rejectPool returns the rule that excluded the class from a pool, for the alternative that was tried
+// last.
 func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 	w := r.state
 	if p.refusal.Rule != "" {
@@ -54,7 +54,7 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 	return r.rejectNode(p, c, sold)
 }
 
-// rejectNode finds what keeps a node of the types from being launched for the class.
+// rejectNode returns why no node of these candidates is launched for the class.
 func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rejection {
 	w := r.state
 	large := packing.NewSet(len(w.candidates))
@@ -80,7 +80,7 @@ func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rej
 	}
 }
 
-// anyCandidate reports whether something holds for a column of the set.
+// anyCandidate reports whether holds is true for any candidate of the set.
 func (r *rounds) anyCandidate(columns packing.Set, holds func(k int) bool) bool {
 	found := false
 	columns.Each(func(k int) bool {
@@ -103,7 +103,8 @@ func (p *pool) rejectWithoutTypes() planning.Rejection {
 	return out
 }
 
-// filterBuyable are the columns of a set that the reach allows and that can be bought there.
+// filterBuyable returns the candidates of own that the feasible set allows and that can be bought
+// there.
 func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
 	out := packing.NewSet(len(w.candidates))
 	own.And(r.candidates).Each(func(k int) bool {
@@ -117,7 +118,7 @@ func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
 	return out
 }
 
-// explainNoOffering looks for the one requirement without which a type would suit.
+// explainNoOffering finds the one requirement without which an offering would match.
 func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requirements) planning.Rejection {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		rest := maps.Clone(want)
@@ -131,7 +132,7 @@ func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requir
 	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies the pod's requirements together")
 }
 
-// explainTooSmall names the type that comes closest, and what it lacks.
+// explainTooSmall names the candidate that comes closest, and the resource that it lacks.
 func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning.Rejection {
 	closest, index, least := -1, -1, 2.0
 	sold.Each(func(k int) bool {
@@ -149,7 +150,7 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 		name, needs.String(), w.candidates[closest].instanceType.Name, has.String())
 }
 
-// explainLimits names the limit that the smallest type which holds the pod exceeds.
+// explainLimits names the limit that the smallest candidate able to hold the pod exceeds.
 func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) planning.Rejection {
 	if left.Nodes <= 0 {
 		return p.newRejection(planning.RuleLimits, "limits.nodes is reached")
@@ -174,7 +175,7 @@ func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) pla
 	return p.newRejection(planning.RuleLimits, "another node would exceed the pool's limits")
 }
 
-// explainTopology names the rules over other pods that were in the way.
+// explainTopology names the rules over other pods that excluded the class.
 func (w *state) explainTopology(c *podClass) string {
 	var parts []string
 	for _, g := range c.rules.groups {

@@ -10,23 +10,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// removal is the question what becomes of the pods of some nodes if those are gone.
-// It is a task, whose world is that of all nodes seen without these.
+// removal is the task that plans the pods of removed nodes. Its state has all nodes but these.
 type removal struct {
 	baseline *baseline
 	state    *state
-	// requested are the nodes by their places in the snapshot, and nodes those of the
-	// world.
+	// requested are the removed nodes by snapshot index, and nodes the same by state index.
 	requested, nodes []int
-	// removedNodes are these nodes and all that were taken before.
+	// removedNodes are these nodes and all nodes that commits removed.
 	removedNodes packing.Set
-	// closedNodes are nodes that stay and take none of the pods.
+	// closedNodes are nodes that stay but take none of the pods.
 	closedNodes packing.Set
 	moved       []kindPods
 }
 
-// newRemoval asks for nodes by their places in the snapshot. Those that are gone or
-// going have no pods to be moved.
+// newRemoval returns the removal of nodes, by snapshot index. Nodes that are already removed or being
+// deleted have no pods to move.
 func (st *baseline) newRemoval(nodes []int) *removal {
 	r := &removal{baseline: st, state: st.state, requested: nodes, removedNodes: slices.Clone(st.removedNodes)}
 	for _, j := range nodes {
@@ -39,7 +37,7 @@ func (st *baseline) newRemoval(nodes []int) *removal {
 	return r
 }
 
-// listMoved lists the pods by kind, the oldest first.
+// listMoved lists the pods to move by kind, the oldest first.
 func (r *removal) listMoved() {
 	known := map[*podKind]int{}
 	for _, i := range r.nodes {
@@ -63,7 +61,7 @@ func (r *removal) listMoved() {
 	}
 }
 
-// planOnce plans once. A panic is a fault of ours.
+// planOnce plans once. It recovers from a panic and returns it as a failure.
 func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFailure) {
 	var w *state
 	defer func() {
@@ -73,11 +71,11 @@ func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFai
 	}()
 	best := planWithEffort(r, e, retryBudget, &w)
 	result = addStaticNodes(best.Result, r.planStaticNodes(w, best.Nodes))
-	result.BoundPerHour = 0 // It was not worked out.
+	result.BoundPerHour = 0 // Removals do not compute it.
 	return result, nil
 }
 
-// planStaticNodes are the nodes that static pools lack without the removed ones.
+// planStaticNodes returns the nodes that static NodePools lack after the removal.
 func (r *removal) planStaticNodes(w *state, beside []planning.PlannedNode) []planning.PlannedNode {
 	if !w.snapshot.Settings.Gates.StaticCapacity {
 		return nil
@@ -98,14 +96,14 @@ func (r *removal) newState() *state {
 	return &w
 }
 
-// resetTallies are the nodes without what the rules of earlier questions made of them.
+// resetTallies returns the nodes without the tallies of earlier simulations.
 func (st *baseline) resetTallies() []packing.Node {
 	for _, i := range st.talliedNodes {
 		st.nodes[i].Tallies = st.nodes[i].Tallies[:0]
 	}
 	st.talliedNodes = st.talliedNodes[:0]
 	if all := st.state.problem.Nodes; len(st.nodes) != len(all) {
-		st.nodes = slices.Clone(all) // Rooms are shared: they shrink in place.
+		st.nodes = slices.Clone(all) // Room is shared, because commits change it in place.
 	}
 	return st.nodes
 }
@@ -128,7 +126,7 @@ func (r *removal) readClasses(w *state) {
 	w.rankClasses()
 }
 
-// readKind works out what is known of a kind, from the first class of it.
+// readKind computes the shared values of a kind on first use.
 func (r *removal) readKind(w *state, c *podClass) {
 	k := c.kind
 	if k.requestCount++; k.isRead {
@@ -142,7 +140,7 @@ func (r *removal) readKind(w *state, c *podClass) {
 	k.isRead = true
 }
 
-// openNodes are the nodes that may take a pod.
+// openNodes returns the nodes that may take a pod.
 func (w *state) openNodes(nodes packing.Set) packing.Set {
 	if w.removal == nil || len(w.removal.closedNodes) == 0 || !nodes.Overlaps(w.removal.closedNodes) {
 		return nodes
@@ -150,10 +148,10 @@ func (w *state) openNodes(nodes packing.Set) packing.Set {
 	return nodes.Without(w.removal.closedNodes)
 }
 
-// isRemoved reports whether a node is to be gone.
+// isRemoved reports whether the node is removed.
 func (w *state) isRemoved(i int) bool { return w.removal != nil && w.removal.removedNodes.Has(i) }
 
-// withoutRemoved is what remains of a reach without the nodes that are gone.
+// withoutRemoved returns the feasible set without the removed nodes.
 func (r *removal) withoutRemoved(w *state, of *feasibleSet) *feasibleSet {
 	out := *of
 	out.whole, out.narrowedSets = of, nil
@@ -164,8 +162,8 @@ func (r *removal) withoutRemoved(w *state, of *feasibleSet) *feasibleSet {
 	return &out
 }
 
-// filterNodesWithRoom leaves out nodes that have no room for a pod of the class. That takes a look
-// at each of them, and pays off for kinds that are asked for often.
+// filterNodesWithRoom drops nodes that are too full for a pod of the class. It checks every node, so
+// it only does so from the second request for a kind on.
 func (r *removal) filterNodesWithRoom(c *podClass, nodes packing.Set) packing.Set {
 	k := c.kind
 	if k.requestCount < 2 || len(nodes) == 0 {
@@ -182,10 +180,10 @@ func (r *removal) filterNodesWithRoom(c *podClass, nodes packing.Set) packing.Se
 	return nodes.And(k.nodesWithRoom)
 }
 
-// maxCachedOfferings bounds how many sales are remembered from one question to the next.
+// maxCachedOfferings is the size at which the offerings cache is emptied.
 const maxCachedOfferings = 256
 
-// cachedOfferings are those that were made before, which are good for any question.
+// cachedOfferings returns the offerings cache that all simulations share.
 func (r *removal) cachedOfferings() map[string]nodeOfferings {
 	if len(r.baseline.offerings) > maxCachedOfferings {
 		r.baseline.offerings = map[string]nodeOfferings{}
@@ -193,7 +191,7 @@ func (r *removal) cachedOfferings() map[string]nodeOfferings {
 	return r.baseline.offerings
 }
 
-// domainValues are what a label may be without the nodes that are gone.
+// domainValues returns the possible values of a label without the removed nodes.
 func (r *removal) domainValues(key string) []string {
 	known, lost := r.baseline.domainValues(key), map[string]int{}
 	less := false
@@ -211,7 +209,7 @@ func (r *removal) domainValues(key string) []string {
 	})
 }
 
-// countGroup counts the pods that run and stay in a new group of some term.
+// countGroup counts the running pods of a new group, without those on removed nodes.
 func (r *removal) countGroup(g *group, id string, t topologyTerm, c *podClass) {
 	where := r.state.findRegion(t.spread, c)
 	maps.Copy(g.counts, r.baseline.countDomains(id, g.key, t.selection, where))
@@ -232,7 +230,7 @@ func (r *removal) countGroup(g *group, id string, t topologyTerm, c *podClass) {
 	}
 }
 
-// countHostRule counts the pods that run and stay in a rule over host names.
+// countHostRule counts the running pods of a host rule, without those on removed nodes.
 func (r *removal) countHostRule(w *state, rule int32, s selection) {
 	for _, b := range r.baseline.selectPods(s).bound {
 		if !r.removedNodes.Has(b.node) {
@@ -241,8 +239,8 @@ func (r *removal) countHostRule(w *state, rule int32, s selection) {
 	}
 }
 
-// addAntiAffinity reads the required anti-affinity of pods that run and stay, as far as it
-// selects a pod that is moved.
+// addAntiAffinity adds the required anti-affinity of running pods that stay, if it selects a moved
+// pod.
 func (r *removal) addAntiAffinity(w *state) {
 	seen := map[*antiAffinityRule]bool{}
 	for _, one := range r.moved {
@@ -258,7 +256,7 @@ func (r *removal) addAntiAffinity(w *state) {
 func (r *removal) addAntiAffinityRule(w *state, rule *antiAffinityRule) {
 	at := slices.DeleteFunc(slices.Clone(rule.at), func(o rulePods) bool { return r.removedNodes.Has(o.node) })
 	if len(at) == 0 {
-		return // Nobody is left who has it.
+		return // No pod with the rule stays.
 	}
 	one := topologyTerm{kind: antiAffinityKind, key: rule.key, selection: rule.selection, hard: true}
 	if !isHostname(rule.key) {
@@ -281,8 +279,8 @@ func (r *removal) addAntiAffinityRule(w *state, rule *antiAffinityRule) {
 	}
 }
 
-// visitPortNodes visits the nodes that may have given away a host port. To those that are
-// gone nobody goes anyway.
+// visitPortNodes visits the nodes on which the host port may be in use. It does not skip removed
+// nodes, because no pod is placed there anyway.
 func (r *removal) visitPortNodes(port int32, visit func(i int)) {
 	for _, i := range r.baseline.ports[port] {
 		visit(i)

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// resourceIndex numbers the resources that one batch speaks of, so that amounts are
-// vectors of integers: packing compares them millions of times.
+// resourceIndex numbers the resources of a batch, so that amounts are vectors of integers, which
+// packing compares millions of times.
 type resourceIndex struct {
 	names []corev1.ResourceName
 	index map[corev1.ResourceName]int
@@ -22,7 +22,7 @@ func newResourceIndex() resourceIndex {
 	return resourceIndex{index: map[corev1.ResourceName]int{corev1.ResourceCPU: 0, corev1.ResourceMemory: 0}}
 }
 
-// add takes in the resources of a list.
+// add adds the resources of a list.
 func (a resourceIndex) add(list corev1.ResourceList) {
 	for name := range list {
 		a.index[name] = 0
@@ -41,11 +41,11 @@ func (a resourceIndex) sortResources() resourceIndex {
 	return a
 }
 
-// amounts are thousandths of a core for cpu, and whole units of anything else.
-// They are never changed once another value holds them.
+// amounts are millicores for cpu and whole units for other resources. They must not change once they
+// are shared.
 type amounts []int64
 
-// toAmounts reads a list; resources that the batch never asks for are dropped.
+// toAmounts converts a list; resources that are not in the index are dropped.
 func (a resourceIndex) toAmounts(list corev1.ResourceList) amounts {
 	out := make(amounts, len(a.names))
 	for name, quantity := range list {
@@ -56,7 +56,7 @@ func (a resourceIndex) toAmounts(list corev1.ResourceList) amounts {
 	return out
 }
 
-// toAmountsIn is of, with room for the answer taken from an arena.
+// toAmountsIn is toAmounts with the result allocated from an arena.
 func (a resourceIndex) toAmountsIn(arena *[]int64, list corev1.ResourceList) amounts {
 	from := len(*arena)
 	for _, name := range a.names {
@@ -69,8 +69,8 @@ func (a resourceIndex) toAmountsIn(arena *[]int64, list corev1.ResourceList) amo
 	return amounts((*arena)[from:len(*arena):len(*arena)])
 }
 
-// setUnreportedLimits makes what limits attachments unlimited where a list says nothing of it: a
-// node that does not report a limit has none that anybody knows.
+// setUnreportedLimits sets attach limits that the list does not contain to unlimited: a node that
+// reports no limit has no known limit.
 func (a resourceIndex) setUnreportedLimits(v amounts, list corev1.ResourceList) amounts {
 	for i, name := range a.names {
 		if !planning.IsAttachLimit(name) {
@@ -83,10 +83,10 @@ func (a resourceIndex) setUnreportedLimits(v amounts, list corev1.ResourceList) 
 	return v
 }
 
-// maxAmount is as much as anything can have: sums of a few hundred of it still fit.
+// maxAmount is the largest amount. Sums of a few hundred of it do not overflow.
 const maxAmount = int64(1) << 54
 
-// toInteger saturates, so that an absurd amount is too large rather than small.
+// toInteger converts a quantity, and saturates at maxAmount.
 func toInteger(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	if exact, ok := quantity.AsInt64(); ok && name != corev1.ResourceCPU && -maxAmount < exact && exact < maxAmount {
 		return exact
@@ -107,7 +107,7 @@ func toInteger(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	}
 }
 
-// toResourceList is of's inverse; zeroes are left out.
+// toResourceList is the inverse of toAmounts, without zero values.
 func (a resourceIndex) toResourceList(v amounts) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i, name := range a.names {
@@ -145,14 +145,14 @@ func (v amounts) minus(w amounts) amounts {
 	return out
 }
 
-// subtract takes w off in place.
+// subtract subtracts w in place.
 func (v amounts) subtract(w amounts) {
 	for i := range v {
 		v[i] -= w[i]
 	}
 }
 
-// maximum is the larger of each.
+// maximum returns the larger value of each resource.
 func (v amounts) maximum(w amounts) amounts {
 	out := slices.Clone(v)
 	for i := range out {
@@ -161,8 +161,7 @@ func (v amounts) maximum(w amounts) amounts {
 	return out
 }
 
-// fitsIn reports whether v is inside of room. Negative room holds nothing, not
-// even a request for nothing.
+// fitsIn reports whether v fits into room. Nothing fits into negative room, not even a zero request.
 func (v amounts) fitsIn(room amounts) bool {
 	for i := range v {
 		if v[i] > room[i] || room[i] < 0 {
@@ -172,7 +171,7 @@ func (v amounts) fitsIn(room amounts) bool {
 	return true
 }
 
-// fitCount is how often v goes into room, limit at most.
+// fitCount returns how often v fits into room, at most limit times.
 func (v amounts) fitCount(room amounts, limit int) int {
 	for i := range v {
 		switch {
@@ -185,8 +184,7 @@ func (v amounts) fitCount(room amounts, limit int) int {
 	return limit
 }
 
-// largestShortage finds the resource that is missing most, relative to what is wanted; -1
-// when v fits.
+// largestShortage returns the resource with the largest shortage relative to v; -1 if v fits.
 func (v amounts) largestShortage(room amounts) (index int, share float64) {
 	index = -1
 	for i := range v {

@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// maxClaimTypes is how many instance types a claim names, the cheapest ones.
+// maxClaimTypes is how many instance types a NodeClaim lists; the cheapest are kept.
 const maxClaimTypes = 600
 
-// maxLaunchTypes is how many instance types one launch chooses from.
+// maxLaunchTypes is how many instance types one launch lists.
 const maxLaunchTypes = 60
 
 func (r *rounds) newResult() planning.Result {
 	out := planning.Result{Partial: r.packer.Spent()}
 	if r.state.removal == nil {
-		// Of nodes that go, many sets are tried, and nobody asks what each could cost at least.
+		// Simulations try many sets of nodes, and their callers do not use the bound.
 		out.BoundPerHour = floorMicrodollars(r.packer.Bound())
 	}
 	for i := range r.state.problem.Nodes {
@@ -44,13 +44,13 @@ func (r *rounds) newResult() planning.Result {
 	return out
 }
 
-// floorMicrodollars rounds a bound down to millionths of a dollar: what it has beyond that may
-// differ between processors.
+// floorMicrodollars rounds a bound down to millionths of a dollar; smaller digits may differ between
+// processors.
 func floorMicrodollars(dollars float64) float64 { return math.Floor(dollars*1e6) / 1e6 }
 
-// newPlannedNode turns a bin into what is to be launched. The types are written into the
-// requirements before the daemons are summed up, so that a later batch,
-// which has nothing but the claim, arrives at the same sum.
+// newPlannedNode turns a bin into a planned node. It adds the instance types to the requirements
+// before it sums the daemons, because a later batch has only the NodeClaim and must compute the same
+// sum.
 func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
 	w, bin := r.state, &r.packer.Bins()[b]
 	column := &w.candidates[bin.Column]
@@ -75,9 +75,9 @@ func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
 	}
 }
 
-// filterVariant leaves the columns in a choice that give a node the labels of the column.
-// Pods that ask for none of these labels fit on every variant of an instance type, but one
-// launch may not name a type twice in a zone.
+// filterVariant keeps those candidates of the choice that have the same variant as c. Pods that ask
+// for none of the variant's labels fit on every variant of a type, but one launch must not list a type
+// twice in a zone.
 func (w *state) filterVariant(c *candidate, choice packing.Set) packing.Set {
 	if len(c.pool.variants) == 1 {
 		return choice
@@ -92,10 +92,10 @@ func (w *state) filterVariant(c *candidate, choice packing.Set) packing.Set {
 	return out
 }
 
-// collectPods are the pods of a bin, what they take, and what they ask of it together.
-// A custom label that the pool does not define is absent from its nodes, and no
-// requirement: the API server refuses a NodeClaim with more than 100 of them, and
-// one that names a label of a restricted domain.
+// collectPods returns the bin's combined requirements, its pods and the resources that they use. It
+// drops requirements on custom labels that the pool does not define: the nodes do not have such a
+// label, and the API server rejects a NodeClaim with more than 100 requirements, or with a requirement
+// on a label of a restricted domain.
 func (r *rounds) collectPods(column *candidate, bin *packing.Bin) (planning.Requirements, []planning.PlacedPod, amounts) {
 	base := column.pool.variants[column.variant]
 	reqs, taken := base.Clone(), make(amounts, len(r.state.resources.names))
@@ -129,7 +129,7 @@ func (r *rounds) collectPods(column *candidate, bin *packing.Bin) (planning.Requ
 	return reqs, pods, taken
 }
 
-// launchRequests leaves out what only planning counts.
+// launchRequests returns the requests of a node without attach limits, which only the planner counts.
 func (r *rounds) launchRequests(taken amounts) corev1.ResourceList {
 	out := r.state.resources.toResourceList(taken)
 	for name := range out {
@@ -140,7 +140,7 @@ func (r *rounds) launchRequests(taken amounts) corev1.ResourceList {
 	return out
 }
 
-// pinReservation writes down which reservation was decided on.
+// pinReservation adds the requirement for the candidate's reservation.
 func pinReservation(reqs planning.Requirements, column *candidate) {
 	if column.reservation == "" {
 		return

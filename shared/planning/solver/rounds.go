@@ -8,30 +8,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// maxRounds bounds how often what found no place is tried again. Each round but
-// the last relaxes something, closes a domain or places a pod.
+// maxRounds is the maximum number of rounds. Each round but the last drops a preference, excludes a
+// full domain or places a pod.
 const maxRounds = 1000
 
-// minRetrySteps is what may be spent on all rounds but the first, in the packer's
-// steps, if that is more than the first took. Pods that limits leave out could be
-// tried again for as long as some small one still finds a place.
+// minRetrySteps is the minimum budget for all rounds after the first, in packer steps; the budget is
+// larger if the first round took more. Without it, pods that limits leave unplaced would be retried as
+// long as any small pod still fits.
 const minRetrySteps = 20e6
 
-// rounds packs the classes, and what found no place again after its wishes were
-// relaxed.
+// rounds packs the classes, and retries unplaced pods after their preferences are relaxed.
 type rounds struct {
 	state  *state
 	packer *packing.Packer
-	// assignments are the packer's lots, by number.
+	// assignments holds the assignment of each packer lot, by lot number.
 	assignments []assignment
-	// tooFull are places that took fewer pods than they were given, and how many.
+	// tooFull maps placements that took fewer pods than assigned to the number they took.
 	tooFull map[placement]int
-	// offerings are what was sold already, by what was chosen from; saleKey and chosen are
-	// memory for making them.
+	// offerings caches the offerings of a choice of candidates. offeringsKey and chosenPrices are
+	// reused buffers.
 	offerings    map[string]nodeOfferings
 	offeringsKey []byte
 	chosenPrices []priceTier
-	// placedAny is whether the last round placed any pod.
+	// placedAny is true if the last round placed a pod.
 	placedAny bool
 }
 
@@ -63,8 +62,8 @@ func (r *rounds) runRounds() {
 	r.packer.Finish()
 }
 
-// runRound gives the waiting pods their domains and packs them. Pods that must stand
-// beside others get theirs when those are packed.
+// runRound assigns domains to the waiting pods and packs them. Pods with affinity to other pods get
+// their domains after those are packed.
 func (r *rounds) runRound(waiting []*podClass) {
 	r.placedAny = false
 	for _, c := range waiting {
@@ -82,8 +81,8 @@ func (r *rounds) runRound(waiting []*podClass) {
 	}
 }
 
-// assignAll goes through the waiting classes until none of them finds a domain. Classes
-// that yield to others come when nothing else finds one.
+// assignAll assigns domains until no waiting class finds one. Classes that must yield are assigned
+// when no other class makes progress.
 func (r *rounds) assignAll(waiting []*podClass) []assignment {
 	shares := make([]assignment, 0, len(waiting))
 	for progress, yielding := true, true; progress; {
@@ -98,7 +97,7 @@ func (r *rounds) assignAll(waiting []*podClass) []assignment {
 	return shares
 }
 
-// assignOnce goes through the waiting classes once.
+// assignOnce tries each waiting class once.
 func (r *rounds) assignOnce(waiting []*podClass, yielding bool, shares []assignment) (all []assignment, yielded bool) {
 	for _, c := range sortBoundFirst(waiting) {
 		r.state.currentClass = c
@@ -113,9 +112,8 @@ func (r *rounds) assignOnce(waiting []*podClass, yielding bool, shares []assignm
 	return shares, yielded
 }
 
-// splitByPriority splits shares by the priority of their pods, the highest first, if that
-// is to count; Karpenter does not look at it. Pods of buffers do not
-// exist, and come after all that do.
+// splitByPriority groups the assignments by pod priority, the highest first, if the settings enable
+// that; Karpenter ignores priority. Pods of CapacityBuffers always come last.
 func (r *rounds) splitByPriority(shares []assignment) [][]assignment {
 	rank := func(s assignment) int32 { return r.state.priority(s.class.spec) }
 	var out [][]assignment
@@ -130,7 +128,8 @@ func (r *rounds) splitByPriority(shares []assignment) [][]assignment {
 	return out
 }
 
-// priority is that of a pod as far as it counts.
+// priority returns the pod's priority, or 0 if the settings ignore priorities and it is not a buffer
+// pod.
 func (w *state) priority(spec *planning.PodSpec) int32 {
 	if w.snapshot.Settings.PlanByPriority || spec.Priority == planning.BufferPriority {
 		return spec.Priority
@@ -138,10 +137,10 @@ func (w *state) priority(spec *planning.PodSpec) int32 {
 	return 0
 }
 
-// stepsPerAssignment is what finding the domains of a share takes, in the packer's steps.
+// stepsPerAssignment is the cost of one assignment, in packer steps.
 const stepsPerAssignment = 500
 
-// packAssignments hands shares to the packer, and takes back what found no place.
+// packAssignments packs the assignments and takes back the pods that were not placed.
 func (r *rounds) packAssignments(shares []assignment) {
 	r.packer.Spend(stepsPerAssignment * len(shares))
 	lots := make([]packing.Lot, len(shares))
@@ -155,8 +154,8 @@ func (r *rounds) packAssignments(shares []assignment) {
 	}
 }
 
-// relaxUntilFeasible relaxes the class until something could hold it, or nothing is left to
-// relax: there is no need to pack in order to see that.
+// relaxUntilFeasible relaxes the class until a node could hold one of its pods. It returns false if
+// nothing is left to relax or the class has a problem.
 func (r *rounds) relaxUntilFeasible(c *podClass) bool {
 	for !c.feasible.nonEmpty || !r.state.fitsAlone(c, c.feasible) {
 		if !c.preferences.relaxNext(r.state.softTaints) {
@@ -167,7 +166,7 @@ func (r *rounds) relaxUntilFeasible(c *podClass) bool {
 	return c.problem == ""
 }
 
-// takeBackUnplaced takes back the pods of a lot that found no place.
+// takeBackUnplaced returns the unplaced pods of a lot to their class.
 func (r *rounds) takeBackUnplaced(lot int) {
 	s := &r.assignments[lot]
 	left := r.packer.Left(lot)
@@ -194,8 +193,8 @@ func (r *rounds) takeBackUnplaced(lot int) {
 	r.packer.Drop(lot)
 }
 
-// canRetry reports whether another round could place more of the class: in another
-// domain, after a relaxation, or beside pods that were placed meanwhile.
+// canRetry reports whether another round could place more pods of the class: in another domain, after
+// a relaxation, or next to pods that the last round placed.
 func (r *rounds) canRetry(c *podClass) bool {
 	r.state.currentClass = c
 	if c.problem != "" {
@@ -213,11 +212,11 @@ func (r *rounds) canRetry(c *podClass) bool {
 	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
 }
 
-// pinExpectedPods puts pods on the claims that were made for them. To find such a place again
-// by trying would be luck: a claim is planned to be full.
+// pinExpectedPods places pods on the NodeClaims that were planned for them. A search would rarely find
+// the same place, because a NodeClaim is planned full.
 func (r *rounds) pinExpectedPods() {
 	if r.state.removal != nil {
-		return // What claims are for has been put there before.
+		return // The baseline has placed them already.
 	}
 	expected := map[string]int{}
 	for i := range r.state.problem.Nodes {
@@ -241,7 +240,7 @@ func (r *rounds) pinExpectedPods() {
 	}
 }
 
-// takeExpectedPods takes the expected pods out of a class.
+// takeExpectedPods removes the expected pods from a class and returns their assignments.
 func (r *rounds) takeExpectedPods(c *podClass, expected map[string]int) (out []assignment) {
 	byNode := map[int]int{}
 	var rest []planning.PodRef
@@ -270,8 +269,8 @@ func (r *rounds) takeExpectedPods(c *podClass, expected map[string]int) (out []a
 	return out
 }
 
-// assignToNode is the share of a class that goes to one node; false when that node is not
-// for the class any more.
+// assignToNode returns an assignment of the class to one node; false if the node no longer fits the
+// class.
 func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
 	suits := slices.ContainsFunc(c.preferences.anyOf, w.nodes[node].satisfiesRequirements)
 	if _, kept := findUntolerated(w.nodes[node].taints, c.spec.Tolerations, true); kept || !suits {
@@ -288,8 +287,8 @@ func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
 	return out, true
 }
 
-// breaksSpread reports whether a spread constraint does not hold for pods that were
-// placed: others, which would have evened it out, found no room.
+// breaksSpread reports whether placed pods violate a required spread constraint, because pods that
+// would have balanced it were not placed.
 func (r *rounds) breaksSpread() bool {
 	for _, c := range r.state.classes {
 		for i, g := range c.rules.groups {
@@ -307,7 +306,7 @@ func (r *rounds) breaksSpread() bool {
 	return false
 }
 
-// countsWherePlaced are the counts of the group's domains in which the class has pods.
+// countsWherePlaced returns the group's counts in the domains where the class has pods.
 func (c *podClass) countsWherePlaced(g *group) []int {
 	var out []int
 	for value, n := range c.domainPods {

@@ -7,42 +7,40 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// FindStrandedPods are pods of nodes that would go for which no room might be left, though
-// result has a place for each of them: a plan puts pods where they fit best, but once
-// they are evicted it is Kubernetes' scheduler that places those who come instead,
-// one after the other, each on the emptiest node that takes it. A small one may then
-// have the room that a large one needed. It is tried in a few orders in which they
-// might come, on the nodes that stay and on those that result launches, as the cheapest
-// of their options; the pods are those of the first order that leaves any out.
+// FindStrandedPods returns pods of removed nodes that may find no node, although result places all of
+// them. A plan puts pods where they fit best, but after the eviction kube-scheduler places the
+// replacement pods one by one, each on the emptiest node that fits. A small pod may then take the room
+// that a large pod needs. The simulation tries a few orders of eviction, on the remaining nodes and on
+// the planned nodes of result as their cheapest offering. It returns the pods of the first order that
+// leaves any unplaced.
 //
-// What was taken before is played in the same way, in the same orders. Of what pods
-// say of each other, required anti-affinity over host names and host ports count; who
-// is spread over, or belongs into, a wider domain stays in that which result has for
-// it. The scheduler's weights for spread by default, images and preferences do not.
+// Earlier commits are simulated in the same way and in the same orders. Of the rules between pods, the
+// simulation applies required anti-affinity over host names and host ports. Pods with spread or
+// affinity over a wider domain stay in the domain that result gives them. It ignores the scheduler's
+// scores for default spread, images and preferences.
 func (s *Simulation) FindStrandedPods(result planning.Result, nodes ...int) []planning.PodRef {
 	return s.baseline.ensureScheduler().findStranded(&result, nodes)
 }
 
-// evictionOrders are the orders in which pods may come to the scheduler. Drains evict
-// large pods first, which leaves the small ones to fill what is left: from all nodes
-// together, or from each as far as the others have come. Where PodDisruptionBudgets
-// let one pod of a kind go at a time, they come in rounds.
+// evictionOrders are the orders in which pods may reach the scheduler. Drains evict large pods first,
+// so that small pods fill the rest: either each node in turn, or all nodes together. If
+// PodDisruptionBudgets allow one pod of a kind at a time, the kinds take turns.
 var evictionOrders = [...]func(leaving [][]evictedPod) []evictedPod{
 	orderByNode,
 	orderByKind,
 	func(leaving [][]evictedPod) []evictedPod { return sortLargestFirst(slices.Concat(leaving...)) },
 }
 
-// evictedPod is a pod that must find another node.
+// evictedPod is a pod that needs another node.
 type evictedPod struct {
 	class *equivalenceClass
 	pod   *planning.PodRef
-	// from is the berth that it leaves, and planned that which the plan has for it, -1
-	// if it has none.
+	// from is the index of the node that it leaves, and planned that of the node where the plan places
+	// it; -1 if the plan does not.
 	from, planned int
 }
 
-// orderByNode takes one pod of each node in turn, the largest of a node first.
+// orderByNode takes one pod of each node in turn, the largest pod of a node first.
 func orderByNode(leaving [][]evictedPod) []evictedPod {
 	var lists [][]evictedPod
 	for _, from := range leaving {
@@ -51,7 +49,7 @@ func orderByNode(leaving [][]evictedPod) []evictedPod {
 	return interleavePods(lists)
 }
 
-// orderByKind takes one pod of each kind in turn, the largest kinds first.
+// orderByKind takes one pod of each class in turn, the largest classes first.
 func orderByKind(leaving [][]evictedPod) []evictedPod {
 	var lists [][]evictedPod
 	at := map[*equivalenceClass]int{}
@@ -80,7 +78,7 @@ func interleavePods(lists [][]evictedPod) []evictedPod {
 	return out
 }
 
-// sortLargestFirst is the order in which drains evict: by cores, then by memory.
+// sortLargestFirst sorts the pods in the order of drains: by cpu, then by memory, the largest first.
 func sortLargestFirst(pods []evictedPod) []evictedPod {
 	out := slices.Clone(pods)
 	slices.SortStableFunc(out, func(a, b evictedPod) int {
@@ -90,31 +88,31 @@ func sortLargestFirst(pods []evictedPod) []evictedPod {
 	return out
 }
 
-// schedulerSimulation plays removals with Kubernetes' scheduler in the planner's place: one
-// trial for each arrangement, of which none knows of the others.
+// schedulerSimulation simulates removals with kube-scheduler instead of the planner: one independent
+// schedulerRun for each eviction order.
 type schedulerSimulation struct {
 	baseline *baseline
-	// nodes are the nodes of the world, and after them those that were launched.
+	// nodes are the nodes of the state, and after them the launched nodes.
 	nodes []*nodeInfo
-	// podsByNode are the pods that could be moved, by node of the world, in the beginning.
+	// podsByNode are the pods that could be moved at the start, by node of the state.
 	podsByNode [][]kindPods
 	classes    map[*podKind]*equivalenceClass
-	// antiAffinity are whom kinds keep away from.
+	// antiAffinity caches the required anti-affinity over host names of each kind.
 	antiAffinity map[*podKind][]selection
 	runs         [len(evictionOrders)]schedulerRun
-	// uncounted are removals that were taken, and have not been played yet: nobody may
-	// ever ask.
+	// uncounted are committed removals that are not simulated yet. They are simulated only when a
+	// result needs them.
 	uncounted []committedRemoval
 }
 
-// committedRemoval is a removal that is going to happen.
+// committedRemoval is a removal that is committed.
 type committedRemoval struct {
 	result planning.Result
 	nodes  []int
 }
 
-// ensureScheduler is the standing's rehearsal, which begins when it is first wanted, and
-// has to know all that is taken from then on.
+// ensureScheduler returns the baseline's scheduler simulation, and creates it on first use. All later
+// commits must be recorded in it.
 func (st *baseline) ensureScheduler() *schedulerSimulation {
 	if st.scheduler != nil {
 		return st.scheduler
@@ -130,7 +128,7 @@ func (st *baseline) ensureScheduler() *schedulerSimulation {
 	return r
 }
 
-// findStranded tries a removal on top of those that were taken.
+// findStranded simulates a removal after all committed ones.
 func (r *schedulerSimulation) findStranded(result *planning.Result, nodes []int) []planning.PodRef {
 	for _, one := range r.uncounted {
 		r.simulateRemoval(&one.result, one.nodes, true)
@@ -139,12 +137,13 @@ func (r *schedulerSimulation) findStranded(result *planning.Result, nodes []int)
 	return r.simulateRemoval(result, nodes, false)
 }
 
-// recordRemoval remembers a removal.
+// recordRemoval records a committed removal.
 func (r *schedulerSimulation) recordRemoval(result *planning.Result, nodes []int) {
 	r.uncounted = append(r.uncounted, committedRemoval{*result, nodes})
 }
 
-// simulateRemoval moves the pods of nodes. Unless it is to last, all is as it was before.
+// simulateRemoval evicts and reschedules the pods of nodes. It undoes all changes unless lasting is
+// set.
 func (r *schedulerSimulation) simulateRemoval(result *planning.Result, nodes []int, lasting bool) (left []planning.PodRef) {
 	known := len(r.nodes)
 	for i := range result.Nodes {
@@ -173,7 +172,7 @@ func (r *schedulerSimulation) simulateRemoval(result *planning.Result, nodes []i
 	return left
 }
 
-// listEvicted are the pods that ran on berths in the beginning, by berth.
+// listEvicted returns the pods that ran on the nodes at the start, by node.
 func (r *schedulerSimulation) listEvicted(homes []int, places map[string]int) [][]evictedPod {
 	out := make([][]evictedPod, len(homes))
 	for k, i := range homes {
@@ -191,8 +190,8 @@ func (r *schedulerSimulation) listEvicted(homes []int, places map[string]int) []
 	return out
 }
 
-// nodeIndexes are nodes by their places in the world, without those that were going from
-// the beginning.
+// nodeIndexes returns the state indexes of snapshot nodes, without nodes that were being deleted from
+// the start.
 func (r *schedulerSimulation) nodeIndexes(nodes []int) []int {
 	var out []int
 	for _, j := range nodes {
@@ -203,7 +202,7 @@ func (r *schedulerSimulation) nodeIndexes(nodes []int) []int {
 	return out
 }
 
-// plannedNodes are the berths that a result has for pods, by UID.
+// plannedNodes returns the node index on which a result places each pod, by UID.
 func (r *schedulerSimulation) plannedNodes(result *planning.Result, known int) map[string]int {
 	out, byName := map[string]int{}, r.baseline.indexNames()
 	for _, n := range result.Nominations {

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// cores is a node with so many free cores, and twice as many that are there.
+// cores returns a node of 4 cores, of which the given number is free.
 func cores(name, free string, edits ...func(*planning.Node)) planning.Node {
 	return node(name, append([]func(*planning.Node){func(n *planning.Node) {
 		used := resource.MustParse("4")
@@ -27,7 +27,7 @@ func cores(name, free string, edits ...func(*planning.Node)) planning.Node {
 	}}, edits...)...)
 }
 
-// leaving is the node that goes, with its pods.
+// leaving returns the removed node with its pods.
 func leaving(pods ...planning.PodClass) planning.Node { return node("old", running(pods...)) }
 
 func taking(name, cpu string, edits ...func(*planning.PodSpec)) planning.PodClass {
@@ -42,8 +42,8 @@ func zoneOf(letter string) func(*planning.PodSpec) {
 	return selecting(corev1.LabelTopologyZone, "ap-northeast-2"+letter)
 }
 
-// TestStranded removes the first node where nothing can be launched, and every pod
-// has a place in the plan.
+// TestStranded removes the first node while nothing can be launched; the plan has a place for every
+// pod.
 func TestStranded(t *testing.T) {
 	tainted := func(n *planning.Node) {
 		n.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
@@ -124,8 +124,8 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestStrandedCountsWhatWasTaken has room for two pods where Kubernetes puts one of
-// each node that goes.
+// TestStrandedCountsWhatWasTaken has room for two pods where kube-scheduler puts one pod of each
+// removed node.
 func TestStrandedCountsWhatWasTaken(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.Nodes = []planning.Node{
@@ -147,7 +147,7 @@ func TestStrandedCountsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// TestStrandedOnNewNodes counts a new node as the cheapest of its options.
+// TestStrandedOnNewNodes checks that a new node counts as its cheapest offering.
 func TestStrandedOnNewNodes(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("a", 3, "500m", "100Mi")))}
@@ -162,8 +162,8 @@ func TestStrandedOnNewNodes(t *testing.T) {
 	}
 }
 
-// TestStrandedIsForgotten asks much of one simulation, and the same of others that
-// were asked nothing before.
+// TestStrandedIsForgotten compares many calls on one simulation with the same calls on new
+// simulations.
 func TestStrandedIsForgotten(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var some, none int

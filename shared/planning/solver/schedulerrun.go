@@ -7,38 +7,39 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// schedulerRun is a cluster into which pods come in one order. Trying something, and undoing
-// it, takes as long as it takes to look at the pods and nodes that are concerned.
+// schedulerRun is the cluster as pods reach the scheduler in one order. Simulating and undoing a
+// removal costs time only for the pods and nodes that it changes.
 type schedulerRun struct {
 	nodes []*nodeInfo
-	// free is what is left, berth by berth, and gone are those that take no pod.
+	// free is the free capacity by node, and removed marks nodes that take no pods.
 	free    []amounts
 	removed []bool
-	// scores are how each party likes each berth.
+	// scores are the scores of all nodes for each class.
 	scores map[*equivalenceClass]*nodeScores
-	// placed are the pods that came to each berth.
+	// placed are the pods that were placed on each node.
 	placed map[int][]evictedPod
-	// left are the berths that were left in the removal under way, and came the pods
-	// that came in it. touched are all berths that it changed, some of them often: first
-	// those that were left, then that of each pod.
+	// removedNodes are the nodes that the current removal removed, and placedClasses are the classes
+	// of the pods that it placed. changedNodes are all nodes that it changed, some more than once:
+	// first the removed ones, then one for each placed pod.
 	placedClasses              []*equivalenceClass
 	removedNodes, changedNodes []int
 }
 
-// nodeScores is how much a party would like each berth; below zero, it cannot have it.
+// nodeScores holds the score of each node for one class; a negative score means that the pod does not
+// fit.
 type nodeScores struct {
 	scores []float32
-	// updated is how many of the touched berths are as they are now.
+	// updated is how many entries of changedNodes the scores include.
 	updated int
 }
 
-// initialize starts with all berths of a rehearsal.
+// initialize adds all nodes of the simulation.
 func (t *schedulerRun) initialize(r *schedulerSimulation) {
 	t.scores, t.placed = map[*equivalenceClass]*nodeScores{}, map[int][]evictedPod{}
 	t.addNodes(r.nodes)
 }
 
-// addNodes adds berths that come after those that are there.
+// addNodes adds further nodes.
 func (t *schedulerRun) addNodes(berths []*nodeInfo) {
 	for _, b := range berths {
 		t.nodes = append(t.nodes, b)
@@ -47,8 +48,8 @@ func (t *schedulerRun) addNodes(berths []*nodeInfo) {
 	}
 }
 
-// reschedulePods lets pods leave their berths, who came there since as well, and come again in
-// some order. It returns those for which there is no room.
+// reschedulePods evicts the pods of the nodes, including those placed there since, and reschedules
+// them in the given order. It returns the pods that find no node.
 func (t *schedulerRun) reschedulePods(r *schedulerSimulation, homes []int, leaving [][]evictedPod, arranged func([][]evictedPod) []evictedPod) (stranded []planning.PodRef) {
 	t.placedClasses, t.removedNodes, t.changedNodes = t.placedClasses[:0], t.removedNodes[:0], t.changedNodes[:0]
 	var all [][]evictedPod
@@ -75,14 +76,14 @@ func (t *schedulerRun) reschedulePods(r *schedulerSimulation, homes []int, leavi
 	return stranded
 }
 
-// placePod puts a pod on a berth.
+// placePod places a pod on a node.
 func (t *schedulerRun) placePod(m evictedPod, i int) {
 	t.free[i].subtract(m.class.requests)
 	t.placed[i] = append(t.placed[i], m)
 	t.placedClasses, t.changedNodes = append(t.placedClasses, m.class), append(t.changedNodes, i)
 }
 
-// scoresFor is how a party likes the berths now.
+// scoresFor returns the current scores of all nodes for a class.
 func (t *schedulerRun) scoresFor(p *equivalenceClass) []float32 {
 	l := t.scores[p]
 	if l == nil {
@@ -100,12 +101,12 @@ func (t *schedulerRun) scoresFor(p *equivalenceClass) []float32 {
 	return l.scores
 }
 
-// spareNodes is how many nodes may be launched until lists have to grow.
+// spareNodes is the spare capacity of score lists for launched nodes.
 const spareNodes = 32
 
-// scoreNode is the scheduler's NodeResourcesFit with LeastAllocated, and as much again
-// for NodeResourcesBalancedAllocation, as they are by default: the part of cores and
-// memory that is left when the pod has come, and how alike both parts are.
+// scoreNode returns the score of a node for a class; -1 if the pod does not fit. As in
+// kube-scheduler's defaults, it adds NodeResourcesFit with LeastAllocated (the free share of cpu and
+// memory) and NodeResourcesBalancedAllocation (how equal both shares are), with equal weights.
 func (t *schedulerRun) scoreNode(p *equivalenceClass, i int) float32 {
 	room := t.free[i]
 	if t.removed[i] || !p.requests.fitsIn(room) || !p.matchesNode(t.nodes, i) {
@@ -123,7 +124,7 @@ func fractionOf(of int64, all float64) float64 {
 	return float64(of) / all
 }
 
-// findBestNode is the berth that a pod gets, -1 if none takes it.
+// findBestNode returns the index of the node with the highest score; -1 if no node fits.
 func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 	at, most, p := -1, float32(-1), m.class
 	free := !p.hasConflicts && len(p.sameDomainKeys) == 0
@@ -135,8 +136,8 @@ func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 	return at
 }
 
-// allowsNode reports whether other pods, and the domains that the pod must stay in, allow
-// a berth.
+// allowsNode reports whether the other pods on the node, and the domains that the pod must stay in,
+// allow the node.
 func (t *schedulerRun) allowsNode(r *schedulerSimulation, m *evictedPod, i int) bool {
 	for _, key := range m.class.sameDomainKeys {
 		if m.planned < 0 || m.planned == i {
@@ -150,7 +151,7 @@ func (t *schedulerRun) allowsNode(r *schedulerSimulation, m *evictedPod, i int) 
 	return !m.class.hasConflicts || !t.hasConflict(r, m.class, i)
 }
 
-// hasConflict reports whether those who are on a berth and a party exclude each other.
+// hasConflict reports whether the pods on a node and the class exclude each other.
 func (t *schedulerRun) hasConflict(r *schedulerSimulation, p *equivalenceClass, i int) bool {
 	b := t.nodes[i]
 	if planning.PortsConflict(b.hostPorts, p.kind.spec.HostPorts) {
@@ -169,7 +170,7 @@ func (t *schedulerRun) hasConflict(r *schedulerSimulation, p *equivalenceClass, 
 	return false
 }
 
-// keepRemoval lets the removal last.
+// keepRemoval makes the removal permanent.
 func (t *schedulerRun) keepRemoval() {
 	for p, l := range t.scores {
 		t.scoresFor(p)
@@ -182,7 +183,7 @@ func (t *schedulerRun) keepRemoval() {
 	t.dropScores()
 }
 
-// undoRemoval takes the removal back, and the berths beyond those that were known before.
+// undoRemoval undoes the removal and drops the nodes from index known on.
 func (t *schedulerRun) undoRemoval(known int) {
 	for _, i := range t.removedNodes {
 		t.removed[i] = false
@@ -209,12 +210,10 @@ func (t *schedulerRun) undoRemoval(known int) {
 	t.dropScores()
 }
 
-// maxScoreLists bounds the memory that a trial takes: 10 MiB in a cluster of 5,000
-// nodes.
+// maxScoreLists bounds the memory of a run: 10 MiB in a cluster of 5,000 nodes.
 const maxScoreLists = 512
 
-// dropScores drops likings where there are too many: they are worked out anew when they
-// are asked for.
+// dropScores drops all scores if there are too many lists; they are recomputed on demand.
 func (t *schedulerRun) dropScores() {
 	if len(t.scores) > maxScoreLists {
 		clear(t.scores)

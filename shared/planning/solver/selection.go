@@ -14,31 +14,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// labelSet is a namespace and the labels of pods in it: all that selectors can
-// tell apart.
+// labelSet is a namespace and a set of pod labels. Selectors cannot distinguish pods with the same
+// labelSet.
 type labelSet struct {
 	namespace string
 	labels    labels.Set
 	id        int
-	// pending is whether pods that are to be placed have it; bound are those that run.
+	// pending is true if a pod to place has the set. bound counts the running pods that have it, by
+	// node.
 	pending bool
 	bound   []boundPods
-	// counted are the topology groups and host rules that select the set.
+	// counted and hosts are the topology groups and the host rules that select the set.
 	counted []*group
 	hosts   []*hostRule
 }
 
-// boundPods are a number of pods on the i-th node.
+// boundPods is a number of running pods on the node with that index.
 type boundPods struct{ node, count int }
 
-// labelSets numbers them.
+// labelSets indexes all label sets.
 type labelSets struct {
 	all   []*labelSet
 	byKey map[string]*labelSet
-	// byLabel are the sets with a label of one value, by "key=value": most selectors
-	// name one, and need not look at the others.
+	// byLabel indexes the sets by "key=value". Most selectors require one label value, and only need
+	// the sets with it.
 	byLabel map[string][]*labelSet
-	// baseline are others that are not listed here, and whose namespaces count as well.
+	// baseline holds further sets, whose namespaces count for namespace selectors.
 	baseline *labelSets
 }
 
@@ -71,7 +72,7 @@ func labelKey(namespace string, of map[string]string) string {
 	return b.String()
 }
 
-// sortedKeys are the keys of labels by name; most sets of labels are empty.
+// sortedKeys returns the sorted keys; nil for an empty map.
 func sortedKeys(of map[string]string) []string {
 	if len(of) == 0 {
 		return nil
@@ -79,13 +80,13 @@ func sortedKeys(of map[string]string) []string {
 	return slices.Sorted(maps.Keys(of))
 }
 
-// selection picks pods by namespace and label.
+// selection selects pods by namespace and label.
 type selection struct {
-	// namespaces is nil for all of them.
+	// namespaces is nil for all namespaces.
 	namespaces []string
 	selector   labels.Selector
-	// requiredLabel is a label that every selected pod has, as "key=value"; empty if none is
-	// known.
+	// requiredLabel is a label that every selected pod has, as "key=value"; empty if there is no such
+	// label.
 	requiredLabel string
 }
 
@@ -93,8 +94,8 @@ func (s selection) matchesSet(set *labelSet) bool {
 	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels)
 }
 
-// key is equal for equal selections. A selector that picks nothing and one that picks
-// everything have the same text.
+// key is equal for equal selections. It distinguishes a selector that matches nothing from one that
+// matches everything, which have the same text.
 func (s selection) key() string {
 	text := s.selector.String()
 	if text == "" && !s.selector.Empty() {
@@ -106,7 +107,7 @@ func (s selection) key() string {
 	return strings.Join(s.namespaces, ",") + "\x00" + text
 }
 
-// select lists the sets that a selection picks.
+// selectSets returns the label sets that the selection matches.
 func (l *labelSets) selectSets(s selection) []*labelSet {
 	among := l.all
 	if s.requiredLabel != "" {
@@ -121,13 +122,13 @@ func (l *labelSets) selectSets(s selection) []*labelSet {
 	return out
 }
 
-// spreadSelection is what a spread constraint counts: pods of its own namespace.
-// The pod's own values of matchLabelKeys are ANDed to the selector.
+// spreadSelection returns the pods that a spread constraint counts: pods of its own namespace. The
+// pod's own values of matchLabelKeys are added to the selector.
 func spreadSelection(c *corev1.TopologySpreadConstraint, spec *planning.PodSpec) (selection, error) {
 	return newSelection([]string{spec.Namespace}, c.LabelSelector, spec, c.MatchLabelKeys, nil)
 }
 
-// termSelection is what a term of pod affinity selects.
+// termSelection returns the pods that a pod affinity term selects.
 func (w *state) termSelection(t *corev1.PodAffinityTerm, spec *planning.PodSpec) (selection, error) {
 	namespaces, err := w.selectNamespaces(t, spec)
 	if err != nil {
@@ -136,8 +137,8 @@ func (w *state) termSelection(t *corev1.PodAffinityTerm, spec *planning.PodSpec)
 	return newSelection(namespaces, t.LabelSelector, spec, t.MatchLabelKeys, t.MismatchLabelKeys)
 }
 
-// selectNamespaces are those that a term names or selects; its own when it says neither,
-// and all (nil) when its selector is there and empty.
+// selectNamespaces returns the namespaces that a term lists or selects: the pod's own if it has
+// neither, and nil (all) if its namespaceSelector is empty.
 func (w *state) selectNamespaces(t *corev1.PodAffinityTerm, spec *planning.PodSpec) ([]string, error) {
 	if t.NamespaceSelector == nil {
 		if len(t.Namespaces) == 0 {
@@ -161,12 +162,12 @@ func (w *state) selectNamespaces(t *corev1.PodAffinityTerm, spec *planning.PodSp
 		}
 	}
 	if out = planning.SortUnique(out); out == nil {
-		out = []string{} // None, which is not the same as all.
+		out = []string{} // No namespace; nil would mean all.
 	}
 	return out, nil
 }
 
-// namespaceLabels are a namespace's, and the one that Kubernetes gives to each.
+// namespaceLabels returns the labels of a namespace, including kubernetes.io/metadata.name.
 func (w *state) namespaceLabels(name string) labels.Set {
 	out := labels.Set{corev1.LabelMetadataName: name}
 	maps.Copy(out, w.snapshot.Namespaces[name])
@@ -203,7 +204,7 @@ func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *pla
 func newSelectorRequirement(key string, operator sel.Operator, value string) labels.Requirements {
 	r, err := labels.NewRequirement(key, operator, []string{value})
 	if err != nil {
-		return nil // The label is on a pod, so Kubernetes has accepted both.
+		return nil // The pod has the label, so Kubernetes has validated key and value.
 	}
 	return labels.Requirements{*r}
 }

@@ -2,24 +2,23 @@ package solver
 
 import "slices"
 
-// opensDomain reports whether the group's rule lets a pod that it selects itself be the first
-// of its domain.
+// opensDomain reports whether the class is selected by its own required affinity, so that its first
+// pod may open a domain.
 func (g *group) opensDomain(c *podClass) bool {
 	return g.kind == affinityKind && g.hard && g.members[c.set]
 }
 
-// mustYield reports whether the class has a self-affinity and must not choose its domain
-// yet: some other waiting pods that the affinity selects cannot follow to each domain
-// that the class could choose. kube-scheduler may bind those first, and lets the class
-// go only to them then.
+// mustYield reports whether the class has a self-affinity and must not choose its domain yet: some
+// other waiting pods that the affinity selects cannot follow to each domain that the class could
+// choose. kube-scheduler may bind those pods first, and then allows the class only in their domain.
 func (w *state) mustYield(c *podClass, waiting []*podClass) bool {
 	return slices.ContainsFunc(c.rules.groups, func(g *group) bool {
 		return g.opensDomain(c) && g.countMembers() == 0 && slices.ContainsFunc(waiting, func(d *podClass) bool { return w.mustPrecede(d, c, g) })
 	})
 }
 
-// mustPrecede reports whether waiting pods that a group selects go first: they do not
-// have its rule, and cannot go to some domain to which pods that have it can.
+// mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they do
+// not have the rule themselves, and cannot go to some domain that c can use.
 func (w *state) mustPrecede(d, c *podClass, g *group) bool {
 	if !g.members[d.set] || len(d.pods) == 0 || d.failed || d.problem != "" || d.feasible == c.feasible || slices.Contains(d.rules.groups, g) {
 		return false
@@ -29,9 +28,8 @@ func (w *state) mustPrecede(d, c *podClass, g *group) bool {
 	})
 }
 
-// noteOpened keeps which domain was opened by a pod with self-affinity, until another
-// pod that the affinity selects is there: it may be bound first, and must not be the
-// first of another domain.
+// noteOpened records the domain that a pod with self-affinity opened, until another pod that the
+// affinity selects is there. That pod may be bound first, and must not open another domain.
 func (g *group) noteOpened(c *podClass, value string, n int) {
 	owner := slices.Contains(c.rules.groups, g)
 	switch {

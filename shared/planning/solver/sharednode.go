@@ -7,15 +7,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// mustShareNode reports whether all pods of the class must share one node: by an affinity
-// over host names that selects themselves, so that the first decides for the others.
+// mustShareNode reports whether all pods of the class must share one node: their affinity over host
+// names selects themselves, so that the first pod decides for the others.
 func (c *podClass) mustShareNode() bool {
 	return slices.ContainsFunc(c.rules.hosts, func(h *hostRule) bool { return h.kind == affinityKind && slices.Contains(c.set.hosts, h) })
 }
 
-// splitPenalty is what speaks against a domain for pods that must share one node: where
-// some of them are, the others belong, and where none are yet, each that a node
-// could not hold beside the others is left out for good.
+// splitPenalty returns the penalty of a domain for pods that must share one node. A domain that
+// already has some of them is preferred. Otherwise each pod that does not fit on one node there adds
+// to the penalty, because it would stay unplaced.
 func (w *state) splitPenalty(c *podClass, r *feasibleSet, value string) int64 {
 	switch {
 	case !c.mustShareNode():
@@ -26,7 +26,7 @@ func (w *state) splitPenalty(c *podClass, r *feasibleSet, value string) int64 {
 	return int64(c.count-w.maxPodsPerNode(c, r)) * breaksSpreadPenalty
 }
 
-// maxPodsPerNode is how many pods of the class one node could hold at most.
+// maxPodsPerNode returns how many pods of the class one node could hold.
 func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
 	if got, known := c.maxPerNode[r]; known {
 		return got
@@ -46,8 +46,8 @@ func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
 	return most
 }
 
-// maxPodsPerNewNode is together for nodes that are bought: in a pool that demands
-// variety, so many that enough types are left for it.
+// maxPodsPerNewNode is maxPodsPerNode for new nodes. In a pool with minValues, enough types that hold
+// the pods must remain.
 func (w *state) maxPodsPerNewNode(c *podClass, r *feasibleSet) int {
 	most, best := make([]int, len(w.problem.Pools)), 0
 	w.anyCandidate(r, func(column *packing.Column) bool {
@@ -63,8 +63,7 @@ func (w *state) maxPodsPerNewNode(c *podClass, r *feasibleSet) int {
 	return best
 }
 
-// leavesEnoughTypes reports whether a pool's node for n pods of the class has enough
-// types to choose from.
+// leavesEnoughTypes reports whether enough types of a pool can hold n pods of the class.
 func (w *state) leavesEnoughTypes(c *podClass, r *feasibleSet, pool, n int) bool {
 	enough := w.problem.Pools[pool].Enough
 	if enough == nil {

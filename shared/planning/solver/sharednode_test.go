@@ -14,16 +14,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// watching spreads over zones by other pods alone.
+// watching adds a spread over zones that counts only other pods.
 func watching(skew int32, app string) func(*planning.PodSpec) {
 	return spreads(zoneKey, skew, func(c *corev1.TopologySpreadConstraint) {
 		c.LabelSelector, c.MinDomains = selector("app", app), new(int32(4))
 	})
 }
 
-// TestFlock places pods that must share one node, and that somebody counts by zone,
-// where one node can hold them all: that is one zone only, and neither the first
-// nor the last.
+// TestFlock places pods that must share one node, and that a spread counts by zone. Only one zone,
+// neither the first nor the last, has a node that holds them all.
 func TestFlock(t *testing.T) {
 	batch := inZones(
 		planningtest.NewPods("flock", 3, "1", "64Mi", requireLabels("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
@@ -39,8 +38,7 @@ func TestFlock(t *testing.T) {
 	}
 }
 
-// TestWatchersFirst places pods that are spread by others, and not by themselves,
-// before those become too many everywhere.
+// TestWatchersFirst places pods with a spread that counts only other pods before those other pods.
 func TestWatchersFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})
 	result := solve(t, inZones(
@@ -51,8 +49,8 @@ func TestWatchersFirst(t *testing.T) {
 	}
 }
 
-// TestLimitsOnCountedPodsAreCheap leaves out pods that somebody counts by zone: once
-// they found no room anywhere, they are not tried again and again.
+// TestLimitsOnCountedPodsAreCheap leaves pods unplaced that a spread counts by zone; they must not be
+// retried again and again.
 func TestLimitsOnCountedPodsAreCheap(t *testing.T) {
 	batch := inZones(
 		planningtest.NewPods("big", 20, "1", "64Mi", requireLabels("app", "web")),

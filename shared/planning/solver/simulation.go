@@ -9,22 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// Simulation plans the pods of removed nodes, for many sets of nodes of one snapshot. The
-// work that does not depend on the set is done once, so that the time of an answer grows
-// with the number of moved pods alone. Without gives the result of SolveStock for the same
-// pods in the same cluster if that places all of them, and never places more; it does not
-// repeat SolveStock's further attempts for unplaced pods, because the node can stay. The
-// resources and open labels that pods of the cluster ask for are part of every answer.
+// Simulation plans the pods of removed nodes, for many sets of nodes of one snapshot. Work that does
+// not depend on the set is done once, so that the time of a simulation depends only on the number of
+// moved pods. SimulateRemoval gives the result of SolveWithTypes for the same pods in the same cluster
+// if that places all of them, and never places more. It does not repeat the further efforts of
+// SolveWithTypes for unplaced pods, because the node can stay. Each result includes the resources and
+// open labels that any pod of the cluster asks for.
 //
-// It is not safe for concurrent use. The snapshot and the stock must not change.
+// It is not safe for concurrent use. The snapshot and the instance types must not change.
 type Simulation struct {
 	snapshot planning.Snapshot
 	baseline *baseline
 }
 
-// NewSimulation prepares a snapshot. It first places the pending pods, those of
-// CapacityBuffers and those on leaving nodes; removals may use the remaining capacity. The
-// new nodes of this step count against limits and offer no capacity.
+// NewSimulation prepares a snapshot. It first places the pending pods, those of CapacityBuffers and
+// those on nodes marked for deletion; removals may use the remaining capacity. The nodes planned for
+// them count against limits and offer no capacity.
 func NewSimulation(s planning.Snapshot, stock instancetypes.InstanceTypes) *Simulation {
 	waiting := listPendingPods(&s)
 	out := &Simulation{snapshot: s, baseline: newBaseline(s, stock, waiting)}
@@ -35,7 +35,7 @@ func NewSimulation(s planning.Snapshot, stock instancetypes.InstanceTypes) *Simu
 	return out
 }
 
-// listPendingPods are the pods that have, or will have, no place, each once.
+// listPendingPods returns all pods that need a node, each once.
 func listPendingPods(s *planning.Snapshot) []planning.PodClass {
 	var out []planning.PodClass
 	seen := map[string]bool{}
@@ -66,32 +66,31 @@ func listPendingPods(s *planning.Snapshot) []planning.PodClass {
 	return out
 }
 
-// SimulateRemoval plans the pods of nodes that would go, by their places in the snapshot's
-// list; a place beyond that is a mistake that panics. They may go to nodes that stay,
-// are initialized and ready, or to new ones; each pod's Node says where it runs now.
-// The nodes do not count against limits, unless their pool counts nodes until they are
-// gone.
+// SimulateRemoval plans the pods of removed nodes, by index in the snapshot's nodes; an index out of
+// range panics. The pods may go to remaining nodes that are initialized and ready, or to new nodes.
+// Each pod's Node is where it runs now. The removed nodes do not count against limits, unless their
+// NodePool counts nodes until they are gone.
 func (s *Simulation) SimulateRemoval(nodes ...int) planning.Result {
 	return s.simulate(effort{}, nil, nodes)
 }
 
-// SimulateConsolidation plans as Without does, for consolidation: pods go only to nodes whose
-// consolidateAfter has passed since a pod last came or went, or to new ones. Pods that
-// wait and those of nodes that go may be on the others
-// (Karpenter: pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
+// SimulateConsolidation is SimulateRemoval for consolidation: pods go only to new nodes, or to nodes
+// whose consolidateAfter has passed since the last pod event. Pending pods and those of nodes marked
+// for deletion may be on the other nodes (Karpenter:
+// pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
 func (s *Simulation) SimulateConsolidation(nodes ...int) planning.Result {
 	return s.simulate(effort{}, s.baseline.nodesUnderConsolidateAfter(), nodes)
 }
 
-// SimulateRemovalWithOneNode is Without with at most one new node, where Without may choose several
-// because they are cheaper. It places pods one by one, as Karpenter does, on the new node as
-// long as one of its types holds them all. Pods may stay unplaced that have a place in
-// another plan.
+// SimulateRemovalWithOneNode is SimulateConsolidation with at most one new node, where
+// SimulateConsolidation may choose several because they are cheaper. It places pods one by one, as
+// Karpenter does, on the new node as long as one of its types holds them all. It may leave pods
+// unplaced that another plan would place.
 func (s *Simulation) SimulateRemovalWithOneNode(nodes ...int) planning.Result {
 	return s.simulate(oneNodeEffort, s.baseline.nodesUnderConsolidateAfter(), nodes)
 }
 
-// simulate plans the pods of nodes, and places none on the closed nodes.
+// simulate plans the pods of removed nodes, and places none on the closed nodes.
 func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) planning.Result {
 	r := s.baseline.newRemoval(nodes)
 	r.closedNodes = closed
@@ -114,18 +113,18 @@ func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) plannin
 	}
 }
 
-// Commit commits an answer, so that the next one counts on it: the nodes are going,
-// their pods are where the result has them, and planned nodes exist without having
-// room, for they are not initialized.
+// Commit applies a result, so that later simulations build on it: the nodes are being removed, their
+// pods are where the result places them, and planned nodes exist but have no free capacity, because
+// they are not initialized.
 func (s *Simulation) Commit(result planning.Result, nodes ...int) {
 	s.baseline.ensureScheduler().recordRemoval(&result, nodes)
 	s.baseline.commitResult(&result, nodes, nil)
 }
 
-// ProjectSnapshot is the snapshot after everything that was taken has happened: what was
-// going is gone, pods are bound to their new nodes, and each planned node has joined,
-// bought as the cheapest of its options, initialized at the time of the snapshot.
-// Nodes that got pods had their last pod event then. Pods that found no place wait.
+// ProjectSnapshot returns the snapshot after all commits have happened: removed nodes are gone, pods
+// are bound to their new nodes, and each planned node has joined as its cheapest offering, initialized
+// at the time of the snapshot. Nodes that got pods had their last pod event then. Unplaced pods are
+// pending.
 func (s *Simulation) ProjectSnapshot() planning.Snapshot {
 	return s.baseline.projectSnapshot(s.snapshot)
 }

@@ -13,21 +13,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// clusters are the sizes that simulations are measured with. In the last, nodes are
-// full, so that most pods that are moved need new ones.
+// clusters are the measured cluster sizes. In the last one the nodes are full, so that most moved pods
+// need new nodes.
 var clusters = []struct{ nodes, pods int }{{100, 900}, {1000, 9000}, {5000, 100_000}, {1000, 40_000}}
 
-// BenchmarkSimulation asks what would become of a cluster without some of its
-// nodes:
+// BenchmarkSimulation simulates removals:
 //
-//	go test -run '^$' -bench Simulation -benchmem ./scheduling
+//	go test -run '^$' -bench Simulation -benchmem ./planning/solver
 //
-// setup is making the simulation; one, the answer for one node, each of them in
-// turn; lands, where Kubernetes' scheduler would put the pods of that answer; hundred, for a hundred at once; and scan, all of it: the setup, and every
-// node as the only candidate.
+// setup creates the simulation; one removes one node, each node in turn; lands simulates
+// kube-scheduler for the pods of that result; hundred removes a hundred nodes at once; and scan
+// is the setup plus the removal of every node as the only candidate.
 //
-// On a machine that is shared, cpu-ms/op tells more than the time that passed. It is
-// that of the whole process, garbage collection included.
+// On a shared machine, compare cpu-ms/op instead of elapsed time. It is the CPU time of the
+// whole process, including garbage collection.
 func BenchmarkSimulation(b *testing.B) {
 	for _, size := range clusters {
 		snapshot := planningtest.GenerateCluster(rand.New(rand.NewPCG(42, 0)), size.nodes, size.pods)
@@ -76,7 +75,7 @@ func BenchmarkSimulation(b *testing.B) {
 	}
 }
 
-// cpu is what the process has used so far.
+// cpu returns the CPU time of the process so far.
 func cpu(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// genRunning is one class of genBatch's, or one with rules over wider domains.
+// genRunning returns a class like genClass's, some with rules over wider domains.
 func genRunning(t *rapid.T, name string) planning.PodClass {
 	class := genClass(t, name)
 	spec := &class.Spec
@@ -53,7 +53,7 @@ func genRunning(t *rapid.T, name string) planning.PodClass {
 	return class
 }
 
-// genNode is a node with pods of the classes on it.
+// genNode returns a node with pods of the classes.
 func genNode(t *rapid.T, name string, classes []planning.PodClass, ran *int) planning.Node {
 	return node(name, func(n *planning.Node) {
 		n.NodePool = "p0"
@@ -114,8 +114,8 @@ func genCluster(t *rapid.T) planning.Snapshot {
 	return snapshot
 }
 
-// TestWithoutIsWhole asks one simulation many questions, and plans the batch
-// of each from nothing.
+// TestWithoutIsWhole runs many removals on one simulation, and compares each with a plan of the
+// equivalent batch.
 func TestWithoutIsWhole(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var moved, onto, fresh, left int
@@ -152,13 +152,13 @@ func TestWithoutIsWhole(t *testing.T) {
 	}
 }
 
-// boundless is a result as simulations give it: without a bound.
+// boundless returns the result without its bound, as simulations return it.
 func boundless(r planning.Result) planning.Result {
 	r.BoundPerHour = 0
 	return r
 }
 
-// TestWithoutForOne asks for one new node at most, and holds the answer to
+// TestWithoutForOne simulates removals with at most one new node, and checks the results against
 // Kubernetes' rules.
 func TestWithoutForOne(t *testing.T) {
 	cat := planningtest.NewCatalogue()
@@ -180,7 +180,7 @@ func TestWithoutForOne(t *testing.T) {
 			}
 		}
 	}
-	// About one in a hundred runs has no cluster that proves anything.
+	// About one run in a hundred generates no cluster for which the two differ.
 	for i := 0; i < 5 && less == 0; i++ {
 		rapid.Check(t, check)
 	}

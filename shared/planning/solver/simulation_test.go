@@ -20,7 +20,7 @@ func inZone(letter string) func(*planning.Node) {
 	return func(n *planning.Node) { n.Labels[corev1.LabelTopologyZone] = "ap-northeast-2" + letter }
 }
 
-// apartOver keeps pods of an app out of each other's domains, and besideOver in one.
+// apartOver gives pods of an app anti-affinity to each other over the key.
 func apartOver(key, app string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Labels = map[string]string{"app": app}
@@ -42,7 +42,7 @@ func spreadIn(key, app string) func(*planning.PodSpec) {
 	}
 }
 
-// closed lets a pool launch nothing.
+// closed keeps a pool from launching nodes.
 func closed(s *planning.Snapshot) {
 	s.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
 }
@@ -51,7 +51,7 @@ func queuedPod(name string, edit func(*planning.PodSpec)) planning.PodClass {
 	return planningtest.NewPods(name, 1, "500m", "500Mi", edit)
 }
 
-// TestRemovedPodsDoNotCount removes the first node where nothing can be launched.
+// TestRemovedPodsDoNotCount removes the first node while nothing can be launched.
 func TestRemovedPodsDoNotCount(t *testing.T) {
 	zone, host := corev1.LabelTopologyZone, corev1.LabelHostname
 	ported := func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }
@@ -99,14 +99,14 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 	}
 }
 
-// TestTakenPodsCount takes the first node, whose pod goes to a new one in its zone,
-// and asks for the second, whose pod is of the same app.
+// TestTakenPodsCount commits the removal of the first node, whose pod goes to a new node in its zone,
+// and then removes the second, whose pod has the same app.
 func TestTakenPodsCount(t *testing.T) {
 	zone := corev1.LabelTopologyZone
 	for _, tt := range []struct {
 		name string
 		edit func(*planning.PodSpec)
-		// second is the zone of the second pod's new node, empty if it has none.
+		// second is the zone of the second pod's new node; empty if it gets none.
 		second string
 	}{
 		{"spread", spreadIn(zone, "a"), "ap-northeast-2b"},
@@ -146,7 +146,7 @@ func TestTakenPodsCount(t *testing.T) {
 	}
 }
 
-// TestTakenNodesUseUpWhatIsScarce lets the first answer have the last of something.
+// TestTakenNodesUseUpWhatIsScarce commits a first result that uses the last of a scarce resource.
 func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
@@ -180,7 +180,7 @@ func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 	}
 }
 
-// TestTakenReservationIsUsedUp buys the last instance of a reservation.
+// TestTakenReservationIsUsedUp uses the last instance of a reservation.
 func TestTakenReservationIsUsedUp(t *testing.T) {
 	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
 	s, cat := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot, planningtest.NewCatalogue()
@@ -212,7 +212,7 @@ func TestTakenReservationIsUsedUp(t *testing.T) {
 	}
 }
 
-// TestJoinedNodeIsWhole looks at what a planned node becomes.
+// TestJoinedNodeIsWhole checks the node that a planned node becomes.
 func TestJoinedNodeIsWhole(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")}}
@@ -241,7 +241,7 @@ func TestJoinedNodeIsWhole(t *testing.T) {
 	}
 }
 
-// TestTakenPodsCountWhereTheyAre takes the first node, and removes the second where
+// TestTakenPodsCountWhereTheyAre commits the removal of the first node, and removes the second while
 // nothing can be launched.
 func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 	zone := corev1.LabelTopologyZone
@@ -279,8 +279,8 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 	}
 }
 
-// TestZoneOfRemovedNodeIsGone has a spread that would not hold if the zone, of
-// which only the removed node was, still counted as empty.
+// TestZoneOfRemovedNodeIsGone has a spread that would be violated if the zone of the removed node,
+// which has no other node, still counted as empty.
 func TestZoneOfRemovedNodeIsGone(t *testing.T) {
 	spreading := spreadIn(corev1.LabelTopologyZone, "a")
 	snapshot := inZones().Snapshot
@@ -294,14 +294,14 @@ func TestZoneOfRemovedNodeIsGone(t *testing.T) {
 	}
 }
 
-// TestOneForOne replaces a node of two pods, which planning would put on two nodes
-// or one, with one node at most.
+// TestOneForOne replaces a node with two pods by at most one node. The planner would otherwise use one
+// node or two.
 func TestOneForOne(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cpus [2]string
 		edit func(*planning.PodSpec)
-		// placed is how many of the pods find a place.
+		// placed is how many of the pods are placed.
 		placed int
 	}{
 		{"both on one", [2]string{"1500m", "1500m"}, func(*planning.PodSpec) {}, 2},

@@ -8,25 +8,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// Solve plans a batch. It is a pure function: the same batch and catalogue give
-// the same result, and it never fails as a whole. A class of pods that cannot be
-// planned, even for a fault of ours, is among the unplaced with the reason.
+// Solve plans a batch. It is a pure function: the same batch and catalogue give the same result. It
+// never fails as a whole: if planning a class panics, its pods are unplaced with that reason.
 func Solve(batch planning.Batch, cat catalog.Catalogue) planning.Result {
 	return SolveWithTypes(batch, instancetypes.New(batch.Snapshot, cat))
 }
 
-// SolveWithTypes is Solve with the instance types worked out already.
+// SolveWithTypes is Solve with instance types that are already computed.
 func SolveWithTypes(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
 	result := isolateFailures(batch, func(b *planning.Batch) (planning.Result, *planningFailure) { return planBatch(b, stock) })
 	result.OverlayStatuses = stock.OverlayStatuses
 	return result
 }
 
-// maxFailures is how many classes are set aside one by one for a fault of ours,
-// before everything is.
+// maxFailures is how many classes may fail with a panic before all remaining pods are reported
+// unplaced.
 const maxFailures = 16
 
-// isolateFailures plans without the classes that cannot be planned for a fault of ours.
+// isolateFailures calls attempt again without each class that made it panic.
 func isolateFailures(batch planning.Batch, attempt func(*planning.Batch) (planning.Result, *planningFailure)) planning.Result {
 	var aside []planning.UnplacedPods
 	for {
@@ -53,13 +52,13 @@ func isolateFailures(batch planning.Batch, attempt func(*planning.Batch) (planni
 	}
 }
 
-// planningFailure is a panic while planning, and the class that it was about, if any.
+// planningFailure is a panic during planning, and the class that was in work, if any.
 type planningFailure struct {
 	spec  *planning.PodSpec
 	cause any
 }
 
-// newFailure finds the class that was being looked at.
+// newFailure returns the failure with the class that was in work.
 func newFailure(w *state, cause any) *planningFailure {
 	out := &planningFailure{cause: cause}
 	if w != nil && w.currentClass != nil {
@@ -72,8 +71,9 @@ func (b *planningFailure) unplacedPods(class *planning.PodClass) planning.Unplac
 	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// planBatch plans everything, and again with more effort if pods were left out. A
-// panic is a fault of ours and must not cost the other pods their nodes.
+// planBatch plans a batch. While pods stay unplaced that could be placed, it tries further efforts and
+// keeps the best plan. It recovers from panics, so that one class cannot block the nodes of the other
+// pods.
 func planBatch(batch *planning.Batch, stock instancetypes.InstanceTypes) (result planning.Result, fault *planningFailure) {
 	var w *state
 	defer func() {
@@ -96,7 +96,7 @@ func planBatch(batch *planning.Batch, stock instancetypes.InstanceTypes) (result
 	return addStaticNodes(best.Result, first.planStaticNodes(stock, planning.FindShortfalls(batch.Snapshot), best.Nodes)), nil
 }
 
-// addStaticNodes adds nodes that no pod asked for.
+// addStaticNodes adds the nodes of static NodePools to the result.
 func addStaticNodes(r planning.Result, nodes []planning.PlannedNode) planning.Result {
 	for i := range nodes {
 		r.PricePerHour += nodes[i].PricePerHour

@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// solve plans and lets the checker judge.
+// solve plans the batch and checks the result with CheckResult.
 func solve(t *testing.T, batch planning.Batch) planning.Result {
 	t.Helper()
 	cat := planningtest.NewCatalogue()
@@ -62,7 +62,7 @@ func TestRightSizes(t *testing.T) {
 	}
 }
 
-// labelRule gives the rules by which a batch of one class was refused.
+// labelRule returns the rules and the detail with which a batch of one class was rejected.
 func labelRule(t *testing.T, batch planning.Batch) (rules []string, detail string) {
 	t.Helper()
 	result := solve(t, batch)
@@ -153,8 +153,8 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// A pool without any type is told apart from one without a type for the pod: the
-// one is its owner's to mend, the other the pod's.
+// TestBarrenPools checks that a pool without any instance type is distinguished from one without a
+// type for the pod: the first is the pool owner's problem, the second the pod owner's.
 func TestBarrenPools(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -13,26 +13,26 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// state is one batch in the words of the packer: what can be bought as columns,
-// where as planes, what exists as nodes, and who asks as classes.
+// state is one batch in the packer's types: instance types become candidates, pairs of zone and
+// capacity type become zoneCapacityTypes, and pods become classes.
 type state struct {
 	snapshot          *planning.Snapshot
 	resources         resourceIndex
 	pools             []*pool
 	candidates        []candidate
 	zoneCapacityTypes []planning.PricedOffering
-	// lastZoneCapacityType is the one that was asked for last.
+	// lastZoneCapacityType is the index that indexZoneCapacityType returned last.
 	lastZoneCapacityType int
 	nodes                []*existingNode
 	classes              []*podClass
-	// pods is how many there are of all classes.
+	// pods is the number of pods in all classes.
 	pods    int
 	problem packing.Problem
-	// typeKeys remembers of labels whether instance types have them.
+	// typeKeys caches, by label key, whether any instance type has the label.
 	typeKeys      map[string]bool
 	feasibleSets  map[string]*feasibleSet
 	feasibleByKey map[feasibleKey]*feasibleSet
-	// requiredSets are where what pods require holds, by each of their alternatives.
+	// requiredSets caches the feasible sets of required constraints, one for each alternative.
 	requiredSets map[requiredSetKey][]*feasibleSet
 	preferences  map[string]preferences
 	keys         keyWriter
@@ -40,47 +40,46 @@ type state struct {
 	sets         map[string]packing.Set
 	topology     topology
 	daemons      []daemon
-	// priceLimits is nil where nobody limits what nodes cost.
+	// priceLimits is nil if there is no price limit.
 	priceLimits *priceLimits
-	// softTaints is whether any taint is PreferNoSchedule, so that relaxing helps.
+	// softTaints is true if any taint is PreferNoSchedule, so that tolerating those can help.
 	softTaints bool
-	// domainCaps are how many pods of a class fit into a domain at most, as far as an
-	// earlier attempt found out.
+	// domainCaps is the maximum number of pods of a class for each domain, as earlier attempts found.
 	domainCaps map[placement]int
-	// hadUnplaced is whether pods were left out before. Pods that shut others out of their
-	// domain then share few of them, and spot is given up where a pool's minValues
-	// need that.
+	// hadUnplaced is true if an earlier attempt left pods unplaced. Pods whose anti-affinity blocks a
+	// domain for others then share few domains, and nodes drop spot if only that covers a NodePool's
+	// minValues.
 	hadUnplaced bool
-	// prefersLast takes the last of domains that are equally good, and of alternatives.
+	// prefersLast chooses the last of equally good domains, and tries the last alternative first.
 	prefersLast bool
-	// ignoresPreferences leaves out what pods prefer.
+	// ignoresPreferences ignores the preferences of pods.
 	ignoresPreferences bool
-	// currentClass is the class that is being looked at, for the report of a panic.
+	// currentClass is the class in work. A panic is reported for it.
 	currentClass *podClass
-	// removal is set while it is asked what became of the cluster without some nodes.
+	// removal is set while the removal of nodes is simulated.
 	removal *removal
 }
 
-// candidate is what a column of the packer stands for.
+// candidate is the instance type, or the reservation, behind one packing.Column.
 type candidate struct {
 	pool         *pool
 	variant      int
 	instanceType *instancetypes.Type
-	// typeIndex is the place of the type among the pool's.
+	// typeIndex is the index of the type in the pool's types.
 	typeIndex int
-	// labels are the type's, and the reservation's if it is one.
+	// labels are those of the type, merged with those of the reservation if there is one.
 	labels      map[string]string
 	reservation string
-	// overlaidOfferings are the planes on which a NodeOverlay made the price.
+	// overlaidOfferings is the bit set of zoneCapacityTypes whose price a NodeOverlay sets.
 	overlaidOfferings uint64
 }
 
-// maxZoneCapacityTypes is how many places and ways to buy one batch can tell apart: a region
+// maxZoneCapacityTypes is the maximum number of pairs of zone and capacity type in a batch. A region
 // has at most six zones, and there are three capacity types.
 const maxZoneCapacityTypes = 64
 
-// newState reads a snapshot for pods that ask for the resources of the axis and for
-// the labels that are named.
+// newState reads a snapshot. axis has the resources, and named the custom labels, that the pods ask
+// for.
 func newState(s *planning.Snapshot, stock instancetypes.InstanceTypes, axis resourceIndex, named namedLabels) *state {
 	w := &state{snapshot: s, resources: axis, feasibleSets: map[string]*feasibleSet{}, feasibleByKey: map[feasibleKey]*feasibleSet{}, preferences: map[string]preferences{}, softTaints: hasSoftTaints(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.resources.names), Policy: packerPolicy(s.Settings)}
@@ -91,7 +90,7 @@ func newState(s *planning.Snapshot, stock instancetypes.InstanceTypes, axis reso
 	return w
 }
 
-// collectResources collects the resources that anything in the batch asks for or limits.
+// collectResources returns all resources that the batch requests or limits.
 func collectResources(batch *planning.Batch) resourceIndex {
 	a := newResourceIndex()
 	for i := range batch.Pending {
@@ -116,7 +115,7 @@ func collectResources(batch *planning.Batch) resourceIndex {
 	return a.sortResources()
 }
 
-// hasSoftTaints reports whether tolerating PreferNoSchedule could change anything.
+// hasSoftTaints reports whether any NodePool or node has a PreferNoSchedule taint.
 func hasSoftTaints(s *planning.Snapshot) bool {
 	soft := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
 	for i := range s.NodePools {
@@ -127,8 +126,9 @@ func hasSoftTaints(s *planning.Snapshot) bool {
 	return slices.ContainsFunc(s.Nodes, func(n planning.Node) bool { return slices.ContainsFunc(n.Taints, soft) })
 }
 
-// indexZoneCapacityType numbers a place and a way to buy. Types list their offers in one order, so
-// the plane after the last one asked for is the likeliest.
+// indexZoneCapacityType returns the index of the offering's zone and capacity type, and adds it if it
+// is new. It returns false if there are too many. Instance types list their offerings in the same
+// order, so the search starts after the last index returned.
 func (w *state) indexZoneCapacityType(o *planning.PricedOffering) (int, bool) {
 	for i := range w.zoneCapacityTypes {
 		if i += w.lastZoneCapacityType + 1; i >= len(w.zoneCapacityTypes) {
@@ -149,9 +149,8 @@ func (w *state) indexZoneCapacityType(o *planning.PricedOffering) (int, bool) {
 	return w.lastZoneCapacityType, true
 }
 
-// addPools prepares all pools in the order in which they are tried: heavier first.
-// Of equal weights Karpenter takes the later name first; here the
-// price decides between them, and the name only where prices are equal.
+// addPools prepares all dynamic pools, the highest weight first. Karpenter orders pools of equal
+// weight by name, the last name first; here the price decides, and the name only if prices are equal.
 func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 	s := w.snapshot
 	for i := range s.NodePools {
@@ -181,8 +180,8 @@ func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 	w.addIPQuotas(stock)
 }
 
-// addIPQuotas counts what zones have left for nodes of each class: addresses, and
-// places in placement groups that spread their instances.
+// addIPQuotas sets how many more nodes each zone allows for each node class: by free IP addresses, and
+// by remaining capacity of spread placement groups.
 func (w *state) addIPQuotas(stock instancetypes.InstanceTypes) {
 	known := map[[2]string]int{}
 	for _, p := range w.pools {
@@ -211,7 +210,7 @@ func (w *state) addIPQuotas(stock instancetypes.InstanceTypes) {
 	}
 }
 
-// isTypeLabel reports whether some instance type, or reservation, decides a label.
+// isTypeLabel reports whether any instance type or reservation sets the label.
 func (w *state) isTypeLabel(key string) bool {
 	if slices.Contains(planning.LabelsNotFromType, key) {
 		return false
@@ -224,8 +223,8 @@ func (w *state) isTypeLabel(key string) bool {
 	return got
 }
 
-// hasTypeLabel reports whether the type of any of a pool's columns, or its reservation,
-// has a label.
+// hasTypeLabel reports whether any candidate of the pool has the label, from its instance type or its
+// reservation.
 func (w *state) hasTypeLabel(p *pool, key string) bool {
 	if p.firstCandidate == p.endCandidate {
 		return false

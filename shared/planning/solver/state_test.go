@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// TestStaticPoolsAreFilled launches what a static pool lacks, beside what pods ask for.
+// TestStaticPoolsAreFilled launches the nodes that a static pool lacks, in addition to those for pods.
 func TestStaticPoolsAreFilled(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "500m", "64Mi"))
 	batch.Snapshot.Settings.Gates.StaticCapacity = true
@@ -33,8 +33,8 @@ func TestStaticPoolsAreFilled(t *testing.T) {
 	}
 }
 
-// TestBuffersComeLast: room for pods that do not exist is never taken from a pod
-// that does, however large the buffer's are.
+// TestBuffersComeLast checks that buffer pods never take capacity from real pods, even if they are
+// larger.
 func TestBuffersComeLast(t *testing.T) {
 	buffer := planningtest.NewPods("buffer", 3, "3", "64Mi", func(s *planning.PodSpec) { s.Priority = planning.BufferPriority })
 	batch := planningtest.NewBatch(buffer, planningtest.NewPods("web", 4, "900m", "64Mi"))
@@ -50,7 +50,7 @@ func TestBuffersComeLast(t *testing.T) {
 	}
 }
 
-// TestPriority gives the limits to the more important pods if asked to.
+// TestPriority gives the limited capacity to the pods of higher priority, if PlanByPriority is set.
 func TestPriority(t *testing.T) {
 	for _, by := range []bool{false, true} {
 		small := planningtest.NewPods("small", 2, "1500m", "64Mi", func(s *planning.PodSpec) { s.Priority = 1000 })
@@ -70,7 +70,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestAddressesBoundAPlan keeps nodes out of zones whose subnets are full.
+// TestAddressesBoundAPlan keeps nodes out of zones whose subnets have no free addresses.
 func TestAddressesBoundAPlan(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -11,9 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// planStaticNodes are the nodes that static NodePools lack. They hold no pods and have the
-// cheapest types that the NodePool allows. Where a price limit is short, nodes for pods come
-// first.
+// planStaticNodes returns the nodes that static NodePools lack. They hold no pods and have the
+// cheapest types that the NodePool allows. If a price limit is short, nodes for pods come first.
 func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
 	var out []planning.PlannedNode
 	for _, short := range shortfalls {
@@ -39,12 +38,12 @@ func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []
 	return out
 }
 
-// newStaticNode is what one more node of a static pool is launched as; false when
-// nothing suits or can be bought.
+// newStaticNode returns the plan of one more node of a static pool; false if no allowed type can be
+// bought.
 func (w *state) newStaticNode(p *pool, types []instancetypes.Type) (planning.PlannedNode, bool) {
 	options := listBuyable(types, p.requirements, false)
 	if len(options) == 0 {
-		options = listBuyable(types, p.requirements, true) // The pool allows nothing ordinary.
+		options = listBuyable(types, p.requirements, true) // The pool allows only exotic types.
 	}
 	if len(options) == 0 {
 		return planning.PlannedNode{}, false
@@ -75,14 +74,14 @@ func (w *state) newStaticNode(p *pool, types []instancetypes.Type) (planning.Pla
 	return out, true
 }
 
-// findTypeLabel is a label of an instance type.
+// findTypeLabel returns a label of an instance type.
 func findTypeLabel(types []instancetypes.Type, name, key string) (string, bool) {
 	i := slices.IndexFunc(types, func(t instancetypes.Type) bool { return t.Name == name })
 	value, ok := types[i].Labels[key]
 	return value, ok
 }
 
-// listBuyable are the offers of all types, exotic or not, that suit a pool.
+// listBuyable returns the offerings that a pool allows, either of exotic or of other types.
 func listBuyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.PricedOffering {
 	var out []planning.PricedOffering
 	for i := range types {

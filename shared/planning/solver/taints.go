@@ -8,16 +8,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// lastingTaints leaves out the taints that a node which is not yet initialized will
-// lose: the ephemeral ones and its startup taints.
+// lastingTaints drops the taints that an uninitialized node will lose: ephemeral taints and its
+// startup taints.
 func lastingTaints(taints, startup []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
 		return karpenter.IsEphemeralTaint(t) || karpenter.HasTaint(startup, t)
 	})
 }
 
-// findUntolerated finds the first taint that keeps the pod away. PreferNoSchedule
-// counts like the others until the pod has been relaxed.
+// findUntolerated returns the first taint that the pod does not tolerate. It skips PreferNoSchedule
+// taints if relaxed is set.
 func findUntolerated(taints []corev1.Taint, tolerations []corev1.Toleration, relaxed bool) (corev1.Taint, bool) {
 	for _, taint := range taints {
 		if relaxed && taint.Effect == corev1.TaintEffectPreferNoSchedule {
@@ -30,8 +30,8 @@ func findUntolerated(taints []corev1.Taint, tolerations []corev1.Toleration, rel
 	return corev1.Taint{}, false
 }
 
-// toleratesTaint is Kubernetes' rule: an empty effect or key matches all of them, and
-// an empty operator means Equal.
+// toleratesTaint applies Kubernetes' rule: an empty effect or key matches all, and an empty operator
+// means Equal.
 func toleratesTaint(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// chooseTenancy fixes the tenancy of nodes that may have either while no pod asks
-// for one: they have the default.
+// chooseTenancy sets default tenancy for nodes that may have either, if neither the pool nor any pod
+// asks for one.
 func (p *pool) chooseTenancy(named namedLabels) {
 	_, asked := named[karpenter.LabelInstanceTenancy]
 	p.plainTenancy = !asked && !slices.ContainsFunc(p.object.Spec.Template.Spec.Requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool {
@@ -19,23 +19,23 @@ func (p *pool) chooseTenancy(named namedLabels) {
 	}
 }
 
-// dropTenancy leaves out of a node's requirements the tenancy that neither a pod
-// nor the pool asks for.
+// dropTenancy removes the tenancy from a node's requirements if neither the pool nor a pod asks for
+// one.
 func (p *pool) dropTenancy(reqs planning.Requirements) {
 	if p.plainTenancy {
 		delete(reqs, karpenter.LabelInstanceTenancy)
 	}
 }
 
-// leavesTenancyOpen reports whether nodes of the column are dedicated only because some
-// pod asks for that: the pool also allows the default.
+// leavesTenancyOpen reports whether nodes of the candidate are dedicated only because a pod asks for
+// that: the pool also allows default tenancy.
 func (c *candidate) leavesTenancyOpen() bool {
 	return planning.InstanceTenancy(c.pool.variants[c.variant]) != planning.InstanceTenancy(c.pool.requirements)
 }
 
 // chooseNodeTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
 // default, unless a pod on the node requires dedicated tenancy, or the default tenancy would
-// bring other daemons than those that the pods were placed with.
+// bring other daemons than the pods were placed with.
 func (w *state) chooseNodeTenancy(c *candidate, reqs planning.Requirements) {
 	if !c.leavesTenancyOpen() {
 		return

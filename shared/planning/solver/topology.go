@@ -5,25 +5,23 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// topology is what pods say of each other. Rules over host names go to the packer,
-// which knows what shares a node. Rules over wider domains (zones, capacity types,
-// any other label) are settled before: each pod is given its domains first, and
-// may then go only to nodes of those.
+// topology holds the rules between pods. Rules over host names go to the packer, which knows what
+// shares a node. Rules over wider domains (zones, capacity types, any other label) are applied before
+// packing: each pod gets its domains first, and may then only go to nodes in them.
 type topology struct {
 	sets   labelSets
 	groups map[string]*group
 	hosts  map[string]*hostRule
 	order  []*hostRule
-	// load is what has been planned into a domain, so that domains of one rank fill
-	// up alike.
+	// load is the load planned into each domain, so that equally good domains fill evenly.
 	load map[string]map[string]int64
-	// domains are the values of each label that was asked for.
+	// domains caches the values of each label.
 	domains map[string][]string
-	// pass numbers the assignments between two packings.
+	// pass numbers the rounds of assignment between two packings.
 	pass int
 }
 
-// ruleKind is what a group asks for.
+// ruleKind is the kind of a rule: spread, affinity or anti-affinity.
 type ruleKind int
 
 const (
@@ -39,26 +37,25 @@ type group struct {
 	key       string
 	members   map[*labelSet]bool
 	skew, min int
-	// region is what its owners ask of nodes: only such domains and nodes count for
-	// spread, by the node policies. nil for everywhere.
+	// region is where the rule counts pods for spread, by its node policies; nil for everywhere.
 	region *region
-	// ignoresNodeAffinity says that domains count which the owners could not go to.
+	// ignoresNodeAffinity is true if domains count even where the owners' node affinity does not allow
+	// them.
 	ignoresNodeAffinity bool
-	// honorsTaints says that nodes do not count whose taints the owners do not tolerate.
+	// honorsTaints is true if nodes with taints that the owners do not tolerate do not count.
 	honorsTaints bool
-	// labels are those that nodes must have to count for spread.
+	// labels are the labels that nodes must have to count for spread.
 	labels []string
-	// pass is the last in which pods were assigned that it counts and that are not
-	// packed yet.
+	// pass is the last one in which pods that it counts were assigned.
 	pass int
-	// counts are the members by domain, and owners those that obey the rule there.
+	// counts are the members by domain, and owners the pods with the rule by domain.
 	counts, owners map[string]int
-	// soughtDomains are the domains to which others would follow its members.
+	// soughtDomains caches the results of isSoughtDomain.
 	soughtDomains map[string]bool
-	// hard is whether some owner requires it.
+	// hard is true if the rule is required for any owner.
 	hard bool
-	// openedDomain is the domain that a pod with this affinity opened, while no pod without it
-	// is there.
+	// openedDomain is the domain that a pod with this affinity opened, while no selected pod without
+	// it is there.
 	openedDomain *string
 }
 
@@ -67,13 +64,13 @@ type hostRule struct {
 	id   int32
 	kind ruleKind
 	skew int
-	// soft rules bind only those who own them.
+	// soft rules bind only their owners.
 	soft bool
-	// port is set for a host port, which counts pods by their ports.
+	// port is set if the rule is for a host port; its members are the pods with that port.
 	port *planning.HostPort
 }
 
-// ownTerms are the rules that a class owns as its wish stands.
+// ownTerms are the rules of a class under its current preferences.
 type ownTerms struct {
 	groups []*group
 	hosts  []*hostRule

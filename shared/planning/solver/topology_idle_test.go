@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestRulesThatCountNoPod plans two small pods whose rule selects no pod. The rule
-// must not keep them apart.
+// TestRulesThatCountNoPod plans two small pods whose rule selects no pod. The rule must not keep them
+// apart.
 func TestRulesThatCountNoPod(t *testing.T) {
 	nobody := selector("app", "nobody")
 	selects := func(s *metav1.LabelSelector) func(*corev1.TopologySpreadConstraint) {
@@ -39,8 +39,8 @@ func TestRulesThatCountNoPod(t *testing.T) {
 	}
 }
 
-// TestSpreadNeedsItsLabel holds for a constraint that counts no pod as well:
-// kube-scheduler puts its pods on no node without the label.
+// TestSpreadNeedsItsLabel checks that even a spread that counts no pods requires its label:
+// kube-scheduler puts such pods on no node without it.
 func TestSpreadNeedsItsLabel(t *testing.T) {
 	noSelector := func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil }
 	pods := planningtest.NewPods("w", 2, "10m", "64Mi", requireLabels("app", "web"), spreads("rack", 1, noSelector))
@@ -59,8 +59,8 @@ func TestSpreadNeedsItsLabel(t *testing.T) {
 	}
 }
 
-// TestNoSelectorIsNotEveryPod plans two sets of pods, whose constraints differ in
-// that one has no selector and the other selects all pods.
+// TestNoSelectorIsNotEveryPod plans two sets of pods: the constraint of one has no selector, that of
+// the other selects all pods.
 func TestNoSelectorIsNotEveryPod(t *testing.T) {
 	none, all := (*metav1.LabelSelector)(nil), &metav1.LabelSelector{}
 	selects := func(s *metav1.LabelSelector) func(*corev1.TopologySpreadConstraint) {

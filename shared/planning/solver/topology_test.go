@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// inZones is the seed with its pool open to three zones.
+// inZones returns the default batch with its pool open to three zones.
 func inZones(pending ...planning.PodClass) planning.Batch {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(pending...))
 	batch.Snapshot.NodePools[0].Spec.Limits = nil
@@ -31,8 +31,7 @@ func inZones(pending ...planning.PodClass) planning.Batch {
 	return batch
 }
 
-// perZone counts the pods of new nodes by the last letter of their zone, and under
-// "?" those whose node may be anywhere.
+// perZone counts the pods on new nodes by the last character of their zone, or "?" if the zone is open.
 func perZone(result planning.Result) map[string]int {
 	out := map[string]int{}
 	for _, n := range result.Nodes {
@@ -154,7 +153,7 @@ func withKeys(t corev1.PodAffinityTerm, match, mismatch []string) corev1.PodAffi
 	return t
 }
 
-// sizes forgets which zone is which: they cost the same.
+// sizes returns the sorted counts without the zones, which all cost the same.
 func sizes(zones map[string]int) []int {
 	if _, open := zones["?"]; open {
 		return []int{-1}
@@ -170,7 +169,7 @@ func count(unplaced []planning.UnplacedPods) int {
 	return n
 }
 
-// TestOtherNamespaces are about pods that run, in a namespace with labels.
+// TestOtherNamespaces checks rules against running pods in a namespace with labels.
 func TestOtherNamespaces(t *testing.T) {
 	in := func(namespace string) func(*planning.PodSpec) {
 		return func(s *planning.PodSpec) { s.Namespace = namespace }
@@ -203,7 +202,7 @@ func TestOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestOtherLabels spreads over labels that are no places.
+// TestOtherLabels spreads over labels other than zone and host name.
 func TestOtherLabels(t *testing.T) {
 	web := requireLabels("app", "web")
 	t.Run("capacity type", func(t *testing.T) {
@@ -275,7 +274,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestAttachLimits holds for nodes that exist and for those to come.
+// TestAttachLimits checks attach limits of existing and new nodes.
 func TestAttachLimits(t *testing.T) {
 	var classes []planning.PodClass
 	for i := range 4 {
@@ -308,9 +307,9 @@ func TestAttachLimits(t *testing.T) {
 	}
 }
 
-// TestSelfAffinityFollows plans pods with an affinity to their own label beside one
-// pod that has the label and not the affinity. kube-scheduler may bind that one first,
-// so that all others must go where it is.
+// TestSelfAffinityFollows plans pods with an affinity to their own label together with one pod that
+// has the label but not the affinity. kube-scheduler may bind that pod first, so that all others must
+// go where it is.
 func TestSelfAffinityFollows(t *testing.T) {
 	web := requireLabels("app", "web")
 	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}

@@ -13,18 +13,17 @@ import (
 type typeIndex struct {
 	types  []instancetypes.Type
 	labels map[string]*labelIndex
-	// capacity and room are those of each type, made when they are first asked for.
+	// capacity and allocatable are by type, computed on first use.
 	capacity, allocatable []amounts
 	arena                 []int64
 }
 
-// labelIndex is one label: the values that were seen, and which of them each type
-// has.
+// labelIndex is one label: its values, and which value each type has.
 type labelIndex struct {
 	key    string
 	values []string
 	known  map[string]int32
-	// of is by type: the place of its value, or one of the two below.
+	// of holds, by type, the index of its value, or one of the constants below.
 	of   []int32
 	last int32
 }
@@ -34,7 +33,7 @@ const (
 	absentValue int32 = -2
 )
 
-// findTypeIndex finds the index of a list. The lists of a stock do not change.
+// findTypeIndex returns the index of a list. The list must not change.
 func (w *state) findTypeIndex(types []instancetypes.Type) *typeIndex {
 	if len(types) == 0 {
 		return &typeIndex{labels: map[string]*labelIndex{}}
@@ -65,7 +64,7 @@ func (x *typeIndex) findLabel(key string) *labelIndex {
 	return out
 }
 
-// readType is the place of the value that the i-th type has.
+// readType returns the index of the i-th type's value, or absentValue.
 func (l *labelIndex) readType(t *instancetypes.Type, i int) int32 {
 	if l.of[i] != unreadValue {
 		return l.of[i]
@@ -75,7 +74,7 @@ func (l *labelIndex) readType(t *instancetypes.Type, i int) int32 {
 		l.of[i] = absentValue
 		return absentValue
 	}
-	// Neighbours are of one family, and mostly have the same value.
+	// Neighboring types are of one family, and mostly have the same value.
 	if len(l.values) == 0 || l.values[l.last] != value {
 		at, ok := l.known[value]
 		if !ok {
@@ -88,14 +87,14 @@ func (l *labelIndex) readType(t *instancetypes.Type, i int) int32 {
 	return l.last
 }
 
-// filterTypes are the types of which a node could satisfy the rules, as rules.allow
-// finds them for a pool's own. It asks all of one type before it goes on to the next,
-// while the type's labels are at hand.
+// filterTypes returns the indexes of the types that could meet the rules, as allowLabels decides for a
+// pool's own rules. It checks all rules of one type before the next type, while the type's labels are
+// in the CPU cache.
 func (x *typeIndex) filterTypes(rules labelRules) []int {
 	questions := make([]typeFilter, 0, len(rules))
 	for _, by := range rules {
 		switch {
-		case !slices.Contains(planning.LabelsNotFromType, by.key): // Those no type has.
+		case !slices.Contains(planning.LabelsNotFromType, by.key): // No type has the other labels.
 			questions = append(questions, x.newFilter(by, by.values.AllowsAbsent() || !by.decided))
 		case by.values.IsEmpty():
 			return nil
@@ -110,7 +109,7 @@ func (x *typeIndex) filterTypes(rules labelRules) []int {
 	return out
 }
 
-// allAllow reports whether all answers for the i-th type are yes.
+// allAllow reports whether all filters allow the i-th type.
 func allAllow(questions []typeFilter, i int) bool {
 	for q := range questions {
 		if !questions[q].allowsType(i) {
@@ -120,12 +119,12 @@ func allAllow(questions []typeFilter, i int) bool {
 	return true
 }
 
-// typeFilter is a rule that is asked of many types: each value is looked at once.
+// typeFilter is a rule applied to many types; it checks each value once.
 type typeFilter struct {
 	types []instancetypes.Type
 	label *labelIndex
 	rule  labelRule
-	// allowsAbsent is the answer for types without the label.
+	// allowsAbsent is the result for types without the label.
 	allowsAbsent bool
 	decisions    []bool
 }
@@ -134,7 +133,7 @@ func (x *typeIndex) newFilter(by labelRule, without bool) typeFilter {
 	return typeFilter{types: x.types, label: x.findLabel(by.key), rule: by, allowsAbsent: without}
 }
 
-// allowsType is the answer for the i-th type.
+// allowsType reports whether the rule allows the i-th type.
 func (q *typeFilter) allowsType(i int) bool {
 	value := q.label.readType(&q.types[i], i)
 	if value == absentValue {
@@ -146,8 +145,8 @@ func (q *typeFilter) allowsType(i int) bool {
 	return q.decisions[value]
 }
 
-// capacityOf is what a node of the i-th type counts for in limits, and roomOf what
-// pods may take of it. They are shared: who changes one clones it.
+// capacityOf returns what a node of the i-th type counts for in limits, and allocatableOf what pods
+// may use. The results are shared; clone them before a change.
 func (x *typeIndex) capacityOf(a resourceIndex, i int) amounts {
 	if x.capacity[i] == nil {
 		x.capacity[i] = a.toAmountsIn(&x.arena, x.types[i].Capacity)

@@ -15,9 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// NewPoolFromClaim returns a NodePool whose template equals a NodeClaim that a person created. Its
-// name is that of the NodeClaim's NodePool, "" if it names none. An instance type label
-// becomes a requirement; lifecycle writes the label itself after the launch.
+// NewPoolFromClaim returns a NodePool whose template equals a NodeClaim that a user created. Its name
+// is that of the NodeClaim's NodePool, "" if it names none. An instance type label becomes a
+// requirement; lifecycle writes the label itself after the launch.
 func NewPoolFromClaim(claim *karpenter.NodeClaim) karpenter.NodePool {
 	spec := claim.Spec
 	requirements, labels := slices.Clone(spec.Requirements), maps.Clone(claim.Labels)

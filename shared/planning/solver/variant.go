@@ -11,14 +11,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// maxVariants bounds how many kinds of nodes one pool is split into.
+// maxVariants bounds the number of variants of one pool.
 const maxVariants = 64
 
-// namedLabels are the values of custom labels that pods ask for, by key, and the
-// keys that they are spread over.
+// namedLabels are the values of custom labels that pods ask for, by key. Keys that pods are only
+// spread over have no values.
 type namedLabels map[string][]string
 
-// collectNamedLabels collects them from the pods' selectors, affinity and topology.
+// collectNamedLabels collects the labels from the pods' selectors, affinity and topology.
 func collectNamedLabels(batch *planning.Batch) namedLabels {
 	out := namedLabels{}
 	for i := range batch.Pending {
@@ -70,15 +70,15 @@ func (n namedLabels) addLabel(key string, values ...string) {
 	}
 }
 
-// isChoosable reports whether the label is one that neither the instance type nor the
-// offering decides: custom labels, and the tenancy.
+// isChoosable reports whether neither the instance type nor the offering sets the label: custom
+// labels, and the tenancy.
 func isChoosable(key string) bool {
 	return !karpenter.IsWellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
 }
 
-// listVariants splits what every node of a pool is like by the values of the custom
-// labels that the pool leaves open and somebody asks for: a node gets one of them,
-// and pods that want another one cannot share it.
+// listVariants splits the requirements of a pool's nodes by the values of custom labels that the pool
+// leaves open and a pod asks for. A node gets one of the values, and pods that need another one cannot
+// share it.
 func (w *state) listVariants(base planning.Requirements, named namedLabels) []planning.Requirements {
 	out := []planning.Requirements{base}
 	for _, key := range slices.Sorted(maps.Keys(named)) {
@@ -94,13 +94,13 @@ func (w *state) listVariants(base planning.Requirements, named namedLabels) []pl
 	return out
 }
 
-// windowTime is how long one window of values is planned for before the next one.
+// windowTime is how long one window of values is used before the next one.
 const windowTime = 30 * time.Second
 
-// selectWindow is at most the given number of the choices. Pods that ask for one of the
-// others wait for a later batch: were the label left open for them, pods that ask for
-// different values would share a node. The window moves with the snapshot's time, so
-// that pods which never find a place keep no other pods from theirs.
+// selectWindow returns at most the given number of choices. Pods that ask for another value wait for a
+// later batch: if the label were left open for them, pods that ask for different values would share a
+// node. The window moves with the snapshot's time, so that pods which are never placed do not block
+// other pods.
 func (w *state) selectWindow(choices []planning.Values, most int) []planning.Values {
 	if len(choices) <= most {
 		return choices
@@ -110,8 +110,8 @@ func (w *state) selectWindow(choices []planning.Values, most int) []planning.Val
 	return slices.Concat(choices, choices)[start : start+most]
 }
 
-// listVariantValues are the values that are worth telling apart: those that somebody names,
-// those that the pool lists, and one that stands for all others.
+// listVariantValues returns the values to distinguish: values that pods name, values that the pool
+// lists, and one for all others.
 func listVariantValues(values planning.Values, named []string) []planning.Values {
 	listed, finite := values.ListValues()
 	var out []planning.Values

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// However many values of an open label pods ask for, no two of them share a node, and each of them is planned within a few
-// batches.
+// TestManyValuesOfAnOpenLabel checks that pods which ask for different values of an open label never
+// share a node, and that each is planned within a few batches.
 func TestManyValuesOfAnOpenLabel(t *testing.T) {
 	const teams, batches = 150, 3
 	waiting := map[string]planning.PodClass{}
@@ -47,8 +47,8 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 	}
 }
 
-// A launch names each offering once, also for pods that leave open a label which others ask
-// for.
+// TestVariantsAreOfferedOnce checks that a launch lists each offering once, also for pods that leave
+// open a label which other pods ask for.
 func TestVariantsAreOfferedOnce(t *testing.T) {
 	const team = "example.com/team"
 	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "1", "1Gi", selecting(team, "web")), planningtest.NewPods("any", 1, "3", "1Gi"))
