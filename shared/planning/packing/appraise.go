@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// maxDims bounds how many dimensions have a price: a list of lots is kept by each.
+// maxDims bounds the number of priced dimensions, because candidates have a list for each.
 const maxDims = 32
 
-// appraise prices the resources for each set of columns. Pods that want different
-// zones of one set compete for the same types: what they would pay is told apart by
-// the prices of the columns, and hardly by those of the resources.
+// appraise computes prices for each set of columns. Pods in different zones with the same columns
+// compete for the same types; the columns' prices reflect their differences, the resources' prices
+// hardly do.
 func (s *stage) appraise() {
 	p, dims := s.p, s.p.problem.Dims
 	s.top = make([]float64, dims)
@@ -44,7 +44,7 @@ func (s *stage) appraise() {
 	}
 }
 
-// rank lists for each dimension the groups to whom it is worth most first.
+// rank sorts the groups by price, the highest first, for each dimension.
 func (s *stage) rank() {
 	n := len(s.groups)
 	s.keenest = make([]int32, n*len(s.top))
@@ -59,7 +59,7 @@ func (s *stage) rank() {
 	}
 }
 
-// worthOf is what a pod of a lot is worth at the prices of its group.
+// worthOf returns the value of one pod of a lot at the prices of its group.
 func (s *stage) worthOf(lot *Lot, g int) float64 {
 	sum := 0.0
 	for r, price := range s.groups[g].prices {
@@ -71,7 +71,7 @@ func (s *stage) worthOf(lot *Lot, g int) float64 {
 	return sum
 }
 
-// hosted reports whether pods of the lot need a node each.
+// hosted reports whether the lot's pods need separate nodes under the lonely rule.
 func (p *Packer) hosted(lot *Lot) bool {
 	return p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && m.Member && int(m.Rule) == p.lonely })
 }

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// orders are the orders in which lots are tried: by value, in steps of so many to
-// a doubling; inside of a step, those come first that lean most to one resource,
-// as they can only be balanced while others that lean the other way are left. 0 is
-// by value alone. None is the best for all batches.
+// orders are the orders of lots to try: by value, rounded down to the given number of steps per
+// doubling; within a step, lots that use one resource most unevenly come first, because they can only
+// be balanced while lots with the opposite imbalance remain. 0 orders by value alone. No order is best
+// for all batches.
 var orders = []float64{0, 1, 4}
 
-// arrange lines the lots up and fills the parallel slices.
+// arrange sorts the lots and fills the parallel slices.
 func (s *stage) arrange(steps float64) {
 	p, n, dims := s.p, len(s.ids), s.p.problem.Dims
 	value, floor, lean := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -54,7 +54,7 @@ func (s *stage) arrange(steps float64) {
 	s.scratch.lists.empty()
 }
 
-// want counts n pods of a lot as not in a bin; n may be negative.
+// want counts n more pods of a lot as not in a bin; n may be negative.
 func (s *stage) want(i, n int) {
 	dims, g := s.p.problem.Dims, s.group[i]
 	for r, need := range s.need[i*dims : (i+1)*dims] {
@@ -62,7 +62,7 @@ func (s *stage) want(i, n int) {
 	}
 }
 
-// mean is each resource's part of what all pods are worth.
+// mean returns each resource's share of the value of all pods.
 func (s *stage) mean() []float64 {
 	out, all := make([]float64, s.p.problem.Dims), 0.0
 	for i, id := range s.ids {
@@ -78,8 +78,8 @@ func (s *stage) mean() []float64 {
 	return out
 }
 
-// lean is how far a pod leans to one resource, in sixteenths: 0 for one that takes
-// of each what the average pod takes.
+// lean returns how far a pod's resource shares differ from the mean, in sixteenths; 0 for a pod with
+// the average shares.
 func (s *stage) lean(lot *Lot, g int, value float64, mean []float64) float64 {
 	far := 0.0
 	for r, price := range s.groups[g].prices {

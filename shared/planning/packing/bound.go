@@ -5,26 +5,23 @@ import (
 	"slices"
 )
 
-// party is a group of pods that may use the same columns on the same planes, and
-// what resources are worth to it.
+// party is a group of pods that may use the same columns in the same planes, with its shadow prices.
 type party struct {
 	columns Set
 	planes  uint64
-	// demand and prices are by dimension; the last entry counts nodes.
+	// demand and prices are by dimension; the last entry is for nodes.
 	demand, prices []float64
 	bound          float64
 }
 
-// Bound is the least that the pods in the bins could cost in US dollars per hour,
-// however they were packed: nodes and pods divisible, every column open to all who
-// may use it, and nothing asked but resources and, for the rule that demands the
-// most nodes, their number. What runs on reservations is left out on both sides,
-// for it is paid for already.
+// Bound returns a lower bound on the cost of the pods in the bins, in US dollars per hour, for any
+// packing. It assumes that nodes and pods are divisible, and applies only resources and, for the rule
+// that needs the most nodes, their number. Pods on reservations are left out, because those are
+// already paid for.
 //
-// Each party has prices of its own, found as if its pods were alone. No column may
-// be worth more than it costs even if each of its resources goes to the pods who
-// value it most; so the prices of those who could use it are scaled until that
-// holds.
+// Each party has its own prices, computed as if its pods were alone. No column may be worth more than
+// it costs even if each of its resources goes to the party with the highest price; the prices of all
+// parties that could use it are scaled down until that holds.
 func (p *Packer) Bound() float64 {
 	was := p.problem.Policy.Tight
 	p.problem.Policy.Tight = false
@@ -41,7 +38,7 @@ func (p *Packer) Bound() float64 {
 func (p *Packer) boundOf(columns []int, parties []party) float64 {
 	p.appraise(columns, parties)
 	scale := p.overpaid(columns, parties)
-	// Parties that were appraised together share their prices, and the bound.
+	// Parties that were appraised together share their prices and the bound.
 	worst := map[*float64]float64{}
 	for i := range parties {
 		at := &parties[i].prices[0]
@@ -57,7 +54,7 @@ func (p *Packer) boundOf(columns []int, parties []party) float64 {
 	return sum
 }
 
-// parties sums up the pods in bins.
+// parties groups the pods in bins into parties.
 func (p *Packer) parties() []party {
 	var out []party
 	for b := range p.bins {
@@ -79,7 +76,7 @@ func (p *Packer) parties() []party {
 	return out
 }
 
-// demand adds n pods of a lot; its last entry counts nodes.
+// demand adds n pods of a lot; the last entry counts nodes.
 func (p *Packer) demand(into []float64, lot *Lot, n int) {
 	for r, need := range lot.Need {
 		into[r] += float64(float64(need) * float64(n))
@@ -89,9 +86,8 @@ func (p *Packer) demand(into []float64, lot *Lot, n int) {
 	}
 }
 
-// appraise finds the prices for each party. Parties for whom everything costs the
-// same are one, as those are that want different zones of one price: they compete
-// for the same types.
+// appraise computes the prices of each party. Parties for which all columns cost the same count as
+// one, such as parties in different zones with equal prices: they compete for the same types.
 func (p *Packer) appraise(columns []int, parties []party) {
 	for i := range parties {
 		if parties[i].prices != nil {
@@ -107,8 +103,8 @@ func (p *Packer) appraise(columns []int, parties []party) {
 				}
 			}
 		}
-		// Parties differ in where they may be more than in what suits them, so that the
-		// columns that decided for the last one are a good guess for this one.
+		// Parties differ more in planes than in columns, so the columns of the last solution are a
+		// good guess for the next one.
 		var prices []float64
 		var bound float64
 		prices, bound, p.decisive = worth(demand, p.rows(columns, parties[i].columns, planes), p.decisive)
@@ -118,7 +114,7 @@ func (p *Packer) appraise(columns []int, parties []party) {
 	}
 }
 
-// equalPrices reports whether everything that both could buy costs them the same.
+// equalPrices reports whether every column that both could buy costs them the same.
 func (p *Packer) equalPrices(columns []int, a, b *party) bool {
 	for _, k := range columns {
 		if c := &p.problem.Columns[k]; a.columns.Has(k) && c.planes&a.planes != 0 && c.planes&b.planes != 0 && c.price(a.planes) != c.price(b.planes) {
@@ -128,7 +124,7 @@ func (p *Packer) equalPrices(columns []int, a, b *party) bool {
 	return true
 }
 
-// rows are the columns as the linear program sees them, until the next call.
+// rows returns the columns as rows of the linear program, valid until the next call.
 func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
 	if p.scratch.rows == nil {
 		p.scratch.rows = make([]offerRow, 0, len(p.problem.Columns))
@@ -147,7 +143,7 @@ func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
 	return out
 }
 
-// room is a column's room in the words of the linear program.
+// room returns a column's room as the linear program uses it.
 func (p *Packer) room(k int) []float64 {
 	if p.rooms == nil {
 		p.rooms = p.makeRooms()
@@ -167,9 +163,8 @@ func (p *Packer) makeRooms() []float64 {
 	return out
 }
 
-// overpaid is, for each party, by how much the most overpaid of its columns is worth
-// more than it costs; 1 when none is. Prices that are divided by these overpay
-// nothing: no party of a column is scaled by less than that column asks for.
+// overpaid returns, for each party, the highest ratio of value to price over its columns; at least 1.
+// Prices divided by these ratios overvalue no column.
 func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 	worst, who := make([]float64, len(parties)), make([]int, 0, len(parties))
 	for i := range worst {
@@ -190,7 +185,7 @@ func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 		}
 		buyers := cohorts.of(who)
 		if cohorts.value(buyers, c.planes, room) <= least*c.price(c.planes) {
-			continue // Not even the cheapest offer, with all planes taken for one, is.
+			continue // Not overvalued even at the cheapest offer, with all planes combined.
 		}
 		for _, o := range c.Offers {
 			if o.Price <= 0 {

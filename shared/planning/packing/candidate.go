@@ -2,25 +2,24 @@ package packing
 
 import "math"
 
-// candidate is a column on some planes as something to open next.
+// candidate is a column in some planes that could be opened next.
 type candidate struct {
 	column int
 	planes uint64
 	price  float64
-	// factor makes a column look dearer that has few alternatives; 0 until that is
-	// known, when the candidate is tried first.
+	// factor raises the rated price of a column with few alternatives; 0 until the candidate is first
+	// scored.
 	factor float64
-	// admits says which groups may use it.
+	// admits marks the groups that may use the candidate.
 	admits []bool
-	// lists are the lots by the dimension that they take most of, in their order.
+	// lists are the lots by dominant dimension, in stage order.
 	lists [][]int32
-	// stale candidates have not been tried since bins were opened.
+	// stale is true if the candidate has not been tried since the last bin was opened.
 	stale bool
 }
 
-// candidate prepares a column for pods that may be on some planes; false when
-// nobody may use it. The planes are not narrowed to those of the column: the bin
-// may become another one.
+// candidate prepares a column for pods that may be in the planes; false if no group may use it. The
+// planes are not narrowed to those of the column, because the bin may become another column.
 func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	column := &s.p.problem.Columns[k]
 	c := candidate{column: k, planes: planes, admits: s.scratch.flags.take(len(s.groups)), stale: true}
@@ -36,8 +35,8 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	return c, any
 }
 
-// limit is what a candidate's room could be worth at most to the pods that may use
-// it and are left: each resource goes to those who value it most.
+// limit returns an upper bound on the value of a candidate's room to the remaining pods that may use
+// it: each resource goes to the groups with the highest price.
 func (s *stage) limit(c *candidate) float64 {
 	sum, host, dims := 0.0, 0.0, s.p.problem.Dims
 	for _, r := range s.priced {
@@ -61,8 +60,8 @@ func (s *stage) limit(c *candidate) float64 {
 	return sum + host
 }
 
-// list sorts the lots into the candidate's lists. It is done when the candidate is
-// tried first: most never are.
+// list sorts the lots into the candidate's lists. It is only done when the candidate is first tried;
+// most never are.
 func (s *stage) list(c *candidate) {
 	each := s.parts(c)
 	counts := [maxDims + 1]int32{}
@@ -92,8 +91,8 @@ func (s *stage) list(c *candidate) {
 	}
 }
 
-// parts is what one unit of each priced dimension is of a candidate's room: less
-// than nothing where there is none.
+// parts returns the fraction of the candidate's room that one unit of each priced dimension takes;
+// negative infinity if it has no room.
 func (s *stage) parts(c *candidate) []float64 {
 	out := s.scratch.parts[:0]
 	for _, r := range s.priced {
@@ -107,8 +106,8 @@ func (s *stage) parts(c *candidate) []float64 {
 	return out
 }
 
-// dominant is the dimension of which a pod takes the largest part of a room; each is
-// what one unit is of it.
+// dominant returns the dimension of which a pod takes the largest fraction of the room; each is the
+// result of parts.
 func (s *stage) dominant(i int, each []float64) int {
 	best, at := -1.0, 0
 	for slot, need := range s.wanted[i*len(each) : (i+1)*len(each)] {

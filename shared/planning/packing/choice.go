@@ -1,8 +1,8 @@
 package packing
 
-// Choice is the set of columns that a node could be bought as: large enough for
-// what it holds, in its pool and stage, and sold where it may be. Of what limits
-// have left over, each bin has been given an equal part to be larger by.
+// Choice returns the columns that a bin could be bought as: large enough for its pods, in its pool and
+// stage, and offered in its planes. Each bin may be larger than planned by its part of the remaining
+// limits.
 func (p *Packer) Choice(b int) Set {
 	bin := &p.bins[b]
 	if bin.choice != nil {
@@ -23,8 +23,8 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	return out
 }
 
-// moderateLimits keeps a bin from becoming larger than planned in a resource that
-// its pool has a limit for: limits count the largest type that a node may become.
+// moderateLimits reports whether a column does not exceed the planned capacity plus extra in any
+// limited resource: limits count the largest type that a node may become.
 func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 	pool := &p.problem.Pools[c.Pool]
 	for r := range pool.Left {
@@ -42,8 +42,8 @@ func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 	return true
 }
 
-// loosen shares what limits have left over among the bins, so that launches have
-// more types to choose from.
+// loosen distributes the remaining limits among the bins, so that launches have more types to choose
+// from.
 func (p *Packer) loosen() {
 	waiting, within := make([]int64, len(p.problem.Pools)), map[*Pool]int64{}
 	for b := range p.bins {
@@ -63,8 +63,8 @@ func (p *Packer) loosen() {
 	}
 }
 
-// loosenOne gives one of so many bins of a pool, and of all pools within what those
-// share, its part.
+// loosenOne gives a bin its part of the remaining limits, divided by the number of bins of the pool
+// and of all pools within the shared quota.
 func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers, within int64) {
 	bin.extra = make([]int64, len(pool.Left))
 	for r := range pool.Left {
@@ -83,8 +83,7 @@ func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers, within int64) {
 	pool.take(largest, 1)
 }
 
-// part is what each of so many bins of the pool may have of what is left of a
-// resource, and each of those within what pools share.
+// part returns the part of one bin in the remaining quota of a resource.
 func (p *Pool) part(resource int, sharers, within int64) int64 {
 	part := max(0, p.Left[resource]) / sharers
 	if p.Within != nil {
@@ -103,8 +102,8 @@ func (p *Pool) limited() bool {
 	return false
 }
 
-// enough asks the pool whether a bin leaves choice enough with n more pods of a
-// lot, as a node of the column.
+// enough reports whether a bin with n more pods of a lot, as a node of the column, leaves enough
+// variety for the pool.
 func (p *Packer) enough(bin *Bin, lot *Lot, n, column int) bool {
 	if p.problem.Pools[p.problem.Columns[column].Pool].Enough == nil {
 		return true
@@ -116,14 +115,14 @@ func (p *Packer) enough(bin *Bin, lot *Lot, n, column int) bool {
 	return p.varied(column, used, bin.Planes&lot.Planes, bin.Columns.And(lot.Columns))
 }
 
-// varied asks the pool whether a node planned as a column leaves choice enough:
-// limits keep it from becoming a larger one.
+// varied reports whether a node planned as the column leaves enough variety for the pool, given that
+// limits keep it from becoming larger.
 func (p *Packer) varied(column int, used []int64, planes uint64, in Set) bool {
 	ask := p.problem.Pools[p.problem.Columns[column].Pool].Enough
 	return ask == nil || ask(p.choice(&Bin{Column: column}, used, planes, in), planes)
 }
 
-// settle buys every bin as the cheapest column that holds it.
+// settle changes every bin to the cheapest column that holds it.
 func (p *Packer) settle() {
 	for b := range p.bins {
 		bin := &p.bins[b]

@@ -2,22 +2,23 @@ package packing
 
 import "slices"
 
-// cohorts are all the sets of parties that may use the same columns. There are few:
-// most columns of one pool are for the same parties.
+// cohorts are all sets of parties that may use the same columns. There are few, because most columns
+// of one pool are for the same parties.
 type cohorts struct {
 	parties []party
 	list    []cohort
-	// last is the one that was asked for last.
+	// last is the index of the last cohort returned.
 	last int
 }
 
 type cohort struct {
 	who []int
-	// most is what any of them who may be on some planes pays for each resource.
+	// most caches, by planes, the highest price of each resource among the parties that may use the
+	// planes.
 	most map[uint64][]float64
 }
 
-// of finds or makes the cohort of some parties.
+// of returns the cohort of some parties, and adds it if it is new.
 func (c *cohorts) of(who []int) *cohort {
 	if c.last < len(c.list) && slices.Equal(c.list[c.last].who, who) {
 		return &c.list[c.last]
@@ -30,8 +31,8 @@ func (c *cohorts) of(who []int) *cohort {
 	return &c.list[c.last]
 }
 
-// value is what room is worth on some planes if each resource goes to the party of
-// the cohort that values it most.
+// value returns the value of room in some planes if each resource goes to the party with the highest
+// price.
 func (c *cohorts) value(of *cohort, planes uint64, room []float64) float64 {
 	most, known := of.most[planes]
 	if !known {

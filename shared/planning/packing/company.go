@@ -1,15 +1,14 @@
 package packing
 
-// accompany places the lots that must stand beside others before nodes fill up:
-// each gets a node with one pod of its company, and grows it for itself. What
-// follows fills the nodes up.
+// accompany places the lots with affinity to other pods before nodes fill up: each starts a node with
+// one of those pods, and grows it. Later lots fill the nodes up.
 func (p *Packer) accompany(ids []int) {
 	for _, id := range ids {
 		if len(p.lots[id].Beside) == 0 {
 			continue
 		}
 		for p.left[id] > 0 && !p.Spent() {
-			// A pod that asks for no company may be bound first, and must be there.
+			// A pod without affinity of its own may be bound first, so it must be there.
 			if p.mayLead(&p.lots[id]) && p.invite(ids, id, false) {
 				continue
 			}
@@ -20,8 +19,8 @@ func (p *Packer) accompany(ids []int) {
 	}
 }
 
-// invite places one pod that a lot must stand beside, on a node where both may be. One
-// that must itself stand beside others comes only if that is asked for.
+// invite places one pod that the host lot has affinity to on a new node where both fit. If needy is
+// set, that pod may have an affinity itself.
 func (p *Packer) invite(ids []int, host int, needy bool) bool {
 	lot := &p.lots[host]
 	for _, id := range ids {
@@ -50,7 +49,7 @@ func (p *Packer) invite(ids []int, host int, needy bool) bool {
 	return false
 }
 
-// suits reports whether a pod of the guest is what the lot must stand beside.
+// suits reports whether the guest's pods meet all of the lot's affinities.
 func (p *Packer) suits(lot, guest *Lot) bool {
 	for _, r := range lot.Beside {
 		member := false
@@ -64,9 +63,8 @@ func (p *Packer) suits(lot, guest *Lot) bool {
 	return true
 }
 
-// companyOnNode puts pods of a lot on a node that exists: where their company is,
-// or, if they may be the first anywhere, where most of them fit, unless more would
-// fit on a new node.
+// companyOnNode places pods of a lot on an existing node: where the pods of its affinity are, or, if
+// the lot may be the first, where most of its pods fit, unless a new node would hold more.
 func (p *Packer) companyOnNode(id int) bool {
 	lot, before := &p.lots[id], p.left[id]
 	best, most := -1, 0

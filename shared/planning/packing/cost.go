@@ -1,7 +1,7 @@
 package packing
 
-// cost is what a column counts as: its price, or, when a plan must be tight
-// because limits are short, the part of the limits that it uses up.
+// cost returns the rated cost of a column: its price, or if Policy.Tight is set the fraction of the
+// limits that it uses.
 func (p *Packer) cost(c *Column, planes uint64) float64 {
 	price := c.price(planes)
 	if !p.problem.Policy.Tight {

@@ -2,7 +2,7 @@ package packing
 
 import "sort"
 
-// scratch is memory that one stage and one order after the other use again.
+// scratch is memory that all stages and orders reuse.
 type scratch struct {
 	room   []int64
 	cursor []int
@@ -22,13 +22,13 @@ type scratch struct {
 	lists  arena[[]int32]
 }
 
-// arena hands out pieces of larger pieces of memory, until it is emptied.
+// arena allocates slices from larger blocks, until it is emptied.
 type arena[T any] struct {
 	piece []T
 	used  int
 }
 
-// take gives n values that nobody else has. They are not zeroed.
+// take returns n values for exclusive use. They are not zeroed.
 func (a *arena[T]) take(n int) []T {
 	if a.used+n > len(a.piece) {
 		a.piece, a.used = make([]T, max(n, 2*len(a.piece), 1024)), 0
@@ -50,11 +50,10 @@ func (f *scratch) kinds(n int) []uint8 {
 	return f.kind[:n]
 }
 
-// fill finds pods for one node of a candidate, such that its resources run out
-// together: the next pod is always the most valuable that fits among those that
-// take most of the resource of which most is left. A pod that does not fit now
-// will not fit later, for room only shrinks and rules only tighten: each list is
-// walked once. The picks are valid until the next call.
+// fill picks pods for one node of a candidate so that its resources run out together. The next pod is
+// always the most valuable one that fits, among lots that mainly need the resource with the largest
+// free share. A pod that does not fit now will not fit later, because room only shrinks and rules only
+// tighten, so each list is walked once. The picks are valid until the next call.
 func (s *stage) fill(c *candidate) (value float64, picks []pick) {
 	if c.lists == nil {
 		s.list(c)
@@ -83,7 +82,7 @@ func (s *stage) fill(c *candidate) (value float64, picks []pick) {
 	return value, f.picks
 }
 
-// next chooses a list and the first lot in it of which n pods fit.
+// next returns the list, and the first lot in it, of which n pods fit.
 func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
 	if len(c.lists) == 1 {
 		i, n = s.advance(c, 0)
@@ -113,14 +112,14 @@ func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
 			}
 		}
 		if open > 0 {
-			n = 1 // What is left of the other resources decides anew after each.
+			n = 1 // The free shares change with each pod.
 		}
 		return d, i, n
 	}
 	return 0, 0, 0
 }
 
-// advance moves a list's cursor to the first lot that fits and says how many do.
+// advance moves a list's cursor to the first lot that fits, and returns how many of its pods fit.
 func (s *stage) advance(c *candidate, d int) (i, n int) {
 	f, list := s.scratch, c.lists[d]
 	room, dims := f.room, len(f.room)
@@ -152,7 +151,7 @@ func (s *stage) advance(c *candidate, d int) (i, n int) {
 	return 0, 0
 }
 
-// leave writes down what was taken of the lot under a cursor.
+// leave records the picks of the lot under a cursor.
 func (s *stage) leave(c *candidate, d int) {
 	f := s.scratch
 	if f.taken[d] > 0 {

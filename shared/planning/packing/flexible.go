@@ -2,15 +2,15 @@ package packing
 
 import "slices"
 
-// flexible reports whether as many columns as should be could hold whatever fits
-// into this one, the column itself counted.
+// flexible reports whether enough columns, including this one, could hold everything that fits into
+// this one.
 func (s *stage) flexible(k int, planes uint64) bool {
 	c := &s.p.problem.Columns[k]
 	if c.Flexible <= 1 {
 		return true
 	}
 	count := 0
-	for _, other := range slices.Backward(s.byPrice()) { // The dearest are the largest.
+	for _, other := range slices.Backward(s.byPrice()) { // The most expensive are the largest.
 		if other.room < c.Room[0] {
 			continue
 		}

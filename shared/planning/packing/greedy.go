@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// perSize is how many columns of about one price are tried.
+	// perSize is how many columns of similar price are tried.
 	perSize = 3
-	// wasteMax leaves columns alone that waste more than this part of their price
-	// even when they are full, if there are better of their size.
+	// wasteMax excludes columns that waste more than this fraction of their price even when full, if
+	// their size has better ones.
 	wasteMax = 0.25
-	// slackMin is by how much a score may fall, since its candidate was last tried,
-	// before all others are looked at again.
+	// slackMin is by how much a score may fall since its candidate was last tried before the other
+	// candidates are compared again.
 	slackMin = 0.002
 )
 
-// open opens bins until no lot of the stage fits anything any more.
+// open opens bins until no lot of the stage fits anywhere.
 func (s *stage) open() {
 	s.shortlist()
 	for s.rest > 0 && !s.beyond() && !s.p.Spent() {
@@ -39,7 +39,7 @@ func (s *stage) open() {
 	}
 }
 
-// trim takes pods out again until enough columns hold the rest.
+// trim removes pods until enough columns hold the rest.
 func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick) {
 	column := &s.p.problem.Columns[c.column]
 	if s.p.scarce {
@@ -72,7 +72,7 @@ func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick
 	return 0, nil
 }
 
-// address takes pods out that the best zone has no addresses for.
+// address removes pods for which the best zone has no addresses.
 func (s *stage) address(value float64, picks []pick, room int) (float64, []pick) {
 	count := 0
 	for _, pick := range picks {
@@ -98,7 +98,7 @@ func (s *stage) giveUp(i int) {
 	s.left[i] = 0
 }
 
-// worthOfRoom is what all of a column's room could be worth.
+// worthOfRoom returns the value of a column's whole room at the highest prices.
 func (s *stage) worthOfRoom(c *Column) float64 {
 	sum := 0.0
 	for r, price := range s.top {
@@ -107,13 +107,13 @@ func (s *stage) worthOfRoom(c *Column) float64 {
 	return sum
 }
 
-// moderate reports whether a node of the column may carry what it can carry.
+// moderate reports whether a full node of the column respects MaxShare, while that is required.
 func (s *stage) moderate(c *Column, worth float64) bool {
 	policy := &s.p.problem.Policy
 	return !s.modest || worth <= policy.MaxShare*(s.before+s.total) || c.Room[0] <= policy.SmallRoom
 }
 
-// score is what a node gives for its price, less for one that carries much.
+// score returns the value of a node for its price, reduced for nodes with a large share of the plan.
 func (s *stage) score(c *candidate, value float64) float64 {
 	if c.factor == 0 {
 		c.factor = 1
@@ -124,11 +124,10 @@ func (s *stage) score(c *candidate, value float64) float64 {
 	return value / (c.price * c.factor) * (1 - s.p.problem.Policy.ShareCost*value/s.total)
 }
 
-// best tries candidates until the best known score was just found. Scores fall as
-// pods run out, so one that was not the best before seldom is the best now. What is
-// hoped of a candidate is its last score, or what it cannot exceed when it has none;
-// nothing is hoped of one that took no pod. The picks fill the best; they are valid
-// until the next fill.
+// best returns the candidate with the highest score and its picks. It tries candidates in the order of
+// hopes, the upper limits of their scores: the last score, or the bound from limit if the candidate is
+// untried. Scores only fall as pods are placed, so it stops when the best known score is current. A
+// candidate that takes no pod has the hope 0. The picks are valid until the next fill.
 func (s *stage) best() (c *candidate, value float64, picks []pick) {
 	for len(s.hopes) > 0 && s.hopes[0].score > 0 {
 		at := s.hopes[0].offer
@@ -156,7 +155,7 @@ func (s *stage) best() (c *candidate, value float64, picks []pick) {
 	return nil, 0, nil
 }
 
-// hope says what is hoped of the candidate of which most was hoped.
+// hope sets the hope of the top candidate.
 func (s *stage) hope(score float64) {
 	s.hopes[0].score = score
 	heap.Fix(&s.hopes, 0)
@@ -169,7 +168,7 @@ func (s *stage) offer(c candidate) *candidate {
 	return &s.offers[len(s.offers)-1]
 }
 
-// drop hopes nothing more of a candidate.
+// drop sets the hope of a candidate to 0.
 func (s *stage) drop(c *candidate) {
 	for i := range s.hopes {
 		if &s.offers[s.hopes[i].offer] == c {
@@ -180,7 +179,7 @@ func (s *stage) drop(c *candidate) {
 	}
 }
 
-// commit makes a bin of what was picked.
+// commit turns the picks into a bin.
 func (s *stage) commit(c *candidate, value float64, picks []pick) {
 	dims := s.p.problem.Dims
 	bin := Bin{Column: c.column, Planes: c.planes, used: make([]int64, dims), Parts: make([]Part, len(picks))}
@@ -212,7 +211,7 @@ func (s *stage) commit(c *candidate, value float64, picks []pick) {
 	}
 }
 
-// narrowed intersects two shared sets, and makes a new one only if it must.
+// narrowed intersects two shared sets, and allocates only if they differ.
 func (p *Packer) narrowed(was, with Set) Set {
 	if was == nil || same(was, with) {
 		return with
@@ -220,7 +219,7 @@ func (p *Packer) narrowed(was, with Set) Set {
 	return was.And(with)
 }
 
-// buy takes a bin off its pool's quota; sign -1 gives it back.
+// buy subtracts a bin from its pool's quota; sign -1 adds it back.
 func (p *Packer) buy(b *Bin, sign int64) {
 	c := &p.problem.Columns[b.Column]
 	p.problem.Pools[c.Pool].take(c.Capacity, sign)
@@ -229,7 +228,7 @@ func (p *Packer) buy(b *Bin, sign int64) {
 	}
 }
 
-// rescue finds a column for the first lot that none of the shortlist takes.
+// rescue returns a candidate for the first lot that no candidate of the shortlist can hold.
 func (s *stage) rescue() (found *candidate, lot int) {
 	buyable := slices.DeleteFunc(slices.Clone(s.columns), func(k int) bool { return !s.p.Buyable(k) })
 	for i, id := range s.ids {

@@ -2,8 +2,8 @@ package packing
 
 import "math"
 
-// topUp puts lots into bins that have room for them as they are, from the given one
-// on: those before were tried, and have not got any emptier.
+// topUp adds pods to bins with free room, without a larger column. It starts at the given bin: earlier
+// bins were already tried, and are no emptier.
 func (p *Packer) topUp(ids []int, from int) {
 	room := make([]int64, p.problem.Dims)
 	for _, id := range ids {
@@ -13,7 +13,7 @@ func (p *Packer) topUp(ids []int, from int) {
 	}
 }
 
-// topUpWith is topUp for one lot; room is memory for what a bin has left.
+// topUpWith is topUp for one lot; room is a buffer.
 func (p *Packer) topUpWith(id int, lot *Lot, from int, room []int64) {
 	for b := from; b < len(p.bins) && p.left[id] > 0; b++ {
 		bin := &p.bins[b]
@@ -33,8 +33,8 @@ func (p *Packer) topUpWith(id int, lot *Lot, from int, room []int64) {
 	}
 }
 
-// allowed is how many pods of a lot the rules and the pool let into a bin, if it
-// becomes a node of the column.
+// allowed returns how many pods of a lot the rules and the pool allow in a bin, as a node of the
+// column.
 func (p *Packer) allowed(id, b, n, column int) int {
 	lot := &p.lots[id]
 	if n = min(n, p.spareAddresses(&p.bins[b])); n == 0 {
@@ -52,7 +52,7 @@ func (p *Packer) allowed(id, b, n, column int) int {
 	return n
 }
 
-// site makes sure that a bin's tallies are counted.
+// site returns a bin's tallies, counted if necessary.
 func (p *Packer) site(b int) *site {
 	for len(p.binSites) <= b {
 		p.binSites = append(p.binSites, site{})
@@ -93,13 +93,13 @@ func (p *Packer) join(id, b, n, column int) {
 	bin.Parts = append(bin.Parts, Part{id, n})
 }
 
-// evenly is how near two costs count as equal: a larger node is then better than
-// two, because each node keeps something for itself.
+// evenly is the relative difference up to which two costs count as equal. A larger node is then better
+// than two, because each node has overhead.
 const evenly = 1e-6
 
-// grow places the rest one pod at a time where it costs least: in a bin that may
-// become a larger type for it, or in one of its own. It is the way of pods that
-// must stand beside others, and of what stages could not place.
+// grow places the remaining pods one by one where they cost least: in a bin that may become a larger
+// column, or in a new bin. It is for pods with affinity to other pods, and for pods that no stage
+// could place.
 func (p *Packer) grow(ids []int) {
 	for progress := true; progress; {
 		progress = false
@@ -123,7 +123,7 @@ func (p *Packer) growOne(id int) bool {
 	k, n := p.alone(lot, p.left[id])
 	if k >= 0 && p.mayLead(lot) {
 		price := p.cost(&p.problem.Columns[k], lot.Planes)
-		// The first of a company decides for all of it.
+		// The first pod of an affinity decides for all of them.
 		if at < 0 || price < best*(1-evenly) || len(lot.Beside) > 0 && n > p.holdsOf(at, id) {
 			p.openBin(id, k, n)
 			return true
@@ -136,8 +136,8 @@ func (p *Packer) growOne(id int) bool {
 	return true
 }
 
-// roomiest is the bin in which one pod more of a lot costs least, and the column
-// that it then becomes; -1 when there is none.
+// roomiest returns the bin in which one more pod of a lot costs least, the column that the bin then
+// needs, and the extra cost; -1 if no bin fits.
 func (p *Packer) roomiest(id int) (at, column int, extra float64) {
 	lot := &p.lots[id]
 	at, column, extra = -1, -1, math.Inf(1)
@@ -155,8 +155,7 @@ func (p *Packer) roomiest(id int) (at, column int, extra float64) {
 	return at, column, extra
 }
 
-// holdsOf is how many pods of a lot a bin could hold at most, as the largest node
-// that it may become.
+// holdsOf returns how many pods of a lot a bin could hold as the largest node that it may become.
 func (p *Packer) holdsOf(b, id int) int {
 	lot, bin, most := &p.lots[id], &p.bins[b], 0
 	was, room := &p.problem.Columns[bin.Column], make([]int64, p.problem.Dims)
@@ -178,13 +177,12 @@ func (p *Packer) holdsOf(b, id int) int {
 	return most
 }
 
-// enlarged is the cheapest column of a bin's pool that holds one pod more, and
-// what it costs more.
+// enlarged returns the cheapest column of a bin's pool that holds one more pod, and its extra cost.
 func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 	planes := bin.Planes & lot.Planes
 	was := &p.problem.Columns[bin.Column]
 	column, extra = -1, math.Inf(1)
-	// Under limits a larger type may leave the choice that a smaller one does not.
+	// Under limits a larger column may leave enough variety where a smaller one does not.
 	picky := p.problem.Pools[was.Pool].Enough != nil && p.problem.Pools[was.Pool].limited()
 	p.buy(bin, -1)
 	defer p.buy(bin, 1)
@@ -213,11 +211,11 @@ func (p *Packer) carries(c *Column, used, need []int64) bool {
 	return true
 }
 
-// alone is the column for pods that nobody else takes in: of the first stage that
-// has one, the one that holds most of them, and then the cheapest.
+// alone returns the column for pods that fit in no bin: of the first stage that has any, the one that
+// holds most of them, then the cheapest.
 func (p *Packer) alone(lot *Lot, want int) (column, n int) {
 	if len(lot.Beside) == 0 {
-		want = 1 // Stages have had their turn: what is left is placed pod by pod.
+		want = 1 // All stages have run: the rest is placed pod by pod.
 	}
 	want = p.limited(lot, want)
 	column, stage, price := -1, math.MaxInt, math.Inf(1)
@@ -241,7 +239,7 @@ func (p *Packer) alone(lot *Lot, want int) (column, n int) {
 	return column, n
 }
 
-// limited is how many pods of a lot may share a node by its own rules.
+// limited returns how many pods of a lot may share a node under its own rules.
 func (p *Packer) limited(lot *Lot, n int) int {
 	var empty site
 	return empty.admits(p.problem.Rules, lot, n)
@@ -260,7 +258,7 @@ func (p *Packer) emptyBin(lot *Lot, k int) Bin {
 	return Bin{Column: k, Planes: lot.Planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
 }
 
-// enoughAlone asks whether a new node for n pods of a lot leaves choice enough.
+// enoughAlone reports whether a new node for n pods of a lot leaves enough variety.
 func (p *Packer) enoughAlone(k int, lot *Lot, n int) bool {
 	if p.problem.Pools[p.problem.Columns[k].Pool].Enough == nil {
 		return true

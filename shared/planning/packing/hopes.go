@@ -1,30 +1,29 @@
 package packing
 
-// hope is what a candidate may score.
+// hope is the upper limit of a candidate's score.
 type hope struct {
 	score float64
 	offer int
 }
 
-// hopes are a heap, the highest first; of equal ones, the candidate that was offered
-// first.
+// hopes is a heap, the highest score first; of equal scores, the candidate that was offered first.
 type hopes []hope
 
-// Len is part of heap.Interface, as are the others.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (h hopes) Len() int { return len(h) }
 
-// Less puts the higher hope first.
+// Less sorts by score, the highest first.
 func (h hopes) Less(i, j int) bool {
 	return h[i].score > h[j].score || h[i].score == h[j].score && h[i].offer < h[j].offer
 }
 
-// Swap exchanges two.
+// Swap swaps two hopes.
 func (h hopes) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push adds a hope.
 func (h *hopes) Push(x any) { *h = append(*h, x.(hope)) }
 
-// Pop takes the last one off.
+// Pop removes the last hope.
 func (h *hopes) Pop() any {
 	last := len(*h) - 1
 	out := (*h)[last]

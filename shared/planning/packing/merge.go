@@ -5,16 +5,14 @@ import (
 	"slices"
 )
 
-// mergeMax is how many of the bins that give least for their price are tried in
-// pairs.
+// mergeMax is how many of the worst-used bins are tried in pairs.
 const mergeMax = 16
 
-// wellSpent is the part of a bin's price that its pods are worth from which on
-// nothing is expected of merging it.
+// wellSpent is the ratio of value to price from which on a bin is not merged.
 const wellSpent = 0.95
 
-// merge makes one bin of two as long as that is cheaper. Opening the best node
-// first leaves odd pods for the end, on nodes that are too small to be cheap.
+// merge merges pairs of bins as long as that saves money. Opening the best node first leaves odd pods
+// for the end, on nodes that are too small to be cheap.
 func (s *stage) merge(first int) {
 	worth := s.worthByLot()
 	for {
@@ -26,7 +24,7 @@ func (s *stage) merge(first int) {
 	}
 }
 
-// worthByLot is what a pod of each lot of the stage is worth, by the lot's number.
+// worthByLot returns the value of one pod of each lot of the stage, by lot number.
 func (s *stage) worthByLot() []float64 {
 	out := make([]float64, len(s.p.lots))
 	for i, id := range s.ids {
@@ -41,7 +39,7 @@ type poor struct {
 	rate, waste float64
 }
 
-// poorest are the bins whose pods are worth least of what they cost.
+// poorest returns the bins with the lowest ratio of value to price.
 func (s *stage) poorest(first int, worth []float64) []poor {
 	out := make([]poor, 0, len(s.p.bins)-first)
 	for b := first; b < len(s.p.bins); b++ {
@@ -58,8 +56,8 @@ func (s *stage) poorest(first int, worth []float64) []poor {
 	return out[:min(len(out), mergeMax)]
 }
 
-// bestMerge finds the two bins whose union saves most, and the column for it; a is
-// -1 when none saves anything. No union saves more than its bins waste.
+// bestMerge returns the two bins whose union saves most, and the column for it; a is -1 if no union
+// saves anything. No union saves more than its bins waste.
 func (s *stage) bestMerge(bins []poor) (a, b, into int) {
 	a, saved := -1, 1e-9*s.total
 	for i, x := range bins {
@@ -76,8 +74,7 @@ func (s *stage) bestMerge(bins []poor) (a, b, into int) {
 	return a, b, into
 }
 
-// bearable reports whether a union does not carry too much of the plan, or is worth
-// that.
+// bearable reports whether a union respects MaxShare, or saves more than Premium.
 func (s *stage) bearable(column, x, y int, gain float64) bool {
 	policy, c := &s.p.problem.Policy, &s.p.problem.Columns[column]
 	if policy.MaxShare <= 0 || c.Room[0] <= policy.SmallRoom || gain > policy.Premium*s.total {
@@ -90,8 +87,8 @@ func (s *stage) bearable(column, x, y int, gain float64) bool {
 	return used <= policy.MaxShare*(s.before+s.total)
 }
 
-// union is the cheapest column that holds the pods of two bins, and what it saves;
-// -1 when none saves more than least.
+// union returns the cheapest column that holds the pods of two bins, and its saving; -1 if no column
+// saves more than least.
 func (s *stage) union(x, y int, least float64) (column int, gain float64) {
 	p := s.p
 	a, b := &p.bins[x], &p.bins[y]
@@ -123,7 +120,7 @@ func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column i
 	need := a.used[0] + b.used[0]
 	for _, one := range s.byPrice() {
 		if was-one.price <= gain {
-			break // All that follow save less.
+			break // All following columns save less.
 		}
 		if one.room < need {
 			continue
@@ -140,7 +137,7 @@ func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column i
 	return column, gain
 }
 
-// compatible asks the rules whether the pods of two bins may share one.
+// compatible reports whether the rules allow the pods of two bins in one.
 func (p *Packer) compatible(a, b *Bin) bool {
 	p.content.clear()
 	for _, bin := range []*Bin{a, b} {
@@ -166,7 +163,7 @@ func (p *Packer) enoughTogether(a, b *Bin, column int, planes uint64) bool {
 	return p.varied(column, used, planes, a.Columns.And(b.Columns))
 }
 
-// combine makes bin x a node of the column with the pods of both, and drops y.
+// combine makes bin x a node of the column with the pods of both bins, and drops y.
 func (p *Packer) combine(x, y, column int) {
 	a, b := &p.bins[x], &p.bins[y]
 	p.buy(a, -1)

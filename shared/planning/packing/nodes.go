@@ -2,7 +2,7 @@ package packing
 
 import "slices"
 
-// ontoNodes puts lots on nodes that exist, in their order and the nodes'.
+// ontoNodes places lots on existing nodes, in the order of lots and nodes.
 func (p *Packer) ontoNodes(ids []int) {
 	for _, id := range ids {
 		lot := &p.lots[id]
@@ -10,7 +10,7 @@ func (p *Packer) ontoNodes(ids []int) {
 			continue
 		}
 		lot.Nodes.Each(func(i int) bool {
-			// Who may be the first anywhere chooses the place later.
+			// Pods that may be the first of their affinity anywhere are placed later.
 			if _, at := p.ground(i); at.beside(lot) {
 				p.ontoNode(id, i)
 			}
@@ -19,15 +19,15 @@ func (p *Packer) ontoNodes(ids []int) {
 	}
 }
 
-// ground is a node that exists and that something was put on.
+// ground is an existing node on which pods were placed.
 type ground struct {
 	room  []int64
 	site  site
 	parts []Part
 }
 
-// ground is what is left of a node, and what it holds of the rules. Until something
-// is put there, both are the caller's.
+// ground returns the free capacity of a node and its counts for the rules. Until pods are placed
+// there, both belong to the caller.
 func (p *Packer) ground(i int) (room []int64, at site) {
 	if at := p.trodden[i]; at > 0 {
 		return p.grounds[at-1].room, p.grounds[at-1].site
@@ -36,7 +36,7 @@ func (p *Packer) ground(i int) (room []int64, at site) {
 	return node.Room, site{tallies: node.Tallies, counted: true}
 }
 
-// tread makes a node's ground the packer's own.
+// tread returns the packer's own copy of a node's ground.
 func (p *Packer) tread(i int) *ground {
 	if p.trodden[i] == 0 {
 		room, at := p.ground(i)
@@ -47,7 +47,7 @@ func (p *Packer) tread(i int) *ground {
 	return &p.grounds[p.trodden[i]-1]
 }
 
-// Onto are the parts that went to an existing node.
+// Onto returns the parts that were placed on an existing node.
 func (p *Packer) Onto(node int) []Part {
 	if at := p.trodden[node]; at > 0 {
 		return p.grounds[at-1].parts
@@ -55,7 +55,7 @@ func (p *Packer) Onto(node int) []Part {
 	return nil
 }
 
-// ontoNode puts as many pods of a lot on a node as it takes.
+// ontoNode places as many pods of a lot on a node as fit.
 func (p *Packer) ontoNode(id, i int) {
 	lot := &p.lots[id]
 	room, at := p.ground(i)
@@ -74,8 +74,8 @@ func (p *Packer) ontoNode(id, i int) {
 	own.parts = append(own.parts, Part{id, n})
 }
 
-// company reports whether the pods that a lot must stand beside are on the site.
-// A lot that is a member itself may be the first anywhere.
+// company reports whether the site has the pods that the lot has affinity to, or the lot may be the
+// first of its affinity.
 func (p *Packer) company(lot *Lot, s *site) bool {
 	return s.beside(lot) || p.mayLead(lot)
 }
@@ -101,7 +101,7 @@ func (p *Packer) place(id, n int, s *site) {
 	p.count(lot, n)
 }
 
-// count keeps the number of members that are placed anywhere.
+// count updates the number of placed members of each rule.
 func (p *Packer) count(lot *Lot, n int) {
 	for _, m := range lot.Marks {
 		if m.Member {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// New prepares a problem. What is counted down is copied, a node as soon as
-// something is put there; the columns, which are many, belong to the packer from
-// then on, and to others that are made of the same ones with the same policy.
+// New returns a packer for the problem. It copies all quotas, and each node when it places a pod
+// there. It changes the columns, which may only be shared with packers of the same policy.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), trodden: make([]int32, len(problem.Nodes)), members: make([]int, len(problem.Rules))}
 	p.problem.Pools, p.quotas = copied(problem.Pools), copied(problem.Pools)
@@ -37,9 +36,9 @@ func New(problem Problem) *Packer {
 	return p
 }
 
-// Pack places lots: on nodes that exist, then beside what was placed before, then
-// on new nodes, one stage of columns after the other. It returns the number of the
-// first of them; Left says what found no place.
+// Pack places lots: first on existing nodes, then into open bins, then in new bins, one stage of
+// columns after the other. It returns the number of the first lot; Left returns the number of unplaced
+// pods.
 func (p *Packer) Pack(lots []Lot) (first int) {
 	first = len(p.lots)
 	p.lots = append(p.lots, lots...)
@@ -73,7 +72,7 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 	return first
 }
 
-// smallestFirst orders lots by what a pod takes of all that is asked for.
+// smallestFirst sorts lots by the largest share that one pod takes of the total requests.
 func (p *Packer) smallestFirst(ids []int) []int {
 	total := make([]float64, p.problem.Dims)
 	for _, id := range ids {
@@ -95,7 +94,7 @@ func (p *Packer) smallestFirst(ids []int) []int {
 	return out
 }
 
-// stages are the numbers of the columns' stages, in order.
+// stages returns the stages of the columns, in order.
 func (p *Packer) stages() []int {
 	var out []int
 	for k := range p.problem.Columns {
@@ -107,7 +106,7 @@ func (p *Packer) stages() []int {
 	return out
 }
 
-// loneliest is the rule that demands the most nodes, -1 without any.
+// loneliest returns the rule that needs the most nodes; -1 without rules.
 func (p *Packer) loneliest(ids []int) int {
 	if len(p.problem.Rules) == 0 {
 		return -1
@@ -127,13 +126,13 @@ func (p *Packer) loneliest(ids []int) int {
 	return best
 }
 
-// Left is how many pods of a lot found no place.
+// Left returns how many pods of a lot are not placed.
 func (p *Packer) Left(lot int) int { return p.left[lot] }
 
-// Bins are the nodes to launch.
+// Bins returns the nodes to launch.
 func (p *Packer) Bins() []Bin { return p.bins }
 
-// Cost is what the bins cost in US dollars per hour.
+// Cost returns the cost of the bins in US dollars per hour.
 func (p *Packer) Cost() float64 {
 	sum := 0.0
 	for i := range p.bins {
@@ -142,8 +141,7 @@ func (p *Packer) Cost() float64 {
 	return sum
 }
 
-// Finish shares out what limits have left over. It is called once, after the last
-// round.
+// Finish distributes the remaining limits to the bins. Call it once, after the last round.
 func (p *Packer) Finish() {
 	if p.singly {
 		p.settle()
@@ -152,10 +150,10 @@ func (p *Packer) Finish() {
 	p.loosen()
 }
 
-// Drop gives up what is left of a lot, so that no later round takes it up again.
+// Drop gives up the unplaced pods of a lot, so that later rounds do not place them.
 func (p *Packer) Drop(lot int) { p.left[lot] = 0 }
 
-// Quota is what is left of a pool's limits.
+// Quota returns the remaining limits of a pool.
 func (p *Packer) Quota(pool int) Pool { return p.problem.Pools[pool] }
 
 // Buyable reports whether limits and reservations allow one more node of a column.
@@ -164,19 +162,19 @@ func (p *Packer) Buyable(k int) bool {
 	return p.problem.Pools[c.Pool].Holds(c.Capacity) && p.supplied(c)
 }
 
-// Addressable reports whether some zone on the planes has an address for one more
-// node of a column, and for a pod.
+// Addressable reports whether any zone in the planes has addresses for one more node of the column and
+// one pod.
 func (p *Packer) Addressable(k int, planes uint64) bool {
 	return !p.scarce || p.holdsPods(k, planes) > 0
 }
 
-// Steps is the effort so far, in the steps of Policy.Budget.
+// Steps returns the effort so far, in the steps of Policy.Budget.
 func (p *Packer) Steps() int { return p.steps }
 
-// Spend counts effort that the caller makes on the packer's behalf.
+// Spend adds effort of the caller.
 func (p *Packer) Spend(steps int) { p.steps += steps }
 
-// Spent reports whether the budget ran out, so that the plan is partial.
+// Spent reports whether the budget is used up, so that the plan is partial.
 func (p *Packer) Spent() bool {
 	return p.problem.Policy.Budget > 0 && p.steps > p.problem.Policy.Budget
 }

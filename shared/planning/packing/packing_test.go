@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// world is a problem and its lots, drawn at random.
+// world is a random problem and its lots.
 type world struct {
 	problem packing.Problem
 	lots    []packing.Lot
@@ -100,7 +100,7 @@ func (w *world) lot(t *rapid.T) packing.Lot {
 	return out
 }
 
-// pack runs the packer over the lots in two rounds.
+// pack packs the lots in two rounds.
 func (w *world) pack() *packing.Packer {
 	p := packing.New(w.problem)
 	half := len(w.lots) / 2
@@ -137,7 +137,7 @@ func describe(p *packing.Packer) []string {
 	return out
 }
 
-// check holds every invariant of the package against a plan, counting anew.
+// check checks every invariant of the package for a plan, with its own counts.
 func (w *world) check(t *rapid.T, p *packing.Packer) {
 	seen := make([]int, len(w.lots))
 	used := make([]packing.Pool, len(w.problem.Pools))
@@ -207,7 +207,7 @@ func (w *world) check(t *rapid.T, p *packing.Packer) {
 	}
 }
 
-// limits allows pools that nobody launched in to be over theirs from the start.
+// limits checks the limits. Pools without new nodes may have exceeded theirs from the start.
 func (w *world) limits(t *rapid.T, used []packing.Pool, supplied int) {
 	var within *packing.Pool
 	together := make([]int64, dims)
@@ -237,7 +237,7 @@ func (w *world) limits(t *rapid.T, used []packing.Pool, supplied int) {
 	}
 }
 
-// holds sums the parts up and asks every rule.
+// holds checks that the parts fit into room and obey every rule.
 func (w *world) holds(t *rapid.T, room []int64, parts []packing.Part, _ []packing.Tally) {
 	total := make([]int64, dims)
 	for _, part := range parts {
@@ -269,8 +269,8 @@ func (w *world) holds(t *rapid.T, room []int64, parts []packing.Part, _ []packin
 	}
 }
 
-// TestNearTheBound packs a fixed mixture onto a market whose prices follow sizes.
-// The figure is not a target but a fence: a change that packs worse must say so.
+// TestNearTheBound packs a fixed mixture of pods at prices proportional to size. The figure is not a
+// target: it fails for a change that packs worse.
 func TestNearTheBound(t *testing.T) {
 	w := world{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
 		{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
@@ -297,8 +297,8 @@ func TestNearTheBound(t *testing.T) {
 	}
 }
 
-// TestBudgetLeavesAPartialPlan stops in the middle: what was placed stays placed,
-// the rest is left, and the packer says so.
+// TestBudgetLeavesAPartialPlan stops early: placed pods stay placed, the rest is left, and the packer
+// reports a partial plan.
 func TestBudgetLeavesAPartialPlan(t *testing.T) {
 	for _, tt := range []struct {
 		budget  int

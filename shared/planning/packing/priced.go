@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// priced is a column, its price where it is cheapest, and its room for the first
-// resource, which tells of most columns that they are too small.
+// priced is a column, its lowest price, and its room in the first resource, which is a fast check for
+// columns that are too small.
 type priced struct {
 	column int
 	price  float64
 	room   int64
 }
 
-// byPrice lists the stage's columns, the cheapest first.
+// byPrice returns the stage's columns, the cheapest first.
 func (s *stage) byPrice() []priced {
 	if s.cheapest != nil {
 		return s.cheapest

@@ -2,12 +2,12 @@ package packing
 
 import "math/bits"
 
-// Ration is what one zone has left for new nodes of one kind of network: addresses,
-// of which each node takes one and each of its pods another, and nodes of a group
-// that spreads its instances. Unlimited where nobody counts.
+// Ration is the remaining quota of one zone for new nodes of one network class: addresses, of which
+// each node and each pod takes one, and nodes of a spread placement group. Unlimited means that there
+// is no count.
 type Ration struct{ Addresses, Nodes int64 }
 
-// Spend takes off what one node with so many pods has.
+// Spend subtracts one node with the given number of pods.
 func (r *Ration) Spend(pods int) {
 	if r.Nodes != Unlimited {
 		r.Nodes--
@@ -17,8 +17,8 @@ func (r *Ration) Spend(pods int) {
 	}
 }
 
-// short reports whether any ration could run out with so many pods: only then is
-// each bin given to one zone.
+// short reports whether any ration could run out with that many pods. Only then are bins assigned to
+// zones.
 func (p *Packer) short(pods int) bool {
 	for _, r := range p.problem.Rations {
 		if r.Nodes != Unlimited || r.Addresses != Unlimited && r.Addresses < int64(2*pods) {
@@ -28,15 +28,15 @@ func (p *Packer) short(pods int) bool {
 	return false
 }
 
-// holdsPods is how many pods of one more node of a column the best zone on some
-// planes has addresses for.
+// holdsPods returns for how many pods of one more node of a column the best zone in the planes has
+// addresses.
 func (p *Packer) holdsPods(k int, planes uint64) int {
 	_, room := p.bestRation(k, planes)
 	return room
 }
 
-// bestRation finds the zone with the most addresses left; 0 is one that nobody
-// counts, and -1 that there is none with room.
+// bestRation returns the ration with the most addresses left, and the number of pods; 0 for a zone
+// without a ration, and -1 if no zone has room.
 func (p *Packer) bestRation(k int, planes uint64) (ration, pods int) {
 	pool := &p.problem.Pools[p.problem.Columns[k].Pool]
 	ration, pods = -1, 0
@@ -53,7 +53,7 @@ func (p *Packer) bestRation(k int, planes uint64) (ration, pods int) {
 	return ration, pods
 }
 
-// allot gives a bin to the zone with the most addresses left.
+// allot assigns a bin to the zone with the most addresses left.
 func (p *Packer) allot(bin *Bin) {
 	if !p.scarce {
 		return
@@ -75,7 +75,7 @@ func (p *Packer) allot(bin *Bin) {
 	bin.Planes, bin.ration = bin.Planes&planes, ration
 }
 
-// charge takes a bin's addresses, and gives them back when sign is -1.
+// charge subtracts a bin's addresses; sign -1 adds them back.
 func (p *Packer) charge(bin *Bin, sign int64) {
 	if bin.ration <= 0 {
 		return
@@ -97,7 +97,7 @@ func (b *Bin) pods() int {
 	return n
 }
 
-// spareAddresses is how many more pods a bin's zone has addresses for.
+// spareAddresses returns for how many more pods a bin's zone has addresses.
 func (p *Packer) spareAddresses(bin *Bin) int {
 	if bin.ration <= 0 {
 		return int(Unlimited >> 1)

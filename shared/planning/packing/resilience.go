@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// goodEnough is how near to the worth of its pods a plan's cost must be for no
-// other order to be tried.
+// goodEnough is the ratio of cost to value up to which no further order is tried.
 const goodEnough = 1.02
 
-// outOfReach is how far above that no order helps: what is wasted then lies in pods
+// outOfReach is the ratio of cost to value above which no order helps: the waste is then due to pods
 // that no type suits.
 const outOfReach = 1.3
 
-// run opens the stage's bins, in the order of lots that gives the cheapest plan. A
-// plan that stands on one or two nodes is made anew with smaller ones, and that is
-// taken unless it costs too much more.
+// run opens the stage's bins, in the order of lots that gives the cheapest plan. If the plan violates
+// MaxShare, it plans again with smaller nodes and uses that plan unless it costs more than Premium
+// allows.
 func (s *stage) run() {
 	first, won := len(s.p.bins), orders[0]
 	s.before = s.p.costOf(s.p.bins)
@@ -25,7 +24,7 @@ func (s *stage) run() {
 	for _, order := range orders[1:] {
 		cost := s.p.costOf(best)
 		if len(s.priced) < 2 {
-			break // Nothing leans to the only resource that is worth something.
+			break // With a single priced resource the orders are the same.
 		}
 		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
@@ -52,9 +51,8 @@ func (s *stage) run() {
 	s.capEqual(first)
 }
 
-// attempt packs in the order at hand, and takes it apart again. It gives up as soon
-// as the plan must cost more than most: what is not placed yet costs its worth at
-// least.
+// attempt packs in the current order, and undoes the plan. It gives up as soon as the plan must cost
+// more than most: pods that are not placed yet will cost at least their value.
 func (s *stage) attempt(first int, most float64) (bins []Bin, ok bool) {
 	s.most, s.spent = most, 0
 	s.open()
@@ -62,10 +60,10 @@ func (s *stage) attempt(first int, most float64) (bins []Bin, ok bool) {
 	return s.undo(first), !s.beyond()
 }
 
-// beyond reports whether the plan is too dear already.
+// beyond reports whether the plan already costs too much.
 func (s *stage) beyond() bool { return s.spent+s.rest > s.most*(1+1e-9) }
 
-// concentrated reports whether any bin carries more of the plan than it should.
+// concentrated reports whether any bin exceeds MaxShare.
 func (s *stage) concentrated(bins []Bin) bool {
 	policy := &s.p.problem.Policy
 	if policy.MaxShare <= 0 {
@@ -84,7 +82,7 @@ func (s *stage) concentrated(bins []Bin) bool {
 	return false
 }
 
-// undo takes the bins from the first on apart again, and returns them.
+// undo removes the bins from the given one on, and returns them.
 func (s *stage) undo(first int) []Bin {
 	p := s.p
 	gone := append([]Bin(nil), p.bins[first:]...)
@@ -101,7 +99,7 @@ func (s *stage) undo(first int) []Bin {
 	return gone
 }
 
-// redo puts bins back that undo took apart.
+// redo restores bins that undo removed.
 func (s *stage) redo(bins []Bin) {
 	p := s.p
 	for b := range bins {

@@ -1,7 +1,7 @@
 package packing
 
-// tallies are the counts of one node, by rule, while it is being filled. There is
-// one for the whole packing: loading a node touches only the rules of its pods.
+// tallies are the counts of one node, by rule, while it is filled. One value serves the whole packing:
+// a node touches only the rules of its pods.
 type tallies struct {
 	rules   []Rule
 	counts  []Tally
@@ -12,7 +12,7 @@ func newTallies(rules []Rule) tallies {
 	return tallies{rules: rules, counts: make([]Tally, len(rules))}
 }
 
-// clear forgets the node.
+// clear resets the counts.
 func (t *tallies) clear() {
 	for _, r := range t.touched {
 		t.counts[r] = Tally{}
@@ -31,7 +31,7 @@ func (t *tallies) add(marks []Mark, n int) {
 	}
 }
 
-// room is how many more pods with these marks the rules let in, n at most.
+// room returns how many more pods with these marks the rules allow, at most n.
 func (t *tallies) room(marks []Mark, n int) int {
 	for _, m := range marks {
 		if n = t.rules[m.Rule].admits(t.counts[m.Rule], m, n); n <= 0 {
@@ -53,7 +53,8 @@ func (t *Tally) count(m Mark, n int) {
 	}
 }
 
-// admits is how many more pods with a mark may join what is tallied, n at most.
+// admits returns how many more pods with a mark the rule allows on a node with these counts, at most
+// n.
 func (r Rule) admits(t Tally, m Mark, n int) int {
 	if r.Soft && !m.Owner {
 		return n

@@ -5,20 +5,19 @@ import (
 	"math/bits"
 )
 
-// Set is a set of small numbers, one bit each. Sets are shared between lots:
-// they are never changed once a lot holds them.
+// Set is a bit set of small numbers. Lots share sets: a set must not change once a lot has it.
 type Set []uint64
 
-// NewSet makes an empty set for numbers below n.
+// NewSet returns an empty set for numbers below n.
 func NewSet(n int) Set { return make(Set, (n+63)/64) }
 
-// Add puts i into the set.
+// Add adds i.
 func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
 
-// Has reports whether i is in the set; a nil set has nothing.
+// Has reports whether i is in the set; a nil set is empty.
 func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// And gives what both hold.
+// And returns the intersection.
 func (s Set) And(t Set) Set {
 	out := make(Set, min(len(s), len(t)))
 	for i := range out {
@@ -27,7 +26,7 @@ func (s Set) And(t Set) Set {
 	return out
 }
 
-// Keep drops what t does not hold; the set is changed.
+// Keep removes everything that is not in t, in place.
 func (s Set) Keep(t Set) {
 	for i := range s {
 		if i < len(t) {
@@ -38,14 +37,14 @@ func (s Set) Keep(t Set) {
 	}
 }
 
-// Join takes in what t holds; the set is changed, and must be as large.
+// Join adds everything in t, in place; t must not be larger.
 func (s Set) Join(t Set) {
 	for i := range t {
 		s[i] |= t[i]
 	}
 }
 
-// Len counts the members.
+// Len returns the number of members.
 func (s Set) Len() int {
 	n := 0
 	for _, word := range s {
@@ -54,7 +53,7 @@ func (s Set) Len() int {
 	return n
 }
 
-// Each calls f with every member in rising order until f says no.
+// Each calls f with every member in rising order until f returns false.
 func (s Set) Each(f func(i int) bool) {
 	for w, word := range s {
 		for word != 0 {
@@ -67,8 +66,7 @@ func (s Set) Each(f func(i int) bool) {
 	}
 }
 
-// EachAlso calls f with every member that t holds as well, in rising order, until f
-// says no.
+// EachAlso calls f with every member of both sets in rising order, until f returns false.
 func (s Set) EachAlso(t Set, f func(i int) bool) {
 	for w := range min(len(s), len(t)) {
 		for word := s[w] & t[w]; word != 0; word &= word - 1 {
@@ -79,7 +77,7 @@ func (s Set) EachAlso(t Set, f func(i int) bool) {
 	}
 }
 
-// Or gives what either holds.
+// Or returns the union.
 func (s Set) Or(t Set) Set {
 	if len(s) < len(t) {
 		s, t = t, s
@@ -92,7 +90,7 @@ func (s Set) Or(t Set) Set {
 	return out
 }
 
-// Overlaps reports whether there is anything that both hold.
+// Overlaps reports whether the sets have a common member.
 func (s Set) Overlaps(t Set) bool {
 	for i := range min(len(s), len(t)) {
 		if s[i]&t[i] != 0 {
@@ -102,7 +100,7 @@ func (s Set) Overlaps(t Set) bool {
 	return false
 }
 
-// Without gives what s holds and t does not.
+// Without returns the members that are not in t.
 func (s Set) Without(t Set) Set {
 	out := make(Set, len(s))
 	copy(out, s)
@@ -114,10 +112,10 @@ func (s Set) Without(t Set) Set {
 	return out
 }
 
-// Key is equal for equal sets, as a map's key.
+// Key returns a map key that is equal for equal sets.
 func (s Set) Key() string { return string(s.AppendKey(make([]byte, 0, 8*len(s)))) }
 
-// AppendKey is Key, appended to what is there.
+// AppendKey appends the key to out.
 func (s Set) AppendKey(out []byte) []byte {
 	for _, word := range s {
 		out = binary.LittleEndian.AppendUint64(out, word)

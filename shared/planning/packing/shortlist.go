@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// shortlist picks the columns that waste least of their price, some of each size.
-// It does not depend on the order of lots.
+// shortlist offers the columns that waste least of their price, some of each size. It does not depend
+// on the order of lots.
 func (s *stage) shortlist() {
 	if s.uniform != nil {
 		s.offer(*s.uniform)
@@ -31,7 +31,7 @@ type rung struct {
 	best        [perSize]scored
 }
 
-// scored is a column and which part of its price it would waste.
+// scored is a column and the fraction of its price that it would waste.
 type scored struct {
 	column int
 	waste  float64
@@ -55,8 +55,8 @@ func (s *stage) leastWaste() []candidate {
 	return out
 }
 
-// rungs sorts the columns that anybody may use on some planes by size; each is half
-// as dear again as the one before.
+// rungs groups the columns that any group may use in the planes by size. Each size is √2 times as
+// expensive as the one before.
 func (s *stage) rungs(planes uint64, rooms []float64) []rung {
 	all, last, usable := s.scratch.rungs[:0], 0, s.usable(planes)
 	for i, k := range s.columns {
@@ -82,8 +82,7 @@ func (s *stage) rungs(planes uint64, rooms []float64) []rung {
 	return all
 }
 
-// sizeOf numbers prices in steps of half a doubling: twice the exponent, and one
-// more from the root of two on.
+// sizeOf numbers prices in steps of √2: twice the exponent, plus one from √2 on.
 func sizeOf(price float64) int {
 	const exponent = 52
 	bits, root := math.Float64bits(price), math.Float64bits(math.Sqrt2)
@@ -94,8 +93,8 @@ func sizeOf(price float64) int {
 	return size
 }
 
-// repeats reports whether the rung has a column that is as good for every group of
-// pods: equal ones must not crowd out those of another shape.
+// repeats reports whether the rung already has a column that is equally good for every group of pods,
+// so that equal columns do not displace columns of another shape.
 func (s *stage) repeats(r *rung, one scored) bool {
 	return slices.ContainsFunc(r.best[:r.count], func(was scored) bool {
 		a, b := &s.p.problem.Columns[was.column], &s.p.problem.Columns[one.column]
@@ -105,7 +104,7 @@ func (s *stage) repeats(r *rung, one scored) bool {
 	})
 }
 
-// keep takes a column in if it is one of the least wasteful so far.
+// keep adds a column if it is one of the least wasteful so far.
 func (r *rung) keep(one scored) {
 	at := r.count
 	for ; at > 0 && one.waste < r.best[at-1].waste; at-- {
@@ -118,7 +117,7 @@ func (r *rung) keep(one scored) {
 	}
 }
 
-// worthOfRooms is what all of the room of each of the stage's columns could be worth.
+// worthOfRooms returns the value of the whole room of each column of the stage.
 func (s *stage) worthOfRooms() []float64 {
 	out := make([]float64, len(s.columns))
 	for i, k := range s.columns {
@@ -127,7 +126,7 @@ func (s *stage) worthOfRooms() []float64 {
 	return out
 }
 
-// usable are the columns that anybody may use on some planes.
+// usable returns the columns that any group may use in the planes.
 func (s *stage) usable(planes uint64) Set {
 	out := NewSet(len(s.p.problem.Columns))
 	for g := range s.groups {
@@ -138,7 +137,7 @@ func (s *stage) usable(planes uint64) Set {
 	return out
 }
 
-// planesOf lists the sets of planes that lots ask for, the widest last.
+// planesOf returns the sets of planes that lots need, the widest last.
 func (s *stage) planesOf() []uint64 {
 	var out []uint64
 	for _, g := range s.groups {

@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSizeOfIsHalfADoubling compares the sizes with logarithms; nothing costs less
-// than nothing.
+// TestSizeOfIsHalfADoubling compares the sizes with logarithms. Prices are never negative.
 func TestSizeOfIsHalfADoubling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Float64Range(1e-9, 1e9).Draw(t, "a"), rapid.Float64Range(1e-9, 1e9).Draw(t, "b")

@@ -2,8 +2,8 @@ package packing
 
 import "math"
 
-// Join puts one pod onto a node that exists, or beside what is placed already. It
-// returns the number of its lot; false, and no lot, if nothing has room.
+// Join places one pod on an existing node or in an open bin. It returns the number of its lot, or
+// false if the pod fits nowhere.
 func (p *Packer) Join(lot Lot) (id int, ok bool) {
 	return p.single(lot, func(id int) {
 		lot := &p.lots[id]
@@ -20,8 +20,8 @@ func (p *Packer) Join(lot Lot) (id int, ok bool) {
 	})
 }
 
-// Open buys a node for one pod. It returns the number of its lot; false, and no
-// lot, if none can be bought, or as many were as the policy lets it.
+// Open adds a node for one pod. It returns the number of its lot, or false if no node can be bought or
+// Policy.Nodes is reached.
 func (p *Packer) Open(lot Lot) (id int, ok bool) {
 	if most := p.problem.Policy.Nodes; most > 0 && len(p.bins) >= most {
 		return -1, false
@@ -34,12 +34,12 @@ func (p *Packer) Open(lot Lot) (id int, ok bool) {
 	})
 }
 
-// single tries to place one pod, and forgets it if that fails.
+// single tries to place one pod, and removes its lot if that fails.
 func (p *Packer) single(lot Lot, place func(id int)) (id int, ok bool) {
 	id, p.singly = len(p.lots), true
 	lot.Count = 1
 	p.lots, p.left = append(p.lots, lot), append(p.left, 1)
-	p.scarce = p.short(math.MaxInt32) // Nobody knows how many pods are to come.
+	p.scarce = p.short(math.MaxInt32) // The number of further pods is not known.
 	if place(id); p.left[id] == 0 {
 		return id, true
 	}

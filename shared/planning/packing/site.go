@@ -2,11 +2,10 @@ package packing
 
 import "slices"
 
-// site is a node that pods are put on one after the other: one that exists, or a
-// bin. It remembers what it holds of each rule, so that asking costs no recount.
+// site is a node, existing or new, with its counts for the rules, so that they need not be recounted.
 type site struct {
 	tallies []Tally
-	// counted is false for a bin of which the tallies are still to be made.
+	// counted is false for a bin whose tallies are not counted yet.
 	counted bool
 }
 
@@ -19,7 +18,7 @@ func (s *site) tally(rule int32) Tally {
 	return Tally{Rule: rule}
 }
 
-// admits is how many more pods with these marks may join, n at most.
+// admits returns how many more of the lot's pods the rules allow, at most n.
 func (s *site) admits(rules []Rule, lot *Lot, n int) int {
 	for _, m := range lot.Marks {
 		n = rules[m.Rule].admits(s.tally(m.Rule), m, n)
@@ -27,7 +26,7 @@ func (s *site) admits(rules []Rule, lot *Lot, n int) int {
 	return max(0, n)
 }
 
-// beside reports whether every rule that a lot must stand beside has a member here.
+// beside reports whether the node has a member of every rule in the lot's Beside.
 func (s *site) beside(lot *Lot) bool {
 	return !slices.ContainsFunc(lot.Beside, func(r int32) bool { return s.tally(r).Members == 0 })
 }
@@ -43,8 +42,8 @@ func (s *site) join(marks []Mark, n int) {
 	}
 }
 
-// times is how often need goes into room, limit at most. It divides only where it
-// must, as most needs that are asked about do not fit, or are of one pod.
+// times returns how often need fits into room, at most limit times. It divides only if needed, because
+// most calls are for needs that do not fit or for one pod.
 func times(need, room []int64, limit int) int {
 	if limit <= 0 {
 		return 0

@@ -5,43 +5,43 @@ import "slices"
 // stage is one round of opening bins: some lots, and the columns of one stage.
 type stage struct {
 	p *Packer
-	// ids are the lots, the most valuable pod first; the slices below are parallel.
+	// ids are the lots, the most valuable pod first; the following slices are parallel to it.
 	ids  []int
 	left []int
 	need []int64
-	// wanted is what a pod needs of the priced dimensions.
+	// wanted is the need of a pod in the priced dimensions.
 	wanted []float64
 	value  []float64
 	group  []int
-	// floor is at most the value, and falls along the list.
+	// floor is at most the value, and never rises along the list.
 	floor []float64
 	// groups are lots with the same columns and planes.
 	groups []lotGroup
-	// priced are the dimensions that have a price, and top the highest price of each
-	// among the groups: no pod that fits is worth more than the room at these.
+	// priced are the dimensions with a price, and top is the highest price of each dimension in any
+	// group: no pod that fits is worth more than the room at these prices.
 	priced []int
 	top    []float64
 	offers []candidate
 	hopes  hopes
-	// keenest are the groups by dimension, those first to whom it is worth most.
+	// keenest are the groups by dimension, those with the highest price first.
 	keenest []int32
-	// wants is what the pods of each group that are not in a bin need, by dimension.
+	// wants is the total need of each group's pods that are not in a bin, by dimension.
 	wants []float64
-	// total is what all pods are worth; rest, those that are not in a bin.
+	// total is the value of all pods, and rest that of pods that are not in a bin.
 	total, rest float64
-	// spent is what the bins of this attempt cost, and most what they may.
+	// spent is the cost of this attempt's bins, and most the maximum.
 	spent, most float64
-	// before is what the bins of earlier stages cost: the plan is theirs and this.
+	// before is the cost of the bins of earlier stages, which are part of the plan.
 	before float64
-	// modest leaves out columns that could carry too much of the plan.
+	// modest excludes columns that could exceed MaxShare.
 	modest bool
-	// uniform is the one candidate of a plan whose nodes are all alike; nil for others.
+	// uniform is the only candidate of a plan with a single column; nil for other plans.
 	uniform *candidate
-	// short is the shortlist as it was made for shortModest.
+	// short caches the shortlist made with modest = shortModest.
 	short       []candidate
 	shortModest bool
 	columns     []int
-	// cheapest are the same, by price; they are sorted when they are first asked for.
+	// cheapest are the columns by price, sorted on first use.
 	cheapest []priced
 	scratch  *scratch
 }
@@ -49,15 +49,15 @@ type stage struct {
 type lotGroup struct {
 	columns Set
 	planes  uint64
-	// some is whether any of the stage's columns is for the group, and asks whether
-	// any of its lots is the stage's.
+	// some is true if the group can use any of the stage's columns, and asks if any of its lots is in
+	// the stage.
 	some   bool
 	asks   bool
 	prices []float64
 	host   float64
 }
 
-// newStage gathers the lots that some column of the stage can take.
+// newStage collects the lots that any column of the stage can hold; nil without such lots.
 func (p *Packer) newStage(number int, lots []int) *stage {
 	s := &stage{p: p, scratch: &p.scratch}
 	s.scratch.flags.empty()
@@ -79,8 +79,7 @@ func (p *Packer) newStage(number int, lots []int) *stage {
 
 func (p *Packer) supplied(c *Column) bool { return c.Supply == 0 || p.problem.Supplies[c.Supply-1] > 0 }
 
-// collect finds the lots' groups, and drops lots that fit no column, and groups
-// without lots.
+// collect groups the lots. It skips lots that fit no column, and drops groups without lots.
 func (s *stage) collect(lots []int) {
 	p := s.p
 	for _, id := range lots {
@@ -108,8 +107,8 @@ func (s *stage) collect(lots []int) {
 	}
 }
 
-// groupOf finds or makes the group of a lot. Lots of equal columns share one set,
-// so that it is enough to compare where the sets begin.
+// groupOf returns the group of a lot, and adds it if it is new. Lots with equal columns share one set,
+// so it is enough to compare the start of the sets.
 func (s *stage) groupOf(lot *Lot) int {
 	for g := range s.groups {
 		if s.groups[g].planes == lot.Planes && same(s.groups[g].columns, lot.Columns) {

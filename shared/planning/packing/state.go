@@ -1,18 +1,18 @@
 package packing
 
-// Packer packs lots, round after round: what an earlier round placed stays.
+// Packer packs lots in rounds; pods that an earlier round placed stay.
 type Packer struct {
 	problem Problem
 	lots    []Lot
 	left    []int
 	bins    []Bin
-	// content counts what a bin holds of each rule while it is being filled.
+	// content counts the pods of a bin for each rule while it is filled.
 	content tallies
-	// grounds are nodes that exist and that something was put on, and trodden, by node,
-	// 1 + the place of each there.
+	// grounds are existing nodes on which pods were placed. trodden maps node indexes to 1 + the index
+	// in grounds.
 	grounds []ground
 	trodden []int32
-	// binSites are what bins hold of the rules; one is made when it is first asked for.
+	// binSites are the counts of bins for the rules, computed on first use.
 	binSites []site
 	// members counts the placed members of each rule.
 	members []int
@@ -22,21 +22,21 @@ type Packer struct {
 	steps int
 	// sold are the columns of each pool.
 	sold []Set
-	// quotas are the pools' limits as they were in the beginning.
+	// quotas are the pools' limits at the start.
 	quotas []Pool
-	// singly is whether pods were placed one by one, and bins not settled since.
+	// singly is true if pods were placed one by one and the bins need to settle.
 	singly bool
-	// scarce is whether rations have to be looked at.
+	// scarce is true if rations may run out.
 	scarce bool
-	// spare is what is left of them when all is packed and shared out.
+	// spare is the limits that remain after all bins got their part.
 	spare []Pool
-	// lonely is the rule that demands the most nodes, -1 for none; hostPrice is what
-	// a node of its own is worth at most.
+	// lonely is the rule that needs the most nodes; -1 for none. hostPrice is the highest price of a
+	// separate node.
 	lonely    int
 	hostPrice float64
-	// rooms are the columns' room as the linear program sees it, one after the other.
+	// rooms is the room of all columns, concatenated, as the linear program uses it.
 	rooms []float64
-	// decisive are the columns that decided the last prices.
+	// decisive are the columns of the last solution of the linear program.
 	decisive []int
 	scratch  scratch
 }

@@ -10,24 +10,22 @@ import (
 )
 
 const (
-	// offersMax bounds the rounds of the linear program; it needs about ten.
+	// offersMax is the maximum number of rounds of the linear program; it needs about ten.
 	offersMax = 60
-	// apart keeps the demands of resources apart by so little that the bound does
-	// not show it. If they were met exactly by fewer columns than there are
-	// resources, these would not tell what each resource is worth.
+	// apart changes the demands so slightly that the bound does not show it. If fewer columns than
+	// resources met the demands exactly, the prices would not be unique.
 	apart = 1e-7
 )
 
-// Sold is a way to buy room: so much of each resource, for a price in dollars an
-// hour.
+// Sold is a way to buy room: an amount of each resource for a price in US dollars an hour.
 type Sold struct {
 	Room  []float64
 	Price float64
 }
 
-// Prices are what a unit of each resource is worth where these are sold, in dollars
-// an hour: no way to buy is worth more than it costs, and the demand is worth the
-// most. They are zero where something is demanded that nobody sells.
+// Prices returns shadow prices of resources, in US dollars an hour for a unit: no way to buy is worth
+// more than it costs, and the value of the demand is as high as possible. They are zero if nothing
+// provides a demanded resource.
 func Prices(demand []float64, sold []Sold) []float64 {
 	rows := make([]offerRow, len(sold))
 	for i, one := range sold {
@@ -37,25 +35,24 @@ func Prices(demand []float64, sold []Sold) []float64 {
 	return prices
 }
 
-// offerRow is what the program sees of a column: its room by dimension, none of it
-// less than nothing, one node, and its price.
+// offerRow is a column in the linear program: its room by dimension, not negative, with 1 as the last
+// entry for the node itself, and its price.
 type offerRow struct {
 	room   []float64
 	price  float64
 	column int
 }
 
-// worth finds prices of resources, in dollars an hour for a unit, under which no
-// column is worth more than it costs, and the demand is worth the most. That sum
-// is a lower bound on the cost of the demand: any node of price p has room worth
-// at most p. The answer is feasible whatever the solver returns, for it is scaled
-// until no column is overpaid.
+// worth returns shadow prices of resources, in US dollars an hour for a unit, under which no column is
+// worth more than it costs and the value of the demand is as high as possible. That value is a lower
+// bound on the cost of the demand: any node of price p has room worth at most p. The result is
+// feasible even if the solver fails, because it is scaled until no column is worth more than its
+// price.
 //
-// These prices are the dual of a program that buys fractions of columns: the
-// demand, as cheaply as it can be had. It begins with the best column for each
-// resource alone, and takes in the column that is most overpaid. A guess of the
-// columns that are bought in the end saves rounds; those that were are returned. The
-// rows are in the order of their columns.
+// The prices are the dual of a program that buys fractions of columns to meet the demand as cheaply as
+// possible. It starts with the best column for each resource alone, and then repeatedly adds the
+// column whose value exceeds its price the most. A guess of the columns that will be bought saves
+// rounds; the columns bought are returned. The rows must be sorted by column.
 func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, bought []int) {
 	prices = make([]float64, len(demand))
 	dims := demanded(demand)
@@ -85,7 +82,7 @@ func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bo
 	}
 }
 
-// demanded are the dimensions of which anything is.
+// demanded returns the dimensions with demand.
 func demanded(demand []float64) (dims []int) {
 	for r, d := range demand {
 		if d > 0 {
@@ -95,9 +92,8 @@ func demanded(demand []float64) (dims []int) {
 	return dims
 }
 
-// alone finds what a unit of each resource costs if nothing else is wanted of a
-// row, and the rows that are cheapest so; no row when something is demanded that
-// none has.
+// alone sets the price of each resource as if nothing else of a row were used, and returns the
+// cheapest rows; none if no row has a demanded resource.
 func alone(prices []float64, rows []offerRow, dims []int) (cheapest []int) {
 	cheapest = make([]int, len(dims))
 	for i, r := range dims {
@@ -117,15 +113,13 @@ func alone(prices []float64, rows []offerRow, dims []int) (cheapest []int) {
 	return cheapest
 }
 
-// market is the program in the standard form of the solver: the least cost·x for
-// which room·x = wanted, and no x is negative. All is counted in dollars, the
-// demand of a resource and the room for it at what it costs alone, and x is what is
-// spent on a column; so that no number is far from one.
+// market is the program in the standard form of the solver: minimize cost·x so that room·x = wanted
+// and no x is negative. All values are in dollars: demand and room at the resource's price alone, and
+// x as the money spent on a column, so that all numbers are near one.
 //
-// The columns of the program are, first, each resource alone, which is a basis to
-// begin with, and changes no answer, for there is a column that has as much of it
-// at the same price, and more; then what is left over of each resource; and then
-// the columns that are offered.
+// The columns of the program are, in order: each resource alone, as the initial basis, which does not
+// change the result because a real column has as much at the same price; the surplus of each resource;
+// and the offered rows.
 type market struct {
 	alone        []float64
 	rows         []offerRow
@@ -133,7 +127,7 @@ type market struct {
 	room         *mat.Dense
 	wanted, cost []float64
 	offered      []int
-	// basis are the columns of which something is taken, as many as resources.
+	// basis are the columns in use, as many as there are resources.
 	basis []int
 }
 
@@ -157,7 +151,7 @@ func newMarket(demand, prices []float64, rows []offerRow, dims []int) *market {
 	return m
 }
 
-// offer takes in the k-th row, unless it has nothing that is wanted.
+// offer adds the k-th row, unless it has no demanded resource.
 func (m *market) offer(k int) {
 	if !slices.ContainsFunc(m.dims, func(r int) bool { return m.rows[k].room[r] > 0 }) {
 		return
@@ -170,10 +164,9 @@ func (m *market) offer(k int) {
 	m.cost, m.offered = append(m.cost, 1), append(m.offered, k)
 }
 
-// begin takes the column that is cheapest if nothing else is bought for a basis,
-// with what is left over of all but the resource that decides how much of it is
-// needed. It is nearer to the answer than each resource alone, which stays the basis
-// when no column has room for everything.
+// begin sets the initial basis: the column that is cheapest if nothing else is bought, and the surplus
+// of all resources but the one that decides how much is needed. It is nearer to the result than each
+// resource alone, which stays the basis if no column has room for everything.
 func (m *market) begin() {
 	n, least := len(m.dims), math.Inf(1)
 	for k := 2 * n; k < len(m.cost); k++ {
@@ -194,7 +187,7 @@ func (m *market) begin() {
 	}
 }
 
-// bought are the columns of which something is.
+// bought returns the columns in the basis.
 func (m *market) bought() (columns []int) {
 	for _, k := range m.basis {
 		if at := k - 2*len(m.dims); at >= 0 {
@@ -204,11 +197,11 @@ func (m *market) bought() (columns []int) {
 	return columns
 }
 
-// appraise finds the prices at which whatever is bought is worth what it costs, and
-// what is left over nothing. They stay as they are when the solver gives up.
+// appraise computes the prices at which each bought column is worth its cost and surplus is worth
+// nothing. It leaves prices unchanged and returns false if the solver fails.
 func (m *market) appraise(prices []float64) (ok bool) {
 	defer func() {
-		if recover() != nil { // The solver panics on what it takes for a singular basis.
+		if recover() != nil { // The solver panics on a basis that looks singular.
 			ok = false
 		}
 	}()
@@ -238,8 +231,7 @@ func (m *market) appraise(prices []float64) (ok bool) {
 	return true
 }
 
-// overpaid finds the column whose room is worth most in proportion to its price;
-// only some dimensions have a price.
+// overpaid returns the row with the highest ratio of value to price, over the given dimensions.
 func overpaid(prices []float64, rows []offerRow, dims []int) (at int, ratio float64) {
 	for k := range rows {
 		if got := rows[k].paid(prices, dims); got > ratio {
@@ -249,7 +241,7 @@ func overpaid(prices []float64, rows []offerRow, dims []int) (at int, ratio floa
 	return at, ratio
 }
 
-// paid is what the room of a column is worth in proportion to its price.
+// paid returns the ratio of a row's value to its price.
 func (o *offerRow) paid(prices []float64, dims []int) float64 {
 	sum := 0.0
 	for _, r := range dims {
@@ -258,8 +250,8 @@ func (o *offerRow) paid(prices []float64, dims []int) float64 {
 	return sum / o.price
 }
 
-// feasible scales prices under which columns are overpaid by a ratio until none is,
-// and says what the demand is worth then.
+// feasible divides prices by the ratio, so that no column is worth more than it costs, and returns the
+// value of the demand.
 func feasible(prices, demand []float64, ratio float64) (bound float64) {
 	for r := range prices {
 		if ratio > 0 {

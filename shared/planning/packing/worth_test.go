@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWorth checks the prices of resources where they can be worked out by hand.
+// TestWorth checks prices of resources that can be computed by hand.
 func TestWorth(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -33,8 +33,8 @@ func TestWorth(t *testing.T) {
 	}
 }
 
-// TestWorthIsOptimal compares what the demand is worth with what the program in the
-// unknown prices comes to if every row is in it from the beginning.
+// TestWorthIsOptimal compares the value of the demand with the solution of the program over the prices
+// that has every row from the start.
 func TestWorthIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "resources")
@@ -57,7 +57,7 @@ func TestWorthIsOptimal(t *testing.T) {
 	})
 }
 
-// highest is the most that the demand is worth under prices that overpay no row.
+// highest returns the highest value of the demand under prices that overvalue no row.
 func highest(demand []float64, rows []offerRow) float64 {
 	m, n := len(rows), len(demand)
 	a, b, c, basis := mat.NewDense(m, n+m, nil), make([]float64, m), make([]float64, n+m), make([]int, m)
@@ -68,7 +68,7 @@ func highest(demand []float64, rows []offerRow) float64 {
 	}
 	for r, d := range demand {
 		c[r] = -d
-		if d == 0 { // Its price is of no matter, and a resource that no row has has none.
+		if d == 0 { // The price does not matter, and a resource that no row has has no price.
 			for k := range rows {
 				a.Set(k, r, 1)
 			}
@@ -81,8 +81,8 @@ func highest(demand []float64, rows []offerRow) float64 {
 	return -least
 }
 
-// TestWorthIsABound buys at random and never pays less than the bound; and no row
-// is worth more than it costs.
+// TestWorthIsABound buys random rows: their cost is never below the bound, and no row is worth more
+// than it costs.
 func TestWorthIsABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := make([]offerRow, rapid.IntRange(1, 8).Draw(t, "rows"))
