@@ -7,25 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// attachPrefix begins the resources that count volumes, one for each CSI driver.
+// attachPrefix is the prefix of the resources that count attached volumes, one for each CSI driver.
 // Kubernetes once reported such limits under these names.
 const attachPrefix = corev1.ResourceAttachableVolumesPrefix + "csi-"
 
-// AttachLimitResource is the resource of which each distinct volume claim of a CSI driver
-// takes one from its node. A node that lacks it has no limit that
-// anybody knows. It is for planning alone: no real node reports it, so a claim
-// that asked for it would never be initialized.
+// AttachLimitResource returns the resource that counts the distinct volume claims of a CSI driver on a
+// node. A node without this resource has no known limit. Only the planner uses it: no real node
+// reports it, so a NodeClaim that requests it would never be initialized.
 func AttachLimitResource(driver string) corev1.ResourceName {
 	return corev1.ResourceName(attachPrefix + driver)
 }
 
-// IsAttachLimit reports whether the resource counts volumes.
+// IsAttachLimit reports whether the resource counts attached volumes.
 func IsAttachLimit(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), attachPrefix)
 }
 
-// CountAttachments is what the volumes of one namespace's pods take of the limits:
-// one for each distinct claim.
+// CountAttachments returns how much of the attach limits the volumes use: one for each distinct claim.
+// All volumes must be of pods in one namespace.
 func CountAttachments(volumes ...Volume) corev1.ResourceList {
 	count, seen := map[string]int64{}, map[volumeKey]bool{}
 	for _, v := range volumes {
@@ -46,5 +45,5 @@ func CountAttachments(volumes ...Volume) corev1.ResourceList {
 	return out
 }
 
-// volumeKey tells volumes apart.
+// volumeKey identifies a volume.
 type volumeKey struct{ driver, claim string }

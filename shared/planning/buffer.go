@@ -8,33 +8,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// BufferPriority is that of pods that do not exist: any real one goes before them.
+// BufferPriority is the priority of buffer pods: every real pod goes before them.
 const BufferPriority int32 = math.MinInt32
 
-// maxBufferPods bounds how many pods one buffer keeps room for, however its limits
-// were written.
+// maxBufferPods is the maximum number of pods of one buffer.
 const maxBufferPods = 10_000
 
-// Buffer is a CapacityBuffer with what it names.
+// Buffer is a CapacityBuffer and the pods that it reserves capacity for.
 type Buffer struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       string    `json:"uid"`
 	Created   time.Time `json:"created,omitzero"`
-	// Spec is what each of its pods would be like.
+	// Spec is the spec of each pod.
 	Spec PodSpec `json:"spec"`
-	// Replicas and Percentage are as the user wrote them; the percentage is of
-	// Scale, how many pods the workload has.
+	// Replicas and Percentage are those of the CapacityBuffer. Percentage is relative to
+	// WorkloadReplicas, the replicas of its workload.
 	Replicas         *int32           `json:"replicas,omitempty"`
 	Percentage       *int32           `json:"percentage,omitempty"`
 	WorkloadReplicas int32            `json:"scale,omitempty"`
 	Limits           karpenter.Limits `json:"limits,omitempty"`
-	// Problem says why no room is kept.
+	// Problem is why the buffer reserves no capacity.
 	Problem string `json:"problem,omitempty"`
 }
 
-// PodCount is for how many pods room is kept: for the larger of replicas and
-// percentage, and never for more than the limits hold. Limits alone are filled.
+// PodCount returns how many pods the buffer reserves capacity for: the larger of replicas and
+// percentage, but at most as many as fit into the limits. With limits alone, it is as many as fit.
 func (b *Buffer) PodCount() int {
 	if b.Problem != "" {
 		return 0
@@ -53,8 +52,8 @@ func (b *Buffer) PodCount() int {
 	return int(min(max(wanted, 0), maxBufferPods))
 }
 
-// maxPodsInLimits is how many pods the limits hold. Limits on what the pods do not ask for
-// limit nothing.
+// maxPodsInLimits returns how many pods fit into the limits; false if no limit applies to a resource
+// that the pods request.
 func (b *Buffer) maxPodsInLimits() (count int64, limited bool) {
 	least := math.Inf(1)
 	for name, limit := range b.Limits {
@@ -68,9 +67,8 @@ func (b *Buffer) maxPodsInLimits() (count int64, limited bool) {
 	return int64(min(least, maxBufferPods)), true
 }
 
-// NewBufferPods are the pods that the buffers keep room for, in classes. They have
-// the names and UIDs that Karpenter gives them, so that they are the same pods in
-// each batch, and no labels: no selector counts what does not exist.
+// NewBufferPods returns the pods of the buffers, in classes. Their names and UIDs are those that
+// Karpenter uses, so they are the same in each batch. They have no labels, so no selector counts them.
 func NewBufferPods(buffers []Buffer) []PodClass {
 	var out []PodClass
 	for i := range buffers {

@@ -21,12 +21,12 @@ import (
 
 var update = flag.Bool("update", false, "write the newest golden document")
 
-// newest has every field that has been added since the first documents. A field
-// that is added from now on goes into another document: these are never edited.
+// newest has every field added since the first documents. Never edit these documents: a field that is
+// added later needs another document.
 const newest = "batch-2.json"
 
-// Documents that were written once stay readable, and a plan that was made of
-// them can be made again: whatever is in them comes out as it went in.
+// TestDocumentsKeepTheirBytes checks that old documents stay readable and are written unchanged, so
+// that their plans can be repeated.
 func TestDocumentsKeepTheirBytes(t *testing.T) {
 	files, err := filepath.Glob("testdata/documents/batch-*.json")
 	if err != nil || len(files) < 2 {
@@ -75,7 +75,7 @@ func written(t *testing.T, batch planning.Batch) string {
 	return string(text) + "\n"
 }
 
-// sample has what batch-1.json lacks.
+// sample returns a batch with the fields that batch-1.json lacks.
 func sample() planning.Batch {
 	own := planningtest.NewPods("db", 2, "1", "1Gi", func(s *planning.PodSpec) {
 		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}, {Claim: "shared", Driver: "efs.csi.aws.com"}}

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// maxEvictionCost bounds what one pod costs, either way.
+	// maxEvictionCost bounds the cost of one pod in both directions.
 	maxEvictionCost = 10.0
-	// deletionUnit and priorityUnit are how much of pod-deletion-cost and of priority
-	// weigh as much as one ordinary pod.
+	// deletionUnit and priorityUnit are the pod-deletion-cost and the priority that cost as much as
+	// one ordinary pod.
 	deletionUnit = 1 << 27
 	priorityUnit = 1 << 25
 )
 
-// EvictionCost is the cost of moving one pod in units of an ordinary pod, from its
-// pod-deletion-cost and its priority. It is below zero for pods that are to be evicted
-// first. A deletion cost that is not a number is ignored.
+// EvictionCost returns the cost of moving a pod, from its pod-deletion-cost and its priority; an
+// ordinary pod costs 1. The cost is negative for pods that should be evicted first. An invalid
+// deletion cost is ignored.
 func EvictionCost(deletionCost string, priority int32) float64 {
 	cost := 1.0
 	if deletion, err := strconv.ParseFloat(deletionCost, 64); err == nil && !math.IsNaN(deletion) {
@@ -27,8 +27,8 @@ func EvictionCost(deletionCost string, priority int32) float64 {
 	return min(max(cost, -maxEvictionCost), maxEvictionCost)
 }
 
-// LifetimeRemaining is the part of a node's life that is left, from 0 to 1; 1 for one that
-// does not expire.
+// LifetimeRemaining returns the fraction of a node's lifetime that is left, from 0 to 1; 1 for a node
+// that does not expire.
 func LifetimeRemaining(created, expires, now time.Time) float64 {
 	whole := expires.Sub(created)
 	if expires.IsZero() || whole <= 0 {

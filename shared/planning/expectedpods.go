@@ -2,11 +2,11 @@ package planning
 
 import "strings"
 
-// ExpectedPodsAnnotation names on a claim the pods that it was planned for, until its
-// node is initialized: a batch in between must put them there again.
+// ExpectedPodsAnnotation lists on a NodeClaim the pods that it was planned for. Until its node is
+// initialized, each batch must place them there again.
 const ExpectedPodsAnnotation = "joist.sh/expected"
 
-// FormatExpectedPods writes the UIDs of pods as the annotation has them.
+// FormatExpectedPods returns the value of the annotation: the UIDs of the pods.
 func FormatExpectedPods(pods []PlacedPod) string {
 	var b strings.Builder
 	for i := range pods {
@@ -18,7 +18,7 @@ func FormatExpectedPods(pods []PlacedPod) string {
 	return b.String()
 }
 
-// ParseExpectedPods is FormatExpected's inverse.
+// ParseExpectedPods is the inverse of FormatExpectedPods.
 func ParseExpectedPods(text string) []string {
 	if text == "" {
 		return nil

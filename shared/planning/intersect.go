@@ -2,7 +2,7 @@ package planning
 
 import "slices"
 
-// Intersect is the set of what both sets hold. The larger minValues counts.
+// Intersect returns the intersection of both sets, with the larger minValues.
 func (v Values) Intersect(w Values) Values {
 	out := Values{absent: v.absent && w.absent, minValues: max(v.minValues, w.minValues)}
 	switch {
@@ -16,9 +16,8 @@ func (v Values) Intersect(w Values) Values {
 	return out
 }
 
-// intersectComplements intersects two sets that are complements: bounds tighten, exclusions add
-// up. Exclusions outside of the bounds say nothing and are left out, so that
-// equal sets look equal.
+// intersectComplements intersects two complements: it narrows the bounds and joins the exclusions. It
+// drops exclusions outside of the bounds, so that equal sets have equal fields.
 func (v Values) intersectComplements(a, b Values) Values {
 	v.others = true
 	v.bounded = a.bounded || b.bounded

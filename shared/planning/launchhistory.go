@@ -9,34 +9,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// LaunchHistoryAnnotation is where lifecycle remembers, on a NodePool and as JSON, how its
-// last launches ended.
+// LaunchHistoryAnnotation is the annotation of a NodePool in which lifecycle stores the results of its
+// last launches, as JSON.
 const LaunchHistoryAnnotation = "joist.sh/registrations"
 
-// LaunchHistory is how the last launches of a NodePool ended, oldest first.
+// LaunchHistory is the results of the last launches of a NodePool, oldest first.
 type LaunchHistory struct {
-	// PoolGeneration and Class are the generations of the pool and of its class that they speak of.
+	// PoolGeneration and ClassGeneration are the generations of the NodePool and its class to which
+	// the results belong.
 	PoolGeneration  int64 `json:"pool"`
 	ClassGeneration int64 `json:"class"`
-	// Since is when they began to count; what ended before does not.
+	// Since is the start of the history; earlier results do not count.
 	Since   time.Time      `json:"since"`
 	Records []LaunchRecord `json:"last,omitempty"`
 }
 
-// LaunchRecord is how one launch ended.
+// LaunchRecord is the result of one launch.
 type LaunchRecord struct {
 	Claim types.UID `json:"claim,omitempty"`
 	At    time.Time `json:"at"`
 	OK    bool      `json:"ok,omitempty"`
-	// Reason and Message say why it failed, and Image is what its instance booted, where
-	// there was one.
+	// Reason and Message are why it failed. Image is the image that its instance booted, if there was
+	// one.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Image   string `json:"image,omitempty"`
 }
 
-// ReadLaunchHistory reads what a NodePool remembers; false where it is nothing that can be
-// read.
+// ReadLaunchHistory returns the history of a NodePool; false if the annotation is missing or invalid.
 func ReadLaunchHistory(pool *karpenter.NodePool) (LaunchHistory, bool) {
 	var out LaunchHistory
 	err := json.Unmarshal([]byte(pool.Annotations[LaunchHistoryAnnotation]), &out)

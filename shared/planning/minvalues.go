@@ -1,10 +1,9 @@
 package planning
 
-// LowerMinValues lowers each minValues to how many different values the node's options
-// have, as the MinValuesPolicy BestEffort allows, and notes that it did. The API server
-// refuses a claim that lists fewer values than its minValues. label is a label of an
-// option's instance type. Karpenter: InstanceTypes.SatisfiesMinValues in
-// pkg/cloudprovider/types.go.
+// LowerMinValues lowers each minValues to the number of different values that the node's offerings
+// have, as the MinValuesPolicy BestEffort allows, and sets MinValuesRelaxed if it changed any. The API
+// server rejects a NodeClaim that lists fewer values than its minValues. label returns a label of an
+// offering's instance type. Karpenter: InstanceTypes.SatisfiesMinValues in pkg/cloudprovider/types.go.
 func (n *PlannedNode) LowerMinValues(label func(o PricedOffering, key string) (value string, ok bool)) {
 	counts := map[string]int{}
 	for key, values := range n.Requirements {
@@ -18,7 +17,7 @@ func (n *PlannedNode) LowerMinValues(label func(o PricedOffering, key string) (v
 	}
 }
 
-// countValues counts the different values of a label that some options have.
+// countValues returns the number of different values of a label in the offerings.
 func countValues(options []PricedOffering, key string, label func(PricedOffering, string) (string, bool)) int {
 	seen := map[string]bool{}
 	for _, o := range options {
@@ -33,8 +32,8 @@ func countValues(options []PricedOffering, key string, label func(PricedOffering
 	return len(seen)
 }
 
-// LowerMinValues lowers the minValues of each label to a count, in place, and reports
-// whether any was higher.
+// LowerMinValues lowers the minValues of each label to its count, in place, and reports whether it
+// changed any.
 func (r Requirements) LowerMinValues(counts map[string]int) (lowered bool) {
 	for key, count := range counts {
 		if values := r[key]; values.MinValues() > count {

@@ -8,15 +8,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// LabelsNotFromType are well-known, but not a matter of the instance type: the pool
-// fixes them, or they are open until the launch.
+// LabelsNotFromType are the well-known labels that the instance type does not set: the NodePool sets
+// them, or they are open until the launch.
 var LabelsNotFromType = []string{
 	corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
 	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion, karpenter.LabelInstanceTenancy,
 }
 
-// AllowsType reports whether a node of the type could satisfy the requirements, as
-// far as the type decides it.
+// AllowsType reports whether a node of the type could meet the requirements on labels that the type
+// sets.
 func (r Requirements) AllowsType(typeLabels map[string]string) bool {
 	for key, values := range r {
 		if value, ok := typeLabels[key]; ok {
@@ -32,7 +32,7 @@ func (r Requirements) AllowsType(typeLabels map[string]string) bool {
 	return true
 }
 
-// OfferingLabels are the labels that the offering decides, not the type.
+// OfferingLabels are the labels that the offering sets, not the type.
 var OfferingLabels = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey}
 
 // AllowsOffering reports whether the requirements allow the offering.
@@ -45,8 +45,8 @@ func (r Requirements) AllowsOffering(o PricedOffering) bool {
 	return true
 }
 
-// Label is what the offering decides of a node's labels: the zone, its id and the
-// capacity type; empty for any other.
+// Label returns the offering's value of a label: the zone, its id or the capacity type; empty for
+// other labels.
 func (o PricedOffering) Label(key string) string {
 	switch key {
 	case corev1.LabelTopologyZone:

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PortsConflict reports whether the node already gives away a port of want. The
-// wildcard address clashes with every address.
+// PortsConflict reports whether a wanted port conflicts with one in use. The wildcard address
+// conflicts with every address.
 func PortsConflict(taken, want []HostPort) bool {
 	return slices.ContainsFunc(want, func(port HostPort) bool { return slices.ContainsFunc(taken, port.Overlaps) })
 }
@@ -28,7 +28,7 @@ func (p HostPort) EffectiveProtocol() corev1.Protocol {
 
 func (p HostPort) isWildcard() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
 
-// Equals reports whether two ports are one and the same.
+// Equals reports whether two ports are equal.
 func (p HostPort) Equals(other HostPort) bool {
 	return p.Port == other.Port && p.EffectiveProtocol() == other.EffectiveProtocol() && p.IP == other.IP
 }

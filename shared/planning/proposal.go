@@ -8,19 +8,18 @@ import (
 	poolpolicy "github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// ProposalAnnotation is where lifecycle writes a disruption proposal on a
-// NodeClaim, as JSON.
+// ProposalAnnotation is the annotation in which lifecycle stores a disruption proposal on a NodeClaim,
+// as JSON.
 const ProposalAnnotation = "joist.sh/proposal"
 
-// ConfirmAfter is how old a proposal must be before a confirmation acts.
+// ConfirmAfter is the age from which on a proposal can be confirmed.
 const ConfirmAfter = 15 * time.Second
 
 // MethodExpiration is the method of proposals that replace nodes before they expire. Budgets
 // count them as drift; unlike drift, they respect all protections of pods.
 const MethodExpiration = "Expiration"
 
-// IdleSince is since when no pod came or went: since the node was initialized, if none ever
-// did.
+// IdleSince returns the time of the last pod event, or of the initialization if there was none.
 func (n *Node) IdleSince() time.Time {
 	if n.LastPodEvent.IsZero() {
 		return n.InitializedAt
@@ -28,18 +27,17 @@ func (n *Node) IdleSince() time.Time {
 	return n.LastPodEvent
 }
 
-// IsBeingRemoved reports whether the node is being removed or replaced: it goes, or a proposal
-// for it has begun to act.
+// IsBeingRemoved reports whether the node is marked for deletion or has a confirmed proposal.
 func (n *Node) IsBeingRemoved() bool { return n.MarkedForDeletion || n.Proposal.isConfirmed() }
 
-// IsClaimBeingRemoved reports the same of a claim.
+// IsClaimBeingRemoved is IsBeingRemoved for a NodeClaim.
 func IsClaimBeingRemoved(claim *karpenter.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil || claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || ReadProposal(claim).isConfirmed()
 }
 
 func (p *Proposal) isConfirmed() bool { return p != nil && !p.ConfirmedAt.IsZero() }
 
-// ReadProposal reads the proposal on a claim, or nil.
+// ReadProposal returns the proposal on a NodeClaim; nil if it has none that is valid.
 func ReadProposal(claim *karpenter.NodeClaim) *Proposal {
 	var p Proposal
 	if json.Unmarshal([]byte(claim.Annotations[ProposalAnnotation]), &p) != nil || p.ID == "" {
@@ -48,10 +46,10 @@ func ReadProposal(claim *karpenter.NodeClaim) *Proposal {
 	return &p
 }
 
-// CountsNodesBeingRemoved reports whether nodes of the pool count against its limits until they
-// are gone. Karpenter counts only nodes that stay against the limits of a dynamic pool
-// (pkg/controllers/disruption/helpers.go, SimulateScheduling), and all nodes against
-// limits.nodes of a static pool (pkg/controllers/state/statenodepool.go, ReserveNodeCount).
+// CountsNodesBeingRemoved reports whether nodes of the pool count against its limits until they are
+// gone. Against the limits of a dynamic pool Karpenter counts only nodes that stay
+// (pkg/controllers/disruption/helpers.go, SimulateScheduling), and against limits.nodes of a static
+// pool all nodes (pkg/controllers/state/statenodepool.go, ReserveNodeCount).
 func CountsNodesBeingRemoved(np *karpenter.NodePool) bool {
 	return np.IsStatic() || poolpolicy.StrictLimits(np.Annotations)
 }

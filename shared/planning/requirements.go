@@ -13,12 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Requirements say what each label may be; a key that is missing may be
-// anything. They are immutable: every method returns new ones.
+// Requirements are the allowed values of each label; a missing key allows every value. They are
+// immutable: methods return new ones, except where noted.
 type Requirements map[string]Values
 
-// Add narrows one key in place. It is for building a value that nobody else has
-// seen yet; keys are written under their stable names.
+// Add narrows one key in place. Use it only on a value that is not shared yet. Keys are stored under
+// their stable names.
 func (r Requirements) Add(key string, values Values) {
 	key = karpenter.NormalizeLabel(key)
 	if was, ok := r[key]; ok {
@@ -27,14 +27,14 @@ func (r Requirements) Add(key string, values Values) {
 	r[key] = values
 }
 
-// WithRequirement narrows one key.
+// WithRequirement returns the requirements with one key narrowed.
 func (r Requirements) WithRequirement(key string, values Values) Requirements {
 	out := r.Clone()
 	out.Add(key, values)
 	return out
 }
 
-// Intersect narrows every key of other.
+// Intersect returns the requirements narrowed by those of other.
 func (r Requirements) Intersect(other Requirements) Requirements {
 	out := r.Clone()
 	for key, values := range other {
@@ -51,8 +51,7 @@ func (r Requirements) Clone() Requirements {
 	return maps.Clone(r)
 }
 
-// NewLabelRequirements requires each label to be exactly as it is. A value that is no label
-// value matches no node.
+// NewLabelRequirements requires each label to have its value. An invalid label value matches no node.
 func NewLabelRequirements(labels map[string]string) Requirements {
 	out := Requirements{}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -61,7 +60,7 @@ func NewLabelRequirements(labels map[string]string) Requirements {
 	return out
 }
 
-// NewNodeClaimRequirements reads the requirements of a NodePool or NodeClaim.
+// NewNodeClaimRequirements converts the requirements of a NodePool or NodeClaim.
 func NewNodeClaimRequirements(list []karpenter.NodeSelectorRequirementWithMinValues) Requirements {
 	out := Requirements{}
 	for _, one := range list {
@@ -74,8 +73,8 @@ func NewNodeClaimRequirements(list []karpenter.NodeSelectorRequirementWithMinVal
 	return out
 }
 
-// NewNodeSelectorTermRequirements reads the expressions of one node selector term. Match fields cannot
-// be planned for, so a term that has any matches nothing.
+// NewNodeSelectorTermRequirements converts the expressions of one node selector term. Match fields are
+// not supported for new nodes, so a term that has any matches nothing.
 func NewNodeSelectorTermRequirements(term corev1.NodeSelectorTerm) Requirements {
 	out := Requirements{}
 	for _, one := range term.MatchExpressions {
@@ -87,14 +86,13 @@ func NewNodeSelectorTermRequirements(term corev1.NodeSelectorTerm) Requirements 
 	return out
 }
 
-// NewNodeSelectorRequirements reads a list of node selector requirements, all of which hold.
+// NewNodeSelectorRequirements converts a list of node selector requirements, which must all hold.
 func NewNodeSelectorRequirements(list []corev1.NodeSelectorRequirement) Requirements {
 	return NewNodeSelectorTermRequirements(corev1.NodeSelectorTerm{MatchExpressions: list})
 }
 
-// FindConflict finds the first key, in alphabetical order, on which nodes that
-// satisfy r cannot satisfy want: the one key of a nearest miss. A label that r
-// does not define may be anything if it is well known, and else is absent.
+// FindConflict returns the first key, by name, on which no node can satisfy both r and want. A label
+// that r does not define may have any value if it is well known; otherwise it is absent.
 func (r Requirements) FindConflict(want Requirements) (key string, found bool) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if r.AllowedValues(key).Intersect(want[key]).IsEmpty() {
@@ -104,7 +102,7 @@ func (r Requirements) FindConflict(want Requirements) (key string, found bool) {
 	return "", false
 }
 
-// IsCompatible is Conflict's opposite.
+// IsCompatible reports whether there is no conflict.
 func (r Requirements) IsCompatible(want Requirements) bool {
 	for key, values := range want {
 		if r.AllowedValues(key).Intersect(values).IsEmpty() {
@@ -114,7 +112,7 @@ func (r Requirements) IsCompatible(want Requirements) bool {
 	return true
 }
 
-// AllowedValues is what a node to be launched under r may have under a key.
+// AllowedValues returns the values that a node launched under r may have for a key.
 func (r Requirements) AllowedValues(key string) Values {
 	if values, ok := r[key]; ok {
 		return values
@@ -125,9 +123,9 @@ func (r Requirements) AllowedValues(key string) Values {
 	return AbsentValue()
 }
 
-// Guarantees reports whether every node that satisfies r satisfies want. It is
-// the question for a claim whose node is still to come: nothing can be narrowed
-// any more, so what is open must be good whichever way it falls.
+// Guarantees reports whether every node that satisfies r satisfies want. It is for a NodeClaim whose
+// node is not launched: its requirements cannot be narrowed any more, so every value that is still
+// open must be allowed.
 func (r Requirements) Guarantees(want Requirements) bool {
 	for key, values := range want {
 		if !r.AllowedValues(key).IsSubset(values) {
@@ -137,7 +135,7 @@ func (r Requirements) Guarantees(want Requirements) bool {
 	return true
 }
 
-// HasMinValues reports whether any key asks for a choice of values.
+// HasMinValues reports whether any key has minValues.
 func (r Requirements) HasMinValues() bool {
 	for _, values := range r {
 		if values.minValues > 0 {
@@ -147,7 +145,7 @@ func (r Requirements) HasMinValues() bool {
 	return false
 }
 
-// Labels are the labels that r fixes to one value.
+// Labels returns the labels that r fixes to one value.
 func (r Requirements) Labels() map[string]string {
 	out := map[string]string{}
 	for key, values := range r {
@@ -158,10 +156,9 @@ func (r Requirements) Labels() map[string]string {
 	return out
 }
 
-// FixCustomLabels gives each label that nobody but the pool decides one of the values that
-// it may have. An instance brings its well-known labels along; a custom one that
-// must be there would otherwise be missing, and the pods with it. Labels that
-// lifecycle sets later are left out.
+// FixCustomLabels sets each custom label that must be present to one of its allowed values. An
+// instance sets its well-known labels itself, but a custom label would otherwise be missing, so that
+// its pods would not fit. It removes labels that lifecycle sets later.
 func (r Requirements) FixCustomLabels() {
 	maps.DeleteFunc(r, func(key string, _ Values) bool { return RegistrationLabels[key].listed != nil })
 	for key, values := range r {
@@ -171,7 +168,7 @@ func (r Requirements) FixCustomLabels() {
 	}
 }
 
-// pickValue is one value of the set, the same each time; "" for the empty set.
+// pickValue returns one value of the set, always the same one; "" for the empty set.
 func (v Values) pickValue() string {
 	if !v.others {
 		if len(v.listed) == 0 {
@@ -188,7 +185,7 @@ func (v Values) pickValue() string {
 	case v.Has("true"):
 		return "true"
 	}
-	// Each excluded value costs one step at most, so this ends.
+	// Each excluded value costs at most one step.
 	for n, tries := start, len(v.listed)+1; tries > 0; n, tries = n+step, tries-1 {
 		if text := strconv.FormatInt(n, 10); v.Has(text) {
 			return text
@@ -197,8 +194,8 @@ func (v Values) pickValue() string {
 	return ""
 }
 
-// NodeSelectorRequirements writes the requirements as a NodeClaim has them, sorted by key. Keys that
-// may be anything are left out.
+// NodeSelectorRequirements returns the requirements in the form of a NodeClaim, sorted by key. Keys
+// that allow every value are left out.
 func (r Requirements) NodeSelectorRequirements() []karpenter.NodeSelectorRequirementWithMinValues {
 	var out []karpenter.NodeSelectorRequirementWithMinValues
 	for _, key := range slices.Sorted(maps.Keys(r)) {
@@ -207,7 +204,7 @@ func (r Requirements) NodeSelectorRequirements() []karpenter.NodeSelectorRequire
 	return out
 }
 
-// nodeSelectorRequirements writes one key. A set of numbers may need up to three requirements.
+// nodeSelectorRequirements converts one key. A set of numbers may need up to three requirements.
 func (v Values) nodeSelectorRequirements(key string) []karpenter.NodeSelectorRequirementWithMinValues {
 	var out []karpenter.NodeSelectorRequirementWithMinValues
 	add := func(operator corev1.NodeSelectorOperator, values ...string) {
@@ -226,7 +223,7 @@ func (v Values) nodeSelectorRequirements(key string) []karpenter.NodeSelectorReq
 			add(karpenter.NodeSelectorOpLte, strconv.FormatInt(v.most, 10))
 		}
 	case !v.absent:
-		// NotIn alone would let the label be missing.
+		// NotIn alone would allow a missing label.
 		add(karpenter.NodeSelectorOpExists)
 	}
 	if v.others && len(v.listed) > 0 {
@@ -238,7 +235,7 @@ func (v Values) nodeSelectorRequirements(key string) []karpenter.NodeSelectorReq
 	return out
 }
 
-// String reads as a user would write it.
+// String returns the set as a user would write it.
 func (v Values) String() string {
 	var parts []string
 	for _, one := range v.nodeSelectorRequirements("") {
@@ -254,15 +251,14 @@ func (v Values) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// RegistrationLabels are the labels that lifecycle sets on the Node of each NodeClaim before
-// pods run there. Pods and daemons may select them; no NodeClaim states them, because
-// they say how far a node has come. Karpenter:
-// pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go.
+// RegistrationLabels are the labels that lifecycle sets on the Node of each NodeClaim before pods run
+// there. Pods and daemons may select them; NodeClaims do not state them, because they depend on the
+// progress of the node. Karpenter: pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go.
 var RegistrationLabels = Requirements{karpenter.NodeRegisteredLabelKey: In("true"), karpenter.NodeInitializedLabelKey: In("true")}
 
-// InstanceTenancy is the tenancy that instances with these requirements are launched with:
-// dedicated only if the requirements exclude default
-// (Karpenter: pkg/providers/instance/instance.go, getTenancyType).
+// InstanceTenancy returns the tenancy with which instances are launched under these requirements:
+// dedicated only if the requirements exclude default (Karpenter: pkg/providers/instance/instance.go,
+// getTenancyType).
 func InstanceTenancy(reqs Requirements) string {
 	values, stated := reqs[karpenter.LabelInstanceTenancy]
 	if stated && !values.Has(karpenter.TenancyDefault) && values.Has(karpenter.TenancyDedicated) {

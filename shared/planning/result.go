@@ -6,52 +6,52 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Result is what Solve decides for one batch, before it becomes intents.
+// Result is the result of Solve for one batch, before it becomes intents.
 type Result struct {
-	// Nodes are to be launched, in the order in which they were opened.
+	// Nodes are the nodes to launch, in the order in which they were opened.
 	Nodes []PlannedNode
-	// Nominations are the pods that fit nodes and claims which exist already.
+	// Nominations are the pods that are placed on existing nodes and NodeClaims.
 	Nominations []Nomination
 	Unplaced    []UnplacedPods
 	// PricePerHour is the sum over Nodes, in US dollars.
 	PricePerHour float64
-	// BoundPerHour is what no plan for these pods can cost less than, in US
-	// dollars; 0 when it is not known.
+	// BoundPerHour is a lower bound on the price of any plan for these pods, in US dollars; 0 if
+	// unknown.
 	BoundPerHour float64
-	// Partial says that the work budget ran out before all pods were looked at.
+	// Partial is true if the work budget ran out before all pods were planned.
 	Partial bool
-	// OverlayStatuses says of each NodeOverlay whether it counts, where they are heeded.
+	// OverlayStatuses are the statuses of the NodeOverlays, if their feature gate is on.
 	OverlayStatuses []OverlayStatus
 }
 
-// PlannedNode is one node to launch, with every way to buy it that is left.
+// PlannedNode is one node to launch, with all offerings that the launch may use.
 type PlannedNode struct {
 	NodePool  string
 	NodeClass string
-	// Requirements are the pool's, narrowed by those of the pods.
+	// Requirements are those of the pool and the pods.
 	Requirements Requirements
-	// Offerings are the offerings that hold all of the pods, cheapest first; never
-	// empty. Nodes with the same choice share one list: it is not to be changed.
+	// Offerings are all offerings that hold the pods, the cheapest first; never empty. Nodes share
+	// lists: they must not be changed.
 	Offerings []PricedOffering
 	Pods      []PlacedPod
-	// Requests is what the pods and the daemons of the node take together.
+	// Requests is the sum for the pods and the daemons of the node.
 	Requests corev1.ResourceList
-	// PricePerHour is that of the cheapest option, in US dollars.
+	// PricePerHour is the price of the cheapest offering, in US dollars.
 	PricePerHour float64
-	// MinValuesRelaxed says that the options do not cover every minValues, which
-	// the BestEffort policy allows.
+	// MinValuesRelaxed is true if the offerings do not cover every minValues, which the BestEffort
+	// policy allows.
 	MinValuesRelaxed bool
 }
 
-// PricedOffering is an offering and its price.
+// PricedOffering is an offering with its price.
 type PricedOffering struct {
 	event.Offering
-	// ZoneID is the same place in every account.
+	// ZoneID identifies the same zone in every account.
 	ZoneID string
 	// PricePerHour is in US dollars.
 	PricePerHour float64
-	// PricedByOverlay says that a NodeOverlay set the price. EC2 does not know such prices, so
-	// the launch passes priorities.
+	// PricedByOverlay is true if a NodeOverlay set the price. EC2 does not know such prices, so the
+	// launch passes priorities.
 	PricedByOverlay bool
 }
 
@@ -61,12 +61,12 @@ type PlacedPod struct {
 	Pod       PodRef
 }
 
-// OverlayStatus says whether one NodeOverlay is in force. Lifecycle writes the problem
-// into the overlay's conditions.
+// OverlayStatus is whether a NodeOverlay is applied. Lifecycle writes the problem into the overlay's
+// conditions.
 type OverlayStatus struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
-	// Reason and Message are those of its problem; empty where it counts.
+	// Reason and Message describe its problem; empty if it is applied.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }

@@ -10,170 +10,165 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// The folders of the documents.
+// The kinds of the documents, which are their folders.
 const (
 	BatchKind    = event.BatchKind
 	SnapshotKind = event.SnapshotKind
 	PlanKind     = event.PlanKind
 )
 
-// Snapshot is everything that a decision about the cluster may depend on. Two
-// equal snapshots give two equal decisions: there is no other input, and the
-// time is part of it.
+// Snapshot is everything that planning and disruption depend on, including the time. Equal snapshots
+// give equal results.
 type Snapshot struct {
 	TakenAt time.Time `json:"taken"`
 	Cluster string    `json:"cluster"`
-	// UID is that of the kube-system namespace.
+	// UID is the UID of the kube-system namespace.
 	UID string `json:"uid"`
-	// Catalogue refers to the document of what EC2 offers.
+	// Catalogue refers to the document of EC2's instance types and offerings.
 	Catalogue   event.Ref                `json:"catalogue"`
 	Settings    Settings                 `json:"settings"`
 	NodePools   []karpenter.NodePool     `json:"nodePools"`
 	NodeClasses []karpenter.EC2NodeClass `json:"nodeClasses"`
 	Nodes       []Node                   `json:"nodes"`
 	DaemonSets  []PodSpec                `json:"daemonSets,omitempty"`
-	// Namespaces are the labels of the namespaces of pods here, and of those only
-	// what some namespaceSelector names. One that is missing has none.
+	// Namespaces are the labels of the pods' namespaces, but only those that a namespaceSelector uses.
+	// A namespace that is missing has no such labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
-	// NodeOverlays are heeded where their gate is on.
+	// NodeOverlays are applied if their feature gate is on.
 	NodeOverlays []karpenter.NodeOverlay `json:"nodeOverlays,omitempty"`
-	// Buffers are the CapacityBuffers, where their gate is on.
+	// Buffers are the CapacityBuffers, if their feature gate is on.
 	Buffers []Buffer `json:"buffers,omitempty"`
-	// Unavailable lists offerings that EC2 refused or takes away.
+	// Unavailable lists offerings that EC2 rejected or interrupted.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
-	// PendingPods are the provisionable pods, in a snapshot that disruption decides from:
-	// they take room that a removal must not count on. A batch has them as Pending.
+	// PendingPods are the provisionable pods in a snapshot for disruption: they use capacity that a
+	// removal must not count on. A batch has them as Pending.
 	PendingPods []PodClass `json:"waiting,omitempty"`
 }
 
-// Batch is what the planner decides from: a snapshot, and every provisionable
-// pod, nominated or not.
+// Batch is the input of the planner: a snapshot and all provisionable pods, nominated or not.
 type Batch struct {
-	// Outbox and Seq name the batch; the plan carries them back through the
-	// fence.
+	// Outbox and Seq identify the batch; the plan repeats them, so that plans of older batches can be
+	// rejected.
 	Outbox   string     `json:"outbox"`
 	Seq      uint64     `json:"seq"`
 	Snapshot Snapshot   `json:"snapshot"`
 	Pending  []PodClass `json:"pending"`
-	// Ignored are the pods that wait and are not for Joist to plan, so that it can
-	// be explained.
+	// Ignored are the pending pods that Joist does not plan, for explain.
 	Ignored []IgnoredPods `json:"ignored,omitempty"`
-	// Unplanned are NodeClaims that a person created and for which nothing is launched
-	// yet. The plan launches them as they are.
+	// Unplanned are user-created NodeClaims that are not launched yet. The plan launches them as they
+	// are.
 	Unplanned []karpenter.NodeClaim `json:"unplanned,omitempty"`
 }
 
-// IgnoredPods is a group of pods of one namespace that are left alone for one reason.
+// IgnoredPods are pods of one namespace that are ignored for the same reason.
 type IgnoredPods struct {
 	Namespace string   `json:"namespace"`
 	Reason    string   `json:"reason"`
 	Pods      []PodRef `json:"pods"`
 }
 
-// Settings are the knobs that change a decision (B.5).
+// Settings are the settings that affect planning.
 type Settings struct {
 	// PreferencePolicy is Respect or Ignore.
 	PreferencePolicy string `json:"preferencePolicy,omitempty"`
 	// MinValuesPolicy is Strict or BestEffort.
 	MinValuesPolicy string `json:"minValuesPolicy,omitempty"`
-	// VMMemoryOverheadPercent is a fraction, 0.075 by default.
+	// VMMemoryOverheadPercent is a fraction; the default is 0.075.
 	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
-	// ReservedENIs are kept from pods.
+	// ReservedENIs is the number of network interfaces that pods must not use.
 	ReservedENIs int `json:"reservedEnis,omitempty"`
-	// PlanDRARequests plans pods with dynamic resource claims by their other
-	// requirements. Otherwise they are ignored, with an Event, as by Karpenter with its
-	// default IGNORE_DRA_REQUESTS: which devices a node will publish is unknown before the
-	// node has joined.
+	// PlanDRARequests plans pods with dynamic resource claims by their other requirements. Otherwise
+	// they are ignored, with an Event, as in Karpenter with its default IGNORE_DRA_REQUESTS: the
+	// devices that a node will publish are unknown until it has joined.
 	PlanDRARequests bool  `json:"planDraRequests,omitempty"`
 	Gates           Gates `json:"gates,omitzero"`
-	// MaxNodeShare is the largest part of a plan that one new node should carry, a
-	// third by default; ResiliencePremium is how much dearer a plan may be for it,
-	// as a part of the price, 0.05 by default.
+	// MaxNodeShare is the maximum share of a plan on one new node, by default a third.
+	// ResiliencePremium is how much more a plan may cost for that, as a fraction of the price, by
+	// default 0.05.
 	MaxNodeShare      float64  `json:"maxNodeShare,omitempty"`
 	ResiliencePremium *float64 `json:"resiliencePremium,omitempty"`
-	// PlanByPriority lets pods of higher priority have the limits first.
+	// PlanByPriority gives limited capacity to pods of higher priority first.
 	PlanByPriority bool `json:"planByPriority,omitempty"`
-	// PriceLimit is what all nodes with claims may cost together, in US dollars an hour;
-	// nil is no limit.
+	// PriceLimit is the maximum price of all nodes with NodeClaims together, in US dollars an hour;
+	// nil for no limit.
 	PriceLimit *float64 `json:"priceLimit,omitempty"`
 }
 
-// Gates are the features that are on. A document from before a gate was
-// carried has it off, which is how it was decided then.
+// Gates are the enabled feature gates. In a document older than a gate the gate is off, as it was when
+// the document was planned.
 type Gates struct {
-	// ReservedCapacity lets launches take from capacity reservations.
+	// ReservedCapacity launches into capacity reservations.
 	ReservedCapacity bool `json:"reservedCapacity,omitempty"`
-	// NodeOverlay heeds NodeOverlays.
+	// NodeOverlay applies NodeOverlays.
 	NodeOverlay bool `json:"nodeOverlay,omitempty"`
-	// CapacityBuffer keeps room for CapacityBuffers.
+	// CapacityBuffer reserves capacity for CapacityBuffers.
 	CapacityBuffer bool `json:"capacityBuffer,omitempty"`
-	// StaticCapacity keeps the nodes of static pools.
+	// StaticCapacity launches the nodes of static NodePools.
 	StaticCapacity bool `json:"staticCapacity,omitempty"`
-	// SpotToSpotConsolidation lets cheaper spot nodes replace spot nodes.
+	// SpotToSpotConsolidation replaces spot nodes with cheaper spot nodes.
 	SpotToSpotConsolidation bool `json:"spotToSpotConsolidation,omitempty"`
 }
 
-// Unavailable is an offering that is left alone until a time. Empty
-// fields of the offering mean all.
+// Unavailable is an offering that is not used until a time. Empty fields of the offering match all
+// values.
 type Unavailable struct {
 	event.Offering
-	// Subnet is set when it is one subnet that has no addresses left; the offering is
-	// its zone then, which is unavailable to a class once all of its subnets are.
+	// Subnet is set if the entry is for one subnet without free addresses. The offering has its zone,
+	// which is unavailable to a node class once all its subnets there are.
 	Subnet string `json:"subnet,omitempty"`
-	// PlacementGroup confines it to classes that select this group, by id or name.
+	// PlacementGroup limits the entry to node classes that select this group, by id or name.
 	PlacementGroup string `json:"placementGroup,omitempty"`
-	// Reservation is set when it is one capacity reservation whose owner takes
-	// instances back; nothing else of the offering is short then.
+	// Reservation is set if the entry is only for one capacity reservation, whose owner reclaims
+	// instances.
 	Reservation string `json:"reservation,omitempty"`
 
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
 }
 
-// LaunchLag is how long EC2 takes at most to count a new instance in the launches that a
-// capacity reservation has left and in the free addresses of a subnet.
+// LaunchLag is how long EC2 may take to count a new instance against a capacity reservation or the
+// free addresses of a subnet.
 const LaunchLag = time.Minute
 
-// PodClass is a group of pods that scheduling cannot tell apart.
+// PodClass is a group of pods that scheduling treats as equal.
 type PodClass struct {
 	Spec PodSpec  `json:"spec"`
 	Pods []PodRef `json:"pods"`
 }
 
-// PodRef names one pod.
+// PodRef identifies a pod.
 type PodRef struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
-	// Created is part of the order in which pods are placed.
+	// Created is part of the order of placement.
 	Created time.Time `json:"created"`
 	// Workload is the name of the pod's controller, or of the Deployment that owns a
 	// ReplicaSet. It is empty for a pod without a controller.
 	Workload string `json:"workload,omitempty"`
-	// Node is set for a pod that still runs on a node that is going away.
+	// Node is set for a pod that still runs on a node that is being removed.
 	Node string `json:"node,omitempty"`
-	// Terminating is set for a pod that is being deleted: it takes room until it is gone,
-	// and counts in no topology.
+	// Terminating is set for a pod that is being deleted: it uses capacity until it is gone, but does
+	// not count in topology rules.
 	Terminating bool `json:"going,omitempty"`
-	// StartedAt is when the pod began to run, where its DoNotDisrupt is a duration since
-	// then.
+	// StartedAt is when the pod started; only set if DoNotDisrupt is a duration.
 	StartedAt time.Time `json:"started,omitzero"`
-	// BlockingPDB names the PodDisruptionBudget, as namespace/name, that would refuse the
-	// pod's eviction now.
+	// BlockingPDB is the PodDisruptionBudget, as namespace/name, that would reject the pod's eviction
+	// now.
 	BlockingPDB string `json:"blocked,omitempty"`
-	// Buffer names the CapacityBuffer that the pod stands for. Such a pod does not exist
-	// in the cluster, so it gets no Event.
+	// Buffer is the name of the CapacityBuffer of a buffer pod. Such a pod does not exist in the
+	// cluster, so it gets no Event.
 	Buffer string `json:"buffer,omitempty"`
 }
 
-// PodSpec is the part of a pod that planning reads, and all of a pod that ever
-// leaves the cluster: no environment, no image, no other annotation.
+// PodSpec is the part of a pod that planning reads. Nothing else of a pod leaves the cluster: no
+// environment variables, images or other annotations.
 type PodSpec struct {
 	Namespace string `json:"namespace"`
 	OwnerKind string `json:"ownerKind,omitempty"`
-	// Labels are the labels that selectors of other pods refer to.
+	// Labels are the labels that selectors of other pods use.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Requests is what the pod takes from a node, init containers, sidecars and
-	// overhead included, with pods=1.
+	// Requests is what the pod takes from a node, including init containers, sidecars and overhead,
+	// with pods=1.
 	Requests     corev1.ResourceList               `json:"requests"`
 	NodeSelector map[string]string                 `json:"nodeSelector,omitempty"`
 	Affinity     *corev1.Affinity                  `json:"affinity,omitempty"`
@@ -196,39 +191,39 @@ type HostPort struct {
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 }
 
-// Volume is what a volume claim asks of the node: alternatives of which one
-// must hold, and the driver whose attach limit it counts against.
+// Volume is what a volume claim requires of the node: one of the alternatives, and one unit of the
+// driver's attach limit.
 type Volume struct {
-	// Claim is empty when no other pod uses the claim: it is a volume of the pod's
-	// own then, and its name would part pods that are alike.
+	// Claim is empty if only this pod uses the claim. Its name would put equal pods into different
+	// classes.
 	Claim        string                    `json:"claim,omitempty"`
 	Driver       string                    `json:"driver,omitempty"`
 	Alternatives []corev1.NodeSelectorTerm `json:"alternatives,omitempty"`
-	// Problem says why no node could ever mount it.
+	// Problem is why no node could ever mount the volume.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Node is a node that exists, or a claim that will become one.
+// Node is a node, or a NodeClaim that will become one.
 type Node struct {
-	// Name is the node's, or the claim's while no node has joined.
+	// Name is the node's name, or the NodeClaim's before the node has joined.
 	Name string `json:"name"`
 	// Claim is empty for a node that Joist does not manage.
 	Claim    string `json:"claim,omitempty"`
 	ClaimUID string `json:"claimUid,omitempty"`
 	NodePool string `json:"nodePool,omitempty"`
 	Instance string `json:"instance,omitempty"`
-	// Image is the id of the machine image that the claim's instance booted.
+	// Image is the id of the AMI that the instance booted.
 	Image string `json:"image,omitempty"`
-	// Labels and Taints are the node's, or what the claim promises.
+	// Labels and Taints are those of the node, or the planned ones of the NodeClaim.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
 	// Requirements are those of a NodeClaim that is not launched yet.
 	Requirements []karpenter.NodeSelectorRequirementWithMinValues `json:"requirements,omitempty"`
-	// Allocatable is what pods may take in all. For a claim that is not launched
-	// it is what the claim was planned for, so that exactly those pods fit again.
+	// Allocatable is the total capacity for pods. For a NodeClaim that is not launched it is what it
+	// was planned for, so that exactly those pods fit again.
 	Allocatable corev1.ResourceList `json:"allocatable"`
 	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
-	// Used is what bound pods take, daemons included; Daemons is their part.
+	// Used is what bound pods take, including daemons; DaemonRequests is the part of daemons.
 	Used           corev1.ResourceList `json:"used,omitempty"`
 	DaemonRequests corev1.ResourceList `json:"daemons,omitempty"`
 	HostPorts      []HostPort          `json:"hostPorts,omitempty"`
@@ -237,65 +232,65 @@ type Node struct {
 	Initialized    bool                `json:"initialized,omitempty"`
 	// InitializedAt is the transition time of the condition.
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
-	// MarkedForDeletion means deleting, or noticed by AWS: no pod may be planned onto it.
+	// MarkedForDeletion is true if the node is being deleted or AWS announced its interruption: no pod
+	// may be planned onto it.
 	MarkedForDeletion bool `json:"going,omitempty"`
-	// Terminating means that its pods are gone and EC2 was asked to terminate its
-	// instance. Budgets do not count such a node.
+	// Terminating is true if the pods are gone and EC2 was asked to terminate the instance. Budgets do
+	// not count such a node.
 	Terminating bool `json:"terminating,omitempty"`
 
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
-	// ReadySince is when the node became ready, by its own word.
+	// ReadySince is when the node reported that it became ready.
 	ReadySince time.Time `json:"readySince,omitzero"`
-	// PricePerHour is what the claim says that the node was bought for, in US dollars; 0
-	// where it says nothing.
+	// PricePerHour is the price that the NodeClaim records, in US dollars; 0 if it records none.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	// ExpectedPods are the UIDs of the pods that the NodeClaim was planned for. They are
-	// placed on it first.
+	// ExpectedPods are the UIDs of the pods that the NodeClaim was planned for. They are placed on it
+	// first.
 	ExpectedPods []string `json:"expected,omitempty"`
-	// NominatedUntil is until when pods are expected here.
+	// NominatedUntil is until when pods are expected on the node.
 	NominatedUntil time.Time `json:"nominated,omitzero"`
 	LastPodEvent   time.Time `json:"lastPodEvent,omitzero"`
 	Created        time.Time `json:"created,omitzero"`
 	DoNotDisrupt   bool      `json:"doNotDisrupt,omitempty"`
-	// ExpiresAt is when the claim's expireAfter ends it; zero for never. What is
-	// left until then weighs in the cost of disruption.
+	// ExpiresAt is when expireAfter removes the NodeClaim; zero for never. The remaining lifetime is
+	// part of the disruption cost.
 	ExpiresAt time.Time `json:"expires,omitzero"`
-	// HasTerminationGracePeriod says that the claim has a terminationGracePeriod, so that drift need not
-	// wait for what protects its pods.
+	// HasTerminationGracePeriod is true if the NodeClaim has a terminationGracePeriod, so that drift
+	// need not wait for the protections of its pods.
 	HasTerminationGracePeriod bool `json:"bounded,omitempty"`
-	// Drift is set while the claim is not what its NodePool and class ask for.
+	// Drift is set if the NodeClaim has drifted from its NodePool or node class.
 	Drift    *Drift    `json:"drift,omitempty"`
 	Proposal *Proposal `json:"proposal,omitempty"`
-	// Pods are the bound pods that are neither daemons nor mirrors nor ended.
+	// Pods are the bound pods, without daemon, mirror and ended pods.
 	Pods []PodClass `json:"pods,omitempty"`
-	// DaemonPods are the daemons and mirrors that a selector may count, or that
-	// keep other pods away. Used has what they take.
+	// DaemonPods are the daemon and mirror pods that a selector may count, or that exclude other pods.
+	// Used includes them.
 	DaemonPods []PodClass `json:"daemonPods,omitempty"`
 }
 
-// Drift is the claim's Drifted condition.
+// Drift is the NodeClaim's Drifted condition.
 type Drift struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// Proposal is what lifecycle wrote on each claim of a disruption proposal. The
-// claims that carry one ID go together.
+// Proposal is a disruption proposal that lifecycle wrote on a NodeClaim. NodeClaims with the same ID
+// are disrupted together.
 type Proposal struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
-	// Method is how it was found.
+	// Method is the disruption method that found it.
 	Method     string    `json:"method,omitempty"`
 	ProposedAt time.Time `json:"proposed"`
-	// ConfirmedAt is when it began to act: from then on only its end, or its being
-	// rolled back, takes it off.
+	// ConfirmedAt is when it was confirmed. After that it is only removed when it completes or is
+	// rolled back.
 	ConfirmedAt time.Time `json:"confirmed,omitzero"`
-	// Replacements are the claims that must be initialized before this one goes.
+	// Replacements are the NodeClaims that must be initialized before this one is removed.
 	Replacements []string `json:"replacements,omitempty"`
 }
 
-// CanBeInZone reports whether the node is in the zone, or could still come to be.
+// CanBeInZone reports whether the node is in the zone, or may still be launched there.
 func (n *Node) CanBeInZone(zone string) bool {
 	if in := n.Labels[corev1.LabelTopologyZone]; in != "" || n.Launched {
 		return in == zone
@@ -305,22 +300,21 @@ func (n *Node) CanBeInZone(zone string) bool {
 	})
 }
 
-// CountNewAddresses is how many addresses the node may have that a count of that time does
-// not know of, because it is too young: one for itself, and one for each pod.
+// CountNewAddresses returns how many addresses the node may use that a count at that time does not
+// include, because the node is too new: one for itself, and one for each pod.
 func (n *Node) CountNewAddresses(counted time.Time) int64 {
 	if n.Claim == "" || n.Launched && n.Created.Before(counted.Add(-LaunchLag)) {
 		return 0
 	}
 	pods := n.Used[corev1.ResourcePods]
 	if !n.Launched {
-		pods = n.Allocatable[corev1.ResourcePods] // what it was planned for
+		pods = n.Allocatable[corev1.ResourcePods] // its planned capacity
 	}
 	return 1 + pods.Value()
 }
 
-// CapacityInLimits is the capacity that counts in the pool's limits. A claim whose type is
-// not known has the ceiling as its capacity; without one, what it was planned
-// for is the least that it can be.
+// CapacityInLimits returns the capacity that counts in the NodePool's limits. For a NodeClaim without
+// a known type it is the ceiling, or else the planned capacity, which is the minimum.
 func (n *Node) CapacityInLimits() corev1.ResourceList {
 	if len(n.Capacity) > 0 {
 		return n.Capacity
@@ -328,9 +322,9 @@ func (n *Node) CapacityInLimits() corev1.ResourceList {
 	return n.Allocatable
 }
 
-// ReschedulablePods returns the pods that need another node once theirs is removed: the pods that
-// are not being deleted, and all pods of a StatefulSet, which replaces a pod only when it is gone
-// (Karpenter: pkg/utils/pod/scheduling.go, IsReschedulable).
+// ReschedulablePods returns the pods that need another node if theirs is removed: pods that are not
+// being deleted, and all pods of a StatefulSet, which replaces a pod only when it is gone (Karpenter:
+// pkg/utils/pod/scheduling.go, IsReschedulable).
 func (c *PodClass) ReschedulablePods() []PodRef {
 	if c.Spec.OwnerKind == "StatefulSet" || CountNotTerminating(c.Pods) == len(c.Pods) {
 		return c.Pods

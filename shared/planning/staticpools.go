@@ -16,15 +16,15 @@ type Shortfall struct {
 	Count int
 }
 
-// FindShortfalls lists the static pools that have fewer nodes than their replicas,
-// by name. Nodes that are going do not count as theirs any more, but do
-// count against limits.nodes until they are gone. Too many nodes are
-// lifecycle's to remove.
+// FindShortfalls returns the static NodePools that have fewer nodes than replicas, by name. Nodes that
+// are being removed do not count as replicas, but count against limits.nodes until they are gone.
+// Lifecycle removes surplus nodes.
 func FindShortfalls(s Snapshot) []Shortfall {
 	return FindShortfallsWithout(&s, func(i int) bool { return s.Nodes[i].MarkedForDeletion })
 }
 
-// FindShortfallsWithout asks of each node, by its place, whether it is going.
+// FindShortfallsWithout is FindShortfalls with going deciding, by index, which nodes are being
+// removed.
 func FindShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
 	if !s.Settings.Gates.StaticCapacity {
 		return nil
@@ -56,9 +56,9 @@ func FindShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
 	return out
 }
 
-// NotReadyReason says why the NodePool may not be used, apart from its node class; "" if it may. As
-// in Karpenter, the condition Ready must be True: a NodePool without the condition has not
-// been reconciled yet.
+// NotReadyReason returns why the NodePool may not be used, apart from its node class; "" if it may. As
+// in Karpenter, the condition Ready must be True: a NodePool without the condition has not been
+// reconciled yet.
 func NotReadyReason(np *karpenter.NodePool) string {
 	ready, known := np.Status.Conditions.Get(karpenter.ConditionTypeReady)
 	switch {

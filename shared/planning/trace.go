@@ -11,7 +11,7 @@ import (
 // other changes, never alone, and only traces use it.
 const TraceAnnotation = "joist.sh/traceparent"
 
-// ReadTrace is the trace context in the object's annotation; nil if it has none.
+// ReadTrace returns the trace context in the object's annotation; nil if it has none.
 func ReadTrace(o metav1.Object) *event.Envelope {
 	traceparent := o.GetAnnotations()[TraceAnnotation]
 	story, ok := event.TraceIDOf(traceparent)

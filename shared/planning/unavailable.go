@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// The ConfigMap in Joist's namespace in which lifecycle remembers unavailable
-// offerings, and its one entry.
+// The ConfigMap in Joist's namespace in which lifecycle stores unavailable offerings, and its only
+// key.
 const (
 	UnavailableConfigMapName = "joist-unavailable"
 	UnavailableKey           = "offerings.json"
@@ -39,29 +39,29 @@ func FilterUnavailable(list []Unavailable, now time.Time) []Unavailable {
 	return out
 }
 
-// IsSubnetUnavailable reports whether a subnet has run out of addresses, so that a
-// launch should ask another of its zone.
+// IsSubnetUnavailable reports whether a subnet has no free addresses, so that a launch should use
+// another subnet of its zone.
 func IsSubnetUnavailable(id string, s Snapshot) bool {
 	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
 		return u.Subnet != "" && u.Subnet == id && s.TakenAt.Before(u.Until)
 	})
 }
 
-// IsReservationUnavailable reports whether a capacity reservation is left alone.
+// IsReservationUnavailable reports whether a capacity reservation must not be used now.
 func IsReservationUnavailable(id string, s Snapshot) bool {
 	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
 		return u.Reservation != "" && u.Reservation == id && s.TakenAt.Before(u.Until)
 	})
 }
 
-// IsOfferingUnavailable reports whether an offering is left alone for nodes of the class.
+// IsOfferingUnavailable reports whether nodes of the class must not use an offering now.
 func IsOfferingUnavailable(o PricedOffering, class *karpenter.EC2NodeClass, s Snapshot) bool {
 	subnets := false
 	for _, u := range s.Unavailable {
 		switch {
 		case !s.TakenAt.Before(u.Until):
 		case u.Reservation != "":
-			// See reservationUnavailable.
+			// See IsReservationUnavailable.
 		case u.Subnet != "":
 			subnets = true
 		case u.matchesOffering(o) && u.appliesToClass(class):
@@ -71,15 +71,15 @@ func IsOfferingUnavailable(o PricedOffering, class *karpenter.EC2NodeClass, s Sn
 	return subnets && hasNoSubnetLeft(o.Zone, class, s)
 }
 
-// matchesOffering compares field by field; an empty one means all.
+// matchesOffering compares all fields; an empty field matches every value.
 func (u Unavailable) matchesOffering(o PricedOffering) bool {
 	either := func(field, value string) bool { return field == "" || field == value }
 	return either(u.InstanceType, o.InstanceType) && either(u.Zone, o.Zone) && either(u.CapacityType, o.CapacityType)
 }
 
-// appliesToClass reports whether nodes of the class would go where it is short. An id
-// cannot be compared with a class that selects by name: then it may be the same
-// group, and leaving it alone is the cheaper mistake.
+// appliesToClass reports whether the entry applies to nodes of the class. The id of a placement group
+// cannot be compared with a class that selects by name. The entry then applies, because it may be the
+// same group, and an unused offering costs less than a failed launch.
 func (u Unavailable) appliesToClass(class *karpenter.EC2NodeClass) bool {
 	if u.PlacementGroup == "" {
 		return true
@@ -94,8 +94,8 @@ func (u Unavailable) appliesToClass(class *karpenter.EC2NodeClass) bool {
 	return selector.Name != nil && (*selector.Name == u.PlacementGroup || strings.HasPrefix(u.PlacementGroup, "pg-"))
 }
 
-// hasNoSubnetLeft reports whether the class has subnets in the zone and none that
-// has addresses left.
+// hasNoSubnetLeft reports whether the class has subnets in the zone, but all are without free
+// addresses.
 func hasNoSubnetLeft(zone string, class *karpenter.EC2NodeClass, s Snapshot) bool {
 	any := false
 	for _, n := range class.Status.Subnets {

@@ -10,40 +10,38 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Values is a set of what a label may be: a set of strings, and whether the
-// label may be absent. Absence is one more element rather than a special case,
-// so NotIn (which a missing label satisfies) and In (which it does not) are
-// ordinary sets and compatibility is an intersection that is not empty.
+// Values is a set of allowed values of a label, including whether the label may be absent. Absence is
+// one more element, so that NotIn, which a missing label satisfies, and In, which it does not, are
+// ordinary sets, and two requirements are compatible if their intersection is not empty.
 //
 // The zero value is the empty set. Values are immutable.
 type Values struct {
-	// absent: a node without the label is in the set.
+	// absent is true if a node without the label is in the set.
 	absent bool
-	// others: the set holds every string but the listed ones; otherwise exactly
-	// the listed ones.
+	// others is true if the set is every string except the listed ones; otherwise it is exactly the
+	// listed ones.
 	others bool
-	// listed is sorted and has no doubles.
+	// listed is sorted and has no duplicates.
 	listed []string
-	// bounded: of the others, only whole numbers from least to most are in.
+	// bounded is true if of the others only integers from least to most are in the set.
 	bounded     bool
 	least, most int64
 	// minValues is how many values must remain possible at launch.
 	minValues int
 }
 
-// AnyValue is the set of everything, absence included: no requirement at all.
+// AnyValue returns the set of all values, including absence: no requirement.
 func AnyValue() Values { return Values{absent: true, others: true} }
 
-// AbsentValue is the set that only a missing label satisfies.
+// AbsentValue returns the set that only a missing label satisfies.
 func AbsentValue() Values { return Values{absent: true} }
 
-// In is the set of exactly these values.
+// In returns the set of exactly these values.
 func In(values ...string) Values { return Values{listed: SortUnique(values)} }
 
-// NewValues reads one requirement. What Kubernetes would refuse, an
-// unknown operator, a bound that is no whole number or a value that is no label
-// value, gives the empty set: such a requirement matches no node. The API server
-// does not validate the values of preferred node affinity.
+// NewValues converts one requirement. An unknown operator, a bound that is not an integer or an
+// invalid label value gives the empty set, which matches no node. The API server does not validate the
+// values of preferred node affinity.
 func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
 	if !areLabelValues(values) {
 		return Values{}
@@ -68,9 +66,8 @@ func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
 	return newRange(operator, bound)
 }
 
-// newRange turns Gt and Lt into their closed forms, so that there is one kind of
-// bound to intersect. A range begins at 0 at the lowest: a label value cannot
-// begin with a minus sign.
+// newRange converts Gt and Lt to inclusive bounds, so that only one kind of bound needs to be
+// intersected. A range starts at 0 or above, because a label value cannot start with a minus sign.
 func newRange(operator corev1.NodeSelectorOperator, bound int64) Values {
 	least, most := int64(0), int64(math.MaxInt64)
 	switch operator {
@@ -94,16 +91,16 @@ func newRange(operator corev1.NodeSelectorOperator, bound int64) Values {
 	return Values{others: true, bounded: true, least: least, most: most}
 }
 
-// WithMinValues asks that n different values remain possible.
+// WithMinValues returns the set with n as its minValues.
 func (v Values) WithMinValues(n int) Values {
 	v.minValues = n
 	return v
 }
 
-// MinValues is how many different values must remain possible; 0 for any.
+// MinValues returns how many different values must remain possible; 0 if there is no minimum.
 func (v Values) MinValues() int { return v.minValues }
 
-// Has reports whether a node whose label is value is in the set.
+// Has reports whether a node with this value of the label is in the set.
 func (v Values) Has(value string) bool {
 	_, listed := slices.BinarySearch(v.listed, value)
 	if !v.others {
@@ -123,8 +120,8 @@ func (v Values) isInBounds(value string) bool {
 	return err == nil && v.least <= n && n <= v.most
 }
 
-// IsEmpty reports whether no node at all is in the set. Of a range, only numbers
-// in their usual spelling count: "007" keeps no range alive whose 7 is excluded.
+// IsEmpty reports whether no node is in the set. In a range only numbers in their usual format count:
+// "007" does not keep a range non-empty if 7 is excluded.
 func (v Values) IsEmpty() bool {
 	if v.absent {
 		return false
@@ -153,8 +150,8 @@ func (v Values) excludesWholeRange() bool {
 	}
 }
 
-// ListValues returns the values of a set that is a list of values. It does not report whether
-// the label may be absent.
+// ListValues returns the values of a set that is a list; false for a complement. The label may still
+// be absent.
 func (v Values) ListValues() ([]string, bool) {
 	if v.others {
 		return nil, false
@@ -162,7 +159,7 @@ func (v Values) ListValues() ([]string, bool) {
 	return v.listed, true
 }
 
-// SingleValue is the one value that a node of the set must have.
+// SingleValue returns the value that every node of the set has; false if there is more than one.
 func (v Values) SingleValue() (string, bool) {
 	if v.others || v.absent || len(v.listed) != 1 {
 		return "", false

@@ -12,13 +12,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// requirement is one requirement as written, with a naive reading of it.
+// requirement is one requirement as written, with its own simple evaluation.
 type requirement struct {
 	operator corev1.NodeSelectorOperator
 	values   []string
 }
 
-// matches is Kubernetes' reading, operator by operator.
+// matches evaluates the requirement as Kubernetes does, operator by operator.
 func (r requirement) matches(value string, present bool) bool {
 	number := func(text string) (int, bool) {
 		n, err := strconv.Atoi(text)
@@ -57,8 +57,7 @@ func (r requirement) matches(value string, present bool) bool {
 
 func (r requirement) set() planning.Values { return planning.NewValues(r.operator, r.values...) }
 
-// universe is every value that the generated requirements can speak of, and a
-// few beside them.
+// universe is every value that the generated requirements may use, and a few more.
 var universe = []string{"", "a", "b", "c", "0", "1", "2", "3", "4", "5", "6", "7"}
 
 func genRequirement() *rapid.Generator[requirement] {

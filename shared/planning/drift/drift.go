@@ -1,14 +1,12 @@
-// Package drift says whether a NodeClaim is still what its NodePool and node class
-// ask for, as its condition Drifted does. It is pure: the same view gives the
-// same reason, of a cluster as it is and of one as somebody thinks of making it. And it
-// says how what replaces drifted nodes fares: see [Rollout].
+// Package drift computes whether a NodeClaim still matches its NodePool and node class, for its
+// condition Drifted. It is pure: the same View gives the same reason, in a cluster or in a simulation.
+// It also evaluates the progress of replacing drifted nodes: see [Rollout].
 //
-// The invariants:
+// Invariants:
 //
-//   - The first reason that holds is the one that is told, in Karpenter's order.
-//   - What cannot be looked at now (nobody has told of the instance, a list of the
-//     class is empty) makes no drift, and takes none back: the claim's condition is
-//     the memory of what was seen.
+//   - The first reason in Karpenter's order is returned.
+//   - If a check cannot be evaluated now (the instance is unknown, or a list of the class is
+//     empty), it neither adds nor removes drift: the claim's condition stays.
 package drift
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// The reasons of drift, which are Karpenter's.
+// The reasons of drift are Karpenter's.
 const (
 	NodePoolDrifted          = "NodePoolDrifted"
 	RequirementsDrifted      = "RequirementsDrifted"
@@ -37,23 +35,23 @@ const (
 	PlacementGroupDrift      = "PlacementGroupDrift"
 )
 
-// typeAfter is how old a claim must be before its type may be called missing.
+// typeAfter is how old a NodeClaim must be before its type may count as not found.
 const typeAfter = time.Hour
 
-// View is all that decides.
+// View is the input of the drift checks.
 type View struct {
 	Claim *karpenter.NodeClaim
 	Pool  *karpenter.NodePool
-	// Class is the pool's, or nil: of a class that is gone nothing has drifted.
+	// Class is the pool's class; nil if it does not exist, which is not drift.
 	Class *karpenter.EC2NodeClass
-	// Instance is what the last inventory told of the claim's; nil for nothing.
+	// Instance is the instance in the last inventory; nil if it is not listed.
 	Instance *event.Listed
-	// Reservations is the gate ReservedCapacity.
+	// Reservations is the feature gate ReservedCapacity.
 	Reservations bool
 	Now          time.Time
 }
 
-// Reason is why the claim has drifted, or "". One that is not launched is nothing yet.
+// Reason returns why the NodeClaim has drifted, or "". A NodeClaim that is not launched has not.
 func Reason(v View) string {
 	if !v.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeLaunched) {
 		return ""
@@ -73,7 +71,7 @@ func Reason(v View) string {
 	return kept
 }
 
-// found is what one check says.
+// found is the result of one check.
 type found int
 
 const (
@@ -104,7 +102,7 @@ var checks = []struct {
 	{PlacementGroupDrift, ofClass(ofInstance(View.placementGroup))},
 }
 
-// ofClass is for checks that compare with the class.
+// ofClass wraps a check that needs the node class.
 func ofClass(look func(View) found) func(View) found {
 	return func(v View) found {
 		if v.Class == nil || v.Class.DeletionTimestamp != nil {
@@ -114,8 +112,8 @@ func ofClass(look func(View) found) func(View) found {
 	}
 }
 
-// ofInstance is for checks that compare the instance, which cannot be while nobody
-// has told of it, or only a catalog from before it told this much.
+// ofInstance wraps a check that needs the instance. It is unknown if the inventory does not list the
+// instance, or is from a catalog version that listed fewer fields.
 func ofInstance(look func(View) found) func(View) found {
 	return func(v View) found {
 		if v.Instance == nil || v.Instance.SubnetID == "" {
@@ -133,7 +131,7 @@ func (v View) class() found {
 	return rehashed(v.Class, v.Claim, karpenter.EC2NodeClassHashAnnotationKey, karpenter.EC2NodeClassHashVersionAnnotationKey)
 }
 
-// rehashed compares two hashes, where both are there and of one version.
+// rehashed compares two hashes; no drift if one is missing or the versions differ.
 func rehashed(of, claim metav1.Object, hash, version string) found {
 	ours, theirs := claim.GetAnnotations(), of.GetAnnotations()
 	for _, key := range []string{hash, version} {
@@ -144,10 +142,9 @@ func rehashed(of, claim metav1.Object, hash, version string) found {
 	return when(ours[version] == theirs[version] && ours[hash] != theirs[hash])
 }
 
-// requirements compares what the claim turned out to be with what the pool wants: a
-// label that it lacks is absent, whether it is a well-known one or not. As with
-// Karpenter, that the pool contradicts itself is no reason to replace what lacks the
-// label: nothing could.
+// requirements compares the labels of the NodeClaim with the requirements of the pool. A missing label
+// is absent, even a well-known one. As in Karpenter, contradictory requirements of the pool on a
+// missing label are not drift, because no node could satisfy them.
 func (v View) requirements() found {
 	is := planning.NewLabelRequirements(v.Claim.Labels)
 	for key, wanted := range planning.NewNodeClaimRequirements(v.Pool.Spec.Template.Spec.Requirements) {
@@ -159,8 +156,8 @@ func (v View) requirements() found {
 	return no
 }
 
-// instanceType asks whether the type is still sold, by the claim's capacity type and
-// in a zone that still exists.
+// instanceType checks whether the type is still offered, with the claim's capacity type and in a zone
+// that still exists.
 func (v View) instanceType() found {
 	switch {
 	case v.Now.Sub(v.Claim.CreationTimestamp.Time) <= typeAfter:
@@ -173,8 +170,8 @@ func (v View) instanceType() found {
 	return when(v.Instance.Withdrawn)
 }
 
-// image compares the image with the one that the class has for such an instance. A
-// class that has found none is being mended.
+// image compares the image with that of the class for such an instance. The result is unknown if the
+// class has no images.
 func (v View) image() found {
 	if len(v.Class.Status.AMIs) == 0 || v.Claim.Status.ImageID == "" {
 		return unknown
@@ -183,7 +180,7 @@ func (v View) image() found {
 	return when(!suits || image.ID != v.Claim.Status.ImageID)
 }
 
-// securityGroups must be all those of the class, and no others.
+// securityGroups must be exactly those of the class.
 func (v View) securityGroups() found {
 	var wanted []string
 	for _, group := range v.Class.Status.SecurityGroups {
@@ -204,9 +201,8 @@ func (v View) subnet() found {
 	return when(!slices.ContainsFunc(subnets, func(s karpenter.Subnet) bool { return s.ID == v.Instance.SubnetID }))
 }
 
-// reservation compares that of a claim which was launched into one. An instance on
-// demand may be in a reservation too, which takes whatever matches it, and nobody
-// asked for that.
+// reservation checks a NodeClaim that was launched into a reservation. An on-demand instance may also
+// be in an open reservation that matches it, but that was not requested.
 func (v View) reservation() found {
 	if !v.Reservations || v.Claim.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeReserved || v.Instance.Reservation == "" {
 		return no
@@ -215,7 +211,7 @@ func (v View) reservation() found {
 	return when(!slices.ContainsFunc(v.Class.Status.CapacityReservations, selected))
 }
 
-// placementGroup compares the group that the instance is in with the class's.
+// placementGroup compares the placement group of the instance with that of the class.
 func (v View) placementGroup() found {
 	selector, is := v.Class.Spec.PlacementGroupSelector, v.Instance
 	if selector == nil {

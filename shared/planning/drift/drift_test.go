@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// view is a claim two hours old that is what everybody asks for, with a change.
+// view returns a two-hour-old NodeClaim that matches its pool and class, with changes.
 func view(changes ...func(*drift.View)) drift.View {
 	v := drift.View{
 		Claim: &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -169,7 +169,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// The reasons come in Karpenter's order.
+// TestOrder checks that the reasons come in Karpenter's order.
 func TestOrder(t *testing.T) {
 	causes := []struct {
 		reason string
@@ -203,8 +203,8 @@ func drifted(reason string) func(*drift.View) {
 	}
 }
 
-// A claim drifts for as long as there is a reason and no longer; what cannot be
-// looked at now leaves it as its condition says.
+// TestWhatCannotBeSeen checks that a NodeClaim is drifted exactly while there is a reason, and that
+// checks that cannot be evaluated keep its condition.
 func TestWhatCannotBeSeen(t *testing.T) {
 	untold := func(v *drift.View) { v.Instance = nil }
 	elsewhere := func(v *drift.View) { v.Instance.SubnetID = "subnet-9" }

@@ -14,26 +14,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// initializing is how long a fresh node may take: as long as one is waited for that
-// replaces another.
+// initializing is how long a new node may take to initialize: as long as disruption waits for a
+// replacement.
 const initializing = 10 * time.Minute
 
-// namedMost is how many nodes that ail are named.
+// namedMost is how many failing nodes a message names.
 const namedMost = 3
 
-// Member is a node of a NodePool, or a claim that is to become one, as far as the
-// rollout of what the pool asks for now goes by it.
+// Member is a node or NodeClaim of a NodePool, with the fields that decide about its rollout.
 type Member struct {
 	Name    string
 	Created time.Time
-	// Since is when it was found to have drifted; zero for one that has not.
+	// Since is when it was found drifted; zero if it has not drifted.
 	Since              time.Time
 	Initialized, Ready bool
-	// Going says that it is being removed, or replaced.
+	// Going is true if it is being removed or replaced.
 	Going bool
 }
 
-// MemberOf is a node of a snapshot.
+// MemberOf returns the member for a node of a snapshot.
 func MemberOf(n *planning.Node) Member {
 	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Going: n.MarkedForDeletion || replaced(n.Proposal)}
 	if n.Drift != nil {
@@ -42,8 +41,8 @@ func MemberOf(n *planning.Node) Member {
 	return m
 }
 
-// MemberOfClaim is what the snapshot would have of a claim and of its node, which is nil
-// until it has joined.
+// MemberOfClaim returns the member that a snapshot would have for a NodeClaim and its node, which is
+// nil before it has joined.
 func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	conditions := c.Status.Conditions
 	m := Member{
@@ -65,25 +64,25 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	return m
 }
 
-// replaced reports whether a proposal about a node acts.
+// replaced reports whether a node's proposal is confirmed.
 func replaced(p *planning.Proposal) bool { return p != nil && !p.ConfirmedAt.IsZero() }
 
-// Rollout is how what a NodePool and its class ask for now has come to the pool so far.
-// It is read off the cluster, and written down nowhere: a member that is not drifted,
-// and came after the first of the pool drifted, is what is asked for now.
+// Rollout is the progress of replacing the drifted nodes of a NodePool. It is computed from the
+// cluster and not stored: a member that has not drifted, and was created after the first member
+// drifted, is a replacement.
 type Rollout struct {
-	// First is when the first member drifted; zero where none has.
+	// First is when the first member drifted; zero if none has drifted.
 	First time.Time
-	// Fresh are the places of the members that came since and do not go.
+	// Fresh are the indexes of the members that were created since and are not being removed.
 	Fresh []int
-	// Waiting is how many have drifted and do not go yet.
+	// Waiting is the number of drifted members that are not being removed yet.
 	Waiting int
-	// Trouble is what has gone wrong with what came since, in words; "" for nothing.
+	// Trouble describes what failed since then; "" if nothing did.
 	Trouble string
 }
 
-// NewRollout reads how the drift of a pool goes. The class is the pool's, or nil. Only a
-// pool that asks for waves is halted by trouble: see [policy.Drift.HasWaves].
+// NewRollout computes the rollout of a pool. class is the pool's node class, or nil. Trouble only
+// stops a pool with waves: see [policy.Drift.HasWaves].
 func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members []Member, asked policy.Drift, now time.Time) Rollout {
 	var r Rollout
 	for _, m := range members {
@@ -103,7 +102,7 @@ func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members
 		}
 	}
 	since := r.First
-	// A time that has not come yet is said for later.
+	// A time in the future takes effect later.
 	if resume := asked.Resume; resume.After(since) && !resume.After(now) {
 		since = resume
 	}
@@ -114,8 +113,8 @@ func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members
 	return r
 }
 
-// Halted says why the drift of a pool that asks for waves does not go on by itself, and
-// what makes it go on; "" where it does, or where nothing is left to go.
+// Halted returns why the drift of a pool with waves is stopped, and how to resume it; "" if it is not
+// stopped or no drifted node is waiting.
 func (r Rollout) Halted() string {
 	if r.Trouble == "" || r.Waiting == 0 {
 		return ""
@@ -124,8 +123,8 @@ func (r Rollout) Halted() string {
 		policy.DriftResume + " to the present time"
 }
 
-// ails tells of the members that came after a time and do not work, the first by their
-// names.
+// ails describes the members that were created after a time and do not work, the first of them by
+// name.
 func (r Rollout) ails(members []Member, since, now time.Time) string {
 	var late, sick []string
 	for _, i := range r.Fresh {
@@ -160,9 +159,8 @@ func named(names []string) string {
 	return fmt.Sprintf("each of the nodes %s and %d more", strings.Join(names[:namedMost], ", "), more)
 }
 
-// failed tells of the first launch that the pool remembers to have failed after a time.
-// What failed with an image that the class does not ask for any more says
-// nothing about what it asks for now.
+// failed describes the first launch of the pool that failed after a time. Launches with an image that
+// the class no longer selects do not count.
 func failed(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.Time) string {
 	launches, ok := planning.ReadLaunchHistory(pool)
 	if !ok {
@@ -176,14 +174,13 @@ func failed(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.
 	return ""
 }
 
-// asksFor reports whether the class may ask for the image: where either is unknown, it
-// may.
+// asksFor reports whether the class may select the image; true if either is unknown.
 func asksFor(class *karpenter.EC2NodeClass, image string) bool {
 	return image == "" || class == nil || len(class.Status.AMIs) == 0 ||
 		slices.ContainsFunc(class.Status.AMIs, func(a karpenter.AMI) bool { return a.ID == image })
 }
 
-// unhealthy is what the condition of a pool says that remembers nothing.
+// unhealthy describes the NodeRegistrationHealthy condition of a pool without a launch history.
 func unhealthy(pool *karpenter.NodePool, since time.Time) string {
 	said, _ := pool.Status.Conditions.Get(karpenter.ConditionTypeNodeRegistrationHealthy)
 	if said.Status != metav1.ConditionFalse || !said.LastTransitionTime.After(since) {

@@ -39,8 +39,8 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// Each type of a stock says how many volumes its nodes take, and no limit
-// is taken for a resource that a real node has.
+// TestStockAttachLimits checks that the attach limit of each type is in Allocatable but not in
+// Capacity.
 func TestStockAttachLimits(t *testing.T) {
 	stock := instancetypes.New(planningtest.NewBatch().Snapshot, planningtest.NewCatalogue())
 	limit := planning.AttachLimitResource(catalog.EBSDriver)
@@ -58,7 +58,7 @@ func TestStockAttachLimits(t *testing.T) {
 	}
 }
 
-// Until its drivers have told, a node is taken to attach what its type does.
+// TestExpected checks that a node has its type's attach limit until its drivers report one.
 func TestExpected(t *testing.T) {
 	stock := instancetypes.New(planningtest.NewBatch().Snapshot, planningtest.NewCatalogue())
 	limit := planning.AttachLimitResource(catalog.EBSDriver)

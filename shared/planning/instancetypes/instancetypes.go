@@ -14,59 +14,55 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// InstanceTypes has, for each EC2NodeClass by its name, the instance types as nodes of that class
-// would be. It is the only input of planning that describes EC2.
+// InstanceTypes has the instance types for each EC2NodeClass, by name. It is the only input of
+// planning that describes EC2.
 type InstanceTypes struct {
 	Region      string
 	ByNodeClass map[string][]Type
-	// ByNodePool has the types of those NodePools, by name, for which NodeOverlays make
-	// them something else. Read them through TypesOf.
+	// ByNodePool has the types of the NodePools, by name, for which NodeOverlays change them. Use
+	// TypesForPool to read types.
 	ByNodePool map[string][]Type
-	// OverlayStatuses says of each NodeOverlay whether it counts.
+	// OverlayStatuses are the statuses of the NodeOverlays.
 	OverlayStatuses []planning.OverlayStatus
-	// FreeIPs is how many addresses are left for new nodes, by class and zone: each
-	// node takes one, and each of its pods another. A zone that is missing is not
-	// known to lack any.
+	// FreeIPs is the number of free addresses for new nodes, by class and zone: each node takes one,
+	// and each of its pods another. A zone that is missing has no known limit.
 	FreeIPs map[string]map[string]int64
-	// SpreadCapacity is how many more nodes a zone takes, by class and zone, of classes whose
-	// placement group spreads its instances. Others have no such bound.
+	// SpreadCapacity is how many more nodes a zone takes, by class and zone, for classes with a spread
+	// placement group.
 	SpreadCapacity map[string]map[string]int
 }
 
-// Type is one instance type as the nodes of one EC2NodeClass would have it.
+// Type is one instance type for the nodes of one EC2NodeClass.
 type Type struct {
 	Name string
-	// Labels are determined by the type and the image of the class. Zone, capacity type
-	// and NodePool are not among them.
+	// Labels are set by the type and the image of the class. They do not include zone, capacity type
+	// and NodePool.
 	Labels map[string]string
-	// Capacity counts against limits. Allocatable is what pods may take, daemons
-	// included.
+	// Capacity counts against limits. Allocatable is the capacity for pods, including daemons.
 	Capacity, Allocatable corev1.ResourceList
 	Offerings             []InstanceOffering
-	// Exotic types are dear for what ordinary pods use of them.
+	// Exotic types are expensive for ordinary pods.
 	Exotic bool
 }
 
 // InstanceOffering is one way to buy a type.
 type InstanceOffering struct {
 	planning.PricedOffering
-	// Available is false for what EC2 refuses at the moment.
+	// Available is false while EC2 rejects the offering.
 	Available bool
-	// Unpriced is true while the offer has no price: no plan buys it.
+	// Unpriced is true while the offering has no price: no plan uses it.
 	Unpriced bool
-	// Reservation is the id of the capacity reservation that a launch takes from,
-	// empty for other offers.
+	// Reservation is the id of the capacity reservation that a launch uses; empty for other offerings.
 	Reservation string
-	// ReservationCapacity is how many launches the reservation has left, for all pools and
-	// classes together. It means nothing for other offers.
+	// ReservationCapacity is how many more instances the reservation can launch, for all pools and
+	// classes together. It is only set for reservations.
 	ReservationCapacity int
 	// Labels are the labels that the reservation adds to a node.
 	Labels map[string]string
 }
 
-// New reads a catalogue for the classes of a snapshot. Types that a class
-// has no image for are left out, and so are classes that cannot be read: their
-// pools say so themselves.
+// New reads a catalogue for the classes of a snapshot. It leaves out types without an image in the
+// class, and invalid classes, which their pools report.
 func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
 	out := InstanceTypes{Region: cat.Region, ByNodeClass: map[string][]Type{}, FreeIPs: countFreeIPs(s, cat), SpreadCapacity: countSpreadCapacity(s, cat)}
 	left, seen := countReservationCapacity(s, cat), listReportedMemory(s.Nodes)
@@ -112,16 +108,16 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 	}, true
 }
 
-// listOfferings are the ways to buy the type where the class has subnets.
+// listOfferings returns the offerings of the type in the zones of the class's subnets.
 func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot) []InstanceOffering {
 	var out []InstanceOffering
 	for _, o := range t.Offerings {
-		// Which reservations a class may use is for its status to say.
+		// The class's status lists its reservations.
 		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone })
 		if o.CapacityType == catalog.Reserved || i < 0 {
 			continue
 		}
-		// A catalogue whose zones could not be read has no ids; the subnets have.
+		// If the catalogue has no zone ids, the subnets have them.
 		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
 		offer := InstanceOffering{PricedOffering: planning.PricedOffering{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.HasPrice(), Unpriced: !o.HasPrice()}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
@@ -131,12 +127,13 @@ func listOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s plan
 	return out
 }
 
-// isExotic types are dear for what ordinary pods use of them.
+// isExotic reports whether the type is bare metal or has GPUs or accelerators, which ordinary pods do
+// not use.
 func isExotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0
 }
 
-// NewNodeConfig is how the nodes of a class are set up in this installation.
+// NewNodeConfig returns the configuration of the class's nodes under the settings.
 func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (catalog.NodeConfig, error) {
 	config, err := catalog.NewNodeConfig(class)
 	if err != nil {
@@ -149,8 +146,8 @@ func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (c
 	return config, nil
 }
 
-// FindImage finds the first image, in the order of the class's status, that a type
-// with these labels boots.
+// FindImage returns the first image, in the order of the class's status, that a type with these labels
+// can boot.
 func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.AMI, bool) {
 	i := slices.IndexFunc(images, func(image karpenter.AMI) bool {
 		return planning.NewNodeSelectorRequirements(image.Requirements).AllowsType(typeLabels)
@@ -161,14 +158,14 @@ func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.
 	return images[i], true
 }
 
-// IsBuyable reports whether an offer can be bought, at a price that is one.
+// IsBuyable reports whether the offering is available at a valid price.
 func (o *InstanceOffering) IsBuyable() bool {
 	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
 }
 
-// ExpectedAllocatable is what pods may take of the node, with what EC2 lets it attach while
-// it is so young that its drivers have not told. One that is initialized
-// and has no limit has no such driver.
+// ExpectedAllocatable returns the node's allocatable resources. For an uninitialized node whose
+// drivers have not reported attach limits it adds EC2's limit. An initialized node without a limit has
+// no such driver.
 func (s InstanceTypes) ExpectedAllocatable(node *planning.Node) corev1.ResourceList {
 	limit := planning.AttachLimitResource(catalog.EBSDriver)
 	if _, told := node.Allocatable[limit]; told || node.Initialized {
@@ -187,7 +184,7 @@ func (s InstanceTypes) ExpectedAllocatable(node *planning.Node) corev1.ResourceL
 	return out
 }
 
-// addAttachLimits adds what EC2 lets a new node of the type attach.
+// addAttachLimits adds EC2's attach limit for a new node of the type.
 func addAttachLimits(allocatable corev1.ResourceList, t catalog.InstanceType, config catalog.NodeConfig) corev1.ResourceList {
 	allocatable[planning.AttachLimitResource(catalog.EBSDriver)] = *resource.NewQuantity(catalog.VolumeLimit(t, config), resource.DecimalSI)
 	return allocatable

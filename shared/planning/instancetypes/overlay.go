@@ -12,21 +12,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// OverlayProblem says why a NodeOverlay counts for nothing. The reasons are those
-// of its condition ValidationSucceeded.
+// OverlayProblem is why a NodeOverlay is not applied. The reasons are those of its condition
+// ValidationSucceeded.
 type OverlayProblem struct {
 	Overlay, Reason, Message string
 }
 
-// Reasons of an overlay's problem.
+// Reasons of an OverlayProblem.
 const (
-	// OverlayInvalid is for what the schema cannot refuse.
+	// OverlayInvalid: the overlay is invalid in a way that the schema cannot check.
 	OverlayInvalid = "RuntimeValidation"
-	// OverlayConflict is for what another overlay of equal weight says otherwise.
+	// OverlayConflict: another overlay of equal weight contradicts it.
 	OverlayConflict = "Conflict"
 )
 
-// listOverlayStatuses are in the order of the overlays, without those that go.
+// listOverlayStatuses returns the statuses in the order of the overlays, without overlays that are
+// being deleted.
 func listOverlayStatuses(overlays []karpenter.NodeOverlay, problems []OverlayProblem) []planning.OverlayStatus {
 	var out []planning.OverlayStatus
 	for i := range overlays {
@@ -43,11 +44,10 @@ func listOverlayStatuses(overlays []karpenter.NodeOverlay, problems []OverlayPro
 	return out
 }
 
-// ApplyOverlays applies NodeOverlays to the stock, and returns their problems. An overlay may
-// select by the labels of a NodePool, so the changed types belong to the NodePool: see
-// TypesOf. The overlay of higher weight decides, and of equal weights the one with the later
-// name. If overlays of equal weight contradict each other on any type, the loser is not
-// applied at all.
+// ApplyOverlays applies NodeOverlays to the instance types, and returns their problems. An overlay may
+// select by the labels of a NodePool, so the changed types belong to the NodePool: see TypesForPool.
+// The overlay of higher weight decides, and of equal weights the one with the later name. If overlays
+// of equal weight contradict each other on any type, the loser is not applied at all.
 func (s InstanceTypes) ApplyOverlays(overlays []karpenter.NodeOverlay, pools []karpenter.NodePool) (InstanceTypes, []OverlayProblem) {
 	views := newPoolTypes(s, pools)
 	var problems []OverlayProblem
@@ -76,7 +76,7 @@ func (s InstanceTypes) ApplyOverlays(overlays []karpenter.NodeOverlay, pools []k
 	return s, problems
 }
 
-// TypesForPool are the instance types as nodes of the pool would be.
+// TypesForPool returns the instance types for the nodes of the pool.
 func (s InstanceTypes) TypesForPool(pool, class string) []Type {
 	if types, overlaid := s.ByNodePool[pool]; overlaid {
 		return types
@@ -97,7 +97,7 @@ func sortByWeight(overlays []karpenter.NodeOverlay) []*karpenter.NodeOverlay {
 	return out
 }
 
-// poolTypes is the stock as one pool sees it, with what overlays change of it.
+// poolTypes are the instance types of one pool, with the changes by overlays.
 type poolTypes struct {
 	pool    string
 	labels  map[string]string
@@ -105,14 +105,14 @@ type poolTypes struct {
 	changes map[int]*typeChange // by the type's index
 }
 
-// typeChange is what the overlays so far say of a type.
+// typeChange is the change of a type by the overlays applied so far.
 type typeChange struct {
-	prices map[int]priceChange // by the offer's index
-	// publicPrice stands in for the price that AWS does not publish; nil for none.
+	prices map[int]priceChange // by the offering's index
+	// publicPrice is the price for offerings without a published price; nil if no overlay sets one.
 	publicPrice *float64
 	capacity    corev1.ResourceList
-	// lastWeight is the weight of the last overlay that had a say in extra, and
-	// said what it said.
+	// lastWeight is the weight of the last overlay that set capacity, and lastCapacity what overlays
+	// of that weight set.
 	lastWeight   int32
 	lastCapacity corev1.ResourceList
 }
@@ -141,7 +141,7 @@ func newPoolTypes(s InstanceTypes, pools []karpenter.NodePool) []*poolTypes {
 	return out
 }
 
-// changeOf gives what is known of a type, or begins it.
+// changeOf returns the change of a type, and adds it if it is new.
 func (v *poolTypes) changeOf(index int) *typeChange {
 	if v.changes[index] == nil {
 		v.changes[index] = &typeChange{prices: map[int]priceChange{}, capacity: corev1.ResourceList{}}
@@ -149,7 +149,7 @@ func (v *poolTypes) changeOf(index int) *typeChange {
 	return v.changes[index]
 }
 
-// applyChanges are the types with their changes. What does not change is shared.
+// applyChanges returns the types with their changes. Unchanged parts are shared.
 func (v *poolTypes) applyChanges() []Type {
 	out := slices.Clone(v.types)
 	for i, change := range v.changes {
@@ -170,7 +170,7 @@ func (v *poolTypes) applyChanges() []Type {
 	return out
 }
 
-// supplyPrice gives offers without a price that one.
+// supplyPrice sets the price of offerings without one.
 func supplyPrice(offers []InstanceOffering, price float64) {
 	for i := range offers {
 		if offers[i].Unpriced {
@@ -185,8 +185,8 @@ func mergeResources(list, extra corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// mergeAllocatable replaces resources of which the system keeps nothing for itself.
-// Huge pages come out of the memory.
+// mergeAllocatable sets resources that have no system reservation. It subtracts huge pages from the
+// memory.
 func mergeAllocatable(t *Type, extra corev1.ResourceList) corev1.ResourceList {
 	out := mergeResources(t.Allocatable, extra)
 	memory := out[corev1.ResourceMemory].DeepCopy()

@@ -15,19 +15,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// overlayChange is one NodeOverlay, read.
+// overlayChange is one parsed NodeOverlay.
 type overlayChange struct {
 	weight       int32
 	requirements planning.Requirements
-	price        func(float64) float64 // nil when it leaves prices alone
+	price        func(float64) float64 // nil if it does not change prices
 	capacity     corev1.ResourceList
-	// publicPrice is the price that the overlay gives to types whose price AWS does not
-	// publish; nil for none.
+	// publicPrice is the price for types without a price published by AWS; nil if not set.
 	publicPrice *float64
 }
 
-// selectedType is a type that an overlay selects in a pool, with the offers that it
-// selects. Resources are the type's whatever is bought, so one offer is enough.
+// selectedType is a type in a pool that an overlay selects, with the offerings that it selects.
+// Capacity belongs to the type, so one selected offering is enough to change it.
 type selectedType struct {
 	pool         *poolTypes
 	index        int
@@ -35,7 +34,7 @@ type selectedType struct {
 	offerings    []int
 }
 
-// commonResources are those that every node has, which no overlay may change.
+// commonResources are resources of every node, which overlays must not change.
 var commonResources = []corev1.ResourceName{
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods,
 }
@@ -86,7 +85,7 @@ func checkCapacity(capacity corev1.ResourceList) error {
 	return nil
 }
 
-// parsePriceChange gives the new price of an old one, in US dollars per hour.
+// parsePriceChange returns the function from the old to the new price, in US dollars per hour.
 func parsePriceChange(spec karpenter.NodeOverlaySpec) (func(float64) float64, error) {
 	switch {
 	case spec.Price != nil && spec.PriceAdjustment != nil:
@@ -104,7 +103,7 @@ func parsePriceChange(spec karpenter.NodeOverlaySpec) (func(float64) float64, er
 	}
 }
 
-// parseAdjustment reads "-0.05" and "+10%". No price falls below nothing.
+// parseAdjustment parses "-0.05" and "+10%". The new price is at least 0.
 func parseAdjustment(text string) (func(float64) float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	by, err := parseAmount(number)
@@ -125,7 +124,7 @@ func parseAmount(text string) (float64, error) {
 	return amount, err
 }
 
-// selectTypes finds the types that the overlay selects.
+// selectTypes returns the types that the overlay selects.
 func (c *overlayChange) selectTypes(views []*poolTypes) []selectedType {
 	var out []selectedType
 	for _, v := range views {
@@ -138,8 +137,8 @@ func (c *overlayChange) selectTypes(views []*poolTypes) []selectedType {
 	return out
 }
 
-// selectOfferings are the offers whose nodes would satisfy the overlay's requirements. A
-// label that such a node would not have is absent, well known or not.
+// selectOfferings returns the offerings whose nodes would match the overlay's requirements. A label
+// that such a node would not have is absent, even a well-known one.
 func (c *overlayChange) selectOfferings(v *poolTypes, t *Type) []int {
 	var out []int
 	for i := range t.Offerings {
@@ -162,7 +161,7 @@ func (c *overlayChange) selectOfferings(v *poolTypes, t *Type) []int {
 	return out
 }
 
-// satisfiesRequirements reports whether the labels are as the requirements demand.
+// satisfiesRequirements reports whether the labels meet the requirements.
 func satisfiesRequirements(r planning.Requirements, label func(string) (string, bool)) bool {
 	for key, values := range r {
 		value, ok := label(key)
@@ -173,9 +172,9 @@ func satisfiesRequirements(r planning.Requirements, label func(string) (string, 
 	return true
 }
 
-// conflictsOn reports whether an overlay of the same weight has said something
-// else of the hit already. Overlays come heaviest first, so it is enough to
-// remember the lightest.
+// conflictsOn reports whether an overlay of the same weight has already changed the type's price or
+// capacity. Overlays are applied by weight, the heaviest first, so only the last weight needs to be
+// compared.
 func (c *overlayChange) conflictsOn(h selectedType) bool {
 	known := h.pool.changes[h.index]
 	if known == nil {
@@ -198,7 +197,7 @@ func (c *overlayChange) conflictsOn(h selectedType) bool {
 	return false
 }
 
-// applyTo says what nothing heavier has said.
+// applyTo applies everything that no heavier overlay has set.
 func (c *overlayChange) applyTo(h selectedType) {
 	if c.price == nil && len(c.capacity) == 0 {
 		return

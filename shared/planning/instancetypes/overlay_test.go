@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// shelf has two types in two zones, on-demand for a dollar and spot for half.
+// shelf returns two types in two zones, at $1 on demand and $0.50 as spot.
 func shelf() instancetypes.InstanceTypes {
 	offer := func(name, zone, kind string, price float64) instancetypes.InstanceOffering {
 		return instancetypes.InstanceOffering{Available: true, PricedOffering: planning.PricedOffering{
@@ -73,8 +73,8 @@ func poolOf(name string, labels map[string]string) karpenter.NodePool {
 	}}}
 }
 
-// prices are those of the pool's types: big in a on demand and spot and in b on
-// demand, then small.
+// prices returns the prices of the pool's types: of big in zone a on demand and spot and in zone b on
+// demand, then of small.
 func prices(s instancetypes.InstanceTypes, pool string) []float64 {
 	var out []float64
 	for _, t := range s.TypesForPool(pool, "default") {
@@ -129,7 +129,8 @@ func TestOverlaidPrices(t *testing.T) {
 	}
 }
 
-// Each pool has its own view, and those that no overlay touches share the class's.
+// TestOverlaidPools checks that each pool has its own types, and that pools without overlays share
+// those of the class.
 func TestOverlaidPools(t *testing.T) {
 	got, _ := shelf().ApplyOverlays([]karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "dear"), costs("2"))},
 		[]karpenter.NodePool{poolOf("dear", nil), poolOf("plain", nil), {}})
@@ -144,13 +145,13 @@ func TestOverlaidPools(t *testing.T) {
 	}
 }
 
-// A resource is replaced and not added to, which Karpenter v1.14.0 got wrong,
-// and huge pages come out of the memory.
+// TestOverlaidCapacity checks that an overlay replaces a resource instead of adding to it (Karpenter
+// v1.14.0 adds), and that huge pages are subtracted from memory.
 func TestOverlaidCapacity(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		overlays []karpenter.NodeOverlay
-		want     map[corev1.ResourceName]string // of the type big; what it can give
+		want     map[corev1.ResourceName]string // of the type big; its allocatable resources
 	}{
 		{"a device", []karpenter.NodeOverlay{overlay("o", adds("example.com/fpga", "2"))}, map[corev1.ResourceName]string{"example.com/fpga": "2", "memory": "8Gi"}},
 		{"one offer is enough", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelTopologyZone, in, "b"), adds("example.com/fpga", "2"))},
@@ -223,7 +224,7 @@ func TestOverlayProblems(t *testing.T) {
 	}
 }
 
-// The gate decides, and the plan follows the overlay.
+// TestOverlaidPlan checks that the plan uses the overlay if the feature gate is on.
 func TestOverlaidPlan(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge"), costs("0.001"))}
@@ -236,7 +237,7 @@ func TestOverlaidPlan(t *testing.T) {
 	}
 }
 
-// The plan says of each overlay whether it counts, for its status.
+// TestOverlayVerdicts checks the overlay statuses in the plan.
 func TestOverlayVerdicts(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	large := wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge")

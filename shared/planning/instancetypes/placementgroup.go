@@ -8,12 +8,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// maxSpreadInstances is how many running instances of a spread placement group EC2 puts
-// into one zone.
+// maxSpreadInstances is the maximum number of running instances of a spread placement group in one
+// zone.
 const maxSpreadInstances = 7
 
-// findPlacementGroup finds what the class's selector means. A group that nobody has
-// described has the id that the selector gives, if it gives one.
+// findPlacementGroup returns the placement group that the class selects. If the catalogue does not
+// have the group, only its id is set, if the selector has it.
 func findPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (group catalog.PlacementGroup, selected bool) {
 	selector := class.Spec.PlacementGroupSelector
 	if selector == nil {
@@ -31,8 +31,8 @@ func findPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (g
 	return group, true
 }
 
-// countSpreadCapacity is how many more nodes each zone takes for the classes whose
-// placement group spreads its instances, by class and zone.
+// countSpreadCapacity returns how many more nodes each zone takes for classes with a spread placement
+// group, by class and zone.
 func countSpreadCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int {
 	var out map[string]map[string]int
 	for i := range s.NodeClasses {
@@ -53,8 +53,8 @@ func countSpreadCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]
 	return out
 }
 
-// countGroupMembers counts the nodes of a group in a zone, and claims that may yet come
-// there. Of a node that does not say in which group it is, its class does.
+// countGroupMembers counts the nodes of a group in a zone, and NodeClaims that may still be launched
+// there. A node without the group's label counts if it has the class.
 func countGroupMembers(s planning.Snapshot, class, group, zone string) int {
 	count := 0
 	for i := range s.Nodes {
@@ -68,8 +68,8 @@ func countGroupMembers(s planning.Snapshot, class, group, zone string) int {
 	return count
 }
 
-// joinPlacementGroup puts the type's nodes into the class's placement group. Where a group is
-// full, nothing is for sale.
+// joinPlacementGroup adds the label of the class's placement group to the type. In zones where the
+// group is full, offerings become unavailable.
 func (t *Type) joinPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue, rooms map[string]int) {
 	if group, selected := findPlacementGroup(class, cat); selected && group.ID != "" {
 		t.Labels[karpenter.LabelPlacementGroupID] = group.ID

@@ -9,24 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// typeAndImage is an instance type with a machine image: what decides how much memory a
-// kernel finds.
+// typeAndImage is an instance type and an image, which together determine the memory that the kernel
+// reports.
 type typeAndImage struct {
 	instanceType, image string
 }
 
-// listReportedMemory is the least memory that nodes of a type and an image report. It is read off the snapshot's own nodes and remembered nowhere, where
-// Karpenter remembers it for 60 days: once the last node of a type is gone, the
-// next is planned by the estimate again. The estimate is low for nearly every
-// type, so that what is forgotten costs a little room and never a pod its place;
-// where it is high, one node is too small, says so, and is the measure of all
-// further ones while it lives.
+// listReportedMemory returns the lowest memory that nodes of each type and image report. It only uses
+// the nodes of the snapshot, while Karpenter caches the memory for 60 days: without a node of a type,
+// the next one is planned with the estimate. The estimate is low for nearly every type, which wastes a
+// little capacity but leaves no pod unplaced. If it is too high, one node is too small, and its
+// reported memory is used for further nodes while it exists.
 func listReportedMemory(nodes []planning.Node) map[typeAndImage]resource.Quantity {
 	out := map[typeAndImage]resource.Quantity{}
 	for i := range nodes {
 		n := &nodes[i]
-		// Before a node is initialized its figures may be the claim's, which are the
-		// estimate.
+		// Before initialization the values may be those of the NodeClaim, which are the estimate.
 		memory, ok := n.Capacity[corev1.ResourceMemory]
 		if !n.Initialized || n.Image == "" || !ok || memory.Sign() <= 0 {
 			continue
@@ -39,8 +37,8 @@ func listReportedMemory(nodes []planning.Node) map[typeAndImage]resource.Quantit
 	return out
 }
 
-// disableShiftedZones makes unavailable what lies in zones that the cluster is to be kept away
-// from, reservations included.
+// disableShiftedZones makes offerings in zones with an active zonal shift unavailable, including
+// reservations.
 func disableShiftedZones(offers []InstanceOffering, zoneIDs []string) []InstanceOffering {
 	for i := range offers {
 		offers[i].Available = offers[i].Available && !slices.Contains(zoneIDs, offers[i].ZoneID)

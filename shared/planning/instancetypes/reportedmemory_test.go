@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// kin is a node of the reserved type that reports so much memory.
+// kin returns a node of the reserved type that reports the given memory.
 func kin(memory string, edits ...func(*planning.Node)) planning.Node {
 	n := planning.Node{
 		Name: memory, Labels: map[string]string{corev1.LabelInstanceTypeStable: reservedType},
@@ -34,7 +34,7 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 		}
 	}
 	booted := func(n *planning.Node) { n.Image = image }
-	// t4g.medium by the estimate: 4096 − 64 MiB, less 7.5 % rounded up.
+	// Estimate for t4g.medium: 4096 − 64 MiB, minus 7.5 %, rounded up.
 	const estimate = "3729Mi"
 	for _, test := range []struct {
 		name  string
@@ -92,7 +92,7 @@ func TestNothingIsBoughtInShiftedZones(t *testing.T) {
 	}
 }
 
-// A catalogue may know zones by name alone; the subnets know their ids.
+// TestZoneIDsOfSubnets checks that the subnets' zone ids are used if the catalogue has none.
 func TestZoneIDsOfSubnets(t *testing.T) {
 	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue().Clone()
 	for _, one := range cat.Types {

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// reservedDiscount divides the on-demand price: a reservation is paid for whether it
-	// is used or not, so using it must always be cheapest. The price is above zero, so that
-	// of two reserved types the smaller one is cheaper.
+	// reservedDiscount divides the on-demand price: a reservation is paid for even if it is not used,
+	// so it must always be the cheapest offering. The price is above zero so that of two reserved
+	// types the smaller one is cheaper.
 	reservedDiscount = 10_000_000
-	// capacityBlockLead is the time before the end of a capacity block in which no node is
-	// launched into it and its nodes are removed.
+	// capacityBlockLead is the time before the end of a capacity block in which no node is launched
+	// into it and its nodes are removed.
 	capacityBlockLead = 40 * time.Minute
 )
 
-// listReservedOfferings are the ways to buy the type out of the class's capacity
-// reservations. One whose count is not known has none left: a plan
-// must not promise what EC2 then refuses.
+// listReservedOfferings returns the offerings of the type in the class's capacity reservations. A
+// reservation without a known count has no capacity left, because EC2 might reject its launches.
 func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass, s planning.Snapshot, left map[string]int) []InstanceOffering {
 	if !s.Settings.Gates.ReservedCapacity {
 		return nil
@@ -50,7 +49,7 @@ func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass
 	return out
 }
 
-// acceptsLaunches reports whether a reservation takes launches at that time.
+// acceptsLaunches reports whether a reservation allows launches at that time.
 func acceptsLaunches(r karpenter.CapacityReservation, at time.Time) bool {
 	if r.State == karpenter.CapacityReservationStateExpiring {
 		return false
@@ -65,7 +64,7 @@ func acceptsLaunches(r karpenter.CapacityReservation, at time.Time) bool {
 	return at.Before(end)
 }
 
-// newReservationLabels are what a node of the reservation carries.
+// newReservationLabels returns the labels that the reservation adds to a node.
 func newReservationLabels(r karpenter.CapacityReservation) map[string]string {
 	kind := r.ReservationType
 	if kind == "" {
@@ -78,8 +77,8 @@ func newReservationLabels(r karpenter.CapacityReservation) map[string]string {
 	}
 }
 
-// countReservationCapacity is how many launches each reservation still takes: what was
-// counted, less the nodes that the count may not know of.
+// countReservationCapacity returns how many more instances each reservation can launch: the
+// catalogue's count, minus the nodes that it may not include yet.
 func countReservationCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]int {
 	out := map[string]int{}
 	for _, r := range cat.Reservations {
@@ -93,9 +92,9 @@ func countReservationCapacity(s planning.Snapshot, cat catalog.Catalogue) map[st
 	return out
 }
 
-// listUncountedReservations names the reservations that the node takes from, unbeknown to a count
-// of that time. A claim that is not launched may take from any of those that it
-// was planned for, so it counts in each.
+// listUncountedReservations returns the reservations that the node uses but a count at that time may
+// not include. A NodeClaim that is not launched may use any of its planned reservations, so it counts
+// in each.
 func listUncountedReservations(node *planning.Node, counted time.Time) []string {
 	if id := node.Labels[karpenter.LabelCapacityReservationID]; id != "" {
 		if node.Created.Before(counted.Add(-planning.LaunchLag)) {
@@ -114,8 +113,8 @@ func listUncountedReservations(node *planning.Node, counted time.Time) []string 
 	return nil
 }
 
-// findOnDemandPrice is that of the zone, or the lowest anywhere, or a dollar for a
-// type without a public price.
+// findOnDemandPrice returns the on-demand price in the zone, else the lowest of any zone, else $1 for
+// a type without a published price.
 func findOnDemandPrice(t catalog.InstanceType, zone string) float64 {
 	lowest := 0.0
 	for _, o := range t.Offerings {
@@ -135,7 +134,7 @@ func findOnDemandPrice(t catalog.InstanceType, zone string) float64 {
 	return lowest
 }
 
-// findZoneID is what the class's subnet says, or else the catalogue.
+// findZoneID returns the zone id of the class's subnet, or else of the catalogue.
 func findZoneID(t catalog.InstanceType, subnet karpenter.Subnet) string {
 	if subnet.ZoneID != "" {
 		return subnet.ZoneID

@@ -22,7 +22,8 @@ const (
 	reservedZone = "ap-northeast-2a"
 )
 
-// reserving is the seed with one reservation of five in the pool's type and zone.
+// reserving returns the default types with a reservation of five instances of the pool's type and
+// zone.
 func reserving(edits ...func(*planning.Snapshot, *catalog.Catalogue, *karpenter.CapacityReservation)) instancetypes.InstanceTypes {
 	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
 	s.Settings.Gates.ReservedCapacity = true
@@ -147,8 +148,8 @@ func TestReservationsLeft(t *testing.T) {
 	}
 }
 
-// A reservation whose owner takes instances back is left alone, for a while, and
-// nothing else is.
+// TestInterruptedReservationIsLeftAlone checks that only a reservation whose owner reclaims instances
+// is unavailable, for a limited time.
 func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		id   string
@@ -176,8 +177,8 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestPodsBeyondAReservation plans three pods, each of which fills a node of the reserved
-// type, for a reservation with one instance left.
+// TestPodsBeyondAReservation plans three pods that each fill a node of the reserved type, with one
+// instance left in the reservation.
 func TestPodsBeyondAReservation(t *testing.T) {
 	batch, cat := planningtest.NewBatch(planningtest.NewPods("web", 3, "1500m", "1Gi")), planningtest.NewCatalogue()
 	batch.Snapshot.Settings.Gates.ReservedCapacity = true

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// countFreeIPs is how many addresses each zone has left for new nodes of each class,
-// by class and zone: those of its largest subnet there, because a launch uses one
-// subnet of a zone. Zones of which no subnet was counted are left out.
+// countFreeIPs returns the number of free addresses for new nodes, by class and zone. Only the subnet
+// with the most free addresses in a zone counts, because a launch uses one subnet of a zone. Zones
+// without a counted subnet are left out.
 func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int64 {
 	if len(cat.Subnets) == 0 || cat.Cluster.IPFamily == "ipv6" {
 		return nil
@@ -35,8 +35,8 @@ func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[str
 	return out
 }
 
-// countUncountedAddresses is how many addresses of a zone the count does not know of. Which subnet
-// they are of is not known here, so they count in all.
+// countUncountedAddresses returns how many used addresses of a zone the count may not include. Their
+// subnet is not known, so they count in every subnet.
 func countUncountedAddresses(s planning.Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// soldOut lists what the seed's class cannot buy of a type, as zone/capacity type.
+// soldOut lists the unavailable offerings of a type for the default class, as zone/capacity type.
 func soldOut(edit func(*karpenter.EC2NodeClass), list ...planning.Unavailable) []string {
 	s := planningtest.NewBatch().Snapshot
 	s.NodeClasses[0].Status.Subnets = []karpenter.Subnet{

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// checker judges one result. It uses Kubernetes' own matching where there is
-// some, so that a misreading by the planner is not repeated here.
+// checker checks one result. It uses Kubernetes' own matching where possible, so that it does not
+// repeat the planner's mistakes.
 type checker struct {
 	batch  planning.Batch
 	cat    catalog.Catalogue
@@ -28,9 +28,8 @@ type checker struct {
 	errs   []error
 }
 
-// CheckResult reports every way in which the result is wrong: a pod lost or placed
-// twice, a node that could be bought as something that does not hold its pods,
-// a limit, of resources or of money, that could be exceeded.
+// CheckResult reports every error in a result: a pod that is lost or placed twice, a node with an
+// offering that does not hold its pods, a resource or price limit that could be exceeded.
 func CheckResult(batch planning.Batch, cat catalog.Catalogue, result planning.Result) error {
 	c := &checker{batch: batch, cat: cat, result: result, specs: map[string]planning.PodSpec{}}
 	for _, class := range batch.Pending {
@@ -77,7 +76,7 @@ func (c *checker) checkEachPodOnce() {
 	}
 }
 
-// checkPlannedNode tries the node as each of its options.
+// checkPlannedNode checks the node with each of its offerings.
 func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
 	if len(n.Offerings) == 0 || len(n.Pods) == 0 {
 		c.failf("a node of pool %s has %d options and %d pods", n.NodePool, len(n.Offerings), len(n.Pods))
@@ -108,7 +107,7 @@ func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
 	}
 }
 
-// checkMinValues asks what the API server asks of a NodeClaim's requirements.
+// checkMinValues applies the API server's validation of a NodeClaim's requirements.
 func (c *checker) checkMinValues(n *planning.PlannedNode) {
 	for _, one := range n.Requirements.NodeSelectorRequirements() {
 		switch {
@@ -141,8 +140,7 @@ func (c *checker) checkAvailability(option planning.PricedOffering, class *karpe
 	}
 }
 
-// checkNode checks that the node can run the pods beside what it runs, and the daemons
-// that will come to it.
+// checkNode checks that the node can run the pods, in addition to its current pods and future daemons.
 func (c *checker) checkNode(what string, labels map[string]string, taints []corev1.Taint, room, used corev1.ResourceList, placed []string) {
 	labels = addDeprecatedLabels(labels)
 	total := used.DeepCopy()
@@ -172,7 +170,7 @@ func (c *checker) checkNode(what string, labels map[string]string, taints []core
 	}
 }
 
-// addDeprecatedLabels adds the older names that kubelets and drivers still set.
+// addDeprecatedLabels adds the deprecated label names that kubelets and drivers still set.
 func addDeprecatedLabels(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	for old, stable := range karpenter.NormalizedLabels() {
@@ -183,7 +181,7 @@ func addDeprecatedLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// checkSpread counts the pods of one node that a constraint over host names selects.
+// checkSpread checks the spread constraints over host names for the pods of one node.
 func (c *checker) checkSpread(uid string, spec planning.PodSpec, placed []string) {
 	for _, constraint := range spec.Spread {
 		selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector)
@@ -202,7 +200,7 @@ func (c *checker) checkSpread(uid string, spec planning.PodSpec, placed []string
 	}
 }
 
-// checkPair checks two pods of one node against each other.
+// checkPair checks that two pods may share a node.
 func (c *checker) checkPair(uid string, a planning.PodSpec, other string, b planning.PodSpec) {
 	for _, p := range a.HostPorts {
 		if slices.Contains(b.HostPorts, p) {
@@ -224,7 +222,7 @@ func hasAntiAffinity(a, b planning.PodSpec) bool {
 	})
 }
 
-// checkNominations checks nodes and claims that were given pods.
+// checkNominations checks the existing nodes and NodeClaims that pods were placed on.
 func (c *checker) checkNominations() {
 	placed := map[string][]string{}
 	for _, n := range c.result.Nominations {
@@ -253,8 +251,8 @@ func (c *checker) checkNominations() {
 	}
 }
 
-// checkLimits takes each planned node for the largest that it may become. Nodes that leave
-// count where the pool asks for the strict rule.
+// checkLimits counts each planned node as the largest type that it may become. Nodes that are being
+// removed count only in pools with strict limits.
 func (c *checker) checkLimits() {
 	for i := range c.batch.Snapshot.NodePools {
 		pool := &c.batch.Snapshot.NodePools[i]
@@ -311,8 +309,8 @@ func (c *checker) findClass(name string) *karpenter.EC2NodeClass {
 	return &c.batch.Snapshot.NodeClasses[i]
 }
 
-// satisfiesPool reads the pool's requirements as node affinity, which says the
-// same for the operators that Kubernetes has.
+// satisfiesPool checks the pool's requirements as node affinity, which is equivalent for Kubernetes'
+// operators.
 func satisfiesPool(labels map[string]string, pool *karpenter.NodePool) bool {
 	var all []corev1.NodeSelectorRequirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {

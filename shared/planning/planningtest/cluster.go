@@ -14,18 +14,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// clusterTypes are what the nodes of a generated cluster are, all of four cores or
-// eight.
+// clusterTypes are the types of nodes in a generated cluster, with four or eight cores.
 var clusterTypes = []string{"m6g.xlarge", "m5.2xlarge", "r5.2xlarge", "c6g.2xlarge"}
 
-// zones of a generated cluster.
+// zones are the zones of a generated cluster.
 var zones = []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"}
 
-// GenerateCluster is a cluster of so many nodes as it looks after its deployments were
-// scaled down here and there: between an eighth and all of each node is used, by
-// pods of deployments of 3 to 300 replicas. One in five deployments is spread over
-// the zones, one in ten keeps its pods on nodes of their own, and one in ten wants
-// one architecture. The same chance gives the same cluster.
+// GenerateCluster returns a cluster as it may look after some deployments were scaled down: between an
+// eighth and all of each node is used, by deployments of 3 to 300 replicas. Two in ten deployments are
+// spread over the zones, one in ten has at most one pod per node, and one in ten requires one
+// architecture. Equal random numbers give equal clusters.
 func GenerateCluster(chance RandomSource, nodes, pods int) planning.Snapshot {
 	d := &clusterGenerator{RandomSource: chance}
 	s := NewBatch().Snapshot
@@ -57,13 +55,13 @@ func GenerateCluster(chance RandomSource, nodes, pods int) planning.Snapshot {
 	return s
 }
 
-// RandomSource draws numbers, as *rand.Rand does.
+// RandomSource returns random numbers, like *rand.Rand.
 type RandomSource interface {
 	IntN(n int) int
 	Float64() float64
 }
 
-// clusterGenerator draws a cluster.
+// clusterGenerator generates a cluster.
 type clusterGenerator struct {
 	RandomSource
 	types  map[string]instancetypes.Type
@@ -86,7 +84,7 @@ func (d *clusterGenerator) newNode(i int, pool string) planning.Node {
 	}
 }
 
-// addDeployment puts the pods of a deployment on nodes, each where it finds room.
+// addDeployment places the pods of a deployment on random nodes with free capacity.
 func (d *clusterGenerator) addDeployment(n, replicas int) {
 	app := fmt.Sprint("app-", n)
 	cpu := []string{"50m", "100m", "100m", "200m", "250m", "500m"}[d.IntN(6)]
@@ -113,7 +111,7 @@ func (d *clusterGenerator) addRules(spec *planning.PodSpec, app string) {
 	}
 }
 
-// placePod tries nodes at random, and leaves the pod out where none of some has room.
+// placePod tries 40 random nodes, and leaves out the pod if it fits on none of these.
 func (d *clusterGenerator) placePod(spec planning.PodSpec, pod planning.PodRef) {
 	for range 40 {
 		node := &d.nodes[d.IntN(len(d.nodes))]

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// checkPriceLimits takes each planned node for the dearest that it may be bought as. It sums up
-// in dollars, so that it does not repeat how the planner rounds.
+// checkPriceLimits counts each planned node with its most expensive offering. It uses dollars, so that
+// it does not repeat the planner's rounding.
 func (c *checker) checkPriceLimits() {
 	const noise = 1e-6
 	all, added := 0.0, 0.0
@@ -36,7 +36,7 @@ func (c *checker) checkPriceLimits() {
 	}
 }
 
-// sumPrices is what the nodes of a pool cost, and what the planned ones may.
+// sumPrices returns the price of a pool's nodes, and the maximum price of its planned nodes.
 func (c *checker) sumPrices(pool *karpenter.NodePool) (has, more float64) {
 	for i := range c.batch.Snapshot.Nodes {
 		if node := &c.batch.Snapshot.Nodes[i]; node.NodePool == pool.Name {
@@ -55,7 +55,7 @@ func (c *checker) sumPrices(pool *karpenter.NodePool) (has, more float64) {
 	return has, more
 }
 
-// priceOfNode is what a node says that it costs, or the catalogue of its offering.
+// priceOfNode returns the price that a node records, or else the catalogue price of its offering.
 func (c *checker) priceOfNode(n *planning.Node) float64 {
 	if n.PricePerHour > 0 {
 		return n.PricePerHour

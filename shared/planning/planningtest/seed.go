@@ -1,6 +1,5 @@
-// Package planningtest has what tests of planning share: the objects of a
-// small real installation, builders of batches, and a checker that judges a
-// result by Kubernetes' rules without knowing how it was found.
+// Package planningtest has shared test helpers for planning: the objects of a small real installation,
+// builders of batches, and a checker that applies Kubernetes' rules to a result.
 package planningtest
 
 import (
@@ -21,16 +20,16 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// Now is when the batches of these tests are taken.
+// Now is the time of the test batches.
 var Now = time.Date(2026, time.November, 20, 9, 30, 0, 0, time.UTC)
 
-// Region is where the seed installation is.
+// Region is the region of the test installation.
 const Region = "ap-northeast-2"
 
-// NewNodePool is the seed's pool: small Graviton instances in one zone, spot first.
+// NewNodePool returns the default pool: small Graviton instances in one zone, with spot allowed.
 func NewNodePool() karpenter.NodePool { return readTestObject[karpenter.NodePool]("nodepool.yaml") }
 
-// NewNodeClass is the seed's class, resolved and ready.
+// NewNodeClass returns the default node class, resolved and ready.
 func NewNodeClass() karpenter.EC2NodeClass {
 	return readTestObject[karpenter.EC2NodeClass]("ec2nodeclass.yaml")
 }
@@ -47,7 +46,7 @@ func readTestObject[T any](name string) T {
 	return out
 }
 
-// NewBatch is a batch of the seed installation with these classes pending.
+// NewBatch returns a batch of the default installation with the pending classes.
 func NewBatch(pending ...planning.PodClass) planning.Batch {
 	return planning.Batch{
 		Outbox: "0b0e", Seq: 7, Pending: pending,
@@ -58,7 +57,7 @@ func NewBatch(pending ...planning.PodClass) planning.Batch {
 	}
 }
 
-// NewPods is a class of count equal pods; edits change its spec.
+// NewPods returns a class of count equal pods; edits change its spec.
 func NewPods(name string, count int, cpu, memory string, edits ...func(*planning.PodSpec)) planning.PodClass {
 	class := planning.PodClass{Spec: planning.PodSpec{Namespace: "default", OwnerKind: "ReplicaSet", Requests: NewRequests(cpu, memory)}}
 	for _, edit := range edits {
@@ -73,7 +72,7 @@ func NewPods(name string, count int, cpu, memory string, edits ...func(*planning
 	return class
 }
 
-// NewRequests is what one pod asks for.
+// NewRequests returns the requests of one pod.
 func NewRequests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
@@ -81,8 +80,8 @@ func NewRequests(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// NewCatalogue is the embedded one of the seed's region, with what nodes need in
-// order to join the seed's cluster.
+// NewCatalogue returns the embedded catalogue of the region, with the facts that nodes need to join
+// the test cluster.
 func NewCatalogue() catalog.Catalogue {
 	cat, err := catalog.EmbeddedCatalogue(Region)
 	if err != nil {
@@ -95,8 +94,7 @@ func NewCatalogue() catalog.Catalogue {
 	return cat
 }
 
-// WithoutSpot returns the batch with all spot offerings unavailable, so that its plan is
-// on demand.
+// WithoutSpot returns the batch with all spot offerings unavailable, so that its plan is on demand.
 func WithoutSpot(batch planning.Batch) planning.Batch {
 	batch.Snapshot.Unavailable = append(batch.Snapshot.Unavailable, planning.Unavailable{
 		Offering: event.Offering{CapacityType: karpenter.CapacityTypeSpot}, Until: Now.Add(1),

@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Settle counts the pods that are bound to a node and have not ended: what they
-// take of it, its volumes' limits included, which ports they hold, and
-// which of them others are placed by. volumes may be nil when none matter.
+// Settle sets the fields of a node that derive from its bound pods that have not ended: used resources
+// including attach limits, host ports, and the pods that rules of other pods may count. volumes may be
+// nil if volumes do not matter.
 func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) {
 	var staying, fixed, unseen Classes
 	for _, pod := range pods {
@@ -48,13 +48,13 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 	}
 }
 
-// daemonsOf leaves static pods and mirrors out: no DaemonSet brings them.
+// daemonsOf drops static and mirror pods, which belong to no DaemonSet.
 func daemonsOf(classes []planning.PodClass) []planning.PodClass {
 	return slices.DeleteFunc(slices.Clone(classes), func(c planning.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
 }
 
-// counts reports whether a pod that belongs to its node changes where others may
-// go: because a selector may count it, or because it keeps them away itself.
+// counts reports whether a node-bound pod affects the placement of others: a selector may count it, or
+// its own anti-affinity keeps them away.
 func (n Named) counts(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
@@ -70,7 +70,7 @@ func (n Named) counts(pod *corev1.Pod) bool {
 	return false
 }
 
-// take adds what the pods of classes ask for.
+// take adds the requests of all pods of the classes.
 func take(sum corev1.ResourceList, classes []planning.PodClass) {
 	for i := range classes {
 		add(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))

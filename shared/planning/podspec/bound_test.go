@@ -62,8 +62,8 @@ func TestSettle(t *testing.T) {
 		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
 	own := node.Used[planning.AttachLimitResource("own")]
-	// One claim of each namespace, however many pods share it; claims without a
-	// name are nobody else's.
+	// Claims are counted once per namespace, even if pods share them; claims without a name belong to
+	// one pod each.
 	if attached.Value() != 2 || own.Value() != 8 {
 		t.Errorf("%s shared volumes and %s others are attached", attached.String(), own.String())
 	}

@@ -15,30 +15,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Budgets are the PodDisruptionBudgets of a cluster, read once for many pods.
+// Budgets are the PodDisruptionBudgets of a cluster, indexed for use with many pods.
 type Budgets struct{ byNamespace map[string]*budgets }
 
-// budgets are those of a namespace, in their order. A pod is compared with the ones
-// that ask for a label which it has, and with those that ask for none: there may be
-// as many budgets as there are workloads.
+// budgets are the budgets of a namespace, in order. A pod is only compared with budgets that require
+// one of its labels, and with budgets that require no label, because a namespace may have a budget for
+// every workload.
 type budgets struct {
 	all      []budget
 	loose    []int
 	labelled map[pair][]int
 }
 
-// budget is what of a PodDisruptionBudget decides.
+// budget is the part of a PodDisruptionBudget that matters here.
 type budget struct {
 	name     string
 	selector labels.Selector
-	// none is set while no further pod may go, and never when none ever may.
+	// none is true while no further pod may be evicted, and never if the budget never allows an
+	// eviction.
 	none, never bool
-	// unready is set when pods that are not ready may always go.
+	// unready is true if pods that are not ready may always be evicted.
 	unready bool
 }
 
-// NewBudgets reads them. One whose selector does not parse covers every pod of
-// its namespace, and no other: nobody can say whom it was meant to protect.
+// NewBudgets indexes the budgets. A budget with an invalid selector matches every pod of its
+// namespace and allows no eviction, because its intended pods are unknown.
 func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	out := Budgets{byNamespace: map[string]*budgets{}}
 	for _, pdb := range list {
@@ -58,7 +59,7 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	return out
 }
 
-// add files a budget under one of the labels that it asks for, if it does.
+// add indexes a budget by one of the labels that it requires, if any.
 func (b Budgets) add(pdb *policyv1.PodDisruptionBudget, one budget, parsed bool) {
 	of := b.byNamespace[pdb.Namespace]
 	if of == nil {
@@ -76,7 +77,7 @@ func (b Budgets) add(pdb *policyv1.PodDisruptionBudget, one budget, parsed bool)
 	of.labelled[pair{key, wanted[key]}] = append(of.labelled[pair{key, wanted[key]}], at)
 }
 
-// covering finds the first of those that select a pod, and how many do.
+// covering returns the first budget that selects a pod, and how many do.
 func (b *budgets) covering(pod *corev1.Pod) (first *budget, count int) {
 	at := len(b.all)
 	try := func(list []int) {
@@ -96,9 +97,8 @@ func (b *budgets) covering(pod *corev1.Pod) (first *budget, count int) {
 	return &b.all[at], count
 }
 
-// never reports whether a budget lets no pod go whatever the cluster is like. A
-// minAvailable that merely equals the number of replicas does not count, as with
-// Karpenter.
+// never reports whether a budget never allows an eviction, in any state of the cluster. A minAvailable
+// that merely equals the number of replicas does not count, as in Karpenter.
 func never(spec policyv1.PodDisruptionBudgetSpec) bool {
 	if limit := spec.MaxUnavailable; limit != nil {
 		return *limit == intstr.FromInt32(0) || limit.Type == intstr.String && limit.StrVal == "0%"
@@ -106,10 +106,9 @@ func never(spec policyv1.PodDisruptionBudgetSpec) bool {
 	return spec.MinAvailable != nil && spec.MinAvailable.Type == intstr.String && spec.MinAvailable.StrVal == "100%"
 }
 
-// Blocked names the budget that keeps a pod from being evicted now, as
-// namespace/name, or is empty. fully says that it will go on doing so until
-// somebody changes it, as do two budgets that cover one pod: the Eviction API
-// refuses those. A pod that no drain would ask to be evicted is not blocked.
+// Blocked returns the budget that prevents a pod's eviction now, as namespace/name, or "". fully is
+// true if it does so until a user changes it; two budgets for one pod do so too, because the Eviction
+// API rejects that. A pod that a drain would not evict is not blocked.
 func (b Budgets) Blocked(pod *corev1.Pod, now time.Time) (key string, fully bool) {
 	if _, protected, _ := Protected(pod, now); protected {
 		return "", false
@@ -117,8 +116,8 @@ func (b Budgets) Blocked(pod *corev1.Pod, now time.Time) (key string, fully bool
 	return b.Refuses(pod)
 }
 
-// Refuses is what Blocked says of the pod when nothing else protects it, so that it
-// holds for as long as pod and budgets stay as they are.
+// Refuses is Blocked without the check of do-not-disrupt, so that the result depends only on pod and
+// budgets, not on the time.
 func (b Budgets) Refuses(pod *corev1.Pod) (key string, fully bool) {
 	of := b.byNamespace[pod.Namespace]
 	if of == nil || !drainable(pod) {
@@ -134,13 +133,13 @@ func (b Budgets) Refuses(pod *corev1.Pod) (key string, fully bool) {
 	return found.name, found.never
 }
 
-// drainable reports whether a drain would ask for the pod's eviction, once nothing
-// protects it.
+// drainable reports whether a drain would evict the pod if nothing protects it.
 func drainable(pod *corev1.Pod) bool {
 	return !ended(pod) && pod.DeletionTimestamp == nil && !static(pod) && !toleratesDisruption(pod)
 }
 
-// toleratesDisruption reports whether a pod means to stay until its node is gone.
+// toleratesDisruption reports whether a pod tolerates the disrupted taint, so that it stays until its
+// node is gone.
 func toleratesDisruption(pod *corev1.Pod) bool {
 	taint := karpenter.DisruptedTaint()
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {

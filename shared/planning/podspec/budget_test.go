@@ -97,7 +97,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What a budget says of a pod does not hang on what else protects it.
+// TestRefuses checks that the result does not depend on other protections of the pod.
 func TestRefuses(t *testing.T) {
 	spent := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
 	spent.Spec.Selector = &metav1.LabelSelector{}

@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// appsGroup is where workloads are; a reference without a group means it.
+// appsGroup is the API group of workloads, and the default for references without a group.
 const appsGroup = "apps"
 
-// Buffer takes from a CapacityBuffer, and from what it names, what planning reads.
-// find looks an object up, as a cache does.
+// Buffer converts a CapacityBuffer and the object that it references. find gets an object from the
+// cache.
 func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
 	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
@@ -32,7 +32,7 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	pod.Namespace = b.Namespace
 	SetDefaults(&pod.Spec)
-	// Volumes belong to pods that exist: their claims would be looked for in vain.
+	// Volumes belong to existing pods; buffer pods have no claims.
 	spec := Convert(pod, nil, nil)
 	if Oversize(spec) {
 		out.Problem = "of its pods, " + TooLarge
@@ -42,7 +42,7 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 	return out
 }
 
-// shape finds what the buffer's pods are like, and how many such pods there are.
+// shape returns the pod template of the buffer, and the number of replicas of its workload.
 func shape(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) (template *corev1.PodTemplateSpec, scale int32, problem string) {
 	kind, name := cluster.PodTemplates, ""
 	switch ref := b.Spec.ScalableRef; {
@@ -74,7 +74,7 @@ func shape(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cl
 	return template, scale, ""
 }
 
-// scalable are the workloads whose templates are known.
+// scalable are the supported kinds of workloads.
 var scalable = map[string]cluster.Kind{
 	cluster.Deployments.Kind: cluster.Deployments, cluster.StatefulSets.Kind: cluster.StatefulSets, cluster.ReplicaSets.Kind: cluster.ReplicaSets,
 }

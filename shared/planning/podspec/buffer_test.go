@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// lookup finds among a few objects, as a cache does.
+// lookup finds an object in a list, like a cache.
 func lookup(objects ...cluster.Object) func(cluster.Kind, cluster.Key) (cluster.Object, bool) {
 	return func(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 		for _, o := range objects {

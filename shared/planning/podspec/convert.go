@@ -12,29 +12,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// defaultGraceSeconds is Kubernetes' own default.
+// defaultGraceSeconds is the default of Kubernetes.
 const defaultGraceSeconds = 30
 
-// Convert takes from a pod what planning reads. Labels are kept where named has
-// their key; volumes are what Volumes says of the pod's volume claims.
+// Convert returns the part of a pod that planning reads. It keeps labels with a key in named; volumes
+// is the result of Volumes for the pod.
 func Convert(pod *corev1.Pod, named Named, volumes []planning.Volume) planning.PodSpec {
 	var d draft
 	d.read(pod, named, volumes)
 	return d.finish()
 }
 
-// draft is a pod's spec while it is not known whether an equal one is there
-// already: its maps are lists and its lists are borrowed, so that reading the
-// thousandth pod of a class costs no memory.
+// draft is a pod's spec before it is known whether an equal one exists: its maps are lists and its
+// lists are shared, so that another pod of a known class allocates nothing.
 type draft struct {
-	// spec lacks labels, requests and host ports.
+	// spec has no labels, requests and host ports.
 	spec     planning.PodSpec
 	labels   pairs
 	requests amounts
 	ports    []planning.HostPort
 }
 
-// read replaces the draft by that of a pod.
+// read sets the draft from a pod.
 func (d *draft) read(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	spec := &pod.Spec
 	d.spec = planning.PodSpec{
@@ -57,7 +56,7 @@ func (d *draft) read(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	d.ports = hostPorts(spec.Containers, d.ports[:0])
 }
 
-// readSpec replaces the draft by that of a finished spec.
+// readSpec sets the draft from a finished spec.
 func (d *draft) readSpec(spec *planning.PodSpec) {
 	d.spec = *spec
 	d.labels = d.labels.of(spec.Labels)
@@ -65,7 +64,7 @@ func (d *draft) readSpec(spec *planning.PodSpec) {
 	d.ports = spec.HostPorts
 }
 
-// finish is the spec that the draft describes, with maps and lists of its own.
+// finish returns the spec of the draft, with its own maps and lists.
 func (d *draft) finish() planning.PodSpec {
 	out := d.spec
 	out.Labels, out.Requests, out.HostPorts = d.labels.labels(), d.requests.list(), nil
@@ -75,9 +74,9 @@ func (d *draft) finish() planning.PodSpec {
 	return out
 }
 
-// Daemon takes from a pod of a DaemonSet, or from its template made into a pod,
-// what it takes from every node. The controller ties each such pod to its node
-// by name, and that is left out: the question is on which nodes there will be one.
+// Daemon converts a pod of a DaemonSet, or of its template, to the spec of the daemon on any node. It
+// drops the node name by which the controller binds such a pod, because the spec decides which nodes
+// run the daemon.
 func Daemon(pod *corev1.Pod) planning.PodSpec {
 	pod = pod.DeepCopy()
 	SetDefaults(&pod.Spec)
@@ -93,7 +92,7 @@ func Daemon(pod *corev1.Pod) planning.PodSpec {
 	for i := range required.NodeSelectorTerms {
 		required.NodeSelectorTerms[i].MatchFields = nil
 		if len(required.NodeSelectorTerms[i].MatchExpressions) == 0 {
-			// What is left is a term of the controller alone: any node will do.
+			// Only the controller's term is left: any node matches.
 			out.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
 			break
 		}
@@ -101,8 +100,8 @@ func Daemon(pod *corev1.Pod) planning.PodSpec {
 	return out
 }
 
-// Ref names the pod. When it began is told of those alone whose protection counts
-// from then.
+// Ref returns the reference of a pod. StartedAt is only set if a do-not-disrupt duration counts from
+// it.
 func Ref(pod *corev1.Pod) planning.PodRef {
 	ref := planning.PodRef{
 		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
@@ -121,9 +120,8 @@ func ownerKind(pod *corev1.Pod) string {
 	return ""
 }
 
-// workload names the pod's controller. A ReplicaSet of a Deployment has its name and
-// the hash of its template, which is a label of the pod, too: another rollout of it is
-// the same workload.
+// workload returns the name of the pod's controller. For a ReplicaSet of a Deployment it drops the
+// template hash, which is also a label of the pod, so that a new rollout is the same workload.
 func workload(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

@@ -2,9 +2,9 @@ package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// SetDefaults fills in what the API server does where it changes a decision: a
-// limit without a request is the request, and on the host's network a
-// container's port is the host's. Templates lack these until they are pods.
+// SetDefaults applies the API server's defaults that affect planning: a limit without a request
+// becomes the request, and on the host network a container's port becomes its host port. Templates do
+// not have these defaults.
 func SetDefaults(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {

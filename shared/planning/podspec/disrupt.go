@@ -9,11 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Protected reads a pod's do-not-disrupt annotation: "true" for ever, or
-// a duration since the pod's start. active says that it holds now, and until is
-// when it ends, zero where no end is known. A value that is neither protects
-// nothing, and problem says so for people; it is empty for all others. Whether
-// the pod still runs is for the caller to ask.
+// Protected reads a pod's do-not-disrupt annotation: "true", or a duration since the pod's start.
+// active is true if it protects the pod now; until is the end of the protection, zero if it has no
+// known end. An invalid value protects nothing and is described in problem, which is otherwise empty.
+// It does not check whether the pod still runs.
 func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, problem string) {
 	value, ok := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]
 	if !ok {
@@ -33,8 +32,8 @@ func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, pr
 	return until, now.Before(until), ""
 }
 
-// protection is for how long the pod's annotation protects it from its start on;
-// zero where it names no duration, with the problem where it names nothing.
+// protection returns the duration in the pod's annotation; zero if there is none, with a problem if
+// the value is invalid.
 func protection(pod *corev1.Pod) (length time.Duration, problem string) {
 	value, ok := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]
 	if !ok || value == "true" {
@@ -48,7 +47,7 @@ func protection(pod *corev1.Pod) (length time.Duration, problem string) {
 	return length, ""
 }
 
-// Grace is how long a pod may take to end.
+// Grace returns the pod's termination grace period.
 func Grace(pod *corev1.Pod) time.Duration {
 	return time.Duration(valueOr(pod.Spec.TerminationGracePeriodSeconds, defaultGraceSeconds)) * time.Second
 }

@@ -15,7 +15,7 @@ func TestProtected(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name, value string
-		fresh       bool // the kubelet has not said yet when the pod began
+		fresh       bool // the kubelet has not reported the pod's start yet
 		age         time.Duration
 		until       time.Time
 		active, bad bool

@@ -1,7 +1,7 @@
-// Package podspec turns a Kubernetes pod into the part of it that planning
-// reads, and groups pods that planning cannot tell apart.
+// Package podspec converts Kubernetes pods to the part that planning reads, and groups pods that
+// planning treats as equal.
 //
-// The invariant is an allow-list: a field that is not named here never leaves
-// the cluster. Images, commands, environments, volumes' contents and annotations
-// do not, except for the values of two annotations that change a decision.
+// Fields are allow-listed: a field that is not named here never leaves the cluster. Images, commands,
+// environment variables, volume contents and annotations stay, except for the values of two
+// annotations that affect planning.
 package podspec

@@ -10,29 +10,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Classes groups pods as they come in. The zero value is ready.
+// Classes groups pods as they are added. The zero value is ready to use.
 type Classes struct {
 	byKey map[string]int32
-	// keys and specs are those of the classes, in the order of their arrival.
+	// keys and specs are parallel, in the order in which classes were added.
 	keys  []string
 	specs []*planning.PodSpec
 	pods  []member
-	// draft and key are used anew for each pod.
+	// draft and key are reused for each pod.
 	draft draft
 	key   key
-	// texts and room are where the next key and spec go. Many share one piece of
-	// memory: a piece that is full is left to those in it.
+	// texts and room are the current blocks for keys and specs. Full blocks are kept alive by their
+	// contents.
 	texts strings.Builder
 	room  []planning.PodSpec
 }
 
-// member is a pod and the class that it belongs to.
+// member is a pod and the index of its class.
 type member struct {
 	class int32
 	ref   planning.PodRef
 }
 
-// Group converts and groups pods. volumes may be nil when none matter.
+// Group converts and groups pods. volumes may be nil if volumes do not matter.
 func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
 	c := Classes{
 		byKey: make(map[string]int32, min(len(pods), expectedClasses)),
@@ -48,17 +48,16 @@ func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning
 	return c.List()
 }
 
-// expectedClasses bounds what is set aside for classes before any is seen.
+// expectedClasses bounds the memory allocated for classes in advance.
 const expectedClasses = 1 << 12
 
-// AddPod converts a pod as Convert does and counts it. A pod whose class is known
-// costs next to no memory.
+// AddPod converts a pod like Convert and adds it. A pod of a known class allocates almost nothing.
 func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	c.draft.read(pod, named, volumes)
 	c.count(Ref(pod))
 }
 
-// AddPending counts a pod as AddPod does, unless its spec is larger than MaxSpec: then it
+// AddPending is AddPod, except that it does not add a pod whose spec is larger than MaxSpec, and
 // returns false.
 func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []planning.Volume) bool {
 	c.draft.read(pod, named, volumes)
@@ -69,8 +68,8 @@ func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []planning.Vo
 	return true
 }
 
-// AddBound counts a pod that runs as AddPod does. If its spec is larger than MaxSpec, the
-// class has what the pod takes and which pods it keeps away, and the pod is not moved.
+// AddBound is AddPod for a running pod. If its spec is larger than MaxSpec, the class keeps only the
+// pod's requests and anti-affinity, and the pod is not moved.
 func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	c.draft.read(pod, named, volumes)
 	c.key.draft(&c.draft)
@@ -84,19 +83,19 @@ func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []planning.Volu
 	c.enter(Ref(pod))
 }
 
-// Add counts a pod of a spec.
+// Add adds a pod with a converted spec.
 func (c *Classes) Add(spec planning.PodSpec, ref planning.PodRef) {
 	c.draft.readSpec(&spec)
 	c.count(ref)
 }
 
-// count puts a pod into the class of the draft.
+// count adds a pod to the class of the draft.
 func (c *Classes) count(ref planning.PodRef) {
 	c.key.draft(&c.draft)
 	c.enter(ref)
 }
 
-// enter puts a pod into the class of the key.
+// enter adds a pod to the class of the key.
 func (c *Classes) enter(ref planning.PodRef) {
 	class, known := c.byKey[string(c.key.bytes)]
 	if !known {
@@ -105,7 +104,7 @@ func (c *Classes) enter(ref planning.PodRef) {
 	c.pods = append(c.pods, member{class, ref})
 }
 
-// open begins a class with the draft as its spec.
+// open adds a class with the draft as its spec.
 func (c *Classes) open() int32 {
 	if c.byKey == nil {
 		c.byKey = map[string]int32{}
@@ -117,7 +116,7 @@ func (c *Classes) open() int32 {
 	return class
 }
 
-// The pieces of memory: each is twice as large as the one before.
+// The sizes of blocks: each is twice as large as the one before.
 const (
 	textsMin, textsMax = 1 << 9, 1 << 16 // bytes
 	roomMin, roomMax   = 1 << 2, 1 << 9  // specs
@@ -134,7 +133,7 @@ func (c *Classes) keep(text []byte) string {
 	return c.texts.String()[from:]
 }
 
-// finish makes the draft a spec.
+// finish returns the spec of the draft.
 func (c *Classes) finish() *planning.PodSpec {
 	if had := cap(c.room); len(c.room) == had {
 		c.room = make([]planning.PodSpec, 0, min(max(2*had, roomMin), roomMax))
@@ -143,9 +142,8 @@ func (c *Classes) finish() *planning.PodSpec {
 	return &c.room[len(c.room)-1]
 }
 
-// List gives the classes in the order of their keys, and the pods of each by age
-// and UID, so that the order of arrival does not show. The lists of pods lie side
-// by side in one piece of memory.
+// List returns the classes sorted by key, and the pods of each by age and UID, so that the result does
+// not depend on the order of Add calls. The lists of pods share one block of memory.
 func (c *Classes) List() []planning.PodClass {
 	if len(c.keys) == 0 {
 		return nil
@@ -164,7 +162,7 @@ func (c *Classes) List() []planning.PodClass {
 	return out
 }
 
-// lists are the pods of each class, as they came.
+// lists returns the pods of each class, in the order of Add calls.
 func (c *Classes) lists() [][]planning.PodRef {
 	counts := make([]int, len(c.keys))
 	for i := range c.pods {
@@ -183,7 +181,7 @@ func (c *Classes) lists() [][]planning.PodRef {
 }
 
 func sortPods(pods []planning.PodRef) {
-	// Spelt out, because cmp.Or would compare all three each time.
+	// Not cmp.Or, which would always compare all three.
 	older := func(a, b planning.PodRef) int {
 		if by := a.Created.Compare(b.Created); by != 0 {
 			return by

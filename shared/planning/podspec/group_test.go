@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// anyPod draws pods that are often equal, in one spelling or another.
+// anyPod generates pods that are often equal, with quantities in different formats.
 func anyPod(t *rapid.T, i int) *corev1.Pod {
 	pick := func(label string, words ...string) string { return rapid.SampledFrom(words).Draw(t, label) }
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +40,7 @@ func anyPod(t *rapid.T, i int) *corev1.Pod {
 	return p
 }
 
-// reference groups pods by the text of their specs, which is slow and plain.
+// reference groups pods by their specs as JSON, which is slow and simple.
 func reference(t *rapid.T, pods []*corev1.Pod, named podspec.Named) map[string][]string {
 	out := map[string][]string{}
 	for _, pod := range pods {
@@ -56,8 +56,8 @@ func reference(t *rapid.T, pods []*corev1.Pod, named podspec.Named) map[string][
 	return out
 }
 
-// TestGroupIsByTheDocument: pods share a class when their specs read the same,
-// and the order in which they come does not show.
+// TestGroupIsByTheDocument checks that pods share a class exactly if their specs have the same JSON,
+// and that the order of pods does not matter.
 func TestGroupIsByTheDocument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pods []*corev1.Pod
@@ -100,8 +100,8 @@ func oneByOne(pods []*corev1.Pod, named podspec.Named) []planning.PodClass {
 	return classes.List()
 }
 
-// TestAbsurdRequests: what is too large for a number is too large for a node,
-// and never nothing.
+// TestAbsurdRequests checks that an amount too large for an int64 stays too large for any node, and
+// never becomes 0.
 func TestAbsurdRequests(t *testing.T) {
 	for _, tt := range []struct{ cpu, memory, wantCPU, wantMemory string }{
 		{"1e30", "1e30", "9223372036854775807m", "9223372036854775807"},
@@ -119,7 +119,7 @@ func TestAbsurdRequests(t *testing.T) {
 	}
 }
 
-// crowd is n pods, as different or as equal as they are wanted.
+// crowd returns n pods that are all different or all equal.
 func crowd(n int, different bool) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	for i := range pods {
@@ -141,8 +141,8 @@ func crowd(n int, different bool) []*corev1.Pod {
 	return pods
 }
 
-// TestGroupIsFrugal bounds the memory that grouping takes: it is part of every
-// plan, and pods come by the ten thousand.
+// TestGroupIsFrugal bounds the memory that grouping allocates, because every plan groups up to tens of
+// thousands of pods.
 func TestGroupIsFrugal(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Key is equal for specs that planning cannot tell apart, and only for those.
-// Its order is that in which classes stand in a document. It is no text.
+// Key returns a key that is equal exactly for specs that planning treats as equal. It defines the
+// order of classes in documents. It is binary.
 func Key(spec planning.PodSpec) string {
 	var d draft
 	d.readSpec(&spec)
@@ -20,17 +20,15 @@ func Key(spec planning.PodSpec) string {
 	return string(k.bytes)
 }
 
-// key writes values one after the other so that the whole can be read in one way
-// only: texts end with a mark that no text holds, lists begin with their length,
-// and what may be absent begins with whether it is there. Maps are written in
-// the order of their keys.
+// key encodes values unambiguously: texts end with a mark that no text contains, lists begin with
+// their length, and optional values begin with a flag. Maps are written in the order of their keys.
 type key struct {
 	bytes   []byte
 	scratch pairs
 }
 
-// draft replaces the key by that of a spec. A test sets each field of a spec in
-// turn and fails for one that is forgotten here.
+// draft sets the key from a spec. A test sets each field of a spec in turn, and fails if the key
+// ignores it.
 func (k *key) draft(d *draft) {
 	k.bytes = k.bytes[:0]
 	s := &d.spec
@@ -56,7 +54,7 @@ func (k *key) draft(d *draft) {
 	k.text(s.DeletionCost)
 }
 
-// text ends with the bytes 0 and 1; a 0 within is followed by 255 instead.
+// text ends with the bytes 0 and 1; a 0 in the text is followed by 255.
 func (k *key) text(s string) {
 	for {
 		i := strings.IndexByte(s, 0)
@@ -81,7 +79,7 @@ func (k *key) number(n int64) { k.bytes = binary.BigEndian.AppendUint64(k.bytes,
 
 func (k *key) length(n int) { k.bytes = binary.AppendUvarint(k.bytes, uint64(n)) }
 
-// present writes whether something is there, and says so.
+// present writes and returns whether a value is present.
 func (k *key) present(there bool) bool {
 	if there {
 		k.bytes = append(k.bytes, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// variants are values of a type: the zero, and one for each thing within that
-// can differ from it.
+// variants returns values of a type: the zero value, and one for each field or element that can differ
+// from it.
 func variants(of reflect.Type) []reflect.Value {
 	out := []reflect.Value{reflect.Zero(of)}
 	add := func(fill func(into reflect.Value)) {
@@ -65,9 +65,8 @@ func variants(of reflect.Type) []reflect.Value {
 	return out
 }
 
-// TestKeySeesEveryField compares the key with the document: specs have the same
-// key when they read the same, and only then. A field that is added to a spec,
-// by us or by Kubernetes, fails here until the key writes it.
+// TestKeySeesEveryField compares the key with the JSON: specs have the same key exactly if their JSON
+// is equal. A new field in a spec, of Joist or Kubernetes, fails here until the key includes it.
 func TestKeySeesEveryField(t *testing.T) {
 	byKey, byText := map[string]string{}, map[string]string{}
 	all := variants(reflect.TypeFor[planning.PodSpec]())

@@ -9,20 +9,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// MaxSpec is how many bytes the part of a pod that planning reads may have. The API server
-// admits objects of 1.5 MiB, and a batch or a snapshot has the specs of all pods: without
-// a bound a few pods of one namespace would make documents that are too large to store.
+// MaxSpec is the maximum size of the part of a pod that planning reads, in bytes. The API server
+// accepts objects of 1.5 MiB, and documents contain the specs of all pods: without a maximum, a few
+// pods of one namespace would make documents too large to store.
 const MaxSpec = 32 << 10
 
-// TooLarge is why a pod whose spec is larger than MaxSpec is left alone.
+// TooLarge is the reason why a pod with a spec larger than MaxSpec is ignored.
 var TooLarge = fmt.Sprintf("its labels, resources, selectors, affinity, tolerations and topology constraints have more than %d KiB: "+
 	"select nodes and pods by fewer values", MaxSpec>>10)
 
 // Oversize reports whether a spec is larger than MaxSpec.
 func Oversize(spec planning.PodSpec) bool { return len(Key(spec)) > MaxSpec }
 
-// fix reduces the draft of a pod that runs: nothing is left that says where else it could
-// run, so it must not be moved. What it takes and which pods it keeps away stays.
+// fix reduces the draft of a running pod to its requests and anti-affinity. Without its other
+// constraints the pod must not be moved.
 func (d *draft) fix() {
 	d.spec.NodeSelector, d.spec.Tolerations, d.spec.Spread = nil, nil, nil
 	d.spec.DoNotDisrupt, d.spec.DeletionCost = "true", ""
@@ -36,5 +36,5 @@ func (d *draft) fix() {
 	}
 }
 
-// strip reduces the draft further, to what the pod takes.
+// strip reduces the draft further, to the requests.
 func (d *draft) strip() { d.spec.Affinity, d.labels = nil, nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// values are so many values of a label, of 60 bytes each.
+// values returns n label values of 60 bytes each.
 func values(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -21,7 +21,8 @@ func values(n int) []string {
 	return out
 }
 
-// large is a pod that avoids nodes with so many values of a label, and pods with others.
+// large returns a pod that avoids nodes with that many values of a label, and other pods with that
+// many values.
 func large(nodes, pods int) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p", Labels: map[string]string{"app": "web"}}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2"), "example.com/none": resource.MustParse("0")}}}}
@@ -36,8 +37,8 @@ func large(nodes, pods int) *corev1.Pod {
 	return p
 }
 
-// A pending pod whose spec is larger than the bound is left out. One that runs stays, with
-// what it takes, and with the pods that it keeps away if those terms fit.
+// TestLargeSpecs checks that a pending pod with a spec larger than MaxSpec is left out. A running one
+// stays with its requests, and with its anti-affinity if that fits.
 func TestLargeSpecs(t *testing.T) {
 	for _, c := range []struct {
 		name        string

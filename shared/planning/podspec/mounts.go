@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Users are the pods that use each volume claim. Pods that have ended use none.
+// Users are the pods that use each volume claim, without ended pods.
 type Users map[cluster.Key]map[cluster.Key]struct{}
 
-// Add counts a pod, and names the pods that share a claim now and did not before.
+// Add adds a pod, and returns the other pods that now share a claim but did not before.
 func (u Users) Add(pod *corev1.Pod) []cluster.Key {
 	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
 		users[cluster.KeyOf(pod)] = struct{}{}
@@ -20,7 +20,7 @@ func (u Users) Add(pod *corev1.Pod) []cluster.Key {
 	})
 }
 
-// Remove is Add's inverse: it names the pods that share a claim no more.
+// Remove removes a pod, and returns the other pods that no longer share a claim.
 func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
 	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
 		delete(users, cluster.KeyOf(pod))
@@ -28,8 +28,8 @@ func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
 	})
 }
 
-// change changes the users of each claim of a pod, and names the other ones where
-// that turns.
+// change applies how to the users of each claim of a pod, and returns the other users of claims for
+// which it returns true.
 func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) (turns bool)) []cluster.Key {
 	if ended(pod) {
 		return nil
@@ -55,7 +55,7 @@ func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) 
 	return out
 }
 
-// claims names the volume claims of a pod, each once.
+// claims returns the volume claims of a pod, without duplicates.
 func claims(pod *corev1.Pod) []cluster.Key {
 	var out []cluster.Key
 	for i := range pod.Spec.Volumes {
@@ -67,20 +67,19 @@ func claims(pod *corev1.Pod) []cluster.Key {
 	return out
 }
 
-// Mounts are the volumes of many pods, looked up once each.
+// Mounts looks up the volumes of many pods, each once.
 type Mounts struct {
 	in    *Storage
 	users Users
 	found map[*corev1.Pod][]planning.Volume
 }
 
-// Mounts looks volumes up for as long as neither the users nor what they are
-// looked up in change.
+// Mounts returns a lookup that is valid while neither the users nor the storage change.
 func (u Users) Mounts(in *Storage) Mounts {
 	return Mounts{in: in, users: u, found: map[*corev1.Pod][]planning.Volume{}}
 }
 
-// NewMounts are the mounts of all the pods there are.
+// NewMounts returns the lookup for all pods.
 func NewMounts(pods []*corev1.Pod, in *Storage) Mounts {
 	users := Users{}
 	for _, pod := range pods {
@@ -89,7 +88,7 @@ func NewMounts(pods []*corev1.Pod, in *Storage) Mounts {
 	return users.Mounts(in)
 }
 
-// All are the volumes of a pod, each with the name of its claim.
+// All returns the volumes of a pod, each with the name of its claim.
 func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
 	if len(pod.Spec.Volumes) == 0 || ended(pod) {
 		return nil
@@ -102,9 +101,9 @@ func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
 	return list
 }
 
-// Of are the volumes of a pod without the names of those claims that are its own
-// alone: they would part pods that are alike. A claim with a problem keeps its
-// name, because somebody must mend it.
+// Of returns the volumes of a pod, without the claim names that only this pod uses, because they would
+// put equal pods into different classes. A claim with a problem keeps its name for the message to the
+// user.
 func (m Mounts) Of(pod *corev1.Pod) []planning.Volume {
 	var out []planning.Volume
 	for _, v := range m.All(pod) {

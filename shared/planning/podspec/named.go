@@ -7,15 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Named is the set of label keys that some selector names. Other labels do not
-// change a decision, and so they stay at home. The empty key stands for a
-// selector without keys, which selects everything.
+// Named is the set of label keys that selectors use. Other labels do not affect planning and are
+// dropped. The empty key stands for a selector without keys, which selects everything.
 type Named map[string]bool
 
-// Everything reports whether some selector selects whatever there is.
+// Everything reports whether a selector without keys was added.
 func (n Named) Everything() bool { return n[""] }
 
-// Add collects the keys that a pod's own rules select other pods by.
+// Add adds the label keys by which a pod's rules select other pods.
 func (n Named) Add(pod *corev1.Pod) {
 	for i := range pod.Spec.TopologySpreadConstraints {
 		constraint := &pod.Spec.TopologySpreadConstraints[i]
@@ -29,14 +28,14 @@ func (n Named) Add(pod *corev1.Pod) {
 	}
 }
 
-// AddNamespaces collects the keys that a pod's own rules select namespaces by.
+// AddNamespaces adds the label keys by which a pod's rules select namespaces.
 func (n Named) AddNamespaces(pod *corev1.Pod) {
 	for term := range podTerms(pod) {
 		n.AddSelector(term.NamespaceSelector)
 	}
 }
 
-// podTerms are all terms by which a pod wants others near or far.
+// podTerms iterates over all pod affinity and anti-affinity terms.
 func podTerms(pod *corev1.Pod) iter.Seq[*corev1.PodAffinityTerm] {
 	return func(yield func(*corev1.PodAffinityTerm) bool) {
 		affinity := pod.Spec.Affinity
@@ -67,7 +66,7 @@ func eachTerm(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodA
 	return true
 }
 
-// AddSelector collects the keys of a selector.
+// AddSelector adds the keys of a selector.
 func (n Named) AddSelector(selector *metav1.LabelSelector) {
 	if selector == nil {
 		return
@@ -89,10 +88,10 @@ func (n Named) addKeys(keys []string) {
 	}
 }
 
-// Pick gives the named ones of labels, or nil when there are none.
+// Pick returns the labels with a key in n, or nil.
 func (n Named) Pick(labels map[string]string) map[string]string { return n.pick(labels, nil).labels() }
 
-// pick adds the named ones of labels to out.
+// pick appends the labels with a key in n to out.
 func (n Named) pick(labels map[string]string, out pairs) pairs {
 	if len(n) == 0 {
 		return out

@@ -6,8 +6,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Namespaces gives the named labels of the namespaces that the classes are in.
-// Namespaces without any are left out.
+// Namespaces returns the named labels of the classes' namespaces. Namespaces without such labels are
+// left out.
 func Namespaces(all []*corev1.Namespace, named Named, classes ...[]planning.PodClass) map[string]map[string]string {
 	used := map[string]bool{}
 	for _, list := range classes {
@@ -18,7 +18,7 @@ func Namespaces(all []*corev1.Namespace, named Named, classes ...[]planning.PodC
 	return NamespacesIn(all, named, func(name string) bool { return used[name] })
 }
 
-// NamespacesIn gives the named labels of the namespaces that are used.
+// NamespacesIn returns the named labels of the namespaces for which used is true.
 func NamespacesIn(all []*corev1.Namespace, named Named, used func(name string) bool) map[string]map[string]string {
 	if len(named) == 0 {
 		return nil

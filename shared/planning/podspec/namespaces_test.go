@@ -41,7 +41,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A selector without keys selects all pods, and one that is not there selects
+// TestNamedEverything checks that a selector without keys selects all pods, and a missing one selects
 // none.
 func TestNamedEverything(t *testing.T) {
 	for _, tt := range []struct {

@@ -8,10 +8,10 @@ import (
 // pair is one label.
 type pair struct{ key, value string }
 
-// pairs are labels in the order of their keys.
+// pairs are labels sorted by key.
 type pairs []pair
 
-// of replaces the pairs by those of a map.
+// of sets the pairs from a map.
 func (p pairs) of(labels map[string]string) pairs {
 	p = p[:0]
 	for key, value := range labels {
@@ -25,7 +25,7 @@ func (p pairs) sort() {
 	slices.SortFunc(p, func(x, y pair) int { return cmp.Compare(x.key, y.key) })
 }
 
-// labels is of's inverse; without pairs it is nil.
+// labels returns the pairs as a map; nil if empty.
 func (p pairs) labels() map[string]string {
 	if len(p) == 0 {
 		return nil

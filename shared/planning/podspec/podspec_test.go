@@ -17,7 +17,7 @@ import (
 
 const secret = "hunter2"
 
-// secretive is a pod with a secret in every place that planning need not read.
+// secretive returns a pod with a secret in every field that planning does not need.
 func secretive() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -79,7 +79,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// pending is a pod that the scheduler found no node for.
+// pending returns a pod that kube-scheduler marked unschedulable.
 func pending(edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},

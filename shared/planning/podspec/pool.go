@@ -8,22 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pooled bounds how many values of a generation a Pool knows.
+// pooled is the maximum number of values in a generation of a Pool.
 const pooled = 16384
 
-// Pool lets pods that are alike share what they have in common: the pods of one
-// Deployment have one map of labels between them. What pods share is never
-// changed. The zero value is ready, and safe for concurrent use.
+// Pool lets equal parts of pods share memory: all pods of a Deployment have the same map of labels.
+// Shared values must not be changed. The zero value is ready to use and safe for concurrent use.
 //
-// A value that no pod has brought along for long is forgotten: the pool is a
-// memory of what was seen lately, in two generations, and of bounded size.
+// The pool has two generations and a bounded size, and drops values that no pod has had for long.
 type Pool struct {
 	mu         sync.Mutex
 	young, old map[string]any
 	key        key
 }
 
-// Trim trims a pod and lets it share what it can.
+// Trim trims a pod and shares its parts.
 func (p *Pool) Trim(pod *corev1.Pod) {
 	Trim(pod)
 	p.mu.Lock()
@@ -41,7 +39,7 @@ func (p *Pool) Trim(pod *corev1.Pod) {
 	p.containers(&pod.Spec)
 }
 
-// recall finds the value under the key that was written, or remembers this one.
+// recall returns the pooled value for the current key, or adds this one.
 func (p *Pool) recall(value any) any {
 	if found, ok := p.young[string(p.key.bytes)]; ok {
 		return found
@@ -90,7 +88,7 @@ func (p *Pool) words(from map[string]string) map[string]string {
 	return p.recall(from).(map[string]string)
 }
 
-// affinity is shared but for that of a daemon's pod, which names its node.
+// affinity is not shared for daemon pods, whose affinity names their node.
 func (p *Pool) affinity(from *corev1.Affinity) *corev1.Affinity {
 	if from == nil || picksNode(from) {
 		return from
@@ -125,7 +123,7 @@ func (p *Pool) owners(from []metav1.OwnerReference) []metav1.OwnerReference {
 	})
 }
 
-// containers are shared where they are the one that Trim makes.
+// containers are shared if they are the one container that Trim creates.
 func (p *Pool) containers(spec *corev1.PodSpec) {
 	if len(spec.Containers) != 1 || len(spec.InitContainers) > 0 || spec.Containers[0].Name != "" {
 		return

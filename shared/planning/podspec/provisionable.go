@@ -11,16 +11,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Verdict is whether Joist makes room for a pod.
+// Verdict is whether Joist provisions nodes for a pod.
 type Verdict struct {
 	Provisionable bool
-	// Reason says why not; empty for pods that nobody would expect it of, because
-	// they run, have ended or are about to be scheduled.
+	// Reason is why not; empty for pods that obviously need no node, because they run, have ended or
+	// are about to be scheduled.
 	Reason string
 }
 
-// Provisionable judges a pod. It is the scheduler that says which
-// pods lack a node: Joist acts on no pod of which it has not said so.
+// Provisionable decides whether Joist provisions a node for a pod. Only pods that kube-scheduler has
+// marked unschedulable qualify.
 func Provisionable(pod *corev1.Pod) Verdict {
 	switch {
 	case pod.Spec.NodeName != "" || !unschedulable(pod) || ended(pod) || pod.DeletionTimestamp != nil:
@@ -36,9 +36,9 @@ func Provisionable(pod *corev1.Pod) Verdict {
 	return Verdict{Provisionable: true}
 }
 
-// Reschedulable reports whether a pod on a node that goes away will need another:
-// it runs, somebody replaces it, and it is not going itself. The pod of a
-// StatefulSet counts until it is gone, because its successor comes only then.
+// Reschedulable reports whether the pod will need another node if its node is removed: it runs, will
+// be replaced, and is not being deleted. A StatefulSet's pod counts until it is gone, because its
+// replacement is created only then.
 func Reschedulable(pod *corev1.Pod) bool {
 	return !ended(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
 }
@@ -53,12 +53,12 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// NodeBound pods come and go with their node: daemons, static pods and mirrors.
+// NodeBound reports whether the pod belongs to its node: daemon, static and mirror pods.
 func NodeBound(pod *corev1.Pod) bool {
 	return static(pod) || ownedBy(pod, "DaemonSet")
 }
 
-// static pods are the kubelet's own; the API shows no more than their mirrors.
+// static reports whether the kubelet owns the pod; the API shows only its mirror pod.
 func static(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || ownedBy(pod, "Node")
@@ -68,25 +68,23 @@ func ownedBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 
-// The reasons why a pod is left alone that its owner may not know of: it is told, as
-// upstream does.
+// Reasons for ignoring a pod that its owner may not know. Joist records an event for them, as
+// Karpenter does.
 const (
-	// PicksByFields is that only a node that exists can be what it asks for.
+	// PicksByFields: only an existing node can match the pod.
 	PicksByFields = "it picks nodes by their fields (matchFields), which a new node cannot have"
-	// restricted is that it requires a label which scheduling keeps for itself.
+	// restricted: the pod requires a label that NodePools must not set.
 	restricted = "it requires a label that no NodePool can give a node: "
 )
 
-// Tell reports whether the owner of a pod should hear for what reason it is left
-// alone.
+// Tell reports whether to record an event on the pod with the reason.
 func Tell(reason string) bool {
 	return reason == PicksByFields || reason == TooLarge || strings.HasPrefix(reason, restricted)
 }
 
-// refusesNewNodes says why the pod admits a node of no pool: because of
-// its selector, or because each term of its required affinity demands a node without
-// a pool, as autoscalers do of their own, or a label that none has, or picks a
-// node that exists by its fields.
+// refusesNewNodes returns why no NodePool's node can match the pod: because of its node selector, or
+// because each term of its required affinity excludes nodes of NodePools, requires a restricted label,
+// or selects existing nodes by field.
 func refusesNewNodes(pod *corev1.Pod) string {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if karpenter.IsRestrictedLabel(key) {
@@ -107,9 +105,8 @@ func refusesNewNodes(pod *corev1.Pod) string {
 	return reason
 }
 
-// refuses says why a term admits a node of no pool. That a node lacks a restricted
-// label, or has another value, is true of every new one: upstream refuses such a term
-// too.
+// refuses returns why no NodePool's node can match a term. Terms that require the absence or another
+// value of a restricted label match every new node, but Karpenter rejects them too.
 func refuses(term *corev1.NodeSelectorTerm) string {
 	if slices.ContainsFunc(term.MatchExpressions, refusesPools) {
 		return "it requires " + karpenter.NodePoolLabelKey + " to be absent"

@@ -12,27 +12,26 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Requests is what a pod takes from its node: the larger of its init containers
-// and its containers, sidecars and overhead included, and one of the node's pods.
-// While it is resized in place it is the most of what was and what will
-// be. Equal amounts come out in one spelling.
+// Requests returns what a pod takes of its node: the larger of its init containers and its containers,
+// including sidecars and overhead, and one of resource pods. During an in-place resize it is the
+// larger of the old and the new amount. Equal amounts have the same format.
 func Requests(pod *corev1.Pod) corev1.ResourceList {
 	var scratch amounts
 	scratch.read(pod)
 	return scratch.list()
 }
 
-// amount is how much of one resource a pod asks for.
+// amount is the request for one resource.
 type amount struct {
 	name  corev1.ResourceName
 	total resource.Quantity
 }
 
-// amounts are ordered by name once they are read. They serve again for the next
-// pod, so that reading costs no memory: batches have thousands of pods.
+// amounts are sorted by name once read. They are reused for the next pod, so that reading allocates
+// nothing: batches have thousands of pods.
 type amounts []amount
 
-// read replaces the amounts by those of a pod.
+// read sets the amounts from a pod.
 func (a *amounts) read(pod *corev1.Pod) {
 	*a = (*a)[:0]
 	if onlyContainers(pod) {
@@ -49,15 +48,15 @@ func (a *amounts) read(pod *corev1.Pod) {
 	a.sort()
 }
 
-// readList replaces the amounts by those of a list.
+// readList sets the amounts from a list.
 func (a *amounts) readList(list corev1.ResourceList) {
 	*a = (*a)[:0]
 	a.addAll(list)
 	a.sort()
 }
 
-// onlyContainers reports that a pod's requests are the sum of its containers',
-// which most pods' are. The rest have rules that the library knows.
+// onlyContainers reports whether a pod's requests are the sum of its containers' requests, as for most
+// pods. The library handles the others.
 func onlyContainers(pod *corev1.Pod) bool {
 	spec, status := &pod.Spec, &pod.Status
 	return len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil &&
@@ -85,7 +84,7 @@ func (a amounts) sort() {
 	slices.SortFunc(a, func(x, y amount) int { return cmp.Compare(x.name, y.name) })
 }
 
-// list is the amounts as planning reads them.
+// list returns the amounts as a ResourceList.
 func (a amounts) list() corev1.ResourceList {
 	out := make(corev1.ResourceList, len(a))
 	for i := range a {
@@ -94,7 +93,7 @@ func (a amounts) list() corev1.ResourceList {
 	return out
 }
 
-// canonical is the one spelling of the amount.
+// canonical returns the amount in its standard format.
 func (a *amount) canonical() resource.Quantity {
 	switch a.name {
 	case corev1.ResourceCPU:
@@ -106,9 +105,8 @@ func (a *amount) canonical() resource.Quantity {
 	}
 }
 
-// units is the amount in thousandths of a core, or in whole units of anything
-// else. What is too large for that stays too large for any node: the library's
-// own conversion would make nothing of 1e30.
+// units returns the amount in millicores, or in whole units of other resources. It saturates, because
+// the library's conversion would turn 1e30 into 0.
 func (a *amount) units() int64 {
 	size, milli := a.total.AsApproximateFloat64(), a.name == corev1.ResourceCPU
 	if milli {
@@ -126,8 +124,8 @@ func (a *amount) units() int64 {
 	}
 }
 
-// hostPorts adds those of ordinary containers to out; init containers are gone
-// before anything could clash.
+// hostPorts appends the host ports of the containers. Init containers are ignored: they have ended
+// before a conflict is possible.
 func hostPorts(containers []corev1.Container, out []planning.HostPort) []planning.HostPort {
 	for i := range containers {
 		for _, port := range containers[i].Ports {

@@ -52,8 +52,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A resize in place takes, until it is done, the most of what was and what will
-// be; one that its node can never grant takes what was.
+// TestRequestsOfResizedPods checks that a pod counts with the larger of the old and the new amount
+// until its resize is done, and with the old amount if the resize is infeasible.
 func TestRequestsOfResizedPods(t *testing.T) {
 	infeasible := []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
 	for _, tt := range []struct {

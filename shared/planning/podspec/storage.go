@@ -9,19 +9,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// DefaultClassAnnotation is "true" on the StorageClass of claims that name none.
+// DefaultClassAnnotation is "true" on the default StorageClass.
 const DefaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 
-// Storage is what the volume claims of pods are looked up in.
+// Storage indexes the objects behind the volume claims of pods.
 type Storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
-	// standard is the class of claims that name none; nil when there is none.
+	// standard is the default StorageClass; nil if there is none.
 	standard *storagev1.StorageClass
 }
 
-// NewStorage indexes the objects. They are read and never changed.
+// NewStorage indexes the objects. It does not change them.
 func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, classes []*storagev1.StorageClass) *Storage {
 	s := &Storage{
 		claims:  make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(claims)),
@@ -43,8 +43,7 @@ func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.Persis
 	return s
 }
 
-// SetClaim puts a claim in the place of the one of that name, or takes that away if
-// it is nil.
+// SetClaim sets the claim with a name, or removes it if claim is nil.
 func (s *Storage) SetClaim(name types.NamespacedName, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		delete(s.claims, name)
@@ -53,7 +52,7 @@ func (s *Storage) SetClaim(name types.NamespacedName, claim *corev1.PersistentVo
 	}
 }
 
-// SetVolume does the same for a volume.
+// SetVolume sets a volume, or removes it if volume is nil.
 func (s *Storage) SetVolume(name string, volume *corev1.PersistentVolume) {
 	if volume == nil {
 		delete(s.volumes, name)
@@ -62,7 +61,7 @@ func (s *Storage) SetVolume(name string, volume *corev1.PersistentVolume) {
 	}
 }
 
-// ClaimOf is the claim that a volume is for; without a name where that is unknown.
+// ClaimOf returns the claim of a volume; empty if unknown.
 func (s *Storage) ClaimOf(volume string) types.NamespacedName {
 	if known := s.volumes[volume]; known != nil && known.Spec.ClaimRef != nil {
 		return types.NamespacedName{Namespace: known.Spec.ClaimRef.Namespace, Name: known.Spec.ClaimRef.Name}
@@ -70,8 +69,8 @@ func (s *Storage) ClaimOf(volume string) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// preferred is Kubernetes' choice among several defaults: the newest, and of
-// equally new ones the first by name.
+// preferred is Kubernetes' choice among several default classes: the newest, and of equally old ones
+// the first by name.
 func preferred(class, over *storagev1.StorageClass) bool {
 	switch {
 	case over == nil:
@@ -83,8 +82,7 @@ func preferred(class, over *storagev1.StorageClass) bool {
 	}
 }
 
-// classOf finds the class of a claim and its name; the name is empty for a claim
-// that names none and gets none.
+// classOf returns the class of a claim and its name; the name is empty if the claim has no class.
 func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1.StorageClass, name string) {
 	name = claim.Annotations[corev1.BetaStorageClassAnnotation]
 	switch {
@@ -97,8 +95,7 @@ func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1
 	return s.classes[name], name
 }
 
-// AttachLimits are how many volumes of each driver a node takes, as its drivers
-// have told it.
+// AttachLimits returns how many volumes of each driver a node can attach, as its drivers report.
 func AttachLimits(node *storagev1.CSINode) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, driver := range node.Spec.Drivers {

@@ -1,13 +1,13 @@
 package podspec
 
-// Tally counts by how many pods each key is named, so that Named can be kept up
-// while pods come and go. The zero value is ready.
+// Tally counts the pods that use each label key, to update Named as pods are added and removed. The
+// zero value is ready to use.
 type Tally struct {
 	named Named
 	count map[string]int
 }
 
-// Named are the keys that some pod names. They change with the tally.
+// Named returns the keys that any pod uses. The map changes with the tally.
 func (t *Tally) Named() Named {
 	if t.named == nil {
 		t.named = Named{}
@@ -15,7 +15,7 @@ func (t *Tally) Named() Named {
 	return t.named
 }
 
-// Add counts the keys of one pod, and tells which were not in Named before.
+// Add adds the keys of one pod, and returns the keys that are new in Named.
 func (t *Tally) Add(keys Named) (came []string) {
 	for key := range keys {
 		if t.count == nil {
@@ -28,7 +28,7 @@ func (t *Tally) Add(keys Named) (came []string) {
 	return came
 }
 
-// Remove is Add's inverse: it tells which are not in Named any more.
+// Remove removes the keys of one pod, and returns the keys that are no longer in Named.
 func (t *Tally) Remove(keys Named) (went []string) {
 	for key := range keys {
 		if t.count[key]--; t.count[key] == 0 {

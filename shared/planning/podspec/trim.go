@@ -9,12 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Trim leaves of a pod what this package reads of it, so that a cache of a
-// hundred thousand pods fits into memory: every function here says the same of
-// the pod before and after. Containers become one that asks for what the pod
-// takes, resizes included. A pod that was trimmed stays as it is.
+// Trim drops all parts of a pod that this package does not read, so that a cache of 100,000 pods fits
+// into memory. Every function here returns the same for the pod before and after. The containers
+// become one with the pod's requests, including resizes. Trimming a pod twice changes nothing.
 func Trim(pod *corev1.Pod) {
-	// What the containers take is worked out while everything is there.
+	// Compute the requests while the pod is complete.
 	spec := trimmedSpec(pod)
 	*pod = corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -27,10 +26,10 @@ func Trim(pod *corev1.Pod) {
 	}
 }
 
-// readAnnotations are the annotations of pods that change a decision.
+// readAnnotations are the pod annotations that affect planning.
 var readAnnotations = []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey}
 
-// only keeps the entries of a map with one of the keys; nil when there is none.
+// only returns the entries of a map with one of the keys; nil if there are none.
 func only(from map[string]string, keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range keys {
@@ -82,8 +81,8 @@ func trimmedSpec(pod *corev1.Pod) corev1.PodSpec {
 	return out
 }
 
-// undefaulted reports whether SetDefaults would change the containers: those of a
-// pod that the API server has not defaulted are left apart.
+// undefaulted reports whether SetDefaults would change the containers. The containers of such a pod
+// are kept separate.
 func undefaulted(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool {
 		for name := range c.Resources.Limits {
@@ -95,7 +94,7 @@ func undefaulted(spec *corev1.PodSpec) bool {
 	})
 }
 
-// trimContainers leaves of containers what they take and what tells them apart.
+// trimContainers keeps the fields of containers that affect requests and ports.
 func trimContainers(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -126,7 +125,7 @@ func trimmedStatus(pod *corev1.Pod) corev1.PodStatus {
 	return out
 }
 
-// resized leaves of the statuses of containers what a resize is read from.
+// resized keeps the fields of container statuses that describe a resize.
 func resized(from []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range from {
@@ -135,7 +134,7 @@ func resized(from []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// TrimTemplate leaves of a workload's template what Buffer and Daemon read of it.
+// TrimTemplate drops the parts of a workload's template that Buffer and Daemon do not read.
 func TrimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	trimContainers(spec)

@@ -23,7 +23,7 @@ import (
 
 var started = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// said is all that this package says of a pod.
+// said returns everything that this package computes for a pod.
 func said(pod *corev1.Pod) map[string]any {
 	out := map[string]any{}
 	all := podspec.Named{"app": true, "hash": true}
@@ -52,7 +52,7 @@ func said(pod *corev1.Pod) map[string]any {
 	return out
 }
 
-// everyPod draws pods with everything that may decide something.
+// everyPod generates pods with all fields that may affect planning.
 func everyPod(t *rapid.T, i int) *corev1.Pod {
 	pick := func(label string, words ...string) string { return rapid.SampledFrom(words).Draw(t, label) }
 	maybe := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
@@ -148,8 +148,8 @@ func affine(pick func(string, ...string) string) *corev1.Affinity {
 	}
 }
 
-// Trimming changes no decision, with a pool or without, once or twice; and pods
-// that share what is alike stay themselves.
+// TestTrimChangesNoDecision checks that trimming does not change any result, with or without a pool,
+// once or twice, and that pods with shared parts stay distinct.
 func TestTrimChangesNoDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool podspec.Pool
@@ -181,7 +181,7 @@ func TestTrimChangesNoDecision(t *testing.T) {
 
 func TestTrimKeepsNothingSecret(t *testing.T) {
 	pod := secretive()
-	// An owner's name and a label stay within the process.
+	// Trim keeps the owner's name and the labels, which stay in the process.
 	pod.OwnerReferences[0].Name, pod.Labels["note"] = "web", ""
 	podspec.Trim(pod)
 	text, err := json.Marshal(pod)
@@ -193,7 +193,8 @@ func TestTrimKeepsNothingSecret(t *testing.T) {
 	}
 }
 
-// A template that was trimmed makes the same buffer and the same daemons.
+// TestTrimTemplateChangesNoDecision checks that a trimmed template makes the same buffer and the same
+// daemons.
 func TestTrimTemplateChangesNoDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := everyPod(t, 0)
@@ -213,8 +214,8 @@ func TestTrimTemplateChangesNoDecision(t *testing.T) {
 	})
 }
 
-// Pods of one workload share its labels, and a pool forgets what it has not seen
-// for long.
+// TestPoolShares checks that pods of one workload share its labels, and that a pool drops values that
+// are not used for long.
 func TestPoolShares(t *testing.T) {
 	var pool podspec.Pool
 	make := func(i int, app string) *corev1.Pod {

@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Trims returns the functions with which the watcher trims each kind before its cache
-// keeps an object: most of a pod's bytes change no decision, and a cluster has up to
-// a hundred thousand pods. The watcher makes the same documents of trimmed and of whole
-// objects. The functions share one Pool and are safe for concurrent use.
+// Trims returns the functions with which the watcher trims objects of each kind before it caches them:
+// most of a pod's bytes do not affect planning, and a cluster has up to 100,000 pods. The watcher
+// writes the same documents from trimmed and from complete objects. The functions share one Pool and
+// are safe for concurrent use.
 func Trims() cluster.Trims {
 	var pool Pool
 	return cluster.Trims{
@@ -29,7 +29,7 @@ func trimNode(node *corev1.Node) {
 	status := corev1.NodeStatus{Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			// The heartbeat of a node that does not change must be no change.
+			// A heartbeat without a change must not count as a change.
 			status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 		}
 	}
@@ -62,7 +62,7 @@ func trimReplicaSet(o *appsv1.ReplicaSet) {
 	*o = appsv1.ReplicaSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
 }
 
-// identity is who an object is.
+// identity keeps the fields that identify an object.
 func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,

@@ -13,11 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// bindCompleted is on a claim once its binding to a volume is done.
+// bindCompleted is on a claim that is completely bound to a volume.
 const bindCompleted = "pv.kubernetes.io/bind-completed"
 
-// Volumes is what the volume claims of a pod ask of its node, one for each claim
-// in the order of the pod's volumes. Other volumes ask for nothing.
+// Volumes returns what the volume claims of a pod require of its node, one entry for each claim in the
+// order of the pod's volumes. Other volumes require nothing.
 func Volumes(pod *corev1.Pod, in *Storage) []planning.Volume {
 	var out []planning.Volume
 	for i := range pod.Spec.Volumes {
@@ -36,8 +36,8 @@ func Volumes(pod *corev1.Pod, in *Storage) []planning.Volume {
 	return out
 }
 
-// claimed is the name of the claim that a volume is of. A claim that lives and
-// dies with its pod may not be there yet, and then its template tells the same.
+// claimed returns the name of a volume's claim. The claim of an ephemeral volume may not exist yet;
+// then template has its spec.
 func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *corev1.PersistentVolumeClaim) {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -51,7 +51,7 @@ func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *cor
 	return "", nil
 }
 
-// ask says what a claim wants of a node, or why no node could ever mount it.
+// ask returns what a claim requires of a node, or why no node could ever mount it.
 func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	switch {
 	case claim == nil:
@@ -71,7 +71,7 @@ func problem(format string, args ...any) planning.Volume {
 	return planning.Volume{Problem: fmt.Sprintf(format, args...)}
 }
 
-// bound is for a claim that has its volume.
+// bound handles a claim that has a volume.
 func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	name := claim.Spec.VolumeName
 	if _, done := claim.Annotations[bindCompleted]; !done {
@@ -90,13 +90,13 @@ func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 			continue // It matches no node.
 		}
 		if volume.Spec.Local != nil || volume.Spec.HostPath != nil {
-			// The host is gone or goes: what was on it is not waited for.
+			// The host is gone or is being removed, so its name is ignored.
 			term.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool {
 				return r.Key == corev1.LabelHostname
 			})
 		}
 		if empty(term) {
-			return planning.Volume{Driver: out.Driver} // Any node will do.
+			return planning.Volume{Driver: out.Driver} // Any node matches.
 		}
 		out.Alternatives = append(out.Alternatives, term)
 	}
@@ -110,7 +110,7 @@ func empty(term corev1.NodeSelectorTerm) bool {
 	return len(term.MatchExpressions)+len(term.MatchFields) == 0
 }
 
-// unbound is for a claim whose volume is made where its pod goes.
+// unbound handles a claim whose volume is created where its pod is placed.
 func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	class, name := s.classOf(claim)
 	switch {
@@ -139,8 +139,7 @@ func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	return out
 }
 
-// driverOf is the CSI driver that attaches a volume; empty for volumes that are
-// not attached.
+// driverOf returns the CSI driver that attaches a volume; empty for volumes that are not attached.
 func driverOf(volume *corev1.PersistentVolume) string {
 	switch {
 	case volume.Spec.CSI != nil:
@@ -151,8 +150,8 @@ func driverOf(volume *corev1.PersistentVolume) string {
 	return ""
 }
 
-// migrated is the driver that does a provisioner's work today. Kubernetes' own
-// provisioners have none, but for that of EBS.
+// migrated returns the CSI driver that replaces a provisioner. Of the in-tree provisioners only EBS
+// has one here.
 func migrated(provisioner string) string {
 	switch {
 	case provisioner == "kubernetes.io/aws-ebs":

@@ -23,7 +23,7 @@ func term(requirements ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTer
 	return corev1.NodeSelectorTerm{MatchExpressions: requirements}
 }
 
-// claim is bound to the volume "disk" until something changes it.
+// claim returns a claim bound to the volume "disk", with changes.
 func claim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}}
 	c.Spec.VolumeName, c.Status.Phase = "disk", corev1.ClaimBound
@@ -33,7 +33,7 @@ func claim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVol
 	return c
 }
 
-// loose takes the volume from a claim; class is nil when it names none.
+// loose removes the volume from a claim; class is nil if it names none.
 func loose(class *string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.VolumeName, c.Spec.StorageClassName, c.Status.Phase = "", class, corev1.ClaimPending
@@ -73,8 +73,7 @@ func standard(c *storagev1.StorageClass, created int64) *storagev1.StorageClass 
 	return c
 }
 
-// TestVolumes: what a claim asks of a node, or
-// why no node could ever mount it.
+// TestVolumes checks what a claim requires of a node, or why no node could ever mount it.
 func TestVolumes(t *testing.T) {
 	const zone, wait = corev1.LabelTopologyZone, storagev1.VolumeBindingWaitForFirstConsumer
 	hostname := in(corev1.LabelHostname, "node-1")
@@ -139,7 +138,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// user is a pod with the claim, twice, and with volumes that ask for nothing.
+// user returns a pod that uses the claim twice, and has volumes that require nothing.
 func user() *corev1.Pod {
 	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{
@@ -176,7 +175,7 @@ func TestEphemeralVolumesNeedNoClaimYet(t *testing.T) {
 	if diff := cmp.Diff(want, podspec.Volumes(pod, podspec.NewStorage(nil, nil, classes))); diff != "" {
 		t.Error(diff)
 	}
-	// Once the claim is there, it is the claim that counts.
+	// An existing claim counts instead of the template.
 	made := claim()
 	made.Name = "p-scratch"
 	want[0].Alternatives = []corev1.NodeSelectorTerm{term(in("z", "a"))}

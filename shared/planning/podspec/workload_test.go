@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// A pod is told with the name of its workload, which outlives a rollout.
+// TestRefWorkload checks that Ref contains the name of the workload, which stays the same across
+// rollouts.
 func TestRefWorkload(t *testing.T) {
 	owner := func(kind, name string, controls bool) metav1.OwnerReference {
 		return metav1.OwnerReference{Kind: kind, Name: name, Controller: new(controls)}
