@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// BenchmarkBuild writes the requests of a large plan: a thousand pods of a hundred
-// sizes on a pool that allows every type of the region.
+// BenchmarkBuild writes the requests of a large plan: a thousand pods of a hundred sizes in a pool
+// that allows every type of the region.
 func BenchmarkBuild(b *testing.B) {
 	w := newWorld()
 	w.require()

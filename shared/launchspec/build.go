@@ -15,28 +15,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// maxClaims is how many claims may share one fleet call. A call that fails is
-// planned anew as a whole, and its answer travels in one message: 50 instances
-// with their refusals stay far below the message's limit.
+// maxClaims is how many NodeClaims may share one fleet call. A failed call is planned again as a
+// whole, and its result is one message: 50 instances with their errors stay far below the message size
+// limit.
 const maxClaims = 50
 
-// Built is a whole plan, and the documents that it refers to.
+// Built is a plan with the documents that it refers to.
 type Built struct {
 	Plan    planning.Plan
 	Intents []Intent
 }
 
-// Build turns what was decided into requests: nodes that may be bought in the
-// same ways share an intent. A node whose request cannot be written leaves its
-// pods among the unplaced, with the reason; the others are not held up.
+// Build converts a result into requests: nodes with the same offerings share an intent. If the request
+// of a node cannot be written, its pods become unplaced with the reason; the other nodes are not
+// affected.
 func Build(batch planning.Batch, ref event.Ref, result planning.Result, cat catalog.Catalogue) (Built, error) {
 	return build(batch, ref, fmt.Sprintf("%s/%d/%s", batch.Outbox, batch.Seq, ref.Digest), result, cat)
 }
 
-// Replace is Build for what replaces the nodes of a disruption proposal, confirmed on
-// the snapshot that ref names. The ids derive from both: a proposal that was rolled
-// back and is confirmed anew is another launch. Which fence the claims came through
-// is for whoever lets them in to write.
+// Replace is Build for the replacements of a disruption proposal, confirmed on the snapshot of ref.
+// The ids derive from both, so that a proposal that is rolled back and confirmed again gets a new
+// launch. The caller sets the batch of the NodeClaims when it admits them.
 func Replace(proposal string, s planning.Snapshot, ref event.Ref, result planning.Result, cat catalog.Catalogue) (Built, error) {
 	return build(planning.Batch{Snapshot: s}, ref, fmt.Sprintf("%s/%s", proposal, ref.Digest), result, cat)
 }
@@ -68,8 +67,8 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 	return b.built, nil
 }
 
-// Store puts away the intents, and then the plan that names them, which it gives the
-// reference of: a plan can be read as soon as it is told of.
+// Store stores the intents, and then the plan that refers to them, so that a plan's intents exist
+// before the plan does. It returns the plan's reference.
 func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (event.Ref, error) {
 	for i, intent := range b.Intents {
 		ref, err := blob.Put(ctx, blobs, now, Kind, intent)
@@ -87,7 +86,7 @@ func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (even
 	return ref, nil
 }
 
-// Claims is how many claims the plan has.
+// Claims returns the number of NodeClaims in the plan.
 func (b Built) Claims() int {
 	count := 0
 	for i := range b.Intents {
@@ -99,18 +98,18 @@ func (b Built) Claims() int {
 type builder struct {
 	batch planning.Batch
 	ref   event.Ref
-	// cause is what the ids of the intents derive from.
+	// cause is the text from which the intents' ids derive.
 	cause     string
 	catalogue catalog.Catalogue
 	machines  machines
 	addresses addresses
-	// existing is the one claim of the intent, where a person created it.
+	// existing is the NodeClaim of the intent if a user created it.
 	existing *karpenter.NodeClaim
 	built    Built
 }
 
-// add writes one intent and its claims. The id derives from the cause and the
-// index, the claims' names from the id.
+// add writes one intent and its NodeClaims. The id derives from the cause and the index, and the names
+// of the NodeClaims from the id.
 func (b *builder) add(nodes []planning.PlannedNode) error {
 	g, err := b.recipe(nodes[0])
 	if err != nil {
@@ -149,8 +148,8 @@ func (b *builder) add(nodes []planning.PlannedNode) error {
 	return nil
 }
 
-// account takes the addresses of an accepted intent off the subnets that it names,
-// so that the next one goes where there are more, and collects its warnings.
+// account subtracts the addresses of an accepted intent from its subnets, so that the next intent uses
+// subnets with more free addresses, and collects the warnings.
 func (b *builder) account(g *recipe, intent Intent, nodes []planning.PlannedNode) {
 	count := int64(0)
 	for _, node := range nodes {
@@ -172,7 +171,7 @@ func (b *builder) account(g *recipe, intent Intent, nodes []planning.PlannedNode
 	}
 }
 
-// accept takes over an intent that is whole.
+// accept adds a complete intent to the plan.
 func (b *builder) accept(intent Intent, planned planning.PlannedIntent, nodes []planning.PlannedNode) {
 	b.built.Intents = append(b.built.Intents, intent)
 	b.built.Plan.Intents = append(b.built.Plan.Intents, planned)
@@ -185,8 +184,8 @@ func (b *builder) accept(intent Intent, planned planning.PlannedIntent, nodes []
 	}
 }
 
-// setAside gives the pods of nodes back, by namespace, and warns whoever keeps the
-// class: it looks ready, and only the whole request shows that it is not.
+// setAside adds the pods of nodes to the unplaced pods, by namespace, and adds a warning for the node
+// class: it looks ready, but its request is invalid.
 func (b *builder) setAside(nodes []planning.PlannedNode, cause error) {
 	warning := planning.Warning{NodePool: nodes[0].NodePool, NodeClass: nodes[0].NodeClass, Rule: WarnUnwritable, Message: cause.Error()}
 	if !slices.Contains(b.built.Plan.Warnings, warning) {

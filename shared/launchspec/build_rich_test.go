@@ -23,7 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// world is a batch and the catalogue that it is planned with.
+// world is a batch and its catalogue.
 type world struct {
 	batch planning.Batch
 	cat   catalog.Catalogue
@@ -32,7 +32,7 @@ type world struct {
 func (w *world) class() *karpenter.EC2NodeClass { return &w.batch.Snapshot.NodeClasses[0] }
 func (w *world) pool() *karpenter.NodePool      { return &w.batch.Snapshot.NodePools[0] }
 
-// require replaces what the pool asks for.
+// require replaces the pool's requirements.
 func (w *world) require(requirements ...karpenter.NodeSelectorRequirementWithMinValues) {
 	w.pool().Spec.Template.Spec.Requirements = requirements
 }
@@ -62,7 +62,7 @@ func (w *world) build(t *testing.T) launchspec.Built {
 	return built
 }
 
-// request is what goes to EC2 for an intent, with user data by line.
+// request is the request to EC2 for an intent, with user data split into lines.
 type request struct {
 	Templates []shown            `json:"templates"`
 	Fleet     cloud.FleetRequest `json:"fleet"`
@@ -82,7 +82,7 @@ func show(t *testing.T, name string, intent launchspec.Intent) {
 	golden(t, name, text(t, out))
 }
 
-// enrich sets everything that an EC2NodeClass can set.
+// enrich sets every field of an EC2NodeClass.
 func enrich(class *karpenter.EC2NodeClass) {
 	s := &class.Spec
 	s.Tags = map[string]string{"Env": "prd", "Name": "web", "karpenter.sh/discovery": "demo"}
@@ -117,8 +117,8 @@ func enrich(class *karpenter.EC2NodeClass) {
 	}
 }
 
-// TestFamilyGoldens has the whole request for each family: for the seed's manifests,
-// and for a class that sets everything that there is.
+// TestFamilyGoldens compares the complete request for each family with golden files: for the default
+// objects, and for a class with every field set.
 func TestFamilyGoldens(t *testing.T) {
 	for family, custom := range map[string]string{
 		karpenter.AMIFamilyAL2: "#!/bin/sh\necho hello\n", karpenter.AMIFamilyAL2023: "#!/bin/sh\necho hello\n",
@@ -135,7 +135,7 @@ func TestFamilyGoldens(t *testing.T) {
 				if kind == "rich" {
 					enrich(w.class())
 					for i := range w.cat.Types {
-						w.cat.Types[i].Network.EFAs = 1 // The class asks for one.
+						w.cat.Types[i].Network.EFAs = 1 // The class lists one EFA.
 					}
 					w.class().Spec.UserData = &custom
 				}
@@ -154,8 +154,8 @@ func TestFamilyGoldens(t *testing.T) {
 	}
 }
 
-// reserve gives the class reservations for types in the seed's zone, and the catalogue
-// their counts.
+// reserve gives the class reservations for types in the default zone, and adds their counts to the
+// catalogue.
 func (w *world) reserve(reservations ...karpenter.CapacityReservation) {
 	w.batch.Snapshot.Settings.Gates.ReservedCapacity = true
 	pool := w.pool().Spec.Template.Spec.Requirements
@@ -202,8 +202,8 @@ func TestReservedLaunches(t *testing.T) {
 	}
 }
 
-// TestOtherLaunchesLeaveReservationsAlone: an open reservation would take any launch
-// that matches it, and the plan has counted it for somebody else.
+// TestOtherLaunchesLeaveReservationsAlone checks that launches without a reservation do not use open
+// reservations, whose capacity the plan has counted for other nodes.
 func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
@@ -239,8 +239,8 @@ func TestOverlaidPrices(t *testing.T) {
 	}
 }
 
-// TestFactsAreThePlansOwn: what a claim is said to become is what the plan counted on,
-// overlays and placement groups included.
+// TestFactsAreThePlansOwn checks that the facts of types equal the values of the plan, including
+// overlays and placement groups.
 func TestFactsAreThePlansOwn(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
@@ -268,7 +268,7 @@ func TestFactsAreThePlansOwn(t *testing.T) {
 	}
 }
 
-// TestEFAInterfaces: one on each network card, where a pod asks for any.
+// TestEFAInterfaces checks for one EFA on each network card if a pod requests any.
 func TestEFAInterfaces(t *testing.T) {
 	efa := func(s *planning.PodSpec) { s.Requests[karpenter.ResourceEFA] = resource.MustParse("1") }
 	w := newWorld(planningtest.NewPods("train", 1, "1", "0", efa))
@@ -299,8 +299,8 @@ func TestEFAInterfaces(t *testing.T) {
 	}
 }
 
-// TestTemplatesAreOneEach: what makes two templates differ, and that overrides
-// stand with the template of their own type.
+// TestTemplatesAreOneEach checks which values need separate templates, and that overrides are with the
+// template of their type.
 func TestTemplatesAreOneEach(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "500m", "0"))
 	intent := w.build(t).Intents[0]
@@ -329,7 +329,7 @@ func TestTemplatesAreOneEach(t *testing.T) {
 	}
 }
 
-// TestIPv6: nodes of a cluster whose pods have IPv6 addresses have some themselves.
+// TestIPv6 checks that nodes of an IPv6 cluster get IPv6 addresses.
 func TestIPv6(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.cat.Cluster.IPFamily, w.cat.Cluster.ServiceCIDR = "ipv6", "fd30:1c53::/108"
@@ -338,7 +338,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestPlansSpreadOverSubnets: what one intent takes, the next one knows of.
+// TestPlansSpreadOverSubnets checks that an intent accounts for the addresses of earlier intents.
 func TestPlansSpreadOverSubnets(t *testing.T) {
 	w := newWorld(planningtest.NewPods("big", 60, "3", "0"))
 	w.pool().Spec.Limits = nil
@@ -398,7 +398,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestInvalidClassesGivePodsBack: each says what to mend.
+// TestInvalidClassesGivePodsBack checks that each error says what to correct.
 func TestInvalidClassesGivePodsBack(t *testing.T) {
 	for _, tt := range []struct {
 		name, says string

@@ -66,7 +66,7 @@ func build(t *testing.T, batch planning.Batch) launchspec.Built {
 	return built
 }
 
-// seed is the seed's workload on the seed's pool.
+// seed returns the default batch.
 func seed() planning.Batch {
 	return planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
 }
@@ -151,8 +151,8 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 	}
 }
 
-// What replaces nodes is launched as anything else, under ids of its own for each
-// proposal and each snapshot on which it was confirmed.
+// TestReplaceDerivesFromProposalAndSnapshot checks that replacements are launched like other nodes,
+// with different ids for each proposal and each snapshot.
 func TestReplaceDerivesFromProposalAndSnapshot(t *testing.T) {
 	batch, cat := seed(), planningtest.NewCatalogue()
 	result := solver.Solve(batch, cat)

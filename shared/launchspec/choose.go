@@ -9,24 +9,23 @@ import (
 const (
 	// maxLaunchTypes is how many instance types one launch tries.
 	maxLaunchTypes = 60
-	// maxOverrides is how many overrides EC2 takes in one fleet call.
+	// maxOverrides is EC2's maximum of overrides in one fleet call.
 	maxOverrides = 300
 )
 
-// choice is what one fleet call tries: offers of one capacity type, the cheapest
-// first.
+// choice is the offers that one fleet call tries: of one capacity type, the cheapest first.
 type choice struct {
 	capacityType string
 	offers       []offer
-	// fallback says that spot was allowed as well, and on-demand is what is left.
+	// fallback is true if spot was allowed too, but only on-demand offers remain.
 	fallback bool
 }
 
 // precedence is the order in which capacity types are tried.
 var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 
-// Launchable are the options that the launch of a node would try, the cheapest
-// first, if exotic tells which types are dear for what ordinary pods use of them.
+// Launchable returns the offerings that the launch of a node would try, the cheapest first. exotic
+// reports whether a type is expensive for ordinary pods.
 func Launchable(node *planning.PlannedNode, exotic func(instanceType string) bool) []planning.PricedOffering {
 	var offers []offer
 	for _, o := range node.Offerings {
@@ -39,9 +38,8 @@ func Launchable(node *planning.PlannedNode, exotic func(instanceType string) boo
 	return out
 }
 
-// choose narrows the ways to buy a node to those of one launch, and refuses what
-// would break a promise: a pool that asks for so many values of a label gets them,
-// unless the policy is to do without.
+// choose narrows the offers of a node to those of one launch. It returns an error if they cover fewer
+// values than minValues requires and the policy is not BestEffort.
 func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
 	out := narrow(node.Requirements, offers)
 	refuse := func(format string, args ...any) *fault.Error {
@@ -62,8 +60,7 @@ func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice
 	return out, nil
 }
 
-// narrow applies the filters in their order, and takes the first capacity type that
-// has anything left.
+// narrow applies the filters in order, and returns the offers of the first capacity type that has any.
 func narrow(reqs planning.Requirements, offers []offer) choice {
 	for _, f := range filters {
 		offers = f.keep(reqs, offers)
@@ -77,8 +74,8 @@ func narrow(reqs planning.Requirements, offers []offer) choice {
 	return choice{}
 }
 
-// truncate keeps the offers of the cheapest types. They come sorted by price, so a
-// type's first offer is its rank.
+// truncate keeps the offers of the cheapest types. Offers are sorted by price, so the first offer of a
+// type is its cheapest.
 func truncate(offers []offer) []offer {
 	types := map[string]bool{}
 	var out []offer

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// origin says where a claim comes from: its annotations carry it, so that a
-// claim alone is enough to go on after any crash.
+// origin is where a NodeClaim comes from. Its annotations contain it, so that after a crash the
+// NodeClaim alone is enough to continue.
 type origin struct {
 	outbox string
 	seq    uint64
@@ -25,7 +25,7 @@ type origin struct {
 	ref    event.Ref
 }
 
-// claim writes the NodeClaim in a slot of an intent.
+// claim returns the NodeClaim in a slot of an intent.
 func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planning.PlannedClaim, error) {
 	out := planning.PlannedClaim{
 		Ceiling: ceiling(from.intent), PricePerHour: g.choice.offers[0].PricePerHour, Pods: len(node.Pods),
@@ -96,8 +96,8 @@ func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling cor
 	return out, nil
 }
 
-// ceiling is the most of each resource that any type of the launch has, the most that
-// it may cost, and the one node that it is.
+// ceiling returns the largest amount of each resource over all types of the launch, the highest price,
+// and one node.
 func ceiling(intent Intent) corev1.ResourceList {
 	out := corev1.ResourceList{karpenter.ResourceNodes: *resource.NewQuantity(1, resource.DecimalSI)}
 	for _, facts := range intent.Types {
@@ -111,6 +111,6 @@ func ceiling(intent Intent) corev1.ResourceList {
 	for _, price := range intent.Prices {
 		dearest = max(dearest, price)
 	}
-	out[planning.PriceResource], _ = planning.PriceQuantity(dearest) // Planning takes nothing else for a price.
+	out[planning.PriceResource], _ = planning.PriceQuantity(dearest) // The planner ignores other prices.
 	return out
 }

@@ -9,7 +9,7 @@ import (
 
 const gibibyte = 1 << 30
 
-// blockDevices are the class's, or the family's when it names none.
+// blockDevices returns the class's block devices, or the family's defaults if it has none.
 func blockDevices(class *karpenter.EC2NodeClass, family string) []cloud.BlockDevice {
 	if len(class.Spec.BlockDeviceMappings) == 0 {
 		return defaultDevices(family)
@@ -36,13 +36,13 @@ func blockDevice(mapping karpenter.BlockDeviceMapping) cloud.BlockDevice {
 	device.DeleteOnTermination = ebs.DeleteOnTermination
 	device.InitializationRate = value(ebs.VolumeInitializationRate)
 	if ebs.VolumeSize != nil {
-		// EC2 takes whole GiB; rounding down would give less than was asked for.
+		// EC2 takes whole GiB; round up so that the volume is not too small.
 		device.SizeGiB = (ebs.VolumeSize.Value() + gibibyte - 1) / gibibyte
 	}
 	return device
 }
 
-// defaultDevices: a custom image brings its own.
+// defaultDevices returns the default block devices of a family; none for Custom.
 func defaultDevices(family string) []cloud.BlockDevice {
 	gp3 := func(device string, sizeGiB int64) cloud.BlockDevice {
 		return cloud.BlockDevice{Device: device, SizeGiB: sizeGiB, Type: "gp3", Encrypted: new(true)}
@@ -59,10 +59,9 @@ func defaultDevices(family string) []cloud.BlockDevice {
 	}
 }
 
-// metadata fills in what the schema would, for a class that was written before
-// the field was there. Tags are never shown there, whatever the account's
-// default is: their keys have slashes, with which EC2 would refuse the launch.
-// Isolated regions do not know the setting for IPv6.
+// metadata applies the defaults of the schema, for a class that is older than the field. Instance tags
+// in metadata are always disabled, whatever the account's default: the tag keys contain slashes, for
+// which EC2 would reject the launch. Isolated regions do not support the IPv6 setting.
 func metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {
 	out := cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}
 	if options == nil {

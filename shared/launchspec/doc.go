@@ -1,16 +1,14 @@
-// Package launchspec is the pure way from a planned node to the whole EC2
-// request: which offerings to try and in what order, the launch template with
-// its user data, block devices and tags, and the fleet call.
+// Package launchspec turns planned nodes into complete EC2 requests: the offerings to try and their
+// order, the launch template with its user data, block devices and tags, and the fleet call. It is
+// pure.
 //
-// Build is the one entry. Planned nodes that may be bought in the same ways share
-// an intent. Its offerings go through the filters in their order (filter.go), the
-// first capacity type that is left is tried (choose.go), each zone gets the subnet
-// that has most addresses left (subnet.go), and types that need another template get
-// one of their own (template.go). Package bootstrap writes the user data.
+// Build is the entry point. Planned nodes with the same offerings share an intent. The offerings pass
+// the filters in order (filter.go), and the first remaining capacity type is used (choose.go). Each
+// zone gets the subnet with the most free addresses (subnet.go), and types that need different
+// templates get their own (template.go). Package bootstrap writes the user data.
 //
-// The invariants: equal inputs give equal bytes; a launch template's name
-// derives from its content; everything that an instance must carry (owner tags,
-// intent tag) is in the request, so that nothing has to be added afterwards for
-// Joist to know its own. What cannot be launched gives its pods back with the
-// reason, and what can but should not is a warning of the plan.
+// Equal inputs give equal bytes. A launch template's name derives from its content. Everything by
+// which Joist identifies an instance (owner tags, intent tag) is in the request, so nothing must be
+// added after the launch. If a request cannot be written, the pods become unplaced with the reason; if
+// it can be launched but has a problem, the plan gets a warning.
 package launchspec

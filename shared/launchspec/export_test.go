@@ -2,7 +2,7 @@ package launchspec
 
 import "github.com/joist-autoscaler/joist/shared/cloud"
 
-// TemplateName is the name that a launch template of the content has.
+// TemplateName returns the name of a launch template with the content.
 func TemplateName(template cloud.Template) string {
 	name, err := templateName(template)
 	if err != nil {

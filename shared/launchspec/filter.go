@@ -11,16 +11,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// filter narrows the offers of one launch. It looks at all of them at once: what
-// one is worth depends on what else there is. The offers come cheapest first, and
-// stay in that order.
+// filter narrows the offers of one launch. It gets all offers, because the result for one may depend
+// on the others. Offers are sorted by price, and the order is kept.
 type filter struct {
 	name string
 	keep func(planning.Requirements, []offer) []offer
 }
 
-// filters in their order. What EC2 refuses at the moment was left out when
-// the node was planned.
+// filters are applied in this order. Unavailable offerings were already excluded when the node was
+// planned.
 var filters = []filter{
 	{"CompatibleAvailable", compatible},
 	{"CapacityReservationType", oneReservationType},
@@ -30,11 +29,11 @@ var filters = []filter{
 	{"SpotOffering", noDearSpot},
 }
 
-// compatible keeps what the node's requirements allow.
+// compatible keeps offers that the node's requirements allow.
 func compatible(reqs planning.Requirements, offers []offer) []offer {
 	return kept(offers, func(o offer) bool {
 		if (o.CapacityType == cloud.Reserved) != (o.reservation != nil) {
-			return false // The class no longer knows the reservation.
+			return false // The class no longer lists the reservation.
 		}
 		for _, key := range offerKeys {
 			if values, asked := reqs[key]; asked && o.label(key) != "" && !values.Has(o.label(key)) {
@@ -45,14 +44,14 @@ func compatible(reqs planning.Requirements, offers []offer) []offer {
 	})
 }
 
-// offerKeys are the labels that an offer decides, beside those of its type.
+// offerKeys are the labels that an offer sets, in addition to those of its type.
 var offerKeys = []string{
 	corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID,
 	karpenter.CapacityTypeLabelKey, karpenter.LabelCapacityReservationID,
 }
 
-// oneReservationType keeps the reservations of the market that has the cheapest one:
-// a fleet call buys in one market. Where something is reserved, nothing else is kept.
+// oneReservationType keeps the reservations in the market of the cheapest one, because a fleet call
+// uses one market. If there is any reservation, other offers are dropped.
 func oneReservationType(_ planning.Requirements, offers []offer) []offer {
 	best := -1
 	for i, o := range offers {
@@ -71,7 +70,7 @@ func cheaper(a, b offer) bool {
 	return cmp.Or(cmp.Compare(a.PricePerHour, b.PricePerHour), cmp.Compare(a.kind().rank(), b.kind().rank())) < 0
 }
 
-// oneCapacityBlock keeps the cheapest capacity block: a fleet call takes one.
+// oneCapacityBlock keeps the cheapest capacity block, because a fleet call takes only one.
 func oneCapacityBlock(_ planning.Requirements, offers []offer) []offer {
 	best := -1
 	for i, o := range offers {
@@ -85,8 +84,8 @@ func oneCapacityBlock(_ planning.Requirements, offers []offer) []offer {
 	return offers[best : best+1]
 }
 
-// oneReservationEach keeps, of each type in each zone, the reservation that has most
-// left: two of them would be the same pool of capacity to a fleet.
+// oneReservationEach keeps, for each type and zone, the reservation with the most remaining capacity:
+// a fleet treats two of them as the same capacity pool.
 func oneReservationEach(_ planning.Requirements, offers []offer) []offer {
 	best := map[[2]string]int{}
 	for i, o := range offers {
@@ -110,8 +109,7 @@ func oneReservationEach(_ planning.Requirements, offers []offer) []offer {
 	return out
 }
 
-// noExotic drops exotic types where others are left, unless the pool asks for
-// variety.
+// noExotic drops exotic types if others remain, unless there are minValues.
 func noExotic(reqs planning.Requirements, offers []offer) []offer {
 	plain := kept(offers, func(o offer) bool { return !o.exotic })
 	if len(plain) == 0 || reqs.HasMinValues() {
@@ -120,8 +118,8 @@ func noExotic(reqs planning.Requirements, offers []offer) []offer {
 	return plain
 }
 
-// noDearSpot drops spot that costs more than the cheapest on-demand offer, unless
-// the pool asks for variety: it is no bargain.
+// noDearSpot drops spot offers that cost more than the cheapest on-demand offer, unless there are
+// minValues.
 func noDearSpot(reqs planning.Requirements, offers []offer) []offer {
 	at := slices.IndexFunc(offers, func(o offer) bool { return o.CapacityType == cloud.OnDemand })
 	if at < 0 || reqs.HasMinValues() {

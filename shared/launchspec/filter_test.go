@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// sell is an offer in zone a.
+// sell returns an offer in zone a.
 func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer {
 	o := offer{PricedOffering: planning.PricedOffering{PricePerHour: price}}
 	o.InstanceType, o.CapacityType, o.Zone = kind, capacityType, "a"
@@ -28,8 +28,8 @@ func exotic(o *offer)             { o.exotic = true }
 func in(zone string) func(*offer) { return func(o *offer) { o.Zone = zone } }
 func overlaid(o *offer)           { o.PricedByOverlay = true }
 
-// from makes the offer one of a reservation: of a capacity block if the id begins
-// with "block", interruptible if it begins with "loan".
+// from makes the offer one of a reservation: of a capacity block if the id begins with "block",
+// interruptible if it begins with "loan".
 func from(id string, left int) func(*offer) {
 	return func(o *offer) {
 		r := &karpenter.CapacityReservation{ID: id, Interruptible: strings.HasPrefix(id, "loan")}
@@ -40,7 +40,8 @@ func from(id string, left int) func(*offer) {
 	}
 }
 
-// words says offers in short: type, then zone or reservation where it is not plain.
+// words returns a short text for offers: the type, then zone or reservation if they are not the
+// default.
 func words(offers []offer) string {
 	var out []string
 	for _, o := range offers {
@@ -124,7 +125,7 @@ func TestFiltersInOrder(t *testing.T) {
 	}
 }
 
-// TestChoice: capacity type, target, strategy and order of what is left.
+// TestChoice checks capacity type, target, strategy and order of the remaining offers.
 func TestChoice(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -178,8 +179,7 @@ func TestSixtyTypes(t *testing.T) {
 	}
 }
 
-// TestVarietyIsKeptOrRefused: a launch that tries sixty types has the values
-// that the pool asks for, or is none.
+// TestVarietyIsKeptOrRefused checks that a launch covers the pool's minValues or fails.
 func TestVarietyIsKeptOrRefused(t *testing.T) {
 	family := func(name string) func(*offer) {
 		return func(o *offer) { o.labels = map[string]string{karpenter.LabelInstanceFamily: name} }

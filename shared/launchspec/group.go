@@ -7,8 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// group collects nodes that may be bought in the same ways and have the same
-// labels, in the order of the first of each.
+// group groups nodes with the same offerings and requirements, in the order of their first node.
 func group(nodes []planning.PlannedNode) ([][]planning.PlannedNode, error) {
 	var groups [][]planning.PlannedNode
 	index := map[string]int{}
@@ -33,15 +32,14 @@ func group(nodes []planning.PlannedNode) ([][]planning.PlannedNode, error) {
 	return groups, nil
 }
 
-// lists numbers lists of options by what they say. Most nodes of a plan share one
-// list in memory, and reading hundreds of options for each of thousands of nodes
-// would take longer than planning them.
+// lists numbers lists of offerings by content. Most nodes of a plan share one list in memory, and
+// comparing hundreds of offerings for each of thousands of nodes would take longer than planning.
 type lists struct {
 	at   map[listAt]int
 	said map[string]int
 }
 
-// listAt is where a list lies.
+// listAt identifies a list by its memory.
 type listAt struct {
 	first *planning.PricedOffering
 	count int

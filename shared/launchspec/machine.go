@@ -14,18 +14,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// machine is an instance type as nodes of a pool would be, which is what the plan
-// counted on, and its hardware. Nobody changes it: many launches share one.
+// machine is an instance type for nodes of a pool, as the plan used it, with its hardware. Launches
+// share it; it must not be changed.
 type machine struct {
 	hardware catalog.InstanceType
 	typ      *instancetypes.Type
 }
 
-// machines are those that a plan's launches may try, by pool and type.
+// machines are the types that the launches of a plan may try, by pool and type.
 type machines map[[2]string]machine
 
-// newMachines prepares the types of the nodes' options alone: a region has many
-// more.
+// newMachines prepares only the types of the nodes' offerings; a region has many more.
 func newMachines(nodes []planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue) machines {
 	names, seen, pools := map[string]bool{}, map[listAt]bool{}, map[string]string{}
 	for i := range nodes {
@@ -52,7 +51,7 @@ func newMachines(nodes []planning.PlannedNode, s planning.Snapshot, cat catalog.
 	return out
 }
 
-// machine looks a type up.
+// machine returns a type by name.
 func (g *recipe) machine(name string) (machine, error) {
 	m, ok := g.machines[[2]string{g.pool.Name, name}]
 	if !ok {
@@ -61,7 +60,7 @@ func (g *recipe) machine(name string) (machine, error) {
 	return m, nil
 }
 
-// left is how many launches the reservations of the type still take.
+// left adds the remaining capacity of the type's reservations to into.
 func (m machine) left(into map[string]int) {
 	for i := range m.typ.Offerings {
 		if o := &m.typ.Offerings[i]; o.Reservation != "" {
@@ -70,9 +69,8 @@ func (m machine) left(into map[string]int) {
 	}
 }
 
-// factsOf are what a claim becomes when its instance is of the type. What only
-// planning counts is left out, and so are EFA devices for which the launch template
-// has no interface.
+// factsOf returns the facts for NodeClaims whose instance has the type. It drops resources that only
+// the planner counts, and EFA devices if the launch template has no interfaces for them.
 func (g *recipe) factsOf(m machine) TypeFacts {
 	allocatable := maps.Clone(m.typ.Allocatable)
 	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return planning.IsAttachLimit(name) })

@@ -11,9 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// efas is how many EFA interfaces an instance of the type starts with: all that it
-// has, if a pod of the node asks for any. Interfaces that the class lists are all
-// there are.
+// efas returns the number of EFA interfaces of an instance of the type: all that it has if a pod of
+// the node requests any. If the class lists interfaces, no others are added.
 func (g *recipe) efas(t catalog.InstanceType) int64 {
 	if !g.efa || len(g.class.Spec.NetworkInterfaces) > 0 {
 		return 0
@@ -21,15 +20,15 @@ func (g *recipe) efas(t catalog.InstanceType) int64 {
 	return t.Network.EFAs
 }
 
-// asksEFA reports whether a pod of the node asks for an EFA.
+// asksEFA reports whether a pod of the node requests an EFA.
 func asksEFA(node planning.PlannedNode) bool {
 	asked := node.Requests[karpenter.ResourceEFA]
 	return !asked.IsZero()
 }
 
-// interfaces are those of the class, or one EFA on each network card. None
-// leaves EC2 to give the one that every instance has. Where there are several on
-// different cards, the first one alone is device 0: it is the primary one.
+// interfaces returns the class's interfaces, or one EFA for each network card. With none, EC2 adds the
+// default interface. Of several interfaces on different cards only the first is device 0, the primary
+// interface.
 func interfaces(class *karpenter.EC2NodeClass, efas int64) []cloud.NetworkInterface {
 	var out []cloud.NetworkInterface
 	for _, i := range class.Spec.NetworkInterfaces {
@@ -64,9 +63,8 @@ func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
 	return &cloud.CPUOptions{NestedVirtualization: value(class.Spec.CPUOptions.NestedVirtualization)}
 }
 
-// placement is the class's placement group, and in one of partitions the
-// lowest that the node may be in: EC2 takes one. It is also the tenancy, unless that
-// is the default.
+// placement returns the class's placement group, with the lowest partition that the node may use,
+// because EC2 takes one. It also has the tenancy, unless that is the default.
 func placement(class *karpenter.EC2NodeClass, reqs planning.Requirements) *cloud.Placement {
 	var out cloud.Placement
 	if selector := class.Spec.PlacementGroupSelector; selector != nil {
@@ -81,9 +79,8 @@ func placement(class *karpenter.EC2NodeClass, reqs planning.Requirements) *cloud
 	return &out
 }
 
-// grouped adds the partition of the placement group to the labels of a type, which
-// has the group already. Where EC2 chooses the partition the label is empty: the
-// node's registration waits until lifecycle knows it.
+// grouped adds the placement group's partition to the labels of a type. If EC2 chooses the partition,
+// the label is empty: the node's registration waits until lifecycle knows the partition.
 func (g *recipe) grouped(labels map[string]string) map[string]string {
 	selector, p := g.class.Spec.PlacementGroupSelector, partition(g.requirements)
 	if selector == nil || p == 0 && !g.parted(selector) {

@@ -11,28 +11,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// offer is a way to buy a node, with what the filters ask of it.
+// offer is an offering with the values that the filters use.
 type offer struct {
 	planning.PricedOffering
-	// exotic types are dear for what ordinary pods use of them.
+	// exotic types are expensive for ordinary pods.
 	exotic bool
-	// labels are those of the type; nil where nobody asks.
+	// labels are those of the type; nil if not needed.
 	labels map[string]string
-	// reservation is what a launch takes from, and left how many more launches it
-	// takes. It is nil for offers that are not reserved.
+	// reservation is the capacity reservation that a launch uses, and left its remaining capacity; nil
+	// for other offers.
 	reservation *karpenter.CapacityReservation
 	left        int
 }
 
-// kind is the market of a reserved offer: one fleet call has one.
+// kind is the market of a reserved offer. A fleet call uses one market.
 func (o offer) kind() reservationKind {
 	return reservationKind{o.reservation.ReservationType == karpenter.CapacityReservationTypeCapacityBlock, o.reservation.Interruptible}
 }
 
-// reservationKind tells apart what a fleet call cannot mix.
+// reservationKind distinguishes reservations that a fleet call cannot mix.
 type reservationKind struct{ block, interruptible bool }
 
-// target is EC2's word for a fleet of the kind.
+// target returns EC2's value for a fleet of the kind.
 func (k reservationKind) target() string {
 	switch {
 	case k.block:
@@ -44,7 +44,7 @@ func (k reservationKind) target() string {
 	}
 }
 
-// market is EC2's word for an instance of the kind.
+// market returns EC2's value for an instance of the kind.
 func (k reservationKind) market() string {
 	switch {
 	case k.block:
@@ -56,13 +56,14 @@ func (k reservationKind) market() string {
 	}
 }
 
-// rank decides between kinds of one price: what is paid for and stays goes first.
+// rank orders kinds of equal price: first ordinary reservations, then capacity blocks, then
+// interruptible ones.
 func (k reservationKind) rank() int {
 	return slices.Index([]reservationKind{{}, {block: true}, {interruptible: true}}, k)
 }
 
-// reserved turns an option into one offer for each of the class's reservations that
-// it may mean. An option that is not reserved stays one.
+// reserved returns one offer for each of the class's reservations that match a reserved offer. Other
+// offers are returned unchanged.
 func reserved(o offer, class *karpenter.EC2NodeClass, left map[string]int) []offer {
 	if o.CapacityType != cloud.Reserved {
 		return []offer{o}
@@ -78,7 +79,7 @@ func reserved(o offer, class *karpenter.EC2NodeClass, left map[string]int) []off
 	return out
 }
 
-// label is what the offer decides of a node's labels.
+// label returns the offer's value of a node label.
 func (o offer) label(key string) string {
 	switch {
 	case key == corev1.LabelInstanceTypeStable:

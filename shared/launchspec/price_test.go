@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// A claim may cost what the dearest of the offers does that its launch tries.
+// TestCeilingOfPrice checks that a ceiling has the price of the most expensive offer that the launch
+// tries.
 func TestCeilingOfPrice(t *testing.T) {
 	built := build(t, seed())
 	for i, intent := range built.Intents {
@@ -44,8 +45,8 @@ func TestCeilingOfPrice(t *testing.T) {
 	}
 }
 
-// The door is told what claims cost that do not say it, as far as anybody knows, where
-// money is limited.
+// TestPlansPriceClaimsThatDoNot checks that under a price limit the plan contains the known prices of
+// NodeClaims that do not record one.
 func TestPlansPriceClaimsThatDoNot(t *testing.T) {
 	batch := seed()
 	add := func(name, instanceType string, edit func(*planning.Node)) {
@@ -73,8 +74,8 @@ func TestPlansPriceClaimsThatDoNot(t *testing.T) {
 	}
 }
 
-// What is planned inside of a limit may cost no more in the end, whichever offerings
-// EC2 chooses, and the door finds so too.
+// TestPlansStayWithinPriceLimits checks that a plan within a price limit stays within it for any
+// offering that EC2 chooses, and that admission agrees.
 func TestPlansStayWithinPriceLimits(t *testing.T) {
 	refused := 0
 	for _, limit := range []float64{0.01, 0.05, 0.2, 1, 5} {

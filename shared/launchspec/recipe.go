@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// recipe is everything that the request for a kind of node is made from.
+// recipe is the input for the request of a group of nodes.
 type recipe struct {
 	cluster   catalog.ClusterFacts
 	catalogue catalog.Catalogue
@@ -24,24 +24,24 @@ type recipe struct {
 	config    catalog.NodeConfig
 	gates     planning.Gates
 	choice    choice
-	// requirements are the node's, and efa says that its pods ask for an EFA.
+	// requirements are the node's, and efa is true if its pods request an EFA.
 	requirements planning.Requirements
 	efa          bool
-	// existing is the claim, where a person created it.
+	// existing is the NodeClaim if a user created it.
 	existing *karpenter.NodeClaim
-	// relaxed says that the offers do not cover every minValues.
+	// relaxed is true if the offers do not cover every minValues.
 	relaxed bool
-	// subnets are the one of each zone that launches go to.
+	// subnets maps each zone to the subnet for launches.
 	subnets map[string]string
-	// priorities are by price, where EC2 has to be told the order.
+	// priorities are by price; only set if EC2 needs explicit priorities.
 	priorities map[float64]float64
-	// labels are those that the claim has before its instance is known. The type
-	// is not among them even where there is no choice: its presence is how
-	// lifecycle sees that the labels of the true instance have been written.
+	// labels are the labels of the NodeClaim before its instance is known. They never include the
+	// instance type, even if there is only one: by its presence lifecycle sees that the labels of the
+	// actual instance have been written.
 	labels map[string]string
 }
 
-// recipe looks everything up for a planned node, and chooses how to buy it.
+// recipe returns the recipe of a planned node, with its offers chosen.
 func (b *builder) recipe(node planning.PlannedNode) (*recipe, error) {
 	g, err := b.lookUp(node)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *builder) recipe(node planning.PlannedNode) (*recipe, error) {
 	return g, g.choose(&node, b.batch.Snapshot.Settings.MinValuesPolicy == "BestEffort")
 }
 
-// lookUp is everything that does not depend on how a planned node is bought.
+// lookUp sets everything that does not depend on the chosen offers.
 func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 	s, cat := b.batch.Snapshot, b.catalogue
 	g := &recipe{
@@ -77,7 +77,7 @@ func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 	return g, err
 }
 
-// choose looks up what the filters ask of each option, and applies them.
+// choose builds the offers of the node and applies the filters.
 func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 	left := map[string]int{}
 	var offers []offer
@@ -99,7 +99,7 @@ func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 	return nil
 }
 
-// labelReservation says on the claim where it is to run, if that is one place.
+// labelReservation sets the labels of the reservation if there is only one.
 func (g *recipe) labelReservation() {
 	first := g.choice.offers[0].reservation
 	if first == nil || slices.ContainsFunc(g.choice.offers, func(o offer) bool { return o.reservation != first }) {
@@ -114,7 +114,7 @@ func (g *recipe) labelReservation() {
 	g.labels[karpenter.LabelCapacityReservationInterruptible] = strconv.FormatBool(first.Interruptible)
 }
 
-// intent writes the request for count nodes, but for who asks.
+// intent returns the request for count nodes, without ids and tags.
 func (g *recipe) intent(count int) (Intent, error) {
 	order, offers, err := g.variants()
 	if err != nil {
@@ -145,7 +145,7 @@ func (g *recipe) intent(count int) (Intent, error) {
 	return out, g.facts(&out)
 }
 
-// facts tells lifecycle what a claim becomes, whichever type EC2 gives.
+// facts sets the facts of all types that EC2 may choose.
 func (g *recipe) facts(intent *Intent) error {
 	for _, o := range g.choice.offers {
 		intent.Prices[o.InstanceType+"/"+o.Zone] = o.PricePerHour

@@ -9,15 +9,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// overlaid reports whether a NodeOverlay made a price: EC2 knows nothing of it, and
-// has to be told the order.
+// overlaid reports whether a NodeOverlay set any price. EC2 does not know such prices, so it needs
+// explicit priorities.
 func (c choice) overlaid() bool {
 	return slices.ContainsFunc(c.offers, func(o offer) bool { return o.PricedByOverlay })
 }
 
-// strategy lets EC2 weigh spot by how long it is likely to last, and takes the
-// cheapest of what does not go away. What is reserved in a market of its own
-// has no strategy.
+// strategy returns the allocation strategy: spot by price and capacity, others by lowest price.
+// Reservations in their own market have none.
 func (c choice) strategy() string {
 	switch {
 	case c.capacityType == cloud.Reserved && c.target() != "":
@@ -33,7 +32,7 @@ func (c choice) strategy() string {
 	}
 }
 
-// target is the market of the fleet call, where it has one of its own.
+// target returns the market of the fleet call, if it has its own.
 func (c choice) target() string {
 	if first := c.offers[0]; first.reservation != nil {
 		return first.kind().target()
@@ -41,8 +40,8 @@ func (c choice) target() string {
 	return ""
 }
 
-// priorities number the prices from 0 up, where EC2 has to be told the order: it
-// takes whole numbers, the lowest first.
+// priorities numbers the prices from 0 up if EC2 needs explicit priorities: it takes whole numbers,
+// the lowest first.
 func (c choice) priorities() map[float64]float64 {
 	if !c.overlaid() {
 		return nil
@@ -56,7 +55,7 @@ func (c choice) priorities() map[float64]float64 {
 	return out
 }
 
-// types counts the instance types that are tried.
+// types returns the number of instance types.
 func (c choice) types() int {
 	seen := map[string]bool{}
 	for _, o := range c.offers {
@@ -65,14 +64,13 @@ func (c choice) types() int {
 	return len(seen)
 }
 
-// allows reports whether a node of the capacity type could satisfy the requirements.
+// allows reports whether a node of the capacity type could meet the requirements.
 func allows(reqs planning.Requirements, capacityType string) bool {
 	values, asked := reqs[karpenter.CapacityTypeLabelKey]
 	return !asked || values.Has(capacityType)
 }
 
-// short finds a label of which the offers have fewer values than the requirements
-// ask for, and how many they have.
+// short returns a label for which the offers have fewer values than minValues, and their number.
 func short(reqs planning.Requirements, offers []offer) (key string, values int) {
 	for _, key := range slices.Sorted(maps.Keys(reqs)) {
 		if reqs[key].MinValues() == 0 {

@@ -12,19 +12,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// addresses are how many IPv4 addresses each subnet has left, by id: those that were
-// counted, less what nodes took since. A subnet that is missing was not
-// counted.
+// addresses is the number of free IPv4 addresses by subnet id: the counted ones, minus those that
+// nodes took since. A subnet that is missing was not counted.
 type addresses map[string]int64
 
-// exhausted is what a subnet has left that EC2 has refused for lack of addresses: it
-// is the last to be tried, behind those that were not counted.
+// exhausted marks a subnet that EC2 rejected for lack of addresses. It is tried last, after subnets
+// that were not counted.
 const exhausted = math.MinInt32
 
-// newAddresses takes off what the count does not know of. Which subnets young nodes
-// went to is not written down anywhere, but it was decided as here: in each zone,
-// the subnet that had most left. A claim that may still go to several zones takes
-// from each: to be wrong that way only spreads launches.
+// newAddresses subtracts the addresses that the count does not include. The subnets of new nodes are
+// not recorded, but were chosen by the same rule: in each zone, the subnet with the most free
+// addresses. A NodeClaim that may launch in several zones counts in each, which at worst spreads
+// launches more.
 func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 	left := addresses{}
 	for _, n := range cat.Subnets {
@@ -63,8 +62,8 @@ func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 	return left
 }
 
-// byZone is the subnet of each zone to which launches of the class go: the one that
-// has most left. Where nothing was counted, or the same, the class's order decides.
+// byZone returns the subnet of each zone for launches of the class: the one with the most free
+// addresses. If none was counted, or for equal counts, the class's order decides.
 func (a addresses) byZone(class *karpenter.EC2NodeClass) map[string]string {
 	out := map[string]string{}
 	for _, subnet := range class.Status.Subnets {
@@ -81,8 +80,8 @@ func (a addresses) take(subnet string, count int64) {
 	}
 }
 
-// overrides are type by zone, with one subnet for each zone, and the order
-// where EC2 has to be told it.
+// overrides returns one override for each offer, with the subnet of its zone, and its priority if EC2
+// needs one.
 func (g *recipe) overrides(offers []offer) ([]cloud.Override, error) {
 	var out []cloud.Override
 	for _, o := range offers {

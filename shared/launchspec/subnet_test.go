@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// TestSubnetOfEachZone: the one that has most addresses left, less what is in
-// flight.
+// TestSubnetOfEachZone checks that the subnet with the most free addresses is used, minus the
+// addresses of launches in flight.
 func TestSubnetOfEachZone(t *testing.T) {
 	now := time.Date(2026, time.November, 20, 9, 30, 0, 0, time.UTC)
 	class := karpenter.EC2NodeClass{}

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ownerTags are on everything that is made for the pool: by them Joist
-// knows its own, and the policies that bound its rights let it act. The class may
-// add to them, and neither replace one nor claim another owner.
+// ownerTags returns the tags of all resources of the pool. They identify Joist's resources, and IAM
+// policies allow it to change only those. The class may add tags, but not replace these or set another
+// owner.
 func ownerTags(cluster, nodePool string, class *karpenter.EC2NodeClass) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)
@@ -23,9 +23,9 @@ func ownerTags(cluster, nodePool string, class *karpenter.EC2NodeClass) map[stri
 	return tags
 }
 
-// fleetTagSets carry the intent too: by it instances are found whose launch was
-// never answered. It is in the call and not in the template, for then no two
-// intents could share a template.
+// fleetTagSets returns the tags of the fleet call, which include the intent: it identifies the
+// instances of a launch whose result was lost. The intent is not in the template, so that intents can
+// share templates.
 func fleetTagSets(owner map[string]string, intent string) []cloud.TagSet {
 	tags := maps.Clone(owner)
 	tags[IntentTag] = intent
@@ -36,7 +36,7 @@ func fleetTagSets(owner map[string]string, intent string) []cloud.TagSet {
 	return sets
 }
 
-// templateTagSets are for what a fleet call cannot tag.
+// templateTagSets returns the tags of resources that a fleet call cannot tag.
 func templateTagSets(owner map[string]string, capacityType string) []cloud.TagSet {
 	sets := []cloud.TagSet{{Resource: "network-interface", Tags: owner}}
 	if capacityType == cloud.Spot {

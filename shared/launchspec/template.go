@@ -16,10 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// templatePrefix is Karpenter's, so that policies written for it fit.
+// templatePrefix is Karpenter's, so that IAM policies for Karpenter apply.
 const templatePrefix = "karpenter.k8s.aws/"
 
-// variant is what makes two templates of one launch differ.
+// variant is the values by which templates of one launch differ.
 type variant struct {
 	image, imageName string
 	maxPods, efas    int64
@@ -27,8 +27,8 @@ type variant struct {
 	kind             reservationKind
 }
 
-// variants groups the chosen offers by the template that they need, in the order
-// of the cheapest.
+// variants groups the chosen offers by the template that they need, in the order of the cheapest
+// offer.
 func (g *recipe) variants() ([]variant, map[variant][]offer, error) {
 	var order []variant
 	offers := map[variant][]offer{}
@@ -61,7 +61,7 @@ func (g *recipe) variant(o offer) (variant, error) {
 	return v, nil
 }
 
-// template writes one launch template whole.
+// template returns the complete launch template of a variant.
 func (g *recipe) template(v variant) (cloud.Template, error) {
 	class := g.class
 	text, err := bootstrap.Write(g.config.AMIFamily, g.node(v))
@@ -86,8 +86,8 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 	return template, err
 }
 
-// node gathers what user data needs. Taints that start with the node are in it,
-// and the one that keeps pods off until the node has all of its labels.
+// node returns the input for user data. It includes startup taints, and the unregistered taint, which
+// keeps pods off until the node has all its labels.
 func (g *recipe) node(v variant) bootstrap.Node {
 	labels := maps.Clone(g.labels)
 	labels[karpenter.CapacityTypeLabelKey] = g.choice.capacityType
@@ -102,9 +102,9 @@ func (g *recipe) node(v variant) bootstrap.Node {
 	}
 }
 
-// reservation names the one that instances must run in. Where reservations are
-// counted on at all, no other launch may take from one that happens to be open: the
-// plan has counted that capacity for somebody else.
+// reservation returns the capacity reservation that instances must use. If the feature gate is on,
+// other launches must not use an open reservation, because the plan has counted its capacity for other
+// nodes.
 func (g *recipe) reservation(v variant) *cloud.ReservationTarget {
 	switch {
 	case v.reservation != "":
@@ -116,8 +116,8 @@ func (g *recipe) reservation(v variant) *cloud.ReservationTarget {
 	}
 }
 
-// templateName hashes the content, so that equal templates are one and a changed
-// one is another.
+// templateName returns a name with the hash of the content, so that equal templates share one name and
+// a changed template gets a new one.
 func templateName(template cloud.Template) (string, error) {
 	template.Name = ""
 	text, err := json.Marshal(template)

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// tenancies lists the intents of a plan, each as the tenancy in its template and the pods of its claims. The labels of a
-// claim's node agree with the template.
+// tenancies returns for each intent the tenancy in its template and the pods of its NodeClaims. It
+// checks that the labels of the NodeClaims match the template.
 func tenancies(t *testing.T, built launchspec.Built) []string {
 	t.Helper()
 	var out []string
@@ -93,8 +93,8 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
-// Where some pod asks for dedicated nodes, other pods still get ordinary ones, unless those have other daemons than
-// the nodes that the pods were placed on.
+// TestTenancyLeftOpen checks that if some pod asks for dedicated nodes, other pods still get nodes
+// with default tenancy, unless those would run other daemons than the pods were planned with.
 func TestTenancyLeftOpen(t *testing.T) {
 	selecting := func(tenancy string) func(*planning.PodSpec) {
 		return func(p *planning.PodSpec) {
@@ -119,7 +119,7 @@ func TestTenancyLeftOpen(t *testing.T) {
 	}
 }
 
-// What no instance can be is not launched as something else.
+// TestTenancyThatCannotBe checks that an impossible tenancy is not launched as another one.
 func TestTenancyThatCannotBe(t *testing.T) {
 	asks := func(p *planning.PodSpec) {
 		p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"}
@@ -137,7 +137,8 @@ func TestTenancyThatCannotBe(t *testing.T) {
 	}
 }
 
-// A daemon that selects the default tenancy counts on ordinary nodes and on no dedicated ones.
+// TestDaemonsByTenancy checks that a daemon that selects the default tenancy is only counted on nodes
+// with that tenancy.
 func TestDaemonsByTenancy(t *testing.T) {
 	for tenancy, want := range map[string]string{"default": "600m", "dedicated": "500m"} {
 		w := newWorld(planningtest.NewPods("web", 1, "500m", "512Mi"))

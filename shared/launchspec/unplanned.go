@@ -13,21 +13,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Unplanned reports whether a person, and not a plan, created the NodeClaim.
+// Unplanned reports whether a user created the NodeClaim, not a plan.
 func Unplanned(claim *karpenter.NodeClaim) bool {
 	return claim.Annotations[BatchAnnotation] == "" || claim.Annotations[UnplannedAnnotation] != ""
 }
 
-// WaitsUnplanned reports whether a person created the NodeClaim and no launch has been
-// admitted for it.
+// WaitsUnplanned reports whether a user created the NodeClaim and no launch has been admitted for it.
 func WaitsUnplanned(claim *karpenter.NodeClaim) bool {
 	ref := claim.Spec.NodeClassRef
 	return Unplanned(claim) && claim.Annotations[AdmittedAnnotation] == "" && claim.DeletionTimestamp == nil && claim.Status.ProviderID == "" &&
 		(ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == "EC2NodeClass")
 }
 
-// unplanned adds the launches of NodeClaims that a person created. For a NodeClaim that
-// cannot be launched it adds the reason to the plan.
+// unplanned adds the launches of user-created NodeClaims. For a NodeClaim that cannot be launched it
+// adds the reason to the plan.
 func (b *builder) unplanned(s planning.Snapshot, claims []karpenter.NodeClaim) error {
 	for i := range claims {
 		err := b.addUnplanned(s, &claims[i])
@@ -53,10 +52,10 @@ func (b *builder) addUnplanned(s planning.Snapshot, claim *karpenter.NodeClaim) 
 	return b.add([]planning.PlannedNode{node})
 }
 
-// addTo returns what lifecycle adds to an existing NodeClaim: the labels and annotations of
-// the planned one, under the name and UID of the existing one. The NodePool hash is left out,
-// because PoolOfClaim derived that NodePool from the NodeClaim. Lifecycle adds the instance
-// type label after the launch.
+// addTo returns what lifecycle adds to an existing NodeClaim: the labels and annotations of the
+// planned one, under the name and UID of the existing one. The NodePool hash is left out, because
+// NewPoolFromClaim derived that NodePool from the NodeClaim. Lifecycle adds the instance type label
+// after the launch.
 func addTo(existing *karpenter.NodeClaim, planned karpenter.NodeClaim) karpenter.NodeClaim {
 	out := karpenter.NodeClaim{TypeMeta: planned.TypeMeta, Spec: existing.Spec}
 	out.Name, out.UID, out.Labels, out.Annotations = existing.Name, existing.UID, planned.Labels, planned.Annotations
@@ -68,8 +67,8 @@ func addTo(existing *karpenter.NodeClaim, planned karpenter.NodeClaim) karpenter
 	return out
 }
 
-// VerifyUnplanned is Verify for the launch of a NodeClaim that a person created. It derives
-// the launch from the live NodeClaim.
+// VerifyUnplanned is Verify for the launch of a user-created NodeClaim. It derives the launch from the
+// live NodeClaim.
 func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpenter.NodeClaim, s planning.Snapshot, cat catalog.Catalogue) error {
 	pool := solver.NewPoolFromClaim(claim)
 	s.NodePools = []karpenter.NodePool{pool}

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// memoryTolerance is the part of a type's memory that a plan counts at least. Plans
-	// know the memory that nodes of the type reported, which the catalogue does not.
+	// memoryTolerance is the minimum fraction of a type's catalogue memory in a plan. Plans know the
+	// memory that nodes reported, but the catalogue does not.
 	memoryTolerance = 0.9
-	// spotTolerance is the part of the spot price that a plan counts at least. The price
-	// moves between the plan's catalogue and the latest one.
+	// spotTolerance is the minimum fraction of the catalogue's spot price in a plan. The price changes
+	// between the plan's catalogue and the latest one.
 	spotTolerance = 0.5
 )
 
-// Verify derives again what an intent and its claims must be, from the NodePool, the
-// EC2NodeClass, the settings and the overlays of the snapshot and from the catalogue, and
-// compares: launch templates with image, user data, instance profile and security groups,
-// subnets, instance types, tags, the claims whole, and what they count for limits. The
-// reason is fault.Invalid. The plan's author chooses only among what they allow.
+// Verify derives again what an intent and its NodeClaims must be, from the NodePool, the EC2NodeClass,
+// the settings and the overlays of the snapshot and from the catalogue, and compares: launch templates
+// with image, user data, instance profile and security groups, subnets, instance types, tags, the
+// complete NodeClaims, and what they count for limits. Differences are fault.Invalid. The author of a
+// plan can only choose among values that these objects allow.
 func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, cat catalog.Catalogue) error {
 	if len(planned.Claims) == 0 {
 		return unlike("it has no claim")
@@ -46,7 +46,7 @@ func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, 
 	return verify(planned, intent, node, s, cat, nil)
 }
 
-// verify compares with what the node is to be; existing is the claim if a person created it.
+// verify compares the intent with the node; existing is the NodeClaim if a user created it.
 func verify(planned planning.PlannedIntent, intent Intent, node planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) error {
 	g, err := verifier(planned, intent, node, s, cat, existing)
 	if err != nil {
@@ -64,7 +64,7 @@ func unlike(format string, args ...any) *fault.Error {
 	return fault.F("verifying an intent", fault.Invalid, format, args...)
 }
 
-// verifier is the recipe of the intent, as far as others than its author decide it.
+// verifier returns the recipe of the intent, from everything that its author does not choose.
 func verifier(planned planning.PlannedIntent, intent Intent, node planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) (*recipe, error) {
 	if intent.NodePool != planned.NodePool || node.NodePool != planned.NodePool {
 		return nil, unlike("it is for NodePool %q, and the plan says %q", intent.NodePool, planned.NodePool)
@@ -91,7 +91,7 @@ func relaxed(claim karpenter.NodeClaim) bool {
 	return claim.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
 }
 
-// verifyFleet compares what the call says of itself.
+// verifyFleet checks the fields of the fleet call.
 func (g *recipe) verifyFleet(planned planning.PlannedIntent, intent Intent) error {
 	fleet := intent.Fleet
 	switch {
@@ -110,13 +110,12 @@ func (g *recipe) verifyFleet(planned planning.PlannedIntent, intent Intent) erro
 	}
 	g.choice.capacityType = fleet.CapacityType
 	if g.existing != nil {
-		return nil // The requirements are the claim's own.
+		return nil // The requirements are those of the NodeClaim itself.
 	}
 	return g.verifyRequirements()
 }
 
-// verifyRequirements reports whether the claims ask for nothing that their NodePool does
-// not allow.
+// verifyRequirements checks that the NodePool allows the requirements of the NodeClaims.
 func (g *recipe) verifyRequirements() error {
 	template := g.pool.Spec.Template
 	allowed := planning.NewNodeClaimRequirements(template.Spec.Requirements).Intersect(planning.NewLabelRequirements(template.Labels)).
@@ -133,8 +132,8 @@ func (g *recipe) verifyRequirements() error {
 	return nil
 }
 
-// verifyOffers compares every override with the catalogue and the node class, and what
-// the document says of its type and price.
+// verifyOffers compares every override, with its type's facts and its price, with the catalogue and
+// the node class.
 func (g *recipe) verifyOffers(_ planning.PlannedIntent, intent Intent) error {
 	templates := map[string]cloud.Template{}
 	for _, template := range intent.Templates {
@@ -191,7 +190,7 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 	return o, g.verifyFacts(o, m, intent)
 }
 
-// verifyFacts compares what limits will count with what the catalogue says.
+// verifyFacts compares the capacity and the price that limits will count with the catalogue.
 func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 	facts, derived := intent.Types[o.InstanceType], g.factsOf(m)
 	for name, amount := range derived.Capacity {
@@ -224,8 +223,8 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 	return nil
 }
 
-// price is what the catalogue and the overlays ask for an offer, in US dollars an hour;
-// false where it is not sold.
+// price returns the price of an offer from catalogue and overlays, in US dollars an hour; false if
+// there is no such offering.
 func (m machine) price(o offer) (perHour float64, sold bool) {
 	reservation := ""
 	if o.reservation != nil {
@@ -240,8 +239,8 @@ func (m machine) price(o offer) (perHour float64, sold bool) {
 	return 0, false
 }
 
-// verifyTemplates writes the launch templates again, and compares them by their names,
-// which are hashes of the content.
+// verifyTemplates writes the launch templates again, and compares their names, which are hashes of the
+// content.
 func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error {
 	order, _, err := g.variants()
 	if err != nil {
@@ -267,8 +266,8 @@ func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error 
 	return nil
 }
 
-// verifyClaims writes the claims again, and compares them whole. Which pods are expected
-// is for the plan to say.
+// verifyClaims writes the NodeClaims again, and compares them completely. Only the expected pods and
+// the batch are taken from the plan.
 func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) error {
 	limit := ceiling(intent)
 	for slot, claim := range planned.Claims {
@@ -287,14 +286,14 @@ func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) err
 	return nil
 }
 
-// sameJSON reports whether two values are written alike, as the API server gets them.
+// sameJSON reports whether two values have the same JSON.
 func sameJSON(a, b any) bool {
 	first, err := json.Marshal(a)
 	second, other := json.Marshal(b)
 	return err == nil && other == nil && bytes.Equal(first, second)
 }
 
-// firstDifference names the part in which two claims differ.
+// firstDifference returns the first part in which two NodeClaims differ.
 func firstDifference(want, got karpenter.NodeClaim) string {
 	switch {
 	case want.Name != got.Name:

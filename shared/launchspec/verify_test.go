@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// verify demands of everything that is built that it is what it must be, as lifecycle
-// reads it: after a round trip through JSON.
+// verify checks everything that was built with Verify, after a round trip through JSON, as lifecycle
+// reads it.
 func verify(t *testing.T, built launchspec.Built, s planning.Snapshot, cat catalog.Catalogue) {
 	t.Helper()
 	for i, intent := range built.Intents {
@@ -41,7 +41,8 @@ func again[T any](t *testing.T, value T) T {
 	return out
 }
 
-// Whatever a planner writes that the NodePool, the node class and the catalogue do not, is refused.
+// TestVerifyRefuses checks that Verify rejects everything that does not follow from the NodePool, the
+// node class and the catalogue.
 func TestVerifyRefuses(t *testing.T) {
 	type plan struct {
 		planned *planning.PlannedIntent
@@ -153,7 +154,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// An intent is compared with the node class as it is now.
+// TestVerifyComparesWithTheNodeClass checks that an intent is compared with the current node class.
 func TestVerifyComparesWithTheNodeClass(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -11,26 +11,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Rules, as they stand in a Warning. Tools match them: the names are stable.
+// Rules of Warnings. The names are stable because tools use them.
 const (
-	// WarnFlexibility: on-demand is asked for where spot was allowed, with few types
-	// to choose from.
+	// WarnFlexibility: the launch falls back from spot to on-demand, with few types to choose from.
 	WarnFlexibility = "flexibility"
-	// WarnUserData: user data is nearly as large as EC2 takes.
+	// WarnUserData: the user data is close to EC2's maximum size.
 	WarnUserData = "user-data"
-	// WarnInstanceStore: the family cannot join the disks of the instance.
+	// WarnInstanceStore: the family cannot set up a RAID of the instance's disks.
 	WarnInstanceStore = "instance-store"
-	// WarnTags: the class sets tags that are Joist's to set.
+	// WarnTags: the class sets tags that only Joist may set.
 	WarnTags = "tags"
-	// WarnUnwritable: the request could not be written as the class is, for one as its
-	// user data is larger than EC2 takes. Nothing is launched by it.
+	// WarnUnwritable: the request could not be written for the class, for example because its user
+	// data is too large for EC2. Nothing is launched.
 	WarnUnwritable = "unwritable"
 )
 
 // flexible is how many types a launch should have to choose from.
 const flexible = 5
 
-// warnings are what is to be known of an intent.
+// warnings returns the warnings for an intent.
 func (g *recipe) warnings(intent Intent) []planning.Warning {
 	var out []planning.Warning
 	warn := func(rule, format string, args ...any) {

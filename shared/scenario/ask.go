@@ -8,10 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Problem is the scenario in the planner's words: the batch that the watcher
-// would have sent of such a cluster, and what EC2 has. It is the first part of
-// planning, and so it is counted when planners are compared: pods that are equal
-// are found here.
+// Problem converts the scenario to the planner's input: the batch that the watcher would write for
+// such a cluster, and the instance types. It also groups equal pods, which is part of planning, so
+// benchmarks of planners include it.
 func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.InstanceTypes) {
 	named := podspec.Named{}
 	for _, pod := range pods {

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// crowd is a scenario of n pods and 890 types, as large as a region's.
+// crowd returns a scenario with n pods and 890 types, as many as a region has.
 func crowd(t testing.TB, n int, different bool) scenario.Scenario {
 	t.Helper()
 	var types, pods []string
@@ -32,7 +32,7 @@ func crowd(t testing.TB, n int, different bool) scenario.Scenario {
 	return s
 }
 
-// TestProblemIsFrugal bounds the memory of the part of planning that is here.
+// TestProblemIsFrugal bounds the memory that Problem allocates.
 func TestProblemIsFrugal(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// check looks for what the format forbids. What a cluster could hold as well,
-// however absurd, is for the planner to answer.
+// check finds violations of the format. It accepts everything that a cluster could contain; the
+// planner handles that.
 type check struct {
 	file, typesFile string
 	document        document
@@ -43,7 +43,7 @@ func (c *check) all() {
 	}
 }
 
-// pods is how many pods there are in all.
+// pods returns the total number of pods.
 func (c *check) pods() int {
 	count := len(c.document.Pods)
 	for _, group := range c.document.PodGroups {
@@ -91,7 +91,7 @@ func (c *check) group(path string, group *podGroup, names map[string]bool) {
 	}
 	for i := range group.Count {
 		if !c.called(path, group.Template.Namespace, fmt.Sprintf("%s-%d", group.Template.Name, i), names) {
-			return // The other pods of the group clash as well.
+			return // The other pods of the group conflict too.
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (c *check) namespaced(path string, pod *corev1.Pod, names map[string]bool) 
 	c.called(path+".metadata.name", pod.Namespace, pod.Name, names)
 }
 
-// called takes a pod's name, unless another pod has it.
+// called records a pod's name; it returns false if another pod has it.
 func (c *check) called(path, namespace, name string, names map[string]bool) bool {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -156,8 +156,8 @@ func (c *check) capacityType(file, path, word string) {
 	}
 }
 
-// needed are the resources that every instance has. A type without them would
-// hold no pod, and nobody would see why.
+// needed are the resources of every instance. A type without one of them would hold no pod for no
+// visible reason.
 var needed = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
 func (c *check) instanceType(i int, names map[string]bool) {

@@ -1,9 +1,8 @@
 package scenario
 
-// Consolidation is what became of a scenario's nodes, as it is written down.
-// Prices are in US dollars an hour.
+// Consolidation is the output for consolidating a scenario's nodes. Prices are in US dollars an hour.
 type Consolidation struct {
-	// Planner is who decided, and its version.
+	// Planner is the name and version of the planner.
 	Planner    string  `json:"planner"`
 	Scenario   string  `json:"scenario"`
 	Nodes      int     `json:"nodes"`
@@ -13,36 +12,36 @@ type Consolidation struct {
 	NodesAfter int     `json:"nodesAfter"`
 	// PodsMoved is the sum over Rounds: a pod that moves twice counts twice.
 	PodsMoved int `json:"podsMoved"`
-	// Complete says that nothing is left to do.
+	// Complete is true if no further command was found.
 	Complete   bool        `json:"complete"`
 	Rounds     []Round     `json:"rounds"`
 	FinalNodes []FinalNode `json:"finalNodes"`
-	// WallS is seconds on the clock and UserS CPU seconds of the whole process, of
-	// deciding alone.
+	// WallS is elapsed seconds and UserS CPU seconds of the whole process, without setup.
 	WallS     float64 `json:"wallS"`
 	UserS     float64 `json:"userS"`
 	PeakRSSMB float64 `json:"peakRSSMB"`
 }
 
-// Round is one command, carried out.
+// Round is one executed command.
 type Round struct {
 	Method string `json:"method"`
-	// Candidates is how many nodes were looked at.
+	// Candidates is the number of nodes considered.
 	Candidates int `json:"candidates"`
-	// Removed names the nodes that went, and Replacements are those that came.
+	// Removed are the names of removed nodes, and Replacements are the new nodes.
 	Removed      []string  `json:"removed"`
 	Replacements []NewNode `json:"replacements"`
-	// Moved names the pods that went to nodes which existed, by the node's name.
+	// Moved lists the pods moved to existing nodes, by node name.
 	Moved map[string][]string `json:"moved"`
-	// PodsMoved counts the pods of the nodes that went.
+	// PodsMoved counts the pods of the removed nodes.
 	PodsMoved int `json:"podsMoved"`
-	// CostAfter is that of all nodes in US dollars an hour.
+	// CostAfter is the cost of all nodes in US dollars an hour.
 	CostAfter float64 `json:"costAfter"`
-	// UserS is what the pass took that found the command, on the pass's first one.
+	// UserS is the CPU time of the pass that found the command; it is set on the first command of the
+	// pass.
 	UserS float64 `json:"userS"`
 }
 
-// FinalNode is a node that is there in the end, with its pods by namespace/name.
+// FinalNode is a remaining node, with its pods as namespace/name.
 type FinalNode struct {
 	Name         string   `json:"name"`
 	NodePool     string   `json:"nodePool"`

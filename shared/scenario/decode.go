@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// decode reads JSON into a value. Fields that the value does not have come back
-// as notes; what cannot be read is told as problems.
+// decode decodes JSON into a value. It returns notes about unknown fields, and adds problems for
+// errors.
 func decode(file string, data []byte, into any, problems *Problems) (notes []string) {
 	unknown, err := json.UnmarshalStrict(data, into)
 	if err != nil {
@@ -27,8 +27,8 @@ func decode(file string, data []byte, into any, problems *Problems) (notes []str
 	return notes
 }
 
-// diagnose finds out where data cannot be read. It reads the data again, more
-// slowly, because the fast way does not tell.
+// diagnose finds where the data is invalid. It decodes the data again with slower decoders that report
+// the place.
 func diagnose(file string, data []byte, into any, cause error, problems *Problems) {
 	if broken, offset := json.SyntaxErrorOffset(cause); broken {
 		problems.add(place(file, data, offset), "", "this is no JSON: %s", strings.TrimPrefix(cause.Error(), "json: "))
@@ -50,14 +50,14 @@ func diagnose(file string, data []byte, into any, cause error, problems *Problem
 	problems.add(file, "", "it cannot be read: %v", cause)
 }
 
-// place is a file's name with the line and the column of an offset.
+// place returns the file's name with the line and the column of an offset.
 func place(file string, data []byte, offset int64) string {
 	before := data[:min(max(offset-1, 0), int64(len(data)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	return fmt.Sprintf("%s:%d:%d", file, line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
-// expected says in JSON's words what a field takes.
+// expected returns the JSON type that a field needs.
 func expected(wrong *gojson.UnmarshalTypeError) string {
 	switch kind := wrong.Type.Kind().String(); {
 	case kind == "struct" || kind == "map":
@@ -78,7 +78,7 @@ func expected(wrong *gojson.UnmarshalTypeError) string {
 // amounts are the fields whose values are quantities.
 var amounts = []string{"requests", "limits", "capacity", "overhead", "allocatable"}
 
-// quantities tells which quantities below a field cannot be read.
+// quantities adds problems for invalid quantities below a field.
 func quantities(file, path, field string, value any, problems *Problems) {
 	switch value := value.(type) {
 	case []any:
@@ -103,7 +103,7 @@ func quantities(file, path, field string, value any, problems *Problems) {
 	}
 }
 
-// pathAt is the field whose value ends at an offset or stands around it.
+// pathAt returns the path of the value that ends at or contains an offset.
 func pathAt(data []byte, offset int64) string {
 	var at walk
 	tokens := gojson.NewDecoder(bytes.NewReader(data))

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Bounds of what is read. They keep an absurd file from taking the machine down,
-// and are far above what can be planned.
+// Maximum sizes of scenarios. They protect the machine from absurd files, and are far above what can
+// be planned.
 const (
 	fileMax      = 256 << 20 // bytes, unpacked
 	podsMax      = 200_000
@@ -19,11 +19,11 @@ const (
 	nodesMax     = 50_000
 )
 
-// document is the file as it stands. Pointers tell what is absent from what is
-// zero, where that is the difference between an oversight and a decision.
+// document is the file's content. Fields are pointers if a missing value must be distinguished from
+// zero.
 type document struct {
 	Name string `json:"name"`
-	// Seed names the draw that a generator made the scenario from.
+	// Seed is the random seed of the generator that wrote the scenario.
 	Seed              json.RawMessage       `json:"seed,omitempty"`
 	InstanceTypes     []instanceType        `json:"instanceTypes,omitempty"`
 	InstanceTypesFile string                `json:"instanceTypesFile,omitempty"`

@@ -7,12 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// rest is how long nothing has happened in a fleet.
+// rest is the time since the last event on a fleet's nodes.
 const rest = 100 * 365 * 24 * time.Hour
 
-// Fleet is the scenario as disruption sees it: nodes on which nothing has happened
-// for a long time, so that whatever NodePools wait for has been waited for, and pods
-// that wait.
+// Fleet converts the scenario to disruption's input: nodes without recent events, so that all delays
+// of NodePools have passed, and pending pods.
 func (s *Scenario) Fleet() (planning.Snapshot, instancetypes.InstanceTypes) {
 	batch, stock := s.Problem(s.Pods())
 	snapshot := batch.Snapshot

@@ -12,8 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// nodeOf describes a node that exists and is ready. What its pool and its type
-// say of nodes is true of it.
+// nodeOf returns an existing, ready node with the labels and taints of its pool and type.
 func (s *Scenario) nodeOf(n *node, types map[string]*instancetypes.Type) Node {
 	kind := types[n.InstanceType]
 	out := Node{NodePool: n.NodePool}
@@ -49,7 +48,7 @@ func (s *Scenario) nodeOf(n *node, types map[string]*instancetypes.Type) Node {
 	return out
 }
 
-// ofPool adds the labels that a pool gives to its nodes.
+// ofPool adds the labels that a pool sets on its nodes.
 func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 	maps.Copy(labels, pool.Spec.Template.Labels)
 	labels[karpenter.NodePoolLabelKey] = pool.Name
@@ -59,7 +58,7 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 	}
 }
 
-// filled is the node with what its pods take.
+// filled returns the node with the resources of its pods.
 func (n *Node) filled(named podspec.Named) planning.Node {
 	out := n.bare
 	podspec.Settle(&out, n.Pods, named, nil)

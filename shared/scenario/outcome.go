@@ -13,62 +13,60 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Outcome is a plan as it is written down.
+// Outcome is the output for a plan.
 type Outcome struct {
-	// Planner is who planned, and its version.
+	// Planner is the name and version of the planner.
 	Planner  string `json:"planner"`
 	Scenario string `json:"scenario"`
-	// Pods is how many were to be placed.
+	// Pods is the number of pods to place.
 	Pods          int       `json:"pods"`
 	InstanceTypes int       `json:"instanceTypes"`
 	NewNodes      []NewNode `json:"newNodes"`
-	// ExistingNodes counts the pods that go to nodes which exist, by the node's
-	// name, and ExistingPods names them.
+	// ExistingNodes counts the pods placed on existing nodes, by node name, and ExistingPods lists
+	// their names.
 	ExistingNodes map[string]int      `json:"existingNodes"`
 	ExistingPods  map[string][]string `json:"existingPods,omitempty"`
-	// Unscheduled are the pods without a place, and why.
+	// Unscheduled maps unplaced pods to the reasons.
 	Unscheduled map[string]string `json:"unscheduled"`
 	Summary     Summary           `json:"summary"`
 }
 
-// NewNode is a node to launch. Type, zone and capacity type are those of the
-// cheapest offering that the launch would try, and Price is what it costs in US
-// dollars an hour.
+// NewNode is a node to launch. Type, zone and capacity type are those of the cheapest offering that
+// the launch would try, and Price is its price in US dollars an hour.
 type NewNode struct {
-	// Name is what the node is called from then on, where anything comes after.
+	// Name is the name of the node if later rounds refer to it.
 	Name         string  `json:"name,omitempty"`
 	NodePool     string  `json:"nodePool"`
 	InstanceType string  `json:"instanceType"`
 	Zone         string  `json:"zone"`
 	CapacityType string  `json:"capacityType"`
 	Price        float64 `json:"price"`
-	// Options is how many instance types the launch could still choose from, and
-	// OptionTypes are their names, cheapest first.
+	// Options is the number of instance types that the launch may choose from, and OptionTypes are
+	// their names, the cheapest first.
 	Options     int      `json:"options"`
 	OptionTypes []string `json:"optionTypes"`
-	// Labels are those that the plan decided on where the pool left a choice.
+	// Labels are the labels that the plan chose because the pool left them open.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Requests is what the pods and the daemons of the node ask for together.
+	// Requests is the sum for the pods and the daemons of the node.
 	Requests corev1.ResourceList `json:"requests"`
 	Pods     []string            `json:"pods"`
 }
 
-// Summary counts what the plan came to, and what planning cost.
+// Summary is the totals of the plan, and the cost of planning.
 type Summary struct {
 	NewNodes       int     `json:"newNodes"`
 	Scheduled      int     `json:"scheduled"`
 	Unscheduled    int     `json:"unscheduled"`
 	DollarsPerHour float64 `json:"dollarsPerHour"`
-	// LowerBoundDollarsPerHour is what no plan can cost less than; 0 when the
-	// planner does not know.
+	// LowerBoundDollarsPerHour is a lower bound for the cost of any plan; 0 if the planner has none.
 	LowerBoundDollarsPerHour float64 `json:"lowerBoundDollarsPerHour"`
 	Effort
-	// TimedOut says that the planner gave up before it had looked at all pods.
+	// TimedOut is true if the planner stopped before it had planned all pods.
 	TimedOut bool `json:"timedOut"`
 }
 
-// Effort is what planning took, as whoever ran it measured. Setup is reading;
-// solving begins with single pods in hand and ends with the plan.
+// Effort is the measured cost of planning. Setup is reading the scenario; solving starts with single
+// pods and ends with the plan.
 type Effort struct {
 	SetupWallS float64 `json:"setupWallS"`
 	SolveWallS float64 `json:"solveWallS"`
@@ -80,8 +78,7 @@ type Effort struct {
 	PeakRSSMB    float64 `json:"peakRSSMB"`
 }
 
-// Outcome describes a result for the scenario. Who planned, and at what effort,
-// is for the caller to add.
+// Outcome returns the output for a result. The caller adds Planner and Effort.
 func (s *Scenario) Outcome(pods []*corev1.Pod, result planning.Result) Outcome {
 	names := Names{}
 	for _, pod := range pods {
@@ -119,8 +116,8 @@ func (s *Scenario) newNode(n *planning.PlannedNode, names Names) NewNode {
 	return Describe(n, options, s.NodePools, names)
 }
 
-// Describe tells a node of a plan. Options are the offerings that its launch would try,
-// cheapest first, and pools are those of the cluster.
+// Describe returns the output for a planned node. options are the offerings that its launch would try,
+// the cheapest first, and pools are those of the cluster.
 func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools []karpenter.NodePool, names Names) NewNode {
 	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: chosen(n, pools), Pods: []string{}, OptionTypes: []string{}}
 	for _, pod := range n.Pods {
@@ -138,8 +135,7 @@ func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools 
 	return out
 }
 
-// chosen are the labels of the node that neither its machine nor the words of its
-// pool decide.
+// chosen returns the custom labels of the node that its pool does not set to one value.
 func chosen(n *planning.PlannedNode, pools []karpenter.NodePool) map[string]string {
 	out := n.Requirements.Labels()
 	maps.DeleteFunc(out, func(key, _ string) bool { return karpenter.IsWellKnownLabel(key) })
@@ -151,7 +147,7 @@ func chosen(n *planning.PlannedNode, pools []karpenter.NodePool) map[string]stri
 	return out
 }
 
-// Reason says in one line why pods have no place.
+// Reason returns in one line why pods are not placed.
 func Reason(rejections []planning.Rejection) string {
 	var parts []string
 	for _, r := range rejections {
@@ -167,17 +163,17 @@ func Reason(rejections []planning.Rejection) string {
 	return cmp.Or(strings.Join(parts, "; "), "the planner gives no reason")
 }
 
-// Names calls pods by their names, and those whose name two namespaces have by
-// both.
+// Names returns pod names in the output: with the namespace if two pods have the same name. Values are
+// true for such names.
 type Names map[string]bool
 
-// Add hears of a pod of that name. Each is to be told once.
+// Add adds the name of one pod. Call it once for each pod.
 func (n Names) Add(name string) {
 	_, twice := n[name]
 	n[name] = twice
 }
 
-// Of is what the pod is called.
+// Of returns the name of the pod in the output.
 func (n Names) Of(namespace, name string) string {
 	if n[name] {
 		return namespace + "/" + name

@@ -27,7 +27,7 @@ func placed(namespace, name string) planning.PlacedPod {
 	return planning.PlacedPod{Namespace: namespace, Pod: planning.PodRef{Name: name}}
 }
 
-// result is a plan for the shop as a planner may have made it.
+// result returns a possible plan for the shop scenario.
 func result() planning.Result {
 	return planning.Result{
 		Nodes: []planning.PlannedNode{{
@@ -48,7 +48,7 @@ func result() planning.Result {
 	}
 }
 
-// TestOutcomeGolden holds the form of the result, which other programs read.
+// TestOutcomeGolden checks the format of the output, which other programs read.
 func TestOutcomeGolden(t *testing.T) {
 	s := shop(t)
 	text, err := json.MarshalIndent(s.Outcome(s.Pods(), result()), "", "  ")
@@ -70,8 +70,7 @@ func TestOutcomeGolden(t *testing.T) {
 	}
 }
 
-// TestLaunchFilters: the price is that of the offering that a launch would try
-// first.
+// TestLaunchFilters checks that the price is that of the offering that a launch would try first.
 func TestLaunchFilters(t *testing.T) {
 	s := shop(t)
 	gpu := option("g6.xlarge", "eu-west-1a", "on-demand", 0.01)
@@ -105,7 +104,7 @@ func TestLaunchFilters(t *testing.T) {
 	}
 }
 
-// TestNamesOfTwoNamespaces: a name that two pods have is told with the namespace.
+// TestNamesOfTwoNamespaces checks that a name that two pods have is written with the namespace.
 func TestNamesOfTwoNamespaces(t *testing.T) {
 	text := `{"instanceTypes": [], "nodePools": [], "pods": [` + pod("a") + `, {"metadata": {"name": "a", "namespace": "b"}}, ` + pod("c") + `]}`
 	s, err := scenario.Parse(nil, "s.json", []byte(text))

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Problem is one thing to mend in a file.
+// Problem is one error in a file.
 type Problem struct {
-	// File is the file's name, with line and column where the text itself is
-	// broken.
+	// File is the file's name, with line and column for syntax errors.
 	File string
 	// Path is the field, such as podGroups[3].count.
 	Path string
-	// What is wrong, and what to write instead.
+	// What is the error, and what to write instead.
 	What string
 }
 
-// String is the problem in one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.File + ": " + p.What
@@ -24,17 +23,17 @@ func (p Problem) String() string {
 	return p.File + ": " + p.Path + ": " + p.What
 }
 
-// problemsMax bounds how many problems are told: more are the echo of one.
+// problemsMax is the maximum number of listed problems: further ones are mostly consequences.
 const problemsMax = 20
 
-// Problems are all that is wrong with a scenario.
+// Problems are all errors of a scenario.
 type Problems struct {
 	List []Problem
-	// More counts those that were left out.
+	// More counts the problems that are not listed.
 	More int
 }
 
-// Error lists the problems, one in a line.
+// Error lists the problems, one per line.
 func (p *Problems) Error() string {
 	lines := make([]string, 0, len(p.List)+1)
 	for _, one := range p.List {
@@ -46,7 +45,7 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// add tells one more.
+// add adds a problem.
 func (p *Problems) add(file, path, format string, args ...any) {
 	if len(p.List) == problemsMax {
 		p.More++

@@ -15,10 +15,9 @@ import (
 
 const reading = "reading the scenario"
 
-// Read reads a scenario from a folder, and the file of instance types that it
-// names beside it, or by an absolute path, which folder must then be able to open.
-// Names that end in .gz are unpacked. An error is a fault.Missing when the file is
-// not there, and else a fault.Invalid around Problems.
+// Read reads a scenario from a folder, with its file of instance types next to it or at an absolute
+// path, which folder must be able to open. Names that end in .gz are decompressed. The error is
+// fault.Missing if the file does not exist, and otherwise fault.Invalid with Problems.
 func Read(folder fs.FS, name string) (Scenario, error) {
 	data, err := load(folder, name)
 	if err != nil {
@@ -27,8 +26,8 @@ func Read(folder fs.FS, name string) (Scenario, error) {
 	return Parse(folder, name, data)
 }
 
-// Parse reads a scenario that was loaded already. folder may be nil when there
-// is nothing beside it; name is how messages call it.
+// Parse reads a scenario from memory. folder may be nil if there are no other files; name is used in
+// messages.
 func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
 	var problems Problems
 	c := check{file: name, problems: &problems}
@@ -94,8 +93,7 @@ func load(folder fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-// cause is why a file cannot be used, without its path, which depends on the
-// folder.
+// cause returns the error without the path, which depends on the folder.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -25,7 +25,7 @@ func shop(t testing.TB) scenario.Scenario {
 	return s
 }
 
-// kind is a type of the short scenarios here.
+// kind is an instance type for the short scenarios.
 const kind = `{"name": "a.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "8Gi", "pods": "10"},
 	"offerings": [{"zone": "z1a", "capacityType": "spot", "price": 0.5, "available": true}]}`
 
@@ -163,7 +163,7 @@ func TestReadUnpacks(t *testing.T) {
 	}
 }
 
-// problemText is the whole problem, to be compared.
+// problemText returns the planner's input as text, for comparisons.
 func problemText(t *testing.T, s scenario.Scenario) string {
 	t.Helper()
 	batch, stock := s.Problem(s.Pods())
@@ -174,7 +174,7 @@ func problemText(t *testing.T, s scenario.Scenario) string {
 	return string(text)
 }
 
-// FuzzRead reads anything. What is read can be asked and printed.
+// FuzzRead checks that any scenario that can be read can also be converted and printed.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"shop.json", "types.json"} {
 		text, err := os.ReadFile("testdata/" + name)

@@ -14,13 +14,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// Scenario is a planning problem as it was written down.
+// Scenario is a planning problem from a file.
 type Scenario struct {
 	Name string
-	// Notes say what was read and plays no part in planning.
+	// Notes list input that was ignored.
 	Notes     []string
 	NodePools []karpenter.NodePool
-	// Daemons is one pod of each daemon that a new node carries.
+	// Daemons has one pod of each daemon on new nodes.
 	Daemons []corev1.Pod
 	Nodes   []Node
 
@@ -28,26 +28,25 @@ type Scenario struct {
 	single  []corev1.Pod
 	stock   instancetypes.InstanceTypes
 	classes []karpenter.EC2NodeClass
-	// exotic are the names of the types that are, and types how many there
-	// are in all.
+	// exotic has the names of exotic types, and types is the number of all types.
 	exotic map[string]bool
 	types  int
 	// bound counts the pods on nodes.
 	bound int
 }
 
-// Node is a node that exists, with the pods that are bound to it.
+// Node is an existing node with its bound pods.
 type Node struct {
 	NodePool string
 	Pods     []*corev1.Pod
-	// bare is the node for the planner, without its pods.
+	// bare is the planner's node, without its pods.
 	bare planning.Node
 }
 
-// Types is how many instance types the scenario has.
+// Types returns the number of instance types.
 func (s *Scenario) Types() int { return s.types }
 
-// build turns a document that was found correct into a scenario.
+// build converts a checked document to a scenario.
 func build(d document, types []instanceType) Scenario {
 	out := Scenario{
 		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
@@ -60,8 +59,7 @@ func build(d document, types []instanceType) Scenario {
 	return out
 }
 
-// readied are the pools as a cluster would show them: each is ready, unless it says
-// how it stands.
+// readied returns the pools with the condition Ready set to true, unless they have one.
 func readied(pools []karpenter.NodePool) []karpenter.NodePool {
 	for i := range pools {
 		if status := &pools[i].Status; !said(status.Conditions) {
@@ -73,15 +71,14 @@ func readied(pools []karpenter.NodePool) []karpenter.NodePool {
 
 func said(c karpenter.Conditions) bool { _, known := c.Get(karpenter.ConditionTypeReady); return known }
 
-// ready is the condition of what is taken to be ready.
+// ready returns a true Ready condition.
 func ready() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Scenario"}
 }
 
-// Pods makes the pods that wait, each an object of its own, as a cluster would
-// show them: with a namespace, with the API server's defaults, and with a UID.
-// UIDs ascend in the order of the file, so that of equal pods the first is placed
-// first.
+// Pods returns the pending pods as separate objects, like those of a cluster: with a namespace, the
+// API server's defaults and a UID. UIDs ascend in the order of the file, so that of equal pods the
+// first one is placed first.
 func (s *Scenario) Pods() []*corev1.Pod {
 	var out []*corev1.Pod
 	add := func(template *corev1.Pod, name string) {
@@ -102,7 +99,7 @@ func (s *Scenario) Pods() []*corev1.Pod {
 	return out
 }
 
-// settle does what the API server does to a pod that is created.
+// settle applies the API server's defaults to a new pod.
 func settle(pod *corev1.Pod) {
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault
@@ -110,7 +107,7 @@ func settle(pod *corev1.Pod) {
 	podspec.SetDefaults(&pod.Spec)
 }
 
-// uid looks like Kubernetes' own and is the place in the scenario.
+// uid returns a UID in Kubernetes' format that contains the index in the scenario.
 func uid(place int) types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", place))
 }

@@ -34,7 +34,7 @@ func TestPodsAreSeparate(t *testing.T) {
 	}
 }
 
-// amounts says a list in one line, so that it can be compared.
+// amounts returns a list as one line, for comparisons.
 func amounts(list corev1.ResourceList, names ...corev1.ResourceName) string {
 	var out []string
 	for _, name := range names {

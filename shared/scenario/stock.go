@@ -16,13 +16,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// taken is when a scenario plays. It has no time of its own, and plans do not
-// depend on the day.
+// taken is the time of a scenario. Plans do not depend on the date.
 var taken = time.Unix(0, 0).UTC()
 
-// stockOf makes the types what EC2 has for every node class that a NodePool
-// names, and those classes. The classes are supposed to find all zones and an
-// image for each architecture: what they could not use, a scenario leaves out.
+// stockOf sets the instance types for every node class that a NodePool uses, and those classes, and
+// returns the types by name. The classes have all zones and an image for each architecture, so they
+// exclude no type.
 func (s *Scenario) stockOf(types []instanceType) map[string]*instancetypes.Type {
 	all := make([]instancetypes.Type, 0, len(types))
 	for i := range types {
@@ -36,7 +35,7 @@ func (s *Scenario) stockOf(types []instanceType) map[string]*instancetypes.Type 
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil {
-			continue // The planner says so of the pool.
+			continue // The planner reports this for the pool.
 		}
 		if _, known := s.stock.ByNodeClass[ref.Name]; !known {
 			s.stock.ByNodeClass[ref.Name] = all
@@ -50,7 +49,7 @@ func (s *Scenario) stockOf(types []instanceType) map[string]*instancetypes.Type 
 	return byName
 }
 
-// note tells something once, however often it is found.
+// note adds a note, unless it is already there.
 func (s *Scenario) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(s.Notes, text) {
 		s.Notes = append(s.Notes, text)
@@ -83,8 +82,7 @@ func (s *Scenario) typeOf(t *instanceType) instancetypes.Type {
 	return out
 }
 
-// labelsOf are the labels of the type and those that follow from its other
-// fields.
+// labelsOf returns the labels of the type, including those from its other fields.
 func labelsOf(t *instanceType) map[string]string {
 	out := make(map[string]string, len(t.Labels)+3)
 	maps.Copy(out, t.Labels)
@@ -94,7 +92,7 @@ func labelsOf(t *instanceType) map[string]string {
 	return out
 }
 
-// exotic types have what ordinary pods make no use of and pay for.
+// exotic reports whether the type is bare metal or has resources that ordinary pods do not use.
 func exotic(t *instanceType) bool {
 	if strings.HasPrefix(catalog.ParseName(t.Name).Size, "metal") {
 		return true
@@ -105,8 +103,7 @@ func exotic(t *instanceType) bool {
 	})
 }
 
-// regionOf reads the region from the first type that has it as a label, or from
-// the name of a zone.
+// regionOf returns the region from the first type with that label, or else from the name of a zone.
 func regionOf(types []instanceType) string {
 	zone := ""
 	for _, t := range types {
@@ -120,7 +117,7 @@ func regionOf(types []instanceType) string {
 	return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 }
 
-// classOf is a node class that is ready and has found all that the types need.
+// classOf returns a ready node class with everything that the types need.
 func classOf(name string, types []instanceType) karpenter.EC2NodeClass {
 	out := karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
 	out.Name = name
@@ -131,8 +128,7 @@ func classOf(name string, types []instanceType) karpenter.EC2NodeClass {
 		}
 	}
 	if len(zones) == 0 {
-		// Without types there is nothing to buy, which is another matter than a class
-		// that is not ready.
+		// Without types nothing can be bought, but the class is still ready.
 		zones["none"] = ""
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// walk is where a reader of JSON tokens is.
+// walk is the position of a reader of JSON tokens.
 type walk []step
 
-// step is a list or an object around the reader.
+// step is a list or an object that contains the position.
 type step struct {
 	list bool
-	// index counts a list's items; key is that of an object's value.
+	// index is the current item of a list; key is the current key of an object.
 	index int
 	key   string
-	// named says that the object's next token is a value.
+	// named is true if the object's next token is a value.
 	named bool
 }
 
-// enter takes note of a token before what it begins is read.
+// enter records a token before its contents are read.
 func (w walk) enter(token json.Token) {
 	if len(w) == 0 {
 		return
@@ -30,7 +30,7 @@ func (w walk) enter(token json.Token) {
 	}
 }
 
-// leave moves on past a token.
+// leave moves past a token.
 func (w *walk) leave(token json.Token) {
 	switch token {
 	case json.Delim('{'), json.Delim('['):
@@ -53,7 +53,7 @@ func (w *walk) leave(token json.Token) {
 	}
 }
 
-// String is the path, such as podGroups[3].count.
+// String returns the path, such as podGroups[3].count.
 func (w walk) String() string {
 	var out strings.Builder
 	for _, s := range w {

@@ -2,8 +2,8 @@ package bootstrap
 
 import "strings"
 
-// al2 writes the user's parts first and the call of the image's script last, because
-// the script starts the kubelet.
+// al2 puts the user's parts first and the image's bootstrap script last, because the script starts the
+// kubelet.
 func (n Node) al2() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err
@@ -28,7 +28,7 @@ func (n Node) al2Script() string {
 	if dns := n.dns(); len(dns) > 0 {
 		lines = append(lines, "--dns-cluster-ip "+shellQuote(dns[0]))
 	}
-	// The script would count the pods itself, and know nothing of the class.
+	// The script's own pod count ignores the class.
 	lines = append(lines, "--use-max-pods false", "--kubelet-extra-args "+shellQuote(strings.Join(n.flags(), " ")))
 	if n.raid0() {
 		lines = append(lines, "--local-disks raid0")
@@ -36,5 +36,5 @@ func (n Node) al2Script() string {
 	return "#!/bin/bash\nset -ex\n" + strings.Join(lines, " \\\n  ") + "\n"
 }
 
-// shellQuote makes one word of a text for a POSIX shell.
+// shellQuote quotes a text as one word for a POSIX shell.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

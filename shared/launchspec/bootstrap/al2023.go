@@ -9,13 +9,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// How nodeadm, the agent that joins AL2023 machines, finds its configuration.
+// The version and media type by which nodeadm, the agent of AL2023 instances, finds its configuration.
 const (
 	nodeConfigVersion = "node.eks.aws/v1alpha1"
 	nodeConfigMedia   = "application/node.eks.aws"
 )
 
-// nodeConfig is the document of nodeadm.
+// nodeConfig is the configuration document of nodeadm.
 type nodeConfig struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -46,8 +46,8 @@ type nodeInstance struct {
 	} `json:"localStorage"`
 }
 
-// al2023 writes the user's parts first and ours last, because later NodeConfigs
-// win where both speak.
+// al2023 puts the user's parts first and Joist's last, because later NodeConfigs override earlier
+// ones.
 func (n Node) al2023() (string, error) {
 	config, err := n.nodeConfig()
 	if err != nil {
@@ -60,8 +60,8 @@ func (n Node) al2023() (string, error) {
 	return writeParts(append(parts, newPart(nodeConfigMedia, config)))
 }
 
-// al2023Parts knows a NodeConfig that stands alone. One that nodeadm cannot read
-// would keep the machine from joining, so it is refused.
+// al2023Parts splits the user's data into parts, and also accepts a NodeConfig without MIME. It
+// rejects a NodeConfig that nodeadm cannot read, which would keep the instance from joining.
 func al2023Parts(text string) ([]part, error) {
 	parts, err := userParts(text)
 	if err != nil {
@@ -82,8 +82,8 @@ func al2023Parts(text string) ([]part, error) {
 	return parts, nil
 }
 
-// nodeConfig finds out whether the part is one. What it says is the user's and
-// nodeadm's matter: newer images know more settings than are known here.
+// nodeConfig checks that the part is a NodeConfig. It does not check the settings: newer images have
+// more settings than Joist knows.
 func (p part) nodeConfig() error {
 	text, err := p.text()
 	if err != nil {

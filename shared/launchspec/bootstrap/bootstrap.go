@@ -9,34 +9,34 @@ import (
 )
 
 const (
-	// Limit is the most bytes of user data that EC2 takes, before base64.
+	// Limit is EC2's maximum of user data in bytes, before base64.
 	Limit = 16384
-	// Near is where a person should be warned: 90 % of Limit.
+	// Near is the size from which on the plan has a warning: 90 % of Limit.
 	Near = Limit * 9 / 10
 )
 
-// Node is what a machine must know in order to join as the node that was planned.
+// Node is the information that an instance needs to join as the planned node.
 type Node struct {
 	Cluster catalog.ClusterFacts
-	// Kubelet are the class's settings; nil for none.
+	// Kubelet is the class's kubelet configuration; nil if it has none.
 	Kubelet *karpenter.KubeletConfiguration
-	// MaxPods is what the plan counted on. It is the smaller of what podsPerCore and
-	// maxPods allow already.
+	// MaxPods is the number of pods that the plan assumed. It already includes podsPerCore and
+	// maxPods.
 	MaxPods int64
-	// Labels are all that the claim has. Those that the kubelet may not give to its
-	// own node are left out, and arrive when the node registers.
+	// Labels are all labels of the NodeClaim. Labels that the kubelet must not set on its own node are
+	// left out of the user data, and lifecycle sets them when the node registers.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// InstanceStore says what becomes of the disks of the instance itself.
+	// InstanceStore is the policy for the instance's own disks.
 	InstanceStore karpenter.InstanceStorePolicy
-	// ImageName tells how old the image is, where that matters; empty if unknown.
+	// ImageName shows the age of the image, for families where it matters; empty if unknown.
 	ImageName string
-	// Custom is the user's own data, in the family's format.
+	// Custom is the user's own user data, in the family's format.
 	Custom string
 }
 
-// writers write the formats of the families. Custom images read what the user wrote:
-// either the image knows how to join, or the user does.
+// writers has the function for each family. Custom images get the user's data unchanged: the image or
+// the user's data must join the cluster.
 var writers = map[string]func(Node) (string, error){
 	karpenter.AMIFamilyAL2:          Node.al2,
 	karpenter.AMIFamilyAL2023:       Node.al2023,
@@ -47,8 +47,8 @@ var writers = map[string]func(Node) (string, error){
 	karpenter.AMIFamilyCustom:       func(n Node) (string, error) { return n.Custom, nil },
 }
 
-// Write writes user data as the images of the family read it, not in base64. All
-// errors that a person can mend are fault.Invalid.
+// Write returns user data in the format of the family, not in base64. Errors that a user can correct
+// are fault.Invalid.
 func Write(family string, n Node) (string, error) {
 	write, known := writers[family]
 	if !known {
@@ -66,8 +66,7 @@ func Write(family string, n Node) (string, error) {
 	return text, nil
 }
 
-// JoinsInstanceStore reports whether images of the family can join the disks of the
-// instance into one.
+// JoinsInstanceStore reports whether images of the family can set up a RAID of the instance's disks.
 func JoinsInstanceStore(family string) bool {
 	switch family {
 	case karpenter.AMIFamilyAL2, karpenter.AMIFamilyAL2023, karpenter.AMIFamilyBottlerocket:
@@ -76,7 +75,7 @@ func JoinsInstanceStore(family string) bool {
 	return false
 }
 
-// unreadable is the error of user data that its family cannot read.
+// unreadable returns the error for user data that the family cannot read.
 func unreadable(err error, hint string) error {
 	return fault.E("reading the class's userData", fault.Invalid, err).WithHint("%s", hint)
 }

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with a file, in which lines end as everywhere.
+// golden compares with a golden file, with line ends as LF.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -40,7 +40,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// poor is a node of a class that sets nothing.
+// poor returns a node of a class without settings.
 func poor() bootstrap.Node {
 	return bootstrap.Node{
 		Cluster: catalog.ClusterFacts{Name: "demo", Endpoint: "https://e.example", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"},
@@ -48,7 +48,7 @@ func poor() bootstrap.Node {
 	}
 }
 
-// rich is a node of a class that sets everything that there is.
+// rich returns a node of a class with all settings.
 func rich() bootstrap.Node {
 	n := poor()
 	n.MaxPods, n.InstanceStore, n.ImageName = 42, karpenter.InstanceStorePolicyRAID0, "bottlerocket-aws-k8s-1.33-x86_64-v1.44.0-431fe75a"
@@ -67,7 +67,7 @@ func rich() bootstrap.Node {
 	return n
 }
 
-// families are those that write user data, with data that a user of each may have.
+// families are the families that write user data, with an example of a user's data for each.
 var families = []struct{ name, custom string }{
 	{karpenter.AMIFamilyAL2, "#!/bin/sh\necho hello\n"},
 	{karpenter.AMIFamilyAL2023, "#!/bin/sh\necho hello\n"},
@@ -94,7 +94,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestEverySettingArrives reads each family's data as its machines would.
+// TestEverySettingArrives parses each family's user data and checks every setting.
 func TestEverySettingArrives(t *testing.T) {
 	format := map[string]string{karpenter.AMIFamilyAL2: userdata.AL2, karpenter.AMIFamilyAL2023: userdata.AL2023, karpenter.AMIFamilyBottlerocket: userdata.Bottlerocket}
 	for _, family := range families {
@@ -123,7 +123,7 @@ func TestEverySettingArrives(t *testing.T) {
 				want.Format = userdata.Windows
 			case userdata.AL2023:
 				want.CIDR = "10.100.0.0/16"
-			case userdata.Bottlerocket: // It has no such setting, and keeps taints by key.
+			case userdata.Bottlerocket: // It has no such setting, and sorts taints by key.
 				want.PodsPerCore = 0
 				want.Taints = []corev1.Taint{n.Taints[1], n.Taints[0], n.Taints[2]}
 			}
@@ -184,7 +184,7 @@ func TestCustomIsVerbatim(t *testing.T) {
 	}
 }
 
-// TestDNS: what is not set is where EKS has it.
+// TestDNS checks that EKS' default address is used if the class sets none.
 func TestDNS(t *testing.T) {
 	for _, tt := range []struct {
 		name, cidr, family string
@@ -221,7 +221,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestMount: newer Bottlerocket knows which directories belong on the disks.
+// TestMount checks that directories are only listed for older Bottlerocket images.
 func TestMount(t *testing.T) {
 	for image, told := range map[string]bool{
 		"": true, "mine": true, "bottlerocket-aws-k8s-1.33-x86_64-v1.45.9-431fe75a": true,

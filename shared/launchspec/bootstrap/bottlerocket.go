@@ -11,12 +11,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// table is a table of a TOML document.
+// table is a TOML table.
 type table = map[string]any
 
 const bottlerocketHint = "Bottlerocket takes TOML, with all settings below [settings]"
 
-// bottlerocket merges ours into the user's settings.
+// bottlerocket merges Joist's settings into the user's settings.
 func (n Node) bottlerocket() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func (n Node) bottlerocket() (string, error) {
 	return string(text), nil
 }
 
-// located says the line of a mistake.
+// located adds line and column to an error.
 func located(err error) error {
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := at.Position()
@@ -59,7 +59,7 @@ func located(err error) error {
 	return err
 }
 
-// below finds or makes a table in another.
+// below returns a table inside another, and adds it if it is missing.
 func below(in table, name string) (table, error) {
 	switch found := in[name].(type) {
 	case nil:
@@ -73,9 +73,8 @@ func below(in table, name string) (table, error) {
 	}
 }
 
-// setKubernetes writes what the plan counted on over what is there. Taints are ours
-// alone: one that the plan knows nothing of would keep its pods off. Labels of both
-// are kept.
+// setKubernetes overwrites the settings that the plan assumed. Taints are replaced completely: a taint
+// that the plan does not know would keep its pods off. The user's labels are kept.
 func (n Node) setKubernetes(to table) error {
 	k := n.settings()
 	to["cluster-name"], to["api-server"], to["cluster-certificate"] = n.Cluster.Name, n.Cluster.Endpoint, n.Cluster.CABundle
@@ -111,8 +110,8 @@ func (n Node) setKubernetes(to table) error {
 	return nil
 }
 
-// setNumbers writes the settings that are single values. Bottlerocket has none for
-// podsPerCore, and wants percentages as text.
+// setNumbers sets the settings with single values. Bottlerocket has no podsPerCore, and takes
+// percentages as text.
 func (n Node) setNumbers(to table) {
 	k := n.settings()
 	if k.EvictionMaxPodGracePeriod != nil {
@@ -130,8 +129,8 @@ func (n Node) setNumbers(to table) {
 	}
 }
 
-// mountCommand joins the disks at each boot, before the kubelet starts. Newer
-// images know by themselves which directories belong there; older ones must be told.
+// mountCommand sets up the disks at each boot, before the kubelet starts. Newer images know which
+// directories to bind to the disks; older ones need a list.
 func (n Node) mountCommand() table {
 	bind := []string{"apiclient", "ephemeral-storage", "bind"}
 	if !n.knowsDirectories() {
@@ -143,11 +142,11 @@ func (n Node) mountCommand() table {
 	}
 }
 
-// imageVersion finds the version in names such as
+// imageVersion matches the version in image names such as
 // bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a.
 var imageVersion = regexp.MustCompile(`-v(\d+)\.(\d+)\.\d+`)
 
-// knowsDirectories is true of version 1.46 and later.
+// knowsDirectories reports whether the image is version 1.46 or later.
 func (n Node) knowsDirectories() bool {
 	found := imageVersion.FindStringSubmatch(n.ImageName)
 	if found == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// joins refuses clusters of which the catalogue does not say how nodes join them.
+// joins returns an error if the catalogue lacks the facts for joining the cluster.
 func (n Node) joins() error {
 	c := n.Cluster
 	if c.Name != "" && c.Endpoint != "" && c.CABundle != "" {
@@ -17,16 +17,16 @@ func (n Node) joins() error {
 		WithHint("let the catalog service call eks:DescribeCluster")
 }
 
-// raid0 reports whether the machine is to join its own disks.
+// raid0 reports whether the instance must set up a RAID of its disks.
 func (n Node) raid0() bool { return n.InstanceStore == "RAID0" }
 
-// dnsHost is the host number that EKS gives to the DNS service within the range of
-// the services (docs.aws.amazon.com/eks, "Amazon EKS networking": the address that
-// ends in .10, and in IPv6 in ::a).
+// dnsHost is the host number that EKS gives to the DNS service within the service range
+// (docs.aws.amazon.com/eks, "Amazon EKS networking": the address that ends in .10, and in IPv6 in
+// ::a).
 const dnsHost = 10
 
-// dns are the addresses of the cluster's DNS: those of the class, or the one that
-// EKS gives. Nothing is said where the range of the services is not known.
+// dns returns the addresses of the cluster's DNS: those of the class, or else the EKS default; none if
+// the service range is unknown.
 func (n Node) dns() []string {
 	if n.Kubelet != nil && len(n.Kubelet.ClusterDNS) > 0 {
 		return n.Kubelet.ClusterDNS

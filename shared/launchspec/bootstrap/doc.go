@@ -1,9 +1,7 @@
-// Package bootstrap writes user data: what an instance reads when it first boots,
-// and by which it joins the cluster as the node that was planned. Each family of
-// images reads another format, and users may have written some of it themselves.
+// Package bootstrap writes user data, with which an instance joins the cluster as the planned node at
+// its first boot. Each image family has its own format, and users may add their own data.
 //
-// The invariants: equal inputs give equal bytes; where a user's data and ours speak
-// of the same setting, ours wins, because the plan counted on it; whatever else the
-// user wrote is kept; and what EC2 or the machine would refuse is refused here, with
-// the place and the remedy. Package userdata reads it all back, and proves it.
+// Equal inputs give equal bytes. If the user's data and Joist's set the same setting, Joist's wins,
+// because the plan depends on it; other user data is kept. Data that EC2 or the instance would reject
+// is rejected here, with the place and the correction. Tests read the result with package userdata.
 package bootstrap

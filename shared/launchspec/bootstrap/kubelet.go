@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// settings is never nil, so that readers need not ask.
+// settings returns the kubelet configuration, or an empty one.
 func (n Node) settings() karpenter.KubeletConfiguration {
 	if n.Kubelet == nil {
 		return karpenter.KubeletConfiguration{}
@@ -18,9 +18,8 @@ func (n Node) settings() karpenter.KubeletConfiguration {
 	return *n.Kubelet
 }
 
-// flags are the kubelet's command line, for families whose script takes one. One
-// address of the DNS is an argument of those scripts themselves. Lists are quoted:
-// a threshold contains a "<".
+// flags returns the kubelet's command line, for families with a bootstrap script. A single DNS address
+// is an argument of the script instead. Lists are quoted, because thresholds contain "<".
 func (n Node) flags() []string {
 	k := n.settings()
 	var out []string
@@ -55,7 +54,7 @@ func (n Node) flags() []string {
 	return out
 }
 
-// graces are the grace periods of the soft thresholds, as the kubelet writes them.
+// graces returns the grace periods of soft thresholds in the kubelet's format.
 func graces(k karpenter.KubeletConfiguration) map[string]string {
 	out := map[string]string{}
 	for signal, grace := range k.EvictionSoftGracePeriod {
@@ -64,8 +63,7 @@ func graces(k karpenter.KubeletConfiguration) map[string]string {
 	return out
 }
 
-// config hands the class's settings on under the names that they have in the
-// kubelet's own configuration too.
+// config returns the class's settings, which have the same names in the kubelet's configuration.
 func (n Node) config() (map[string]any, error) {
 	out := map[string]any{}
 	text, err := json.Marshal(n.settings())

@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ownLabels are those that a kubelet may give to its own node. All families but
-// Custom register with their taints, startup taints included, and say so: syncing
-// them again could bring back one that somebody has removed meanwhile.
+// ownLabels returns the labels that a kubelet may set on its own node. It adds the label that disables
+// the syncing of taints: all families but Custom register with their taints, including startup taints,
+// and a sync could restore a taint that was removed since.
 func (n Node) ownLabels() map[string]string {
 	out := maps.Clone(n.Labels)
 	maps.DeleteFunc(out, func(key, _ string) bool { return !kubeletMaySet(key) })
@@ -23,10 +23,10 @@ func (n Node) ownLabels() map[string]string {
 	return out
 }
 
-// labelFlag writes labels as the kubelet's flag has them, sorted.
+// labelFlag returns the labels for the kubelet's flag, sorted.
 func (n Node) labelFlag() string { return pairs(n.ownLabels(), "=") }
 
-// taintFlag writes taints as the kubelet's flag has them: key=value:effect.
+// taintFlag returns the taints for the kubelet's flag: key=value:effect.
 func (n Node) taintFlag() string {
 	var out []string
 	for _, t := range n.Taints {
@@ -35,8 +35,8 @@ func (n Node) taintFlag() string {
 	return strings.Join(out, ",")
 }
 
-// kubeletMaySet knows the labels in Kubernetes' own domains that the kubelet
-// starts with; it refuses to start with others there.
+// kubeletMaySet reports whether the kubelet accepts a label on its command line. In Kubernetes' own
+// domains it accepts only a few labels, and does not start with others.
 func kubeletMaySet(key string) bool {
 	domain := karpenter.LabelDomain(key)
 	if !within(domain, "kubernetes.io") && !within(domain, "k8s.io") {
@@ -55,7 +55,7 @@ func within(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
-// pairs writes a map as flags have it, sorted: key, separator, value, commas between.
+// pairs returns a map as a sorted list of key, separator and value, with commas in between.
 func pairs(of map[string]string, separator string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {

@@ -24,7 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
-// written is one part of a multipart document, as it stands there.
+// written is one part of a multipart document, as written.
 type written struct {
 	Header textproto.MIMEHeader
 	Body   string
@@ -56,7 +56,8 @@ func parts(t fatal, text string) []written {
 	}
 }
 
-// TestMIMEKeepsTheirsAndEndsWithOurs.
+// TestMIMEKeepsTheirsAndEndsWithOurs checks that the user's parts are kept unchanged, before Joist's
+// part.
 func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var mine []written
@@ -106,7 +107,7 @@ func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
 	})
 }
 
-// settings draws a table of TOML.
+// settings generates a TOML table.
 func settings(t *rapid.T, depth int) map[string]any {
 	key := rapid.StringMatching(`[a-z]{1,6}(-[a-z]{1,6})?|[a-z]+\.[a-z]+/[a-z]+`)
 	value := rapid.OneOf(
@@ -131,16 +132,15 @@ func settings(t *rapid.T, depth int) map[string]any {
 	return out
 }
 
-// ourKeys are those below settings.kubernetes that the rich node decides.
+// ourKeys are the keys under settings.kubernetes that Joist sets for the rich node.
 var ourKeys = []string{
 	"api-server", "cluster-certificate", "cluster-dns-ip", "cluster-name", "cpu-cfs-quota-enforced", "eviction-max-pod-grace-period",
 	"image-gc-high-threshold-percent", "image-gc-low-threshold-percent", "max-pods", "eviction-hard", "eviction-soft",
 	"eviction-soft-grace-period", "kube-reserved", "system-reserved", "node-labels", "node-taints",
 }
 
-// TestTOMLKeepsTheirsWhereOursSaysNothing: every setting of the user's is
-// there afterwards as it was, but for those that are ours; those are as they would
-// be without the user's.
+// TestTOMLKeepsTheirsWhereOursSaysNothing checks that every user setting is kept unchanged, except
+// Joist's own, which are the same as without the user's.
 func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {
 	alone := read(t, write(t, rich()))
 	rapid.Check(t, func(t *rapid.T) {
@@ -157,7 +157,7 @@ func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs = read(t, string(custom)) // as TOML has it
+		theirs = read(t, string(custom)) // as TOML decodes it
 		n := rich()
 		n.Custom = string(custom)
 		got := read(t, write(t, n))
@@ -204,7 +204,7 @@ func below(table map[string]any, names ...string) map[string]any {
 	return table
 }
 
-// kept walks the user's tables, and compares all that is not ours.
+// kept compares all of the user's settings except Joist's own.
 func kept(t *rapid.T, path string, theirs, got map[string]any) {
 	for key, value := range theirs {
 		if path == ".settings.kubernetes" && slices.Contains(ourKeys, key) {
@@ -224,8 +224,8 @@ func kept(t *rapid.T, path string, theirs, got map[string]any) {
 	}
 }
 
-// FuzzCustom: whatever a user wrote, it is either refused with a remedy, or the
-// machine joins as the node that was planned.
+// FuzzCustom checks that any user data is either rejected with a hint, or the instance joins as the
+// planned node.
 func FuzzCustom(f *testing.F) {
 	for _, family := range families {
 		f.Add(family.name, family.custom)
@@ -253,7 +253,8 @@ func FuzzCustom(f *testing.F) {
 		}
 		joining, err := userdata.Parse(text)
 		if err != nil && family == karpenter.AMIFamilyAL2023 {
-			// The reader is stricter with a user's NodeConfig than we may be. Ours joins.
+			// Package userdata is stricter with a user's NodeConfig than package bootstrap. Joist's
+			// own part joins.
 			all := parts(t, text)
 			joining, err = userdata.Parse(all[len(all)-1].Body)
 		}

@@ -17,13 +17,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Media types of the parts that cloud-init and nodeadm look for.
+// Media types of the parts for cloud-init.
 const (
 	scriptMedia      = `text/x-shellscript; charset="us-ascii"`
 	cloudConfigMedia = `text/cloud-config; charset="us-ascii"`
 )
 
-// part is one part of a multipart document, as it was written.
+// part is one part of a multipart document, as written.
 type part struct {
 	header textproto.MIMEHeader
 	body   string
@@ -33,7 +33,7 @@ func newPart(media, body string) part {
 	return part{textproto.MIMEHeader{"Content-Type": {media}}, body}
 }
 
-// media is the type of the part, without its parameters.
+// media returns the media type of the part, without parameters.
 func (p part) media() string {
 	media, _, err := mime.ParseMediaType(p.header.Get("Content-Type"))
 	if err != nil {
@@ -42,7 +42,7 @@ func (p part) media() string {
 	return media
 }
 
-// text is what the part says.
+// text returns the decoded body of the part.
 func (p part) text() (string, error) {
 	var body io.Reader = strings.NewReader(p.body)
 	switch encoding := strings.ToLower(p.header.Get("Content-Transfer-Encoding")); encoding {
@@ -58,7 +58,7 @@ func (p part) text() (string, error) {
 	return string(text), err
 }
 
-// userParts takes the user's data apart, or makes one part of it.
+// userParts splits the user's data into parts; data without MIME becomes one part.
 func userParts(text string) ([]part, error) {
 	trimmed := strings.TrimSpace(text)
 	head := strings.ToLower(trimmed[:min(len(trimmed), len("mime-version:"))])
@@ -85,7 +85,7 @@ func readParts(text string) ([]part, error) {
 	}
 	var out []part
 	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
-		// The raw part: what the user encoded stays as it was encoded.
+		// Read the raw part, so that the user's encoding is kept.
 		one, err := reader.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			return out, nil
@@ -105,8 +105,8 @@ func readParts(text string) ([]part, error) {
 	}
 }
 
-// writeParts joins parts. The boundary derives from the content: it is the same
-// each time, and no part can contain it.
+// writeParts writes a multipart document. The boundary derives from the content, so that it is the
+// same each time and no part contains it.
 func writeParts(parts []part) (string, error) {
 	var bodies []string
 	for _, p := range parts {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// powershell finds the script in user data that has tags of its own.
+// powershell matches the script in user data with tags.
 var powershell = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
 
-// windows appends the call of the image's script to the user's PowerShell.
+// windows appends the call of the image's start script to the user's PowerShell.
 func (n Node) windows() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err
@@ -30,8 +30,8 @@ func (n Node) windows() (string, error) {
 	return out.String(), nil
 }
 
-// userScript is the user's PowerShell, and what stands beside it: settings of the
-// launch agent such as <persist>.
+// userScript returns the user's PowerShell, and the rest of the user data: settings of the launch
+// agent such as <persist>.
 func userScript(text string) (script, rest string, err error) {
 	trimmed := strings.TrimSpace(text)
 	lower := strings.ToLower(trimmed)
@@ -67,5 +67,5 @@ func (n Node) startScript() string {
 	return strings.Join(words, " ")
 }
 
-// windowsQuote makes one word of a text for PowerShell.
+// windowsQuote quotes a text as one word for PowerShell.
 func windowsQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -10,7 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// settings is the part of Bottlerocket's TOML that joins the node.
+// settings is the part of Bottlerocket's TOML that matters for joining.
 type settings struct {
 	Settings struct {
 		Kubernetes struct {
@@ -75,7 +75,7 @@ func parseSettings(text string) (Joining, error) {
 	return j, nil
 }
 
-// mounts reports whether a command joins the machine's own disks at each boot.
+// mounts reports whether a command sets up the instance's disks at each boot.
 func (s *settings) mounts() bool {
 	for _, c := range s.Settings.Commands {
 		for i, command := range c.Commands {
@@ -92,7 +92,7 @@ func startsWith(words []string, first ...string) bool {
 	return len(words) >= len(first) && slices.Equal(words[:len(first)], first)
 }
 
-// percent reads a percentage, which Bottlerocket keeps as text.
+// percent parses a percentage, which is text in Bottlerocket.
 func percent(to *int, text string) (err error) {
 	if text != "" {
 		*to, err = strconv.Atoi(text)

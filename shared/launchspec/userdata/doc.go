@@ -1,10 +1,8 @@
-// Package userdata reads an instance's user data as the machine itself would:
-// it finds what makes the machine join a cluster as a node.
+// Package userdata parses an instance's user data like the instance does, and returns how it joins the
+// cluster.
 //
-// It is the reader that keeps the writer honest. Models of kubelets boot from
-// it and tests join nodes from it, so a label that launchspec writes in a place
-// where no machine looks is a label that no node gets.
+// It is the counterpart of package bootstrap for tests: simulated kubelets use it to join nodes, so
+// that a label in the wrong place of the user data is missing on the node.
 //
-// The invariant: Parse refuses what the machine would refuse, and says what
-// keeps the machine from joining.
+// Parse rejects data that the instance would reject, and returns why the instance would not join.
 package userdata

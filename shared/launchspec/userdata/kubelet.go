@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// applyFlags reads the kubelet's command line. Flags win over its
-// configuration; labels of several flags add up, taints of the last one count.
+// applyFlags applies the kubelet's command line. Flags override the configuration; labels of several
+// flags are merged, and the last flag for taints counts.
 func (j *Joining) applyFlags(flags []string) error {
 	if j.Labels == nil {
 		j.Labels = map[string]string{}
@@ -19,7 +19,7 @@ func (j *Joining) applyFlags(flags []string) error {
 	for i := 0; i < len(flags); i++ {
 		name, value, joined := strings.Cut(strings.TrimSpace(flags[i]), "=")
 		if !joined {
-			// "--flag value" in one piece or in two.
+			// "--flag value" as one element or two.
 			if name, value, joined = strings.Cut(name, " "); !joined && i+1 < len(flags) && !strings.HasPrefix(flags[i+1], "-") {
 				i++
 				value = flags[i]
@@ -50,8 +50,8 @@ func (j *Joining) applyFlag(name, value string) (err error) {
 	return err
 }
 
-// apply reads the flags that are numbers, or lists of pairs. Others are not about
-// what shows on the node.
+// apply applies flags with numbers or lists of pairs. Other flags do not affect the node and are
+// ignored.
 func (k *Kubelet) apply(name, value string) (err error) {
 	numbers := map[string]*int{
 		"--max-pods": &k.MaxPods, "--pods-per-core": &k.PodsPerCore, "--eviction-max-pod-grace-period": &k.EvictionMaxPodGracePeriod,
@@ -131,8 +131,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// The labels of Kubernetes' own name spaces that a kubelet may give itself. It
-// does not start with any other.
+// The labels in Kubernetes' own domains that a kubelet may set on itself. It does not start with
+// others.
 var (
 	ownLabels = []string{
 		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable,
@@ -142,7 +142,7 @@ var (
 	ownSpaces = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )
 
-// checkLabels refuses the labels that the kubelet refuses.
+// checkLabels returns an error for labels that the kubelet rejects.
 func checkLabels(labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		space, _, _ := strings.Cut(key, "/")

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// mimePart is one part of a multipart document, decoded.
+// mimePart is one decoded part of a multipart document.
 type mimePart struct{ media, body string }
 
 func isMIME(text string) bool {
@@ -19,7 +19,7 @@ func isMIME(text string) bool {
 	return strings.HasPrefix(head, "mime-version:") || strings.HasPrefix(head, "content-type:")
 }
 
-// splitMIME reads a multipart document into its parts.
+// splitMIME splits a multipart document into its parts.
 func splitMIME(raw string) ([]mimePart, error) {
 	message, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(raw, "\r\n\t ")))
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// How nodeadm, the agent of AL2023, finds its configuration.
+// The media type and API group by which nodeadm, the agent of AL2023, finds its configuration.
 const (
 	nodeConfigMedia = "application/node.eks.aws"
 	nodeConfigGroup = "node.eks.aws/"
 )
 
-// nodeConfig is nodeadm's document. What is not about joining is kept opaque.
+// nodeConfig is nodeadm's document. Fields that do not matter for joining are not parsed.
 type nodeConfig struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -43,7 +43,7 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// kubeletConfig is the part of a KubeletConfiguration that shows on the node.
+// kubeletConfig is the part of a KubeletConfiguration that affects the node.
 type kubeletConfig struct {
 	MaxPods                     int               `json:"maxPods"`
 	PodsPerCore                 int               `json:"podsPerCore"`
@@ -60,8 +60,8 @@ type kubeletConfig struct {
 	CPUCFSQuota                 *bool             `json:"cpuCFSQuota"`
 }
 
-// parseNodeConfigs merges documents as nodeadm does: later ones win field by
-// field, and flags add up.
+// parseNodeConfigs merges documents like nodeadm does: later ones override fields, and flags are
+// appended.
 func parseNodeConfigs(texts []string) (Joining, error) {
 	j := Joining{Format: AL2023, Labels: map[string]string{}}
 	var flags []string
@@ -91,7 +91,7 @@ func decodeNodeConfig(text string) (*nodeConfig, error) {
 	return &config, checkFields(data)
 }
 
-// checkFields finds fields that nodeadm does not know, which are a typo.
+// checkFields returns an error for fields that nodeadm does not know, because they are likely typos.
 func checkFields(data []byte) error {
 	var known struct {
 		Spec map[string]json.RawMessage `json:"spec"`
@@ -135,7 +135,7 @@ func overlay(j *Joining, c *nodeConfig) {
 	merge(&j.EvictionSoftGracePeriod, kubelet.EvictionSoftGracePeriod)
 }
 
-// set overwrites with what is not zero.
+// set overwrites with values that are not zero.
 func set[T comparable](to *T, value T) {
 	var zero T
 	if value != zero {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// startScript is what user data of Windows calls to join.
+// startScript is the script that Windows user data calls to join.
 const startScript = `Start-EKSBootstrap.ps1"`
 
-// scripts finds the PowerShell in user data.
+// scripts matches the PowerShell in user data.
 var scripts = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
 
-// parsePowerShell reads the call of the start script. The last one counts.
+// parsePowerShell parses the last call of the start script.
 func parsePowerShell(text string) (Joining, error) {
 	found := scripts.FindAllStringSubmatch(text, -1)
 	if len(found) != 1 {
@@ -31,7 +31,7 @@ func parsePowerShell(text string) (Joining, error) {
 	return j, j.applyStart(words)
 }
 
-// applyStart reads the script's parameters, a value each.
+// applyStart applies the script's parameters, which have one value each.
 func (j *Joining) applyStart(words []string) error {
 	for i := 0; i+1 < len(words); i += 2 {
 		value := words[i+1]

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// bootstrapScript is what AL2's user data calls to join.
+// bootstrapScript is the script that AL2 user data calls to join.
 const bootstrapScript = "/etc/eks/bootstrap.sh"
 
-// parseScripts reads the call of the bootstrap script out of shell scripts.
-// The last call counts, because it is the one that starts the kubelet last.
+// parseScripts parses the last call of the bootstrap script in shell scripts, because that call
+// restarts the kubelet.
 func parseScripts(texts []string) (Joining, error) {
 	var words []string
 	for _, text := range texts {
@@ -28,8 +28,7 @@ func parseScripts(texts []string) (Joining, error) {
 	return j, j.applyBootstrap(words)
 }
 
-// applyBootstrap reads the script's arguments: flags with a value each, and
-// the cluster's name on its own.
+// applyBootstrap applies the script's arguments: flags with one value each, and the cluster name.
 func (j *Joining) applyBootstrap(words []string) error {
 	for i := 0; i < len(words); i++ {
 		if !strings.HasPrefix(words[i], "--") {
@@ -59,8 +58,7 @@ func (j *Joining) applyBootstrap(words []string) error {
 	return nil
 }
 
-// shellWords splits a command line at blanks outside of quotes, and takes the
-// outer quotes away.
+// shellWords splits a command line at blanks outside of quotes, and removes the outer quotes.
 func shellWords(text string) []string {
 	var words []string
 	var word strings.Builder

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The formats that Parse knows, named for the AMI families that read them.
+// The formats of Parse, named after the AMI families that use them.
 const (
 	AL2023       = "AL2023"
 	AL2          = "AL2"
@@ -18,31 +18,30 @@ const (
 	Windows      = "Windows"
 )
 
-// Joining is how a machine joins a cluster.
+// Joining is how an instance joins a cluster.
 type Joining struct {
-	// Format is one of AL2023, AL2, Bottlerocket and Windows.
+	// Format is AL2023, AL2, Bottlerocket or Windows.
 	Format string
-	// ClusterName, Endpoint, Authority and CIDR say which cluster. Authority is
-	// the certificate, in base64; CIDR is the services', and only AL2023's.
+	// ClusterName, Endpoint, Authority and CIDR identify the cluster. Authority is the CA certificate
+	// in base64; CIDR is the service range, only for AL2023.
 	ClusterName string
 	Endpoint    string
 	Authority   string
 	CIDR        string
-	// Labels and Taints are what the node is registered with.
+	// Labels and Taints are those with which the node registers.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// RAID0 says that the machine joins its own disks into one.
+	// RAID0 is true if the instance sets up a RAID of its disks.
 	RAID0 bool
 	Kubelet
 }
 
-// Kubelet is what the kubelet is told of itself. What is zero it finds out or has
-// defaults for.
+// Kubelet is the kubelet's settings; zero values are the kubelet's defaults.
 type Kubelet struct {
 	MaxPods     int
 	PodsPerCore int
 	ClusterDNS  []string
-	// Reserved resources and eviction thresholds, as the kubelet spells them.
+	// Reserved resources and eviction thresholds in the kubelet's format.
 	KubeReserved            map[string]string
 	SystemReserved          map[string]string
 	EvictionHard            map[string]string
@@ -55,7 +54,7 @@ type Kubelet struct {
 	CPUCFSQuota                 *bool
 }
 
-// Parse reads user data (not in base64) of any known format.
+// Parse parses user data, not in base64, in any known format.
 func Parse(raw string) (Joining, error) {
 	j, err := parse(raw)
 	if err == nil {
@@ -88,7 +87,7 @@ func parse(raw string) (Joining, error) {
 	}
 }
 
-// parseParts picks the parts of a multipart document that join the node.
+// parseParts uses the parts of a multipart document that join the node.
 func parseParts(parts []mimePart) (Joining, error) {
 	var configs, scripts []string
 	for _, part := range parts {
@@ -108,7 +107,7 @@ func parseParts(parts []mimePart) (Joining, error) {
 	return Joining{}, errors.New("no part is a NodeConfig (" + nodeConfigMedia + ") or calls " + bootstrapScript)
 }
 
-// check refuses what keeps a machine from joining.
+// check returns an error if the instance could not join.
 func (j *Joining) check() error {
 	var errs []error
 	lacks := func(value, what string) {
@@ -118,7 +117,7 @@ func (j *Joining) check() error {
 	}
 	lacks(j.ClusterName, "the cluster's name")
 	if j.Format != AL2 && j.Format != Windows {
-		// The scripts of these ask EKS for what they are not told.
+		// The scripts of AL2 and Windows get missing values from EKS.
 		lacks(j.Endpoint, "the API server's endpoint")
 		lacks(j.Authority, "the certificate authority")
 	}
@@ -132,7 +131,7 @@ func (j *Joining) check() error {
 	return errors.Join(errs...)
 }
 
-// Taint finds a taint by key.
+// Taint returns the taint with a key.
 func (j *Joining) Taint(key string) (corev1.Taint, bool) {
 	i := slices.IndexFunc(j.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	if i < 0 {

@@ -49,7 +49,7 @@ var prod = userdata.Joining{
 	Kubelet: userdata.Kubelet{MaxPods: 58, ClusterDNS: []string{"10.100.0.10"}, KubeReserved: map[string]string{"cpu": "80m"}},
 }
 
-// in is prod with some changes.
+// in returns prod with a change.
 func in(change func(*userdata.Joining)) userdata.Joining {
 	j := prod
 	change(&j)
