@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// addresses is the number of free IPv4 addresses by subnet id: the counted ones, minus those that
-// nodes took since. A subnet that is missing was not counted.
+// addresses is the number of free IPv4 addresses by subnet id: the counted ones, minus the addresses
+// that nodes took since. A subnet that is missing was not counted.
 type addresses map[string]int64
 
 // exhausted marks a subnet that EC2 rejected for lack of addresses. It is tried last, after subnets

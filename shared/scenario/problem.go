@@ -11,7 +11,7 @@ type Problem struct {
 	File string
 	// Path is the field, such as podGroups[3].count.
 	Path string
-	// What is the error, and what to write instead.
+	// What describes the error, and what to write instead.
 	What string
 }
 

@@ -50,7 +50,7 @@ func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
 	return out, nil
 }
 
-// beside reads the file of instance types.
+// beside reads the separate file of instance types, if the scenario names one.
 func (c *check) beside(folder fs.FS) (notes []string) {
 	name := c.document.InstanceTypesFile
 	const field = "instanceTypesFile"

@@ -8,8 +8,8 @@ import (
 // bootstrapScript is the script that AL2 user data calls to join.
 const bootstrapScript = "/etc/eks/bootstrap.sh"
 
-// parseScripts parses the last call of the bootstrap script in shell scripts, because that call
-// restarts the kubelet.
+// parseScripts parses the last call of the bootstrap script in shell scripts, because that call starts
+// the kubelet last.
 func parseScripts(texts []string) (Joining, error) {
 	var words []string
 	for _, text := range texts {

@@ -32,8 +32,8 @@ func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, pr
 	return until, now.Before(until), ""
 }
 
-// protection returns the duration in the pod's annotation; zero if there is none, with a problem if
-// the value is invalid.
+// protection returns the duration in the pod's annotation, or zero. problem is set if the value is
+// invalid.
 func protection(pod *corev1.Pod) (length time.Duration, problem string) {
 	value, ok := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]
 	if !ok || value == "true" {

@@ -17,7 +17,7 @@ type Storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
-	// standard is the default StorageClass; nil if there is none.
+	// standard is the default StorageClass, or nil.
 	standard *storagev1.StorageClass
 }
 

@@ -29,7 +29,7 @@ func Trim(pod *corev1.Pod) {
 // readAnnotations are the pod annotations that affect planning.
 var readAnnotations = []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey}
 
-// only returns the entries of a map with one of the keys; nil if there are none.
+// only returns the entries of a map with one of the keys, or nil.
 func only(from map[string]string, keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range keys {

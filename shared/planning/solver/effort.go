@@ -109,8 +109,8 @@ func (q batchTask) newState() *state {
 func (q batchTask) readClasses(w *state) { w.readClasses(q.batch) }
 
 // planWithEffort plans with one effort. It retries within the budget while unplaced pods leave a
-// spread constraint violated. The first effort has no budget of its own. at receives each state as
-// soon as it exists, so that a panic can be reported.
+// spread constraint violated. The first attempt of the first effort is not limited by the budget. at
+// receives each state as soon as it exists, so that a panic can be reported.
 func planWithEffort(q task, e effort, budget int, at **state) (out attemptResult) {
 	var caps map[placement]int
 	for try := 0; ; try++ {

@@ -49,8 +49,8 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	r.packer.Finish()
 }
 
-// placeQueue tries each pod once and returns the unplaced ones. If a pod of a class fails,
-// the class is not retried before another pod is placed.
+// placeQueue tries each pod once and returns the unplaced ones. If a pod of a class fails, the class
+// is not retried before another pod is placed.
 func (r *rounds) placeQueue(queue []queuedPod) (rest []queuedPod) {
 	failed := map[*podClass]int{}
 	for _, next := range queue {

@@ -24,8 +24,8 @@ type podKind struct {
 	constraintKey string
 	preferences   preferences
 	problem       string
-	// requestCount counts the simulations that moved pods of the kind. nodesWithRoom are the nodes
-	// with room for one of the pods, computed in the second such simulation.
+	// requestCount counts the attempts to plan a removal of such pods. nodesWithRoom are the nodes
+	// with room for one of them, computed in the second attempt.
 	requestCount  int
 	nodesWithRoom packing.Set
 }

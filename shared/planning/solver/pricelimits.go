@@ -218,8 +218,8 @@ func sortedClassNames(stock instancetypes.InstanceTypes) []string {
 }
 
 // FindMissingPrices returns the catalogue prices, in US dollars an hour, of launched NodeClaims that
-// record no price, by NodeClaim name. It returns nil if there is no price limit. The
-// admission of launches needs them because it has no catalogue.
+// record no price, by NodeClaim name. It returns nil if there is no price limit. Admission needs these
+// prices because it has no catalogue.
 func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
 	if !HasPriceLimits(&s) {
 		return nil

@@ -13,8 +13,8 @@ import (
 const maxRounds = 1000
 
 // minRetrySteps is the minimum budget for all rounds after the first, in packer steps; the budget is
-// larger if the first round took more. Without it, pods that limits leave unplaced would be retried as
-// long as any small pod still fits.
+// larger if the first round took more. Without a budget, pods that limits leave unplaced would be
+// retried as long as any small pod still fits.
 const minRetrySteps = 20e6
 
 // rounds packs the classes, and retries unplaced pods after their preferences are relaxed.
