@@ -1,4 +1,4 @@
-{{/* The environment of a service: what its main reads, and no more. Takes root and service. */}}
+{{/* The environment variables that the main function of a service reads. Takes root and service. */}}
 
 {{- define "joist.environment" -}}
 {{- $root := .root }}
@@ -74,7 +74,7 @@
 {{- toYaml (concat $variables $given) }}
 {{- end }}
 
-{{- /* Where nothing is said, requests alone: a pod without any is evicted first, and a limit that is too low kills. */}}
+{{- /* The default sets requests without limits: pods without requests are evicted first, and a limit that is too low gets the process killed. */}}
 {{- define "joist.resources" -}}
 {{- toYaml ((index .root.Values .service).resources | default .root.Values.controller.resources | default (dict "requests" (dict "cpu" "100m" "memory" "768Mi"))) }}
 {{- end }}

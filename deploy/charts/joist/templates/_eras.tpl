@@ -1,4 +1,4 @@
-{{/* Values of other eras. */}}
+{{/* Values from older versions of Karpenter's chart. */}}
 
 {{- /* The value at a dotted path, as JSON, or nothing; takes values and path. */}}
 {{- define "joist.at" -}}
@@ -9,7 +9,7 @@
 {{- if not (has (toJson $here) (list `""` "null")) }}{{ toJson $here }}{{ end }}
 {{- end }}
 
-{{- /* Moves what other eras called otherwise to where it is read, once. */}}
+{{- /* Moves values with old names to their current names. */}}
 {{- define "joist.settle" -}}
 {{- $values := .Values }}
 {{- range $path, $move := (.Files.Get "files/eras.yaml" | fromYaml).moved }}
@@ -24,7 +24,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Says of each value of another era what became of it: a list as JSON. */}}
+{{- /* A note for each value with an old name, as a JSON list. */}}
 {{- define "joist.eras" -}}
 {{- $eras := .Files.Get "files/eras.yaml" | fromYaml }}
 {{- $values := .Values }}
@@ -48,7 +48,7 @@
 {{- toJson $said }}
 {{- end }}
 
-{{- /* Collects in `found` the paths of values that nobody reads; takes values, path, keys and found. */}}
+{{- /* Collects in `found` the paths of unknown values; takes values, path, keys and found. */}}
 {{- define "joist.unknown" -}}
 {{- $in := . }}
 {{- range $key, $value := .values }}

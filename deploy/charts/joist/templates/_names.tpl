@@ -1,4 +1,4 @@
-{{/* What things are called. Two services share everything but their component. */}}
+{{/* Names and labels. The two services differ only in the component label. */}}
 
 {{- define "joist.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
@@ -8,7 +8,7 @@
 {{- default .Chart.Name .Values.fullnameOverride | trunc 53 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* Labels of what belongs to both. */}}
+{{- /* Labels of objects that belong to both services. */}}
 {{- define "joist.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/name: {{ include "joist.name" . }}
@@ -27,7 +27,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .service }}
 {{- end }}
 
-{{- /* Metadata of a service's object; takes root, service and, if there are any, annotations. */}}
+{{- /* Metadata of a service's object; takes root, service and optionally annotations. */}}
 {{- define "joist.metadata" -}}
 name: {{ include "joist.fullname" .root }}-{{ .service }}
 labels:
@@ -52,7 +52,7 @@ name: {{ include "joist.account" . }}
 namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
-{{- /* Karpenter's own image is not ours, whatever values were brought along. */}}
+{{- /* Empty for Karpenter's own image, which values from Karpenter's chart may name. */}}
 {{- define "joist.repository" -}}
 {{- $image := .Values.controller.image }}
 {{- if not (contains "karpenter/controller" ($image.repository | default "")) }}{{ $image.repository | trimSuffix "/" }}{{ end }}

@@ -1,4 +1,4 @@
-{{/* What helm says after an installation. */}}
+{{/* The text that helm prints after an installation. */}}
 
 {{- define "joist.notes" -}}
 {{- include "joist.settle" . -}}
@@ -10,7 +10,7 @@ Joist watches the cluster {{ include "joist.cluster" . }} in {{ include "joist.r
 
 The watcher sends to   {{ include "joist.queue" (dict "root" . "name" "planner" "end" "planner") }}
 lifecycle reads        {{ include "joist.queue" (dict "root" . "name" "lifecycle" "end" "lifecycle") }}
-bodies are in          s3://{{ include "joist.bucket" . }}/{{ .Values.settings.prefix | default (include "joist.cluster" .) }}
+documents are in       s3://{{ include "joist.bucket" . }}/{{ .Values.settings.prefix | default (include "joist.cluster" .) }}
 Both act only while they hold the Lease {{ .Values.settings.leaderElection.name }} in {{ .Values.settings.leaderElection.namespace }}, Karpenter's own.
 {{- $notes := concat (include "joist.eras" . | mustFromJson) (include "joist.advice" . | mustFromJson) }}
 {{- if $notes }}
@@ -24,28 +24,28 @@ Notes on the values:
 {{- include "joist.unknown" (dict "values" .Values.AsMap "path" "" "keys" (.Files.Get "files/keys.yaml" | fromYaml) "found" $found) }}
 {{- if $found.paths }}
 
-WARNING: nothing reads these values; look for typing errors:
+WARNING: unknown values; check for typing errors:
 {{- range $found.paths | sortAlpha }}
   - {{ . }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{- /* The flags that joist doctor needs where names are not made of the cluster's name. */}}
+{{- /* The flags that joist doctor needs if names are not derived from the cluster's name. */}}
 {{- define "joist.doctorFlags" -}}
 {{- with .Values.settings.namePrefix }} --name-prefix {{ . }}{{ end }}
 {{- with .Values.settings.interruptionQueue }} --interruption-queue {{ . }}{{ end }}
 {{- with .Values.settings.bucket }} --store s3://{{ . }}/{{ $.Values.settings.prefix | default (include "joist.cluster" $) }}{{ end }}
 {{- end }}
 
-{{- /* What is allowed and yet worth a word: a list as JSON. */}}
+{{- /* Advice on values that are valid but risky, as a JSON list. */}}
 {{- define "joist.advice" -}}
 {{- $advice := list }}
 {{- $kinds := .Capabilities.APIVersions }}
 {{- range list "watcher" "lifecycle" }}
 {{- $own := (index $.Values .).replicas }}
 {{- if eq (ternary $.Values.replicas $own (kindIs "invalid" $own) | int) 1 }}
-{{- $advice = append $advice (printf "%s has one replica: while it starts anew nobody stands by, and an interruption waits" .) }}
+{{- $advice = append $advice (printf "%s has one replica: while it restarts, no standby takes over, and interruptions wait" .) }}
 {{- end }}
 {{- end }}
 {{- $key := "eks.amazonaws.com/role-arn" }}
@@ -58,22 +58,22 @@ WARNING: nothing reads these values; look for typing errors:
 {{- end }}
 {{- end }}
 {{- if not (contains "karpenter.sh/nodepool" (toYaml .Values.affinity)) }}
-{{- $advice = append $advice "affinity: nothing keeps the pods off the nodes that they manage. Try: nodeAffinity with karpenter.sh/nodepool DoesNotExist" }}
+{{- $advice = append $advice "affinity: the pods may run on nodes that Joist manages. Try: nodeAffinity with karpenter.sh/nodepool DoesNotExist" }}
 {{- end }}
 {{- if .Values.hostNetwork }}
-{{- $advice = append $advice "hostNetwork: the restricted pod security standard forbids it, and two services of a node cannot have the same ports" }}
+{{- $advice = append $advice "hostNetwork: the restricted pod security standard forbids it, and two services on one node cannot use the same ports" }}
 {{- end }}
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- $advice = append $advice "networkPolicy: it does not apply to pods with hostNetwork" }}
 {{- end }}
 {{- if and .Values.networkPolicy.enabled .Values.serviceMonitor.enabled (not .Values.networkPolicy.metricsFrom) }}
-{{- $advice = append $advice "networkPolicy.metricsFrom is empty, so that Prometheus cannot read /metrics. Try: a namespaceSelector of the namespace that it runs in" }}
+{{- $advice = append $advice "networkPolicy.metricsFrom is empty, so Prometheus cannot read /metrics. Try: a namespaceSelector of the namespace that it runs in" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled (not ($kinds.Has "monitoring.coreos.com/v1")) }}
-{{- $advice = append $advice "serviceMonitor: the cluster knows no ServiceMonitors, so none is made. Try: install the Prometheus operator, then upgrade this release" }}
+{{- $advice = append $advice "serviceMonitor: the cluster does not have the ServiceMonitor CRD, so none is created. Try: install the Prometheus operator, then upgrade this release" }}
 {{- end }}
 {{- if and .Values.prometheusRule.enabled (not ($kinds.Has "monitoring.coreos.com/v1")) }}
-{{- $advice = append $advice "prometheusRule: the cluster knows no PrometheusRules, so none is made. Try: install the Prometheus operator, then upgrade this release" }}
+{{- $advice = append $advice "prometheusRule: the cluster does not have the PrometheusRule CRD, so none is created. Try: install the Prometheus operator, then upgrade this release" }}
 {{- end }}
 {{- toJson $advice }}
 {{- end }}

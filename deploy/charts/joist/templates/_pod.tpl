@@ -1,6 +1,6 @@
 {{/* A service's Deployment. Takes root and service. */}}
 
-{{- /* Gives terms between pods, and spread constraints, the service's own selector where they have none. */}}
+{{- /* Adds the service's own selector to pod affinity terms and spread constraints that have none. */}}
 {{- define "joist.selected" -}}
 {{- if not (hasKey .term "labelSelector") }}
 {{- $_ := set .term "labelSelector" (dict "matchLabels" (include "joist.selector" . | fromYaml)) }}
@@ -25,7 +25,7 @@
 {{- toYaml $constraints }}
 {{- end }}
 
-{{- /* What no value changes: the restricted pod security standard asks for it. */}}
+{{- /* Fixed fields: the restricted pod security standard requires them. */}}
 {{- define "joist.confined" -}}
 privileged: false
 allowPrivilegeEscalation: false
@@ -95,7 +95,7 @@ volumeMounts:
 {{- $in := . }}
 serviceAccountName: {{ include "joist.account" . }}
 automountServiceAccountToken: true
-{{- /* Values that are fields of a pod by the same name. */}}
+{{- /* Values that are pod fields of the same name. */}}
 {{- range $field := list "imagePullSecrets" "priorityClassName" "terminationGracePeriodSeconds" "dnsPolicy" "dnsConfig" "hostNetwork" "schedulerName" "initContainers" "nodeSelector" "tolerations" }}
 {{- with index $values $field }}
 {{ toYaml (dict $field .) }}

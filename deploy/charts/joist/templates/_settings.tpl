@@ -1,6 +1,6 @@
-{{/* Settings that follow from others, and what is missing. */}}
+{{/* Settings that are derived from others, and the check for missing ones. */}}
 
-{{- /* A value as text: whole numbers of files are no 1e+06, and templates in it are filled in. Takes root and value. */}}
+{{- /* A value as text: whole numbers from files are not printed as 1e+06, and templates in the value are rendered. Takes root and value. */}}
 {{- define "joist.text" -}}
 {{- if not (kindIs "invalid" .value) }}
 {{- if and (kindIs "float64" .value) (eq (floor .value) .value) }}{{ printf "%.0f" .value }}{{ else }}{{ tpl (toString .value) .root }}{{ end }}
@@ -24,7 +24,7 @@
 {{- $region | default (regexFind "\\b[a-z]{2,}(-[a-z]+)+-[0-9]+\\.(eks\\.)?amazonaws\\." $said | regexFind "^[a-z0-9-]+") }}
 {{- end }}
 
-{{- /* The account: said, or that of a role. */}}
+{{- /* The account: the setting, or that of a role's ARN. */}}
 {{- define "joist.accountID" -}}
 {{- $said := include "joist.setting" (dict "root" . "name" "accountID") }}
 {{- $roles := list .Values.watcher.serviceAccount.annotations .Values.lifecycle.serviceAccount.annotations .Values.serviceAccount.annotations }}
@@ -44,7 +44,7 @@
 {{- $named | default (printf "joist-%s-%s-%s" (include "joist.prefix" .) (include "joist.accountID" .) (include "joist.region" .) | lower) }}
 {{- end }}
 
-{{- /* A queue's URL; takes root, the setting's name and the end of the queue's name. */}}
+{{- /* A queue's URL; takes root, the setting's name and the suffix of the queue's name. */}}
 {{- define "joist.queue" -}}
 {{- $named := include "joist.text" (dict "root" .root "value" (index .root.Values.settings.queues .name)) }}
 {{- $region := include "joist.region" .root }}
@@ -52,7 +52,7 @@
 {{- $named | default (printf "https://sqs.%s.%s/%s/%s-joist-%s" $region $suffix (include "joist.accountID" .root) (include "joist.prefix" .root) .end) }}
 {{- end }}
 
-{{- /* Refuses what could not run, all at once, each with what to do. */}}
+{{- /* Rejects an installation that cannot work, with all problems at once and a remedy for each. */}}
 {{- define "joist.check" -}}
 {{- $missing := list }}
 {{- $queues := .Values.settings.queues }}
@@ -85,7 +85,7 @@
 {{- if eq .metadata.name $lease.name }}{{ $at = append $at .metadata.namespace }}{{ end }}
 {{- end }}
 {{- if and $at (not (has $lease.namespace $at)) }}
-{{- $missing = append $missing (printf "Karpenter's Lease %s is in %s, not in %s, so that Joist would act beside Karpenter. Try: --set settings.leaderElection.namespace=%s" $lease.name (join ", " $at) $lease.namespace (first $at)) }}
+{{- $missing = append $missing (printf "Karpenter's Lease %s is in %s, not in %s, so Joist and Karpenter would act at the same time. Try: --set settings.leaderElection.namespace=%s" $lease.name (join ", " $at) $lease.namespace (first $at)) }}
 {{- end }}
 {{- if $missing }}
 {{- fail (printf "\n\nJoist cannot be installed like this:\n  - %s\n" (join "\n  - " $missing)) }}
