@@ -41,7 +41,8 @@ func TestClusterNameIsEnough(t *testing.T) {
 	}
 }
 
-// What a new account allows is the default, and each function's memory can be given.
+// The default memory is within a new account's quota, and each function's memory can be
+// set.
 func TestFunctionMemory(t *testing.T) {
 	c := mustRead(t, contextValues{"clusterName": "prod"})
 	for service := range config.Sizes {
@@ -57,7 +58,7 @@ func TestFunctionMemory(t *testing.T) {
 	}
 }
 
-// What each set-up of Karpenter has is known, and only the rest is made.
+// For each Karpenter set-up, the stack knows the existing resources and creates the rest.
 func TestAdopt(t *testing.T) {
 	cloudFormation := mustRead(t, contextValues{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
 	if q, _ := cloudFormation.Plan.Queue("interruption"); q.Name != "prod" || !q.Existing {
@@ -103,8 +104,8 @@ func TestManyClusters(t *testing.T) {
 	}
 }
 
-// Functions are the clusters' own unless they are to be shared; what is of one cluster
-// alone may still differ.
+// By default each cluster has its own functions. Shared functions still permit settings
+// that differ between clusters.
 func TestSharedFunctions(t *testing.T) {
 	own := mustRead(t, contextValues{"clusters": "prod,staging"})
 	if own.SharedFunctions || own.Clusters[1].Plan.FunctionName("planner") != "staging-joist-planner" {
@@ -119,7 +120,7 @@ func TestSharedFunctions(t *testing.T) {
 	}
 }
 
-// Where the cluster's name is too long for IAM, the prefix stands for it.
+// If the cluster's name is too long for IAM, names use the prefix instead.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("c", 60)
 	c := mustRead(t, contextValues{"clusterName": long, "namePrefix": "short"})

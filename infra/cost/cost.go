@@ -45,7 +45,7 @@ type workload struct {
 	messages float64
 	// seconds of the function per message: an assumption above the benchmarks' results.
 	seconds float64
-	// events that it says, documents that it writes and reads.
+	// events published, documents written and read.
 	events, writes, reads float64
 }
 

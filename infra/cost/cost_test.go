@@ -27,12 +27,12 @@ func testPlan(t *testing.T) topology.Plan {
 	return p
 }
 
-// The README's table is the estimate's.
+// The README has the estimate's table.
 func TestReadmeLoadTable(t *testing.T) {
 	checkReadme(t, "cost", cost.LoadTable(testPlan(t), cost.AtRest, cost.Busy))
 }
 
-// The README's table of pods is the estimate's.
+// The README has the estimate's table of pods.
 func TestReadmePodTable(t *testing.T) { checkReadme(t, "pods", cost.PodTable()) }
 
 // checkReadme compares a table of the README with an estimate.
@@ -75,7 +75,7 @@ func TestBillLines(t *testing.T) {
 	}
 }
 
-// More of anything never costs less.
+// A higher load never costs less.
 func TestBillGrowsWithLoad(t *testing.T) {
 	least := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, cost.AtRest))
 	for name, more := range map[string]func(l *cost.Load){
@@ -94,8 +94,8 @@ func TestBillGrowsWithLoad(t *testing.T) {
 	}
 }
 
-// Where clusters share functions, the alarms on these are the stack's, once: five functions,
-// two metrics of each.
+// With shared functions, the function alarms exist once per stack: five functions, two
+// metrics each.
 func TestSharedFunctionsHaveFewerAlarms(t *testing.T) {
 	shared, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: "all"})
 	if err != nil {
@@ -106,8 +106,8 @@ func TestSharedFunctionsHaveFewerAlarms(t *testing.T) {
 	}
 }
 
-// What the services inside of the cluster tell CloudWatch is billed: their metrics, the alarms
-// on them, and the log that they come by.
+// CloudWatch metrics of the services inside the cluster are billed: the metrics, their
+// alarms, and the log that carries them.
 func TestCloudWatchMetricsCost(t *testing.T) {
 	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
 		without, with := cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, l), cost.MonthlyBill(board.Cluster{Plan: testPlan(t), Inside: true}, l)
@@ -123,7 +123,8 @@ func TestCloudWatchMetricsCost(t *testing.T) {
 	}
 }
 
-// A cluster at rest sends what the catalogue of metrics has, and less than a busy one.
+// A cluster at rest sends only metrics of the metric catalogue, and fewer than a busy
+// one.
 func TestIdleMetricsExist(t *testing.T) {
 	for _, name := range cost.IdleNames() {
 		i := slices.IndexFunc(telemetry.Catalogue, func(m telemetry.Metric) bool { return m.Name == name })
@@ -133,7 +134,7 @@ func TestIdleMetricsExist(t *testing.T) {
 	}
 }
 
-// Fargate adds a quarter of a GiB and rounds up to a size that it has.
+// FargateSize adds a quarter of a GiB and rounds up to a size of Fargate.
 func TestFargate(t *testing.T) {
 	for _, test := range []struct{ cores, memory, billedCores, billedMemory float64 }{
 		{0.1, 0.25, 0.25, 0.5}, {0.1, 0.5, 0.25, 1}, {0.25, 1.75, 0.25, 2}, {0.25, 1.8, 0.5, 3}, {1, 1, 1, 2}, {1, 7.9, 2, 9},

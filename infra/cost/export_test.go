@@ -1,6 +1,6 @@
 package cost
 
-// IdleNames are the metrics of a cluster at rest.
+// IdleNames returns the names of the metrics of a cluster at rest.
 func IdleNames() []string {
 	var names []string
 	for _, m := range idleMetrics {

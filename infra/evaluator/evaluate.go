@@ -99,8 +99,9 @@ func (r Request) combine(identity, resource matches, owner string) Decision {
 
 // matches are the matching statements of one kind of policies.
 type matches struct {
-	// denied, allowed and directly name the statement that does so. directly is for a
-	// resource's policy that means the principal itself.
+	// denied, allowed and allowedDirectly name the first statement of each kind.
+	// allowedDirectly is for a statement of a resource policy that names the principal
+	// itself.
 	denied, allowed, allowedDirectly string
 }
 

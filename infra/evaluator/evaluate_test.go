@@ -35,7 +35,8 @@ func parsePolicy(t testing.TB, statements ...string) []evaluator.Policy {
 	return []evaluator.Policy{p}
 }
 
-// How policies add up: "Policy evaluation logic", within an account and between two.
+// Policies combine as in AWS's "Policy evaluation logic", within an account and between
+// two.
 func TestEvaluationLogic(t *testing.T) {
 	self := evaluator.Principal{Kind: evaluator.Role, Name: ownRole}
 	events := evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}
@@ -78,7 +79,7 @@ func TestEvaluationLogic(t *testing.T) {
 	}
 }
 
-// A role is taken only by whom it trusts: an own right to do so is never enough.
+// Assuming a role requires its trust policy: an identity policy alone is never enough.
 func TestTrust(t *testing.T) {
 	own := `{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"}`
 	web := `{"Effect":"Allow","Principal":{"Federated":"arn:aws:iam::111122223333:oidc-provider/issuer"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"issuer:sub":"system:serviceaccount:joist:joist-watcher","issuer:aud":"sts.amazonaws.com"}}}`
@@ -111,7 +112,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// What an operator does to a key, and to one that is missing: "Condition operators",
+// Operators treat present and missing keys as in AWS's "Condition operators" and
 // "Condition operators with multiple context keys or values".
 func TestConditions(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/a"
@@ -145,7 +146,7 @@ func TestConditions(t *testing.T) {
 		{"ArnEquals", `"` + arn + `"`, []string{arn}, true},
 		{"ArnEquals", `"arn:aws:iam::111122223333:role/*"`, []string{arn}, true},
 		{"ArnLike", `"arn:aws:iam::*:role/a"`, []string{arn}, true},
-		// A wildcard of an ARN's part does not reach over its end.
+		// A wildcard does not match beyond its segment of the ARN.
 		{"ArnLike", `"arn:aws:iam::*"`, []string{arn}, false},
 		{"ArnLike", `"arn:aws:iam:*:role/a"`, []string{arn}, false},
 		{"ArnNotEquals", `"` + arn + `"`, []string{arn}, false},
@@ -161,7 +162,7 @@ func TestConditions(t *testing.T) {
 		{"Null", `"false"`, []string{""}, false},
 		{"ForAllValues:StringEquals", `["a","b"]`, []string{"a", "b"}, true},
 		{"ForAllValues:StringEquals", `["a","b"]`, []string{"a", "c"}, false},
-		// The empty set, and why Null stands beside it.
+		// The empty set, and why policies add Null.
 		{"ForAllValues:StringEquals", `"a"`, nil, true},
 		{"ForAllValues:StringEquals", `"a"`, []string{""}, true},
 		{"ForAllValues:StringNotEquals", `"a"`, []string{"b", "c"}, true},
@@ -173,7 +174,7 @@ func TestConditions(t *testing.T) {
 		{"ForAnyValue:StringNotEquals", `"a"`, nil, false},
 		{"ForAnyValue:StringNotEquals", `"a"`, []string{"a", "b"}, true},
 		{"ForAnyValue:StringEqualsIfExists", `"a"`, nil, true},
-		// Variables: AWS' example of a home folder.
+		// Variables: AWS's example of a home folder.
 		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + ownAccount + "/x"}, true},
 		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + otherAccount + "/x"}, false},
 		{"StringEquals", `"${nothing}"`, []string{""}, false},
@@ -194,7 +195,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Actions without case and with wildcards, resources with both, and their negations.
+// Actions ignore case and have wildcards; resources have wildcards; both can be negated.
 func TestActionsAndResources(t *testing.T) {
 	for _, test := range []struct {
 		action, resource string
@@ -224,7 +225,7 @@ func TestActionsAndResources(t *testing.T) {
 	}
 }
 
-// What is not known is an error, and never a right.
+// An unknown element is an error, never a permission.
 func TestUnknownElementsAreErrors(t *testing.T) {
 	for name, statement := range map[string]string{
 		"an operator":                  `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"DateLessThan":{"aws:CurrentTime":"2026-01-01"}}}`,
@@ -266,7 +267,7 @@ func TestUnknownElementsAreErrors(t *testing.T) {
 	}
 }
 
-// A request that cannot be judged is an error, too.
+// A request that cannot be evaluated is an error, too.
 func TestUndecidableRequestsAreErrors(t *testing.T) {
 	self := evaluator.Principal{Kind: evaluator.Role, Name: ownRole}
 	sets := parsePolicy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:TagKeys":"a"}}}`)
@@ -292,7 +293,7 @@ func TestUndecidableRequestsAreErrors(t *testing.T) {
 	}
 }
 
-// What AWS knows of who asks, and what it is not to be mistaken for.
+// Principals match by account, ARN, service or provider, and not by similar names.
 func TestPrincipals(t *testing.T) {
 	byService := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"Bool":{"aws:PrincipalIsAWSService":"%t"}}}`
 	several := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"arn:aws:sqs:eu-west-1:${k:many}:work"}`

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 )
 
-// Small worlds, so that statements meet requests often.
+// Few actions and resources, so that statements often match requests.
 var (
 	actions   = []string{"ec2:RunInstances", "ec2:CreateTags", "sqs:SendMessage"}
 	resources = []string{queue, otherQueue, "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"}
@@ -64,7 +64,7 @@ func parseDocument(t *rapid.T, statements []object) []evaluator.Policy {
 	return []evaluator.Policy{p}
 }
 
-// scenario is policies and a request, drawn.
+// scenario is a random set of policies and a request.
 type scenario struct {
 	identity, resource []object
 	request            evaluator.Request
@@ -99,7 +99,7 @@ func (w scenario) evaluate(t *rapid.T) evaluator.Decision {
 	return d
 }
 
-// Another Allow takes no right away, and another Deny gives none.
+// An additional Allow never removes a permission, and an additional Deny never adds one.
 func TestPoliciesAddPermissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawScenario(t)
@@ -119,7 +119,7 @@ func TestPoliciesAddPermissions(t *testing.T) {
 	})
 }
 
-// The order of statements says nothing, nor does a denial of everything leave any.
+// The order of statements has no effect, and a Deny of everything leaves no permission.
 func TestOrderAndDenial(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawScenario(t)
@@ -147,8 +147,8 @@ func withStatements(effect string, statements []object) []object {
 	return slices.DeleteFunc(slices.Clone(statements), func(s object) bool { return s["Effect"] != effect })
 }
 
-// ForAllValues with Null is what one thinks that ForAllValues is: no value is none of
-// those that are allowed. Alone it is true of nothing.
+// ForAllValues with Null requires at least one value and that every value is allowed.
+// ForAllValues alone is true for the empty set.
 func TestForAllValuesNeedsNull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have := rapid.SliceOfN(rapid.SampledFrom(words), 0, 3).Draw(t, "have")
@@ -175,7 +175,7 @@ func TestForAllValuesNeedsNull(t *testing.T) {
 	})
 }
 
-// Wildcards are those of a naive matcher.
+// Wildcards match as in a naive matcher.
 func TestWildcards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringMatching(`[ab*?]{0,6}`).Draw(t, "pattern")
@@ -188,7 +188,7 @@ func TestWildcards(t *testing.T) {
 	})
 }
 
-// naiveMatch matches by a table of prefixes.
+// naiveMatch matches with a table of prefixes.
 func naiveMatch(pattern, text string) bool {
 	reach := map[int]bool{0: true}
 	for _, p := range pattern {

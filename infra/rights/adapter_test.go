@@ -12,21 +12,22 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// adapters are the packages that call AWS, each action by the name that policies give
-// it, for the sake of their hints.
+// adapters are the packages that call AWS. Each names its actions as policies do, in its
+// error hints.
 var adapters = []string{
 	"aws/stsrole", "blob/s3blob", "cloud/ec2cloud", "cloud/ekscluster", "cloud/iamprofile", "cloud/pricing", "cloud/ssmparameters", "cloud/zonalshift",
 	"queue/eventbus", "queue/sqsqueue",
 }
 
-// uncheckedActions are rights that no adapter names, and why they are needed.
+// uncheckedActions are permissions that no adapter names, with the reason why they are
+// needed.
 var uncheckedActions = map[string]string{
 	"iam:PassRole":         "EC2 asks for it where a launch has an instance profile, and IAM where a role is put into one",
 	"logs:CreateLogStream": "Lambda writes a function's log by the function's role",
 	"logs:PutLogEvents":    "the same",
 }
 
-// unrestrictedActions are calls that need no right, or that no service makes.
+// unrestrictedActions are calls that need no permission, or that no service makes.
 var unrestrictedActions = map[string]string{
 	"sts:GetCallerIdentity": "it is allowed to everybody, whatever a policy says",
 	"sts:AssumeRole":        "a function that clusters share takes their roles, by rights of its own (shared_test.go)",
@@ -35,7 +36,7 @@ var unrestrictedActions = map[string]string{
 	"tag:Name":              "a filter of EC2's, and no action",
 }
 
-// calledByAdapters are the actions that the adapters of shared name.
+// calledByAdapters returns the actions that the adapters in shared name.
 func calledByAdapters(t *testing.T) map[string]bool {
 	t.Helper()
 	called := map[string]bool{}
@@ -60,12 +61,12 @@ func calledByAdapters(t *testing.T) map[string]bool {
 	return called
 }
 
-// What the code calls is what roles may do: neither has an action that the other lacks.
+// The adapters' calls and the roles' permissions have the same actions.
 func TestRightsMatchAdapterCalls(t *testing.T) {
 	called := calledByAdapters(t)
 	may := map[string]bool{}
 	for name, d := range deployed(t, currentSystem) {
-		// Of people and resources only roles of services count here.
+		// Policies of people and of resources are not compared.
 		if strings.HasPrefix(name, cluster+"/") && !strings.Contains(name, "operator") && !strings.Contains(name, "replayer") {
 			for _, action := range d.Actions() {
 				may[action] = true
@@ -84,10 +85,10 @@ func TestRightsMatchAdapterCalls(t *testing.T) {
 	}
 }
 
-// sdks are the prefixes of policies, by the SDK's package where that is another.
+// sdks are the prefixes of policy actions that differ from the SDK's package name.
 var sdks = map[string]string{"eventbridge": "events"}
 
-// What the verbs of joist call, a person may; and no more than that.
+// The policies for people have exactly the actions that the joist commands call.
 func TestOperatorRightsMatchCLICalls(t *testing.T) {
 	called := map[string]bool{}
 	for action := range calledByAdapters(t) {
@@ -120,14 +121,14 @@ func TestOperatorRightsMatchCLICalls(t *testing.T) {
 	}
 }
 
-// operatorAndReplayer is what the one on call may, beside the one who may look.
+// operatorAndReplayer returns the actions of the operator and replayer policies together.
 func operatorAndReplayer(t *testing.T) []string {
 	t.Helper()
 	s := scope(t, cluster)
 	return slices.Concat(must(t)(s.OperatorPolicy()).Actions(), must(t)(s.ReplayerPolicy()).Actions())
 }
 
-// The nodes have AWS's four policies and no others.
+// The nodes have exactly AWS's four managed policies.
 func TestNodePolicies(t *testing.T) {
 	got := rights.Scope{Partition: "aws-us-gov"}.NodePolicies()
 	want := []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}

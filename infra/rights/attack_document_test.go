@@ -97,7 +97,7 @@ func attacksByReading() []attack {
 	read("launcher deletes its log", "launcher", "logs:DeleteLogGroup", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-launcher:*", false)
 	read("planner changes the launcher's code", "planner", "lambda:UpdateFunctionCode", function(cluster, "launcher"), false)
 	read("planner invokes the launcher", "planner", "lambda:InvokeFunction", function(cluster, "launcher"), false)
-	// A function is handed what its caller writes, whatever the queue's policy says.
+	// A function processes its caller's records; the queue's policy does not apply.
 	for _, who := range []string{"disruption", "interruption", "catalog", "lifecycle", "watcher", "replayer", "operator"} {
 		read(who+" invokes the launcher", who, "lambda:InvokeFunction", function(cluster, "launcher"), false)
 	}

@@ -32,7 +32,7 @@ func attacks() []attack {
 		attacksByRole(), attacksOnProfiles(), attacksOnQueues(), attacksOnContents(), attacksOnBus(), attacksOnDocuments(), attacksByReading(), attacksOnTrust(), attacksOnSharing())
 }
 
-// asPrincipal gives calls their kind.
+// asPrincipal returns the calls as attacks of one kind.
 func asPrincipal(kind string, calls ...call) []attack {
 	out := make([]attack, 0, len(calls))
 	for _, c := range calls {
@@ -41,12 +41,12 @@ func asPrincipal(kind string, calls ...call) []attack {
 	return out
 }
 
-// pureServices are the services that never change anything in EC2.
+// pureServices returns the services that never change anything in EC2.
 func pureServices() []string {
 	return slices.DeleteFunc(services(), func(s string) bool { return s == "launcher" })
 }
 
-// attacksByOthers are the launcher's own calls, all proper, by somebody else.
+// attacksByOthers returns the launcher's own valid calls, made by other principals.
 func attacksByOthers() []attack {
 	var out []call
 	for _, who := range pureServices() {
@@ -122,8 +122,8 @@ func attacksOnMachines() []attack {
 	)...)
 }
 
-// attacksByOtherCalls are what a launcher that is broken into would like to do to its
-// own cluster's machines, and to what they run in.
+// attacksByOtherCalls returns calls with which a compromised launcher would attack its
+// own cluster's instances and their environment.
 func attacksByOtherCalls() []attack {
 	var out []call
 	for _, c := range []struct{ action, kind string }{
@@ -145,8 +145,8 @@ func attacksByOtherCalls() []attack {
 	)...)
 }
 
-// preparatoryCalls are requests that EC2 would refuse by itself, and that IAM should not
-// have to see refused: they are on no page, and count against nobody.
+// preparatoryCalls returns requests that EC2 itself would reject, so IAM need not deny
+// them. They are not on the page and not counted.
 func preparatoryCalls() []attack {
 	empty := tags("", "x")
 	return asPrincipal(takeover,

@@ -36,7 +36,7 @@ func attacksByRole() []attack {
 	return sortAttacks(asPrincipal(passing, out...))
 }
 
-// sortAttacks puts what came out of a map in order.
+// sortAttacks sorts attacks that were collected from a map.
 func sortAttacks(list []attack) []attack {
 	slices.SortStableFunc(list, func(a, b attack) int {
 		if a.name < b.name {
@@ -77,7 +77,7 @@ func attacksOnProfiles() []attack {
 		add("makes a profile without "+key, "CreateInstanceProfile", profileARN(cluster), requestTags(wrong))
 		add("tags a profile without setting "+key, "TagInstanceProfile", profileARN(cluster), resourceTags(ours), requestTags(wrong))
 		if key == "eks:eks-cluster-name" {
-			// What Karpenter made before v1 lacks it.
+			// Profiles that Karpenter created before v1 lack this tag.
 			continue
 		}
 		add("tags a profile that lacks "+key, "TagInstanceProfile", profileARN(cluster), resourceTags(wrong), requestTags(ours))
@@ -144,7 +144,8 @@ func attacksOnTrust() []attack {
 		needs := singleCall(newCall("sqs:ReceiveMessage", queue(queueOf(service)), key("lambda:SourceFunctionArn", function("prod", "report"))))
 		out = append(out, call{name: "another function of the account reads the queue of " + service + " with its role", who: service, models: "Lambda", needs: needs})
 	}
-	// Who may make functions with the launcher's role gets credentials that name them.
+	// A principal that may create functions with the launcher's role gets credentials that
+	// name the function.
 	for name, arn := range map[string]string{
 		"another function of the account":               function("prod", "report"),
 		"a function of another account":                 otherARN(function(cluster, "launcher"), account, foreign),

@@ -9,10 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// readers are the services that have a queue.
+// readers returns the services that have a queue.
 func readers() []string { return append(slices.Clone(topology.ExternalServices), "lifecycle") }
 
-// forgedMessages reports whether the contract lets one send to the other.
+// forgedMessages reports whether the contract permits messages from one service to the
+// other.
 func forgedMessages(from, to string) bool {
 	return slices.ContainsFunc(event.Specs, func(s event.Spec) bool {
 		return !s.IsFact() && slices.Contains(s.Producers, from) && slices.Contains(s.Consumers, to)
@@ -106,8 +107,8 @@ func attacksOnContents() []attack {
 	)...))
 }
 
-// factsInside are facts of other services inside the detail of an entry that IAM lets the
-// sender put.
+// factsInside returns entries that IAM permits the sender to put, with facts of other
+// services in their detail.
 func factsInside() []call {
 	var out []call
 	put := func(outer, inner event.Type, who, as string) {

@@ -15,8 +15,8 @@ var (
 	folder = regexp.MustCompile("`([a-z]+)/(?:latest)?`")
 )
 
-// What a service's card lists as rights in AWS is what its role has: each action, and
-// each folder of the bucket.
+// Each service's README lists exactly its role's AWS permissions: every action, and every
+// folder of the bucket.
 func TestCardsListTheRights(t *testing.T) {
 	s := scope(t, cluster)
 	for _, service := range services() {
@@ -37,7 +37,7 @@ func TestCardsListTheRights(t *testing.T) {
 	}
 }
 
-// named are the names that a text has, sorted, each once.
+// named returns the distinct names that match in a text, sorted.
 func named(pattern *regexp.Regexp, text string) []string {
 	var out []string
 	for _, found := range pattern.FindAllStringSubmatch(text, -1) {

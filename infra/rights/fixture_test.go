@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// The world of the tests: two clusters of one account and region, and another account.
+// The test setting: two clusters of one account and region, and another account.
 const (
 	account = "111122223333"
 	foreign = "444455556666"
@@ -39,7 +39,7 @@ func scope(t *testing.T, name string) rights.Scope {
 
 func role(name string) string { return "arn:aws:iam::" + account + ":role/" + name }
 
-// read remembers what was parsed: the same few documents decide thousands of calls.
+// read caches parsed policies, because the same few documents decide thousands of calls.
 var read sync.Map
 
 func parsePolicy(t *testing.T, name string, d rights.Document) evaluator.Policy {
@@ -56,12 +56,12 @@ func parsePolicy(t *testing.T, name string, d rights.Document) evaluator.Policy 
 	return p
 }
 
-// services are all that have a role, but people.
+// services returns all services that have a role, without people.
 func services() []string {
 	return []string{"catalog", "disruption", "interruption", "launcher", "lifecycle", "planner", "watcher"}
 }
 
-// tags are tags in the order of their writing: key, value, key, value.
+// tags returns tags from alternating keys and values.
 func tags(pairs ...string) map[string]string {
 	out := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -70,7 +70,7 @@ func tags(pairs ...string) map[string]string {
 	return out
 }
 
-// mergeTags is a copy with more tags; a value of "-" removes one.
+// mergeTags returns a copy with more tags; the value "-" removes a tag.
 func mergeTags(base map[string]string, pairs ...string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, base)
@@ -82,12 +82,12 @@ func mergeTags(base map[string]string, pairs ...string) map[string]string {
 	return out
 }
 
-// ownedTags are the tags of what a cluster's Joist launches.
+// ownedTags returns the tags of resources that a cluster's Joist launches.
 func ownedTags(name string) map[string]string {
 	return tags("kubernetes.io/cluster/"+name, "owned", "eks:eks-cluster-name", name, "karpenter.sh/nodepool", "web", "karpenter.k8s.aws/ec2nodeclass", "default")
 }
 
-// launchedTags are those and what tells of the intent.
+// launchedTags returns ownedTags and the tags of the launch intent.
 func launchedTags(name string) map[string]string {
 	return mergeTags(ownedTags(name), "joist.sh/intent", "i-1")
 }
@@ -99,7 +99,7 @@ func ec2(kind string) string {
 	return "arn:aws:ec2:" + region + ":" + account + ":" + kind + "/" + kind + "-1"
 }
 
-// otherARN is an ARN of another region or account.
+// otherARN returns the ARN with another region or account.
 func otherARN(arn, from, to string) string { return strings.Replace(arn, ":"+from+":", ":"+to+":", 1) }
 
 func queue(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The evaluator knows the standard library alone, and rights only names that are
-// shared besides: neither can be made to agree with the app by the app.
+// The evaluator imports only the standard library, and rights also only the shared
+// packages with names. So the CDK app cannot change either to fit its own policies.
 func TestImports(t *testing.T) {
 	const shared = "github.com/joist-autoscaler/joist/shared/"
 	may := map[string][]string{

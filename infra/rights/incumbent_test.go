@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// The policies that Joist is compared with, restated in our own types. Karpenter's are the
-// six of the CloudFormation template in its v1.14 guide (github.com/aws/karpenter-provider-aws,
-// Apache-2.0), here one list. The others are from two blog posts: a Terraform tutorial
-// of 2025-07-07 for Karpenter v1, and a CloudFormation tutorial of 2022-09-22 for v0.26.
+// The policies that Joist is compared with, as Documents. Karpenter's are the six of the
+// CloudFormation template in its v1.14 guide (github.com/aws/karpenter-provider-aws,
+// Apache-2.0), here one list. The others are from two blog posts: a Terraform tutorial of
+// 2025-07-07 for Karpenter v1, and a CloudFormation tutorial of 2022-09-22 for v0.26.
 
 type conditions = rights.Condition
 
@@ -21,7 +21,7 @@ func allowStatement(actions, resources []string, c conditions) rights.Statement 
 
 func all(list ...string) []string { return list }
 
-// karpenter is the controller's policy for a cluster.
+// karpenter returns the controller's policy for a cluster.
 func karpenter(name string) rights.Document {
 	kinds := func(account string, kinds ...string) (out []string) {
 		for _, k := range kinds {
@@ -77,7 +77,7 @@ func mergeDocuments(a, b map[string][]string) map[string][]string {
 	return out
 }
 
-// terraform is the policy of the Terraform tutorial.
+// terraform returns the policy of the Terraform tutorial.
 func terraform(name string) rights.Document {
 	everything := all("*")
 	owned := map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:ResourceTag/topology.kubernetes.io/region": {region}}
@@ -99,7 +99,7 @@ func terraform(name string) rights.Document {
 	}}
 }
 
-// walkthrough is the policy of the CloudFormation tutorial.
+// walkthrough returns the policy of the CloudFormation tutorial.
 func walkthrough(name string) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
 		allowStatement(all("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances",
@@ -112,8 +112,8 @@ func walkthrough(name string) rights.Document {
 	}}
 }
 
-// openQueue is the queue policy of the CloudFormation tutorial and of Karpenter: EventBridge
-// and SQS may send, for any account. Karpenter's denies what does not come by TLS.
+// openQueue returns the queue policy of the CloudFormation tutorial and of Karpenter:
+// EventBridge and SQS may send, for any account. Karpenter's denies requests without TLS.
 func openQueue(name string, denyHTTP bool) rights.Document {
 	s := []rights.Statement{{Effect: "Allow", Principal: rights.Principal{"Service": {"events.amazonaws.com", "sqs.amazonaws.com"}}, Action: all("sqs:SendMessage"), Resource: all(queue(name))}}
 	if denyHTTP {
@@ -123,7 +123,8 @@ func openQueue(name string, denyHTTP bool) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: s}
 }
 
-// karpenterSystem is a cluster that runs one controller, with one role for all services.
+// karpenterSystem returns a cluster with one controller, which has one role for all
+// services.
 func karpenterSystem(t *testing.T, title string, write func(name string) rights.Document, queuePolicy, nodeTrust, controllerTrust *rights.Document) system {
 	t.Helper()
 	identity := map[string][]evaluator.Policy{}
@@ -150,16 +151,16 @@ func karpenterSystem(t *testing.T, title string, write func(name string) rights.
 	}
 }
 
-// karpenterSystems are the three that Joist is compared with.
+// karpenterSystems returns the three systems that Joist is compared with.
 func karpenterSystems(t *testing.T) []system {
 	t.Helper()
 	nodes := rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
 		{Effect: "Allow", Principal: rights.Principal{"Service": {"ec2.amazonaws.com"}}, Action: all("sts:AssumeRole")}}}
-	// Karpenter's nodes may be had by Pod Identity, too.
+	// Karpenter's node role also trusts Pod Identity.
 	pods := rights.Statement{Effect: "Allow", Principal: rights.Principal{"Service": {"pods.eks.amazonaws.com"}}, Action: all("sts:AssumeRole", "sts:TagSession")}
 	nodesOrPods := rights.Document{Version: "2012-10-17", Statement: append(nodes.Statement[:1:1], pods)}
-	// Its guide has eksctl make the controller's role for a Pod Identity association:
-	// that trusts the service, without conditions.
+	// In its guide, eksctl creates the controller's role for a Pod Identity association;
+	// it trusts the service without conditions.
 	byPods := rights.Document{Version: "2012-10-17", Statement: []rights.Statement{pods}}
 	byAccount := func(namespace string) *rights.Document {
 		d := rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, namespace, "karpenter")

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// profileARN is that of a profile below a cluster's path.
+// profileARN returns the ARN of an instance profile below a cluster's path.
 func profileARN(cluster string) string {
 	return "arn:aws:iam::" + account + ":instance-profile/karpenter/" + region + "/" + cluster + "/0b5e1d0a/" + cluster + "_1234"
 }
@@ -19,21 +19,22 @@ func profileTags(cluster string) map[string]string {
 		"karpenter.k8s.aws/ec2nodeclass", "default", "topology.kubernetes.io/region", region)
 }
 
-// publishEvents is events:PutEvents of one entry.
+// publishEvents returns the request of events:PutEvents with one entry.
 func publishEvents(busName, source string, t event.Type) []need {
 	return singleCall(newCall("events:PutEvents", bus(busName), key("events:source", source), key("events:detail-type", string(t))))
 }
 
-// deliverMessage is events:PutEvents of one entry of the cluster that a rule of its bus delivers:
-// IAM sees the source and the type of outer, the consumer those of the inner event.
+// deliverMessage returns events:PutEvents of an entry that a rule of the cluster's bus
+// delivers. IAM sees the source and type of the outer event, the consumer those of the
+// inner one.
 func deliverMessage(outerSource string, outer event.Type, innerSource string, inner event.Type) []need {
 	needs := publishEvents(cluster+"-joist", outerSource, outer)
 	needs[0].entry = fmt.Appendf(nil, `{"source":%q,"detail-type":%q,"detail":{"cluster":%q,"source":%q,"type":%q}}`, outerSource, outer, cluster, innerSource, inner)
 	return needs
 }
 
-// legitimate are the calls that Joist makes: every adapter of shared and every document
-// that a service reads or writes.
+// legitimate returns the calls that Joist makes: of every adapter in shared, and of every
+// document that a service reads or writes.
 func legitimate() []call {
 	return slices.Concat(legitimateLaunches(), legitimateProfiles(), legitimateReads(), legitimateDocuments(), legitimateMessages(), legitimateIdentities())
 }
@@ -67,7 +68,8 @@ func legitimateLaunches() []call {
 	}
 }
 
-// shared is about what AWS RAM shares: its owner has agreed, so that it counts as ours.
+// shared sets the owner to this account, because the owner of a resource that AWS RAM
+// shares has agreed to its use.
 func shared(n need) need {
 	n.owner = account
 	return n
@@ -191,7 +193,7 @@ func queueOf(service string) string {
 
 func deadOf(service string) string { return cluster + "-joist-" + service + "-dead" }
 
-// pod is what Pod Identity says of a pod.
+// pod returns the condition keys that Pod Identity sets for a pod.
 func pod(accountID, clusterName, namespace, serviceAccount string) map[string][]string {
 	return map[string][]string{
 		"aws:SourceAccount": {accountID}, "aws:RequestTag/eks-cluster-arn": {"arn:aws:eks:" + region + ":" + accountID + ":cluster/" + clusterName},
@@ -199,7 +201,7 @@ func pod(accountID, clusterName, namespace, serviceAccount string) map[string][]
 	}
 }
 
-// webIdentity is what an OIDC provider says of a pod.
+// webIdentity returns the condition keys that an OIDC provider sets for a pod.
 func webIdentity(issuer, subject, audience string) map[string][]string {
 	return map[string][]string{issuer + ":sub": {subject}, issuer + ":aud": {audience}}
 }
@@ -222,7 +224,7 @@ func legitimateIdentities() []call {
 	}
 }
 
-// Every call that Joist makes is allowed, under each way to run it.
+// Every call that Joist makes is allowed in every mode of operation.
 func TestLegitimateCallsAreAllowed(t *testing.T) {
 	s := joist(t, "Joist", deployed(t, currentSystem))
 	seen := map[string]bool{}

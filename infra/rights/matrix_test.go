@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// page shows the attacks that go through somewhere, data shows all of them.
+// page shows the attacks that succeed in at least one system, data all attacks.
 var (
 	page = filepath.Join("..", "..", "deploy", "docs", "attacks.md")
 	data = filepath.Join("..", "..", "deploy", "docs", "attacks.csv")
 )
 
-// result is an attack, the systems that let it through, and the systems in which it has
+// result is an attack, the systems in which it succeeds, and the systems in which it has
 // a target.
 type result struct {
 	attack
@@ -47,7 +47,7 @@ func targets(a attack) bool {
 	})
 }
 
-// currentSystem leaves a scope as the fixture has it.
+// currentSystem does not change the fixture's scope.
 func currentSystem(*rights.Scope) {}
 
 func systems(t *testing.T) []system {
@@ -59,8 +59,8 @@ func systems(t *testing.T) []system {
 	}, karpenterSystems(t)...)
 }
 
-// No attack goes through Joist's policies. The page and the data compare them with other
-// policies.
+// No attack succeeds against Joist's policies. The page and the data compare them with
+// other policies.
 func TestAttacksAreDenied(t *testing.T) {
 	all := systems(t)
 	var results []result
@@ -94,8 +94,7 @@ func TestAttacksAreDenied(t *testing.T) {
 	checkGolden(t, data, writeData(t, all, results))
 }
 
-// The launcher may make the calls that other services are refused, so that the refusals
-// are not due to malformed calls.
+// The launcher may make the calls that other services are denied, so the calls are valid.
 func TestAttacksAreValidRequests(t *testing.T) {
 	s := joist(t, "Joist", deployed(t, currentSystem))
 	turned := 0
@@ -111,8 +110,8 @@ func TestAttacksAreValidRequests(t *testing.T) {
 	}
 }
 
-// count is how many of a kind go through a system; apart counts those alone that one
-// process cannot refuse.
+// count returns how many attacks of a kind succeed in a system. With apart it counts only
+// attacks that a single process cannot deny.
 func count(results []result, kind string, system int, apart bool) int {
 	n := 0
 	for _, r := range results {
@@ -123,7 +122,7 @@ func count(results []result, kind string, system int, apart bool) int {
 	return n
 }
 
-// outcome is what a system does with an attack, as the page and the data say it.
+// outcome returns the result of an attack in a system, as the page and the data show it.
 func (r result) outcome(system int) string {
 	switch {
 	case !r.target[system]:
@@ -136,7 +135,7 @@ func (r result) outcome(system int) string {
 	return "through"
 }
 
-// writeData lists every attack with its result in every system, as CSV.
+// writeData returns every attack with its result in every system, as CSV.
 func writeData(t *testing.T, all []system, results []result) []byte {
 	t.Helper()
 	header := []string{"group", "attack", "call"}
@@ -158,8 +157,8 @@ func writeData(t *testing.T, all []system, results []result) []byte {
 	return b.Bytes()
 }
 
-// writePage is the page: explanation, counts, and for each group the attacks that
-// go through in some system.
+// writePage returns the page: explanation, counts, and for each group the attacks that
+// succeed in some system.
 func writePage(all []system, results []result, holdings string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", introduction)
@@ -207,7 +206,7 @@ func writePage(all []system, results []result, holdings string) string {
 }
 
 // writeGroup writes a group's table: one row for each set of systems, with the attacks
-// that go through in exactly these.
+// that succeed in exactly these systems.
 func writeGroup(b *strings.Builder, kind string, all []system, results []result) {
 	var sets []string
 	names, refused := map[string][]string{}, 0
@@ -247,7 +246,7 @@ func writeGroup(b *strings.Builder, kind string, all []system, results []result)
 	}
 }
 
-// mergeNames joins names that differ in the service alone, or after a colon alone.
+// mergeNames merges names that differ only in the service, or only after a colon.
 func mergeNames(names []string) []string {
 	type group struct{ services, endings []string }
 	var order []string
@@ -321,7 +320,7 @@ The tables leave out attacks that are refused everywhere; [attacks.csv](attacks.
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + ` writes both files; without ` + "`-update`" + ` the test fails when they differ from the policies.
 `
 
-// listPermissions is what each role has, counted.
+// listPermissions returns a table that counts the permissions of each role.
 func listPermissions(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -9,13 +9,13 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// mutant is what is deployed, with one thing taken out of one statement.
+// mutant is the set of deployed documents with one element removed from one statement.
 type mutant struct {
 	name      string
 	documents map[string]rights.Document
 }
 
-// replaceStatement is a copy of what is deployed with one statement replaced.
+// replaceStatement returns a copy of the deployed documents with one statement replaced.
 func replaceStatement(all map[string]rights.Document, whose string, i int, to ...rights.Statement) map[string]rights.Document {
 	out := maps.Clone(all)
 	d := out[whose]
@@ -24,7 +24,7 @@ func replaceStatement(all map[string]rights.Document, whose string, i int, to ..
 	return out
 }
 
-// removeAt leaves each element out in turn.
+// removeAt returns the lists that lack one element, by the removed element.
 func removeAt(list []string) map[string][]string {
 	out := map[string][]string{}
 	for i, s := range list {
@@ -33,14 +33,14 @@ func removeAt(list []string) map[string][]string {
 	return out
 }
 
-// ours are the documents of the cluster, not of its neighbour.
+// ours returns the names of the cluster's own documents.
 func ours(all map[string]rights.Document) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return strings.Contains(name, beside) })
 }
 
-// Every action and every resource that something is allowed is needed by a call that
-// Joist makes: there is no right too many. (People's rights are for verbs that this
-// table does not have.)
+// Some call of Joist needs each allowed action and resource, so no permission is
+// superfluous. Policies for people are excluded, because the list of calls does not have
+// those of the commands.
 func TestEveryRightIsNeeded(t *testing.T) {
 	all := deployed(t, currentSystem)
 	calls := legitimate()
@@ -52,7 +52,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	}
 }
 
-// everyRightIsNeeded looks at each action and resource of one document.
+// everyRightIsNeeded checks each action and resource of one document.
 func everyRightIsNeeded(t *testing.T, all map[string]rights.Document, whose string, calls []call) {
 	t.Helper()
 	for i, s := range all[whose].Statement {
@@ -80,7 +80,7 @@ func everyRightIsNeeded(t *testing.T, all map[string]rights.Document, whose stri
 	}
 }
 
-// pick is the statement, unless nothing is left of it.
+// pick returns the statement if elements are left, otherwise none.
 func pick(s rights.Statement, left []string) []rights.Statement {
 	if len(left) == 0 {
 		return nil
@@ -97,26 +97,26 @@ func breaksCall(t *testing.T, m mutant, calls []call) bool {
 	})
 }
 
-// withoutStatements leaves out documents without statements, which IAM does not know either.
+// withoutStatements removes documents without statements, which are invalid in IAM.
 func withoutStatements(all map[string]rights.Document) map[string]rights.Document {
 	maps.DeleteFunc(all, func(_ string, d rights.Document) bool { return len(d.Statement) == 0 })
 	return all
 }
 
-// redundant are conditions that no attack needs, and why they stand there all the same.
+// redundant are conditions that no attack needs, with the reason to keep them.
 var redundant = map[string]string{
 	"AllowOwnRules: StringEquals aws:SourceAccount": "the rules' ARNs say the account; who audits policies looks for either",
 	"OwnSchedules: StringEquals aws:SourceAccount":  "the same of the group's ARN",
 	"PodIdentity: StringEquals aws:SourceAccount":   "the same of the cluster's ARN",
 }
 
-// equivalentConditions are the statements that EC2 asks for together: making something with tags, and
-// tagging it while it is made. Either alone would refuse; a condition counts as needed
-// when an attack goes through without it in both.
+// equivalentConditions are the statements that EC2 evaluates together: creating a
+// resource with tags, and tagging it during its creation. Each alone would deny, so a
+// condition counts as needed if an attack succeeds when it is removed from both.
 var equivalentConditions = []string{"LaunchWithTags", "MakeTemplateWithTags", "TagAtBirth"}
 
-// Every condition and every denial keeps an attack out: none stands there for show, and
-// the table would notice if one went.
+// Each condition and each denial prevents an attack, and the list of attacks notices if
+// it is removed.
 func TestEveryConditionIsNeeded(t *testing.T) {
 	all := deployed(t, currentSystem)
 	list := append(attacks(), preparatoryCalls()...)
@@ -145,7 +145,8 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 	}
 }
 
-// withoutCondition takes a denial away, or one condition in turn.
+// withoutCondition returns the mutants without the denial, or without one of the
+// statement's conditions.
 func withoutCondition(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
 	if s.Effect == "Deny" {
 		return []mutant{{"the denial", replaceStatement(all, whose, i)}}
@@ -153,7 +154,8 @@ func withoutCondition(all map[string]rights.Document, whose string, i int, s rig
 	return withoutValue(all, whose, i, s)
 }
 
-// withoutValue takes one condition in turn off a statement that allows.
+// withoutValue returns the mutants of an allowing statement without one of its
+// conditions.
 func withoutValue(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
 	var out []mutant
 	for operator, keys := range s.Condition {
@@ -173,7 +175,7 @@ func withoutValue(all map[string]rights.Document, whose string, i int, s rights.
 	return out
 }
 
-// withoutTwins takes a condition off all twins.
+// withoutTwins removes a condition from all equivalent statements.
 func withoutTwins(all map[string]rights.Document, whose, name string) map[string]rights.Document {
 	for i, s := range all[whose].Statement {
 		if !slices.Contains(equivalentConditions, s.Sid) {
@@ -188,8 +190,8 @@ func withoutTwins(all map[string]rights.Document, whose, name string) map[string
 	return all
 }
 
-// allowsAttack reports whether an attack by whose policy it is, or on what it protects, goes
-// through.
+// allowsAttack reports whether an attack succeeds that the policy's principal makes, or
+// that targets the policy's resource.
 func allowsAttack(t *testing.T, m mutant, whose string, list []attack) bool {
 	t.Helper()
 	s := joist(t, m.name, withoutStatements(m.documents))

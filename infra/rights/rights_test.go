@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// checkGolden compares what is deployed with what somebody has read and committed.
+// checkGolden compares a document with its golden file.
 func checkGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -38,7 +38,8 @@ func checkGolden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// documents are all that the package writes for a cluster, by the golden's name.
+// documents returns all documents that the package creates for a cluster, by the name of
+// the golden file.
 func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	t.Helper()
 	out := map[string]rights.Document{
@@ -57,7 +58,7 @@ func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	for _, service := range topology.ExternalServices {
 		out[service+"-function"] = s.FunctionPolicy(service)
 		if s.Plan.HasSharedFunctions() {
-			// As many clusters as a template has room for, each with names as long as these.
+			// As many clusters as fit into a template, each with names of this length.
 			out[service+"-shared"], out["trust-shared-"+service] = rights.SharedFunctionPolicy(service, slices.Repeat([]rights.Scope{s}, 6)...), s.TrustShared(service)
 		}
 	}
@@ -84,8 +85,8 @@ func TestDocumentsMatchGoldens(t *testing.T) {
 	}
 }
 
-// The limits of IAM count characters without white space: 10,240 for all inline
-// policies of a role together, and 6,144 for a managed policy, which people's are.
+// IAM's limits count characters without white space: 10,240 for all inline policies of a
+// role together, and 6,144 for a managed policy, which the policies for people are.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 func TestDocumentsFit(t *testing.T) {
 	all := longest(t)
@@ -94,13 +95,13 @@ func TestDocumentsFit(t *testing.T) {
 		all := documents(t, s)
 		for document, d := range all {
 			if document == "launcher" && name != "42 characters" {
-				continue // Its tags are as many as somebody lists; what is too long the stack refuses.
+				continue // The configuration sets the number of tags; the stack rejects policies that are too large.
 			}
 			limit := 10240
 			if document == "operator" || document == "replayer" {
 				limit = 6144
 			}
-			// A trust policy has 2,048 unless somebody asks for more.
+			// A trust policy may have 2,048 characters by default.
 			if strings.HasPrefix(document, "trust-") {
 				limit = 2048
 			}
@@ -111,8 +112,8 @@ func TestDocumentsFit(t *testing.T) {
 	}
 }
 
-// longest are scopes in which everything has the longest name that it may, by where they
-// are: of the partitions one has the longest name, and the others have the longest regions.
+// longest returns scopes in which every name has its maximum length: one partition has
+// the longest name, the others have the longest regions.
 func longest(t *testing.T) map[string]rights.Scope {
 	t.Helper()
 	out := map[string]rights.Scope{}
@@ -133,7 +134,7 @@ func longest(t *testing.T) map[string]rights.Scope {
 	return out
 }
 
-// Six actions change anything in EC2, and all are the launcher's.
+// Only the launcher may change EC2, by six actions.
 func TestOnlyLauncherChangesEC2(t *testing.T) {
 	s := scope(t, cluster)
 	for _, service := range append(services(), topology.Scheduler) {
@@ -157,8 +158,7 @@ func TestOnlyLauncherChangesEC2(t *testing.T) {
 	}
 }
 
-// A right to write never has the resource "*", and no right has a wildcard among its
-// actions.
+// No permission to write has the resource "*", and no action has a wildcard.
 func TestNoWriteOnAllResources(t *testing.T) {
 	for name, d := range documents(t, scope(t, cluster)) {
 		for _, s := range d.Statement {
@@ -176,7 +176,7 @@ func TestNoWriteOnAllResources(t *testing.T) {
 	}
 }
 
-// Sids are unique within a document, and made of letters and digits.
+// Sids are unique in a document, and consist of letters and digits.
 func TestSids(t *testing.T) {
 	other := scope(t, beside)
 	all := documents(t, scope(t, cluster))
@@ -192,8 +192,8 @@ func TestSids(t *testing.T) {
 	}
 }
 
-// Where node classes bring their profiles, IAM is nobody's to read or write, but for
-// the role that is passed.
+// If node classes name their profiles, no service may read or write IAM, except for
+// passing the role.
 func TestNoProfilesNoIAM(t *testing.T) {
 	s := scope(t, cluster)
 	s.Profiles = false
@@ -208,7 +208,7 @@ func TestNoProfilesNoIAM(t *testing.T) {
 	}
 }
 
-// China's partition has its own names of EC2.
+// In China EC2 has another service name.
 func TestChina(t *testing.T) {
 	s := scope(t, cluster)
 	s.Partition, s.Region, s.Replayers = "aws-cn", "cn-north-1", nil
@@ -223,7 +223,7 @@ func TestChina(t *testing.T) {
 	}
 }
 
-// Names that would make rights wide or wrong are refused, with the remedy.
+// Names that would make policies too broad or wrong are rejected, with the fix.
 func TestScopeIsChecked(t *testing.T) {
 	for name, spoil := range map[string]func(*rights.Scope){
 		"no account":           func(s *rights.Scope) { s.Account = "" },
@@ -250,7 +250,7 @@ func TestScopeIsChecked(t *testing.T) {
 	}
 }
 
-// What the CDK is given is what is judged here.
+// ToMap returns the same document as JSON.
 func TestMapMatchesJSON(t *testing.T) {
 	d := scope(t, cluster).BusPolicy()
 	back, err := json.Marshal(d.ToMap())
@@ -263,7 +263,7 @@ func TestMapMatchesJSON(t *testing.T) {
 	}
 }
 
-// A snapshot without the cluster's tag is copied only if it is listed.
+// A launch may copy a snapshot without the cluster's tag only if it is listed.
 func TestListedSnapshots(t *testing.T) {
 	for listed, want := range map[string]bool{"": false, "snapshot-1": true, "snapshot-2": false, "snapshot-?": true, "*": true} {
 		s := joist(t, "Joist", deployed(t, func(s *rights.Scope) {

@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// sharedSystem lets the two clusters share their functions.
+// sharedSystem makes the two clusters share their functions.
 func sharedSystem(s *rights.Scope) { s.Plan.Functions = common }
 
-// ofCommon are the documents of what clusters share, where they do.
+// ofCommon returns the documents of the resources that the clusters share.
 func ofCommon(clusters []rights.Scope) map[string]rights.Document {
 	out := map[string]rights.Document{}
 	for _, service := range topology.ExternalServices {
@@ -23,8 +23,8 @@ func ofCommon(clusters []rights.Scope) map[string]rights.Document {
 	return out
 }
 
-// commonNames calls functions and their logs what they are called where clusters share
-// them.
+// commonNames returns a function that replaces the names of functions and their logs by
+// those of shared functions.
 func commonNames(together string) func(arn string) string {
 	if together == "" {
 		return nil
@@ -39,9 +39,9 @@ func commonNames(together string) func(arn string) string {
 	}
 }
 
-// assumedRoles are all that whoever makes a call can be: where he is a function that clusters
-// share, it has its own role and may take the clusters'. Credentials that name a function
-// are those of its own role.
+// assumedRoles returns the roles with which the caller can make requests: a shared
+// function has its own role and may assume the clusters' roles. Credentials that name a
+// function are those of the function's own role.
 func (s system) assumedRoles(c call) []string {
 	service := strings.TrimPrefix(c.who, "neighbour/")
 	if s.together == "" || !slices.Contains(topology.ExternalServices, service) {
@@ -53,7 +53,7 @@ func (s system) assumedRoles(c call) []string {
 	return []string{c.who, "common/" + service, s.other(c)}
 }
 
-// other is the same service of the other cluster.
+// other returns the same service of the other cluster.
 func (s system) other(c call) string {
 	if service, theirs := strings.CutPrefix(c.who, "neighbour/"); theirs {
 		return service
@@ -61,7 +61,8 @@ func (s system) other(c call) string {
 	return "neighbour/" + c.who
 }
 
-// functionOf is which function AWS says that calls: who took a role is none.
+// functionOf returns the function that AWS reports for a caller; a caller with an assumed
+// role has none.
 func (s system) functionOf(caller string) string {
 	service, theirs := strings.CutPrefix(caller, "neighbour/")
 	shared, isShared := strings.CutPrefix(caller, "common/")
@@ -76,7 +77,8 @@ func (s system) functionOf(caller string) string {
 	return function(cluster, service)
 }
 
-// legitimateTogether are the calls by which shared functions come to their clusters.
+// legitimateTogether returns the calls with which shared functions assume the clusters'
+// roles.
 func legitimateTogether() []call {
 	var out []call
 	for _, service := range topology.ExternalServices {
@@ -91,12 +93,13 @@ func legitimateTogether() []call {
 	return out
 }
 
-// session is what a function calls itself that takes a cluster's role.
+// session returns the condition key with the session name of a function that assumes a
+// cluster's role.
 func session(service, name string) map[string][]string {
 	return key("sts:RoleSessionName", topology.RoleSessionName(service, name))
 }
 
-// attacksOnSharing are those on the roles of clusters that share functions.
+// attacksOnSharing returns the attacks on the roles of clusters that share functions.
 func attacksOnSharing() []attack {
 	var out []call
 	take := func(name, who string, needs need) {
@@ -128,30 +131,31 @@ func attacksOnSharing() []attack {
 	return asPrincipal(sharing, out...)
 }
 
-// short is an ARN without its account and region.
+// short returns an ARN without account and region.
 func short(arn string) string { return arn[strings.LastIndexAny(arn, ":")+1:] }
 
-// Where clusters share functions, all that Joist calls goes through, by the function's own
-// role or by the cluster's. Of the attacks those alone do that the other cluster's role may
-// do by right: whoever has broken into the function has the roles of its clusters, and
-// each of these is as narrow as before.
+// With shared functions, all of Joist's calls are allowed, by the function's own role or
+// by the cluster's. Only the attacks succeed that the other cluster's role is allowed to
+// make: an attacker who controls the function has the roles of its clusters, and each of
+// these has the same permissions as without sharing.
 func TestSharedFunctionAttacks(t *testing.T) {
 	checkSharedSystem(t, joist(t, "Joist, shared functions", deployed(t, sharedSystem)), legitimate(), nil)
 }
 
-// ofBothQueues are the attacks that the shared function does by its own role: it works on
-// the queues of all its clusters.
+// ofBothQueues are the attacks that the shared function makes with its own role: it
+// consumes the queues of all its clusters.
 var ofBothQueues = []string{
 	"interruption deletes messages of an unrelated queue, staging", "interruption receives messages of an unrelated queue, staging",
 	"the other cluster receives messages of interruption", "the other cluster receives messages of launcher",
 }
 
-// checkSharedSystem runs calls through a system whose clusters share functions. Those of but go
-// through for another reason, which is said where they are named.
+// checkSharedSystem checks calls in a system whose clusters share functions. The calls in
+// but are allowed for a reason that is stated where they are named.
 func checkSharedSystem(t *testing.T, s system, legitimate []call, but []string) {
 	t.Helper()
 	for _, c := range slices.Concat(legitimate, legitimateTogether()) {
-		// What a service does takes several calls, some by one role and some by the other.
+		// A service's work takes several calls, some with the function's role and some with
+		// the cluster's.
 		for _, n := range c.needs {
 			single := c
 			single.needs = singleCall(n)
@@ -184,7 +188,7 @@ func checkSharedSystem(t *testing.T, s system, legitimate []call, but []string) 
 	}
 }
 
-// The template has the rights that are judged above.
+// The synthesized template has the permissions that the tests above check.
 func TestSynthesizedSharedFunctions(t *testing.T) {
 	const name, bucket = "shared.template.json", "joist-joist-all-" + account + "-" + region
 	change := func(s *rights.Scope) {
@@ -207,12 +211,12 @@ func TestSynthesizedSharedFunctions(t *testing.T) {
 		}
 		return rename(arn)
 	}
-	// As with one bucket for clusters that share nothing else.
+	// As with one bucket of clusters that share nothing else.
 	checkSharedSystem(t, s, slices.DeleteFunc(legitimate(), func(c call) bool { return options[c.name] != "" }), []string{"planner lists the other cluster's bucket"})
 }
 
-// Shared functions have no right too many, and no condition of theirs or of the roles that
-// they take stands there for show.
+// With shared functions, no permission is superfluous, and each condition on them and on
+// the assumed roles prevents an attack.
 func TestEveryRightOfSharedFunctionsIsNeeded(t *testing.T) {
 	all := deployed(t, sharedSystem)
 	var calls []call

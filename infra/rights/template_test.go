@@ -14,7 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/template"
 )
 
-// deployment is a golden template of the CDK app, deployed to where the attacks are.
+// deployment is a golden template of the CDK app, resolved for the account and region of
+// the attacks.
 type deployment struct {
 	t *testing.T
 	*template.Stack
@@ -55,9 +56,8 @@ func (d deployment) policy(name string, document any) evaluator.Policy {
 	return p
 }
 
-// policies are those of the template by the ARN of the role or resource that they are
-// attached to; identity are what roles may do, the other what is said of resources,
-// with the trust of roles.
+// policies returns the template's policies by the ARN of their role or resource: the
+// identity policies of roles, and the resource policies with the roles' trust policies.
 func (d deployment) policies() (identity, resource map[string][]evaluator.Policy) {
 	identity, resource = map[string][]evaluator.Policy{}, map[string][]evaluator.Policy{}
 	for id, r := range d.Resources {
@@ -93,9 +93,9 @@ func (d deployment) policies() (identity, resource map[string][]evaluator.Policy
 	return identity, resource
 }
 
-// synthesizedSystem is Joist by a template that the CDK app wrote. People, whom the app gives
-// no role, are as the package has them, and so is the cluster beside it where the
-// template has one alone.
+// synthesizedSystem returns Joist with the policies of a synthesized template. Policies
+// for people, which the template attaches to no role, come from the package, as does the
+// second cluster if the template has only one.
 func synthesizedSystem(t *testing.T, name string, change func(*rights.Scope)) system {
 	t.Helper()
 	identity, resource := newDeployment(t, name).policies()
@@ -117,16 +117,16 @@ func synthesizedSystem(t *testing.T, name string, change func(*rights.Scope)) sy
 	return s
 }
 
-// options are calls that a template without the context that they name refuses.
+// options are calls that a template denies unless its context has the named key.
 var options = map[string]string{
 	"read zonal shifts":                       "zonalShift",
 	"watcher's pod takes its role":            "oidcProvider",
 	"the one on call moves dead letters back": "replayers",
 }
 
-// The template that is deployed keeps every attack out, too, but for the tags that node
-// classes may have, and lets every call of Joist's through: what the app attaches is
-// what is judged above.
+// The synthesized template denies every attack, except those with tags that node classes
+// may have, and allows all of Joist's calls: the app attaches the policies that the tests
+// above check.
 func TestSynthesizedTemplate(t *testing.T) {
 	const name = "fresh.template.json"
 	identity, resource := newDeployment(t, name).policies()
@@ -144,8 +144,8 @@ func TestSynthesizedTemplate(t *testing.T) {
 	checkSystem(t, s, anyTags(t))
 }
 
-// anyTags are the attacks that the package lets through where node classes may have any
-// tag, as they may unless the context lists them.
+// anyTags returns the attacks that succeed if node classes may have any tag, which is the
+// default.
 func anyTags(t *testing.T) []string {
 	t.Helper()
 	s := joist(t, "any tag", deployed(t, func(s *rights.Scope) { s.NodeTags = []string{"*"} }))
@@ -158,8 +158,8 @@ func anyTags(t *testing.T) []string {
 	return out
 }
 
-// Two clusters that share a stack and a bucket are kept apart as two that do not. Of
-// the bucket they may list the names of each other's objects, and read none.
+// Two clusters that share a stack and a bucket are isolated as well as two that do not.
+// In the bucket they may list the names of each other's objects, but not read them.
 func TestSynthesizedClustersShareABucket(t *testing.T) {
 	const bucket = "joist-joist-all-" + account + "-" + region
 	s := synthesizedSystem(t, "clusters.template.json", func(s *rights.Scope) { s.Bucket = bucket })
@@ -169,12 +169,12 @@ func TestSynthesizedClustersShareABucket(t *testing.T) {
 		}
 		return arn
 	}
-	// Its node classes' tags are listed, so that nothing else goes through.
+	// Its node tags are listed, so no other attack succeeds.
 	checkSystem(t, s, []string{"planner lists the other cluster's bucket"})
 }
 
-// checkSystem runs all calls through a system; those of but are let through, and it is said
-// why where they are named.
+// checkSystem checks all calls in a system. The calls in but are allowed, for a reason
+// that is stated where they are named.
 func checkSystem(t *testing.T, s system, but []string) {
 	t.Helper()
 	for _, c := range legitimate() {

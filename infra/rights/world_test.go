@@ -13,47 +13,49 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// need is one request of a call. A call goes through if every one of them is allowed.
+// need is one request of a call. A call succeeds if all its requests are allowed.
 type need struct {
 	action, resource string
 	context          map[string][]string
-	// owner is whose the resource is, where the ARN does not say.
+	// owner is the resource's account, if the ARN has none.
 	owner string
-	// entry is an event on the cluster's bus that one of the bus's rules must select, where
-	// the attack is to have it delivered.
+	// entry is an event on the cluster's bus. If the attack is its delivery, one of the
+	// bus's rules must match it.
 	entry []byte
 }
 
-// call is somebody doing something to AWS.
+// call is an API call by a principal.
 type call struct {
-	// name says what, in one line; it is unique.
+	// name describes the call in one line; it is unique.
 	name string
-	// who is a service of the cluster, or one of the others that systems know.
+	// who is a service of the cluster, or another principal that systems know (see
+	// principal).
 	who string
-	// models is the call of the API, or what makes it.
+	// models is the modelled API call, or the code that makes it.
 	models string
 	needs  []need
-	// apart says that Joist refuses because the service is another than the one whose
-	// work it is. Who does all of it in one process cannot.
+	// apart is set if Joist denies the call because another service does that work. A
+	// single process that does all work cannot deny it.
 	apart bool
 }
 
-// system is what decides calls: the policies of one way to run a cluster.
+// system decides calls by the policies of one way to run a cluster.
 type system struct {
 	title string
-	// role is the ARN of the role that does a service's work in the cluster.
+	// role returns the ARN of the role of a service in the cluster.
 	role func(service string) string
-	// identity are the policies of a service of a cluster, resource those of a resource.
+	// identity returns the policies of a service of a cluster, resource those of a
+	// resource.
 	identity func(service, cluster string) []evaluator.Policy
 	resource func(arn string) []evaluator.Policy
-	// rename is how the system calls a resource, where that is not as usual.
+	// rename returns the system's name of a resource, if it differs from the usual one.
 	rename func(arn string) string
-	// together begins the names of functions that both clusters share; empty where each has
-	// its own.
+	// together is the name prefix of functions that both clusters share; empty if each
+	// cluster has its own.
 	together string
 }
 
-// deployed is every document of two clusters, by whose it is: a service's role, a
+// deployed returns the documents of two clusters, by owner: a service's role, a
 // resource's ARN, or a person.
 func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Document {
 	t.Helper()
@@ -90,7 +92,7 @@ func must(t *testing.T) func(rights.Document, error) rights.Document {
 	}
 }
 
-// joist is a system by documents as they are deployed.
+// joist returns a system with the deployed documents.
 func joist(t *testing.T, title string, documents map[string]rights.Document) system {
 	t.Helper()
 	read := func(names ...string) (out []evaluator.Policy) {
@@ -115,11 +117,11 @@ func joist(t *testing.T, title string, documents map[string]rights.Document) sys
 	}
 }
 
-// auditLog begins the ARNs of the audit logs.
+// auditLog is the prefix of the ARNs of audit logs.
 const auditLog = "arn:aws:logs:" + region + ":" + account + ":log-group:/joist/"
 
-// attachedTo is the resource that has the policy of a resource: a bucket that of its
-// objects, and a log that of its streams.
+// attachedTo returns the resource whose policy applies to a resource: the bucket for an
+// object, the log group for a stream.
 func attachedTo(arn string) string {
 	if strings.HasPrefix(arn, "arn:aws:s3:::") {
 		arn, _, _ = strings.Cut(arn, "/")
@@ -128,7 +130,8 @@ func attachedTo(arn string) string {
 	return arn
 }
 
-// factLog is the stream of a cluster's audit log that EventBridge writes to.
+// factLog returns the ARN of the stream of a cluster's audit log that EventBridge writes
+// to.
 func factLog(cluster string) string { return auditLog + cluster + "/facts:log-stream:1" }
 
 func trustOf(s rights.Scope, service string) rights.Document {
@@ -148,7 +151,7 @@ func trustOf(s rights.Scope, service string) rights.Document {
 	panic(service + " is no service")
 }
 
-// everything is the policy of an administrator.
+// everything returns the policy of an administrator.
 func everything(t *testing.T) evaluator.Policy {
 	t.Helper()
 	p, err := evaluator.Parse("administrator", []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`))
@@ -158,12 +161,12 @@ func everything(t *testing.T) evaluator.Policy {
 	return p
 }
 
-// principal finds who somebody is to a system, and with which policies. Beside
-// services there are: "neighbour/<service>" of the other cluster, "administrator" of
-// this account, "outsider" with all rights of another, "stranger/<role>" with all of
-// this one but for its name, "common/<service>" for the function that clusters may
-// share, "aws/<service principal>",
-// "web/<issuer>" for who comes by an OIDC provider, and people.
+// principal returns a system's principal and its policies by name. In addition to
+// services, the names are: "neighbour/<service>" of the other cluster, "administrator" of
+// this account, "outsider" with all permissions in another account, "stranger/<role>"
+// with all permissions in this one but another name, "common/<service>" for a shared
+// function, "aws/<service principal>", "web/<issuer>" for users of an OIDC provider, and
+// people.
 func (s system) principal(t *testing.T, who string) (evaluator.Principal, []evaluator.Policy) {
 	t.Helper()
 	kind, name, _ := strings.Cut(who, "/")
@@ -190,11 +193,11 @@ func (s system) principal(t *testing.T, who string) (evaluator.Principal, []eval
 	return evaluator.Principal{Kind: evaluator.Role, Name: s.role(who)}, s.identity(who, cluster)
 }
 
-// placeholder stands for the role of a service, whose name differs between systems.
+// placeholder stands for a service's role, whose name differs between systems.
 const placeholder = "role of "
 
-// isAllowed reports whether the call goes through, and where it does not, which request
-// was refused. Whoever has broken into a function has all roles that it may take.
+// isAllowed reports whether the call succeeds, otherwise which request was denied. An
+// attacker who controls a function has all roles that it may assume.
 func (s system) isAllowed(t *testing.T, c call) (ok bool, refused string) {
 	t.Helper()
 	for _, who := range s.assumedRoles(c) {
@@ -205,7 +208,7 @@ func (s system) isAllowed(t *testing.T, c call) (ok bool, refused string) {
 	return false, refused
 }
 
-// decide is goes for one of them.
+// decide is isAllowed for one of the roles.
 func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 	t.Helper()
 	who, identity := s.principal(t, caller)
@@ -235,7 +238,8 @@ func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 		}
 		policies := evaluator.Policies{Identity: identity, Resource: s.resource(resource)}
 		if strings.HasPrefix(resource, "arn:aws:s3") && owner == foreign {
-			// Whoever made a bucket to catch our documents lets everybody write.
+			// An attacker who creates a bucket to receive Joist's documents permits writes
+			// by everyone.
 			policies.Resource = []evaluator.Policy{trapBucket(t)}
 		}
 		d, err := policies.Evaluate(evaluator.Request{Principal: who, Action: n.action, Resource: resource, Owner: owner, Context: full})
@@ -252,7 +256,7 @@ func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 	return true, ""
 }
 
-// deliveredFrom reports whether a rule of the cluster's own bus selects the event.
+// deliveredFrom reports whether a rule of the cluster's own bus matches the event.
 func deliveredFrom(t *testing.T, entry []byte) bool {
 	t.Helper()
 	plan := scope(t, cluster).Plan
@@ -272,7 +276,7 @@ func deliveredFrom(t *testing.T, entry []byte) bool {
 	})
 }
 
-// trapBucket is the policy of a bucket of an attacker.
+// trapBucket returns the policy of an attacker's bucket.
 func trapBucket(t *testing.T) evaluator.Policy {
 	t.Helper()
 	return parsePolicy(t, "trap", rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
@@ -293,12 +297,13 @@ func newCall(action, resource string, contexts ...map[string][]string) need {
 	return n
 }
 
-// key is a key of the context.
+// key returns one condition key.
 func key(name string, values ...string) map[string][]string {
 	return map[string][]string{name: values}
 }
 
-// resourceTags are the tags of what is acted upon; EC2 has two names for each.
+// resourceTags returns the condition keys of the resource's tags; EC2 has two names for
+// each.
 func resourceTags(tags map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for k, v := range tags {
@@ -307,7 +312,7 @@ func resourceTags(tags map[string]string) map[string][]string {
 	return out
 }
 
-// requestTags are the tags that a request would set.
+// requestTags returns the condition keys of the tags in a request.
 func requestTags(tags map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for k, v := range tags {
@@ -319,13 +324,13 @@ func requestTags(tags map[string]string) map[string][]string {
 	return out
 }
 
-// launch is a CreateFleet of type instant, which launches with RunInstances: the tags
-// of what is made, the template's, and the role that instances get.
+// launch is a CreateFleet of type instant, which launches with RunInstances: the tags of
+// the new resources, the template's tags, and the instances' role.
 type launch struct {
 	tags, template map[string]string
-	// templateARN, node and region are the usual ones when empty.
+	// templateARN, node and region have defaults if empty.
 	templateARN, node, region string
-	// bare are kinds that get no tags.
+	// bare are the kinds of resources that get no tags.
 	bare []string
 }
 
@@ -367,7 +372,7 @@ func (l launch) needs() []need {
 	return out
 }
 
-// makeTemplate is ec2:CreateLaunchTemplate.
+// makeTemplate returns the requests of ec2:CreateLaunchTemplate.
 func makeTemplate(tags map[string]string) []need {
 	out := []need{newCall("ec2:CreateLaunchTemplate", ec2("launch-template"), requestTags(tags))}
 	if len(tags) > 0 {
@@ -376,7 +381,7 @@ func makeTemplate(tags map[string]string) []need {
 	return out
 }
 
-// changeTags is ec2:CreateTags on an instance that is there.
+// changeTags returns the requests of ec2:CreateTags on an existing instance.
 func changeTags(has, gets map[string]string) []need {
 	return []need{newCall("ec2:CreateTags", ec2("instance"), resourceTags(has), requestTags(gets))}
 }

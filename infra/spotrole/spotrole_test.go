@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/spotrole"
 )
 
-// fakeIAM has the role, or refuses.
+// fakeIAM is an IAM client that returns err and records its calls.
 type fakeIAM struct {
 	err   error
 	asked []string

@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Each service starts with what its function is told, for all clusters of the stack and
-// no others; each has the queue that the function reads, the dead letters, the bus and the
-// role that are made for it.
+// Each service starts with the environment of its function, for exactly the clusters of
+// the stack. Each cluster has the queue that the function reads, the dead-letter queue,
+// the bus and the role that the stack creates for it.
 func TestFunctionEnvironments(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		c := configOf(t, contexts[name])
@@ -49,7 +49,7 @@ func TestFunctionEnvironments(t *testing.T) {
 	})
 }
 
-// checkStartable are the settings with which the function starts.
+// checkStartable returns the settings that the function reads at its start.
 func checkStartable(t *testing.T, function resource, service string) []settings.Settings {
 	t.Helper()
 	variables, _ := function.at("Environment", "Variables").(map[string]any)

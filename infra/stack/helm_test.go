@@ -11,8 +11,7 @@ import (
 
 var setting = regexp.MustCompile(`--set-string ['"]([^=]+)=([^'"]*)['"]`)
 
-// The command that the stack hands out sets what the chart has, and all that must be
-// set.
+// The output HelmCommand sets only values that the chart has, and all required values.
 func TestHelmCommandFitsTheChart(t *testing.T) {
 	raw, err := os.ReadFile("../../deploy/charts/joist/values.yaml")
 	if err != nil {

@@ -50,8 +50,8 @@ func TestMissingFunctions(t *testing.T) {
 	checkRejected(t, err, "planner/bootstrap is not an executable file")
 }
 
-// Lambda takes 4 KB of variables: clusters for which that is too little are refused before
-// anything is made, and the clusters' own functions would do.
+// Lambda permits 4 KB of environment variables. Clusters that need more in one shared
+// function are rejected before the synthesis; separate functions would work.
 func TestTooManyClustersForOneFunction(t *testing.T) {
 	names := make([]any, 12)
 	for i := range names {
@@ -64,7 +64,7 @@ func TestTooManyClustersForOneFunction(t *testing.T) {
 	if _, err := stack.New(app(t, nil), configOf(t, many)); err != nil {
 		t.Errorf("five clusters: %v", err)
 	}
-	// What is told of six would fit, and the template would not.
+	// The variables of six clusters would fit, but the template would be too large.
 	many["clusters"] = names[:6]
 	made, err := stack.New(app(t, nil), configOf(t, many))
 	checkRejected(t, err, "into another stack")
@@ -76,8 +76,8 @@ func TestTooManyClustersForOneFunction(t *testing.T) {
 	}
 }
 
-// The launcher's rights name the cluster and its node classes' tags again and again: what
-// IAM has no room for is refused before anything is made, with what makes room.
+// The launcher's policy repeats the cluster's name and the node tags. A policy that
+// exceeds IAM's limit is rejected before the synthesis, with the fix.
 func TestPoliciesTooLargeForIAM(t *testing.T) {
 	long := map[string]any{
 		"clusterName": strings.Repeat("c", 80), "namePrefix": strings.Repeat("p", 42), "bucket": "joist-1", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery",
@@ -94,8 +94,8 @@ func TestPoliciesTooLargeForIAM(t *testing.T) {
 	}
 }
 
-// Shared functions have their services' timeouts, and may take no longer than the queue
-// of any of their clusters hides a message.
+// Shared functions have their services' timeouts, but no longer than the visibility
+// timeout of any cluster's queue.
 func TestSharedFunctionsKeepToTheShortestQueue(t *testing.T) {
 	to := app(t, nil)
 	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "stackName": "joist", "clusters": []any{
@@ -116,7 +116,7 @@ func TestReplayersMustBeNamed(t *testing.T) {
 	checkRejected(t, err, "arn:aws:iam::")
 }
 
-// What the context has and nothing reads is a mistake; the CDK's own keys are none.
+// Unknown context keys are rejected, except the CDK's own.
 func TestContext(t *testing.T) {
 	_, err := stack.ReadConfig(app(t, map[string]any{"clustername": "prod"}))
 	checkRejected(t, err, "nothing reads the context's key clustername")

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/stack"
 )
 
-// cdk-nag finds nothing that is not suppressed, and each suppression says why: the
-// report of the plain app is read, since findings do not fail it.
+// cdk-nag has no finding that is not suppressed, and each suppression has a reason. The
+// test reads the report of the plain app, because findings do not fail the synthesis.
 func TestNoNagFindings(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		if err := report(t, string(in.findings)); err != nil {
@@ -33,7 +33,7 @@ func TestNoNagFindings(t *testing.T) {
 	})
 }
 
-// report is what Clean says of a folder with one report.
+// report returns CheckNagReports's error for a folder with one report.
 func report(t *testing.T, text string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +43,9 @@ func report(t *testing.T, text string) error {
 	return stack.CheckNagReports(dir)
 }
 
-// CloudFormation counts bytes, also of what the CDK's command line adds: as many clusters as
-// have room by their resources fit by their bytes, with names of 22 characters.
+// CloudFormation counts bytes, including those that the CDK's command line adds. The
+// maximum number of clusters by resources also fits by bytes, with names of 22
+// characters.
 func TestTemplatesFitByTheirBytes(t *testing.T) {
 	names := make([]any, 5)
 	for i := range names {

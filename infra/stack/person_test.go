@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Every cluster has a policy for who looks and one for who puts back, attached to nobody:
-// that is for the account to decide.
+// Every cluster has a policy for operators and one for replayers. The stack attaches them
+// to no role; the account's owner does.
 func TestPersonPolicies(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		var names []string
@@ -41,7 +41,8 @@ func TestPersonPolicies(t *testing.T) {
 	})
 }
 
-// What is given is what package rights says, and the verbs of `joist` are tested with.
+// The template has the policies of package rights, with which the joist commands are
+// tested.
 func TestPersonPoliciesMatchRights(t *testing.T) {
 	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
@@ -63,7 +64,8 @@ func TestPersonPoliciesMatchRights(t *testing.T) {
 	}
 }
 
-// simple is a document with single values in place of lists of one, which mean the same.
+// simple returns a document with single values instead of lists of one, which are
+// equivalent.
 func simple(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -23,10 +23,10 @@ func forEachTemplate(t *testing.T, check func(t *testing.T, name string, in synt
 	}
 }
 
-// resource is one of a template, with every reference resolved.
+// resource is a resource of a template, with resolved references.
 type resource struct{ template.Resource }
 
-// ofType are the resources of a type, by their logical ids; there must be some.
+// ofType returns the resources of a type, by logical id; it fails if there are none.
 func (in synthesis) ofType(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -46,7 +46,7 @@ func (in synthesis) ofType(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// by are resources by the name that a property has.
+// by returns resources by the value of a property.
 func by(property string, resources map[string]resource) map[string]resource {
 	named := map[string]resource{}
 	for _, r := range resources {
@@ -59,14 +59,14 @@ func (r resource) text(key string) string { return fmt.Sprint(r.Properties[key])
 
 func (r resource) number(key string) float64 { return number(r.Properties[key]) }
 
-// number is one as it is written, and 0 where there is none.
+// number parses a number; it returns 0 for a missing value.
 func number(value any) float64 {
 	written, _ := value.(json.Number)
 	n, _ := written.Float64()
 	return n
 }
 
-// at finds a value by its path.
+// at returns the value at a path.
 func (r resource) at(path ...string) any {
 	var value any = r.Properties
 	for _, key := range path {
@@ -76,12 +76,12 @@ func (r resource) at(path ...string) any {
 	return value
 }
 
-// object is a value with members, as if it were a resource.
+// object wraps an object, so that at can be used on it.
 func object(value any) resource {
 	return resource{template.Resource{Properties: value.(map[string]any)}}
 }
 
-// list is a list, or one value as a list.
+// list returns a list; a single value becomes a list of one.
 func list(value any) []any {
 	if all, ok := value.([]any); ok {
 		return all
@@ -171,8 +171,8 @@ func TestEveryFunction(t *testing.T) {
 	})
 }
 
-// A queue hides a message for six times as long as its function may take, and Lambda
-// refuses less than once; an existing queue is held to that alone.
+// A queue's visibility timeout is six times the function's timeout. Lambda rejects one
+// below the function's timeout; an existing queue must only meet that.
 func TestEverySource(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		visibility := map[string]float64{}
@@ -206,8 +206,8 @@ func TestEverySource(t *testing.T) {
 	})
 }
 
-// A target without a dead-letter queue loses what it cannot take, and a queue that does
-// not know the rule refuses it.
+// Each target has a dead-letter queue, so that undelivered events are not lost, and each
+// queue's policy allows the rule.
 func TestEveryRule(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		senders, queues := in.senders(t), by("QueueName", in.ofType(t, "AWS::SQS::Queue"))
@@ -225,7 +225,7 @@ func TestEveryRule(t *testing.T) {
 			arn, target := self.ARN, object(targets[0])
 			dead, to := fmt.Sprint(target.at("DeadLetterConfig", "Arn")), target.text("Arn")
 			if template.Service(to) == "sqs" && !senders[to][arn] {
-				// Karpenter's own policy lets every rule send.
+				// Karpenter's own policy allows every rule to send.
 				if queues[template.Name(to)].Type != "" || name == "terraform" {
 					t.Errorf("%s may not send to %s, which takes from %v", arn, to, senders[to])
 				}
@@ -244,7 +244,7 @@ func TestEveryRule(t *testing.T) {
 	})
 }
 
-// senders are the rules that each queue takes from, all by their ARNs.
+// senders returns the rules that each queue's policy allows, all by ARN.
 func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -294,11 +294,11 @@ func TestEverySchedule(t *testing.T) {
 	})
 }
 
-// reading is what changes nothing, by the beginnings of actions' names.
+// reading are the prefixes of actions that change nothing.
 var reading = []string{"Get", "List", "Describe", "Receive"}
 
-// No right to write has all resources, but for what Lambda needs to connect a function
-// to a VPC.
+// No permission to write has the resource "*", except the one that Lambda needs to
+// connect a function to a VPC.
 func TestEveryRole(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		for id, r := range in.ofType(t, "AWS::IAM::Role") {
@@ -329,7 +329,7 @@ func TestEveryRole(t *testing.T) {
 	})
 }
 
-// Every dead-letter queue wakes somebody, and tells where it is written what to do.
+// Every dead-letter queue has an alarm that pages and names its runbook.
 func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		watched := map[string]bool{}
@@ -352,7 +352,7 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 	})
 }
 
-// CloudFormation has its own limits.
+// Templates are within CloudFormation's limits.
 func TestTemplatesFit(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		if len(in.Resources) > 500 || len(in.Outputs) > 200 || len(in.raw) > 1<<20 {
@@ -371,8 +371,9 @@ func TestTemplatesFit(t *testing.T) {
 	})
 }
 
-// What is kept when the stack is deleted can be imported into the next stack: it has a name
-// of its own (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html).
+// Resources that are retained when the stack is deleted can be imported into the next
+// stack, because they have explicit names
+// (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html).
 func TestKeptResourcesCanBeImported(t *testing.T) {
 	names := map[string]string{"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
@@ -392,7 +393,8 @@ func TestKeptResourcesCanBeImported(t *testing.T) {
 	})
 }
 
-// What topology names is made, as it says; what else looks at an account relies on it.
+// The template has every resource in topology under its name. Other code that reads an
+// account relies on these names.
 func TestTopologyIsComplete(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		for _, k := range configOf(t, contexts[name]).Clusters {

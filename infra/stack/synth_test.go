@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The Node at hand may be older than what jsii wants, and is no matter of ours.
+	// The installed Node may be older than jsii's supported versions, which does not
+	// matter here.
 	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
 		panic(err)
 	}
@@ -35,10 +36,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// contexts are what people ask for; each has a golden template.
+// contexts are typical configurations; each has a golden template.
 var contexts = map[string]map[string]any{
 	"fresh": {"clusterName": "prod"},
-	// seoul is the cluster of the end-to-end tests, whose fake AWS is made of this template.
+	// seoul is the cluster of the end-to-end tests, which build their fake AWS from this
+	// template.
 	"seoul": {"clusterName": "seoul"},
 	"oidc": {
 		"clusterName": "prod", "region": "eu-west-1", "environment": "LOG_LEVEL=debug,OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318", "account": "111122223333", "nodeAccess": "awsAuth", "nodeProfiles": "instanceProfile",
@@ -58,26 +60,26 @@ var contexts = map[string]map[string]any{
 		map[string]any{"clusterName": "prod", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},
 		map[string]any{"clusterName": "staging", "adopt": "cloudformation", "nodeTags": "Env"},
 	}, "stackName": "joist-all"},
-	// shared is the stack of which the fake AWS of two clusters is made.
+	// shared is the stack from which the fake AWS of two clusters is built.
 	"shared": {"clusters": []any{
 		map[string]any{"clusterName": "prod", "clusterUID": "5a7d0c1e-0000-4000-8000-000000000001", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},
 		map[string]any{"clusterName": "staging", "nodeTags": "Env", "zonalShift": true, "environment": "JOIST_MAX_INSTANCES_PER_INTENT=7"},
 	}, "stackName": "joist-all", "sharedFunctions": "true"},
 }
 
-// synthesis is a template of the app's, deployed to one place.
+// synthesis is a synthesized template, resolved for one place.
 type synthesis struct {
 	*template.Stack
-	// raw is the template as its golden file has it.
+	// raw is the template as in its golden file.
 	raw []byte
 	// findings are cdk-nag's report.
 	findings []byte
 }
 
-// place is the oidc context's, which alone says what it is.
+// place is the place of the oidc context, the only one that sets it.
 var place = template.Place{Account: "111122223333", Region: "eu-west-1", Partition: "aws", Name: "Joist"}
 
-// binaries is a folder with something in place of each function.
+// binaries returns a folder with a placeholder binary for each function.
 func binaries(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +109,7 @@ var (
 	one         sync.Mutex
 )
 
-// synth makes the template of a context, once for all tests.
+// synth returns the template of a context; it is synthesized once for all tests.
 func synth(t *testing.T, name string) synthesis {
 	t.Helper()
 	one.Lock()
@@ -145,8 +147,8 @@ func synth(t *testing.T, name string) synthesis {
 
 var hash = regexp.MustCompile(`[0-9a-f]{64}\.(zip|json)`)
 
-// normalize is a template whose assets have no hash in their names, with a line for each
-// property of a resource; what is for the CDK alone is left out.
+// normalize returns a template without asset hashes and CDK metadata, with one line per
+// property of a resource.
 func normalize(t *testing.T, file string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -163,7 +165,7 @@ func normalize(t *testing.T, file string) []byte {
 	return append(lines(t, whole, "", 4), '\n')
 }
 
-// lines writes JSON with a line for each member down to a depth.
+// lines formats JSON with one line per member, down to a depth.
 func lines(t *testing.T, value any, indent string, depth int) []byte {
 	t.Helper()
 	object, ok := value.(map[string]any)

@@ -15,7 +15,7 @@ var place = template.Place{
 	Parameters: map[string]string{"Given": "by hand"},
 }
 
-// around is what the functions below speak of.
+// around is the template to which the expressions in the tests refer.
 const around = `{
  "Parameters": {"ClusterName": {"Type": "String", "Default": "prod"}, "Given": {"Type": "String"}, "Days": {"Type": "Number", "Default": 14}, "Open": {"Type": "String"}},
  "Conditions": {
@@ -53,7 +53,7 @@ func parsed(t *testing.T) template.Template {
 	return out
 }
 
-// Every function, and every thing that a reference can lead to.
+// Every function, and every kind of reference, is resolved.
 func TestValue(t *testing.T) {
 	for _, test := range []struct{ name, written, want string }{
 		{"a text", `"x"`, `"x"`},
@@ -108,7 +108,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// What cannot be resolved is refused, and the error says where it stands.
+// An unresolvable value is an error that names its path.
 func TestValueRejects(t *testing.T) {
 	for _, test := range []struct{ name, written, says string }{
 		{"Ref of what is not there", `{"a": [1, {"Ref": "Gone"}]}`, `a: [1]: the template has no parameter and no resource "Gone"`},
@@ -179,7 +179,7 @@ func TestPartsOfAStack(t *testing.T) {
 	}
 }
 
-// Another place gives other names, and its own URLs.
+// Names and URLs depend on the place.
 func TestPlace(t *testing.T) {
 	china := parsed(t).DeployTo(template.Place{Account: "1", Region: "cn-north-1", Partition: "aws-cn", Name: "s"})
 	local := parsed(t).DeployTo(template.Place{QueueURL: func(name string) string { return "http://queues/" + name }})
@@ -217,7 +217,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-// mustParse reads JSON as templates are read.
+// mustParse decodes JSON in the same way as Parse.
 func mustParse(t *testing.T, text string) any {
 	t.Helper()
 	var v any
