@@ -1,12 +1,10 @@
-// Package fakeaws is AWS on one loopback port: what Joist's adapters and its
-// unmodified binaries call, spoken in AWS's own protocols over the seeded
-// models (memqueue, memblob, memcloud). It is a test double: an operation that
-// Joist does not call does not exist here.
+// Package fakeaws is a fake AWS on one loopback port. It implements AWS's own protocols
+// on the in-memory models (memqueue, memblob, memcloud), for Joist's adapters and its
+// unmodified binaries. Operations that Joist does not call are not implemented.
 //
-// One server serves every AWS API, because AWS_ENDPOINT_URL names one address.
-// A request belongs to the first service that recognizes it; a request that
-// none recognizes is answered with 501 and remembered, so that a test can fail
-// on it. Credentials are not checked.
+// One server serves every AWS API, because AWS_ENDPOINT_URL is one address. The first
+// service that recognizes a request serves it. A request that no service recognizes gets
+// status 501 and is recorded, so that a test can fail on it. Credentials are not checked.
 package fakeaws
 
 import (
@@ -18,19 +16,19 @@ import (
 	"sync"
 )
 
-// MaxRequest is the largest request body in bytes that the server reads.
+// MaxRequest is the maximum size of a request body in bytes.
 const MaxRequest = 65 << 20
 
-// Service is one AWS API. Sub-packages have it without importing this package.
+// Service is one AWS API. Sub-packages implement it without importing this package.
 type Service interface {
-	// Match reports whether the request is for this API. The body was read
-	// already, for the query protocol says what it wants only there; ServeHTTP
-	// gets it again as r.Body.
+	// Match reports whether the request is for this API. The server has already read the
+	// body, because the query protocol names its API only there; ServeHTTP gets it again
+	// as r.Body.
 	Match(r *http.Request, body []byte) bool
 	http.Handler
 }
 
-// Mux dispatches to services in order.
+// Mux dispatches requests to services, in order.
 type Mux struct {
 	services []Service
 
@@ -38,10 +36,10 @@ type Mux struct {
 	strange []string
 }
 
-// New joins services into one handler.
+// New returns a Mux of the services.
 func New(services ...Service) *Mux { return &Mux{services: services} }
 
-// ServeHTTP hands the request to the first service that recognizes it.
+// ServeHTTP passes the request to the first service that recognizes it.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequest))
 	if err != nil {
@@ -62,7 +60,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "fakeaws serves no such request: "+request, http.StatusNotImplemented)
 }
 
-// Strange lists the requests that no service recognized.
+// Strange returns the requests that no service recognized.
 func (m *Mux) Strange() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

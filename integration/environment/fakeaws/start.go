@@ -27,30 +27,30 @@ const (
 	Bucket = "joist"
 )
 
-// Options are the models to serve; a nil one is not served.
+// Options are the served models; a nil model is not served.
 type Options struct {
 	// Broker has the queues and the buses.
 	Broker *memqueue.Broker
-	// Blobs are the objects of Bucket, which is the constant unless said otherwise.
+	// t Blobs are the objects of the bucket, whose name is Bucket by default.
 	Blobs  *memblob.Store
 	Bucket string
-	// More are further APIs (EC2 and its neighbours).
+	// More are additional APIs, such as EC2.
 	More []Service
-	// Guard stands before all of it, if there is one.
+	// Guard wraps the server's handler; nil for none.
 	Guard func(next http.Handler) http.Handler
 }
 
-// Server is a fake AWS that runs.
+// Server is a running fake AWS.
 type Server struct {
 	*Mux
-	// URL is what AWS_ENDPOINT_URL has to be.
+	// URL is the value for AWS_ENDPOINT_URL.
 	URL string
-	// Lambda has the functions that run here.
+	// Lambda runs the functions on this machine.
 	Lambda *lambdaruntime.Runtime
 }
 
-// Start serves on a free loopback port until the test ends. Requests that no
-// service knows fail the test.
+// Start serves on a free loopback port until the test ends. Requests that no service
+// recognizes fail the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	lambda := lambdaruntime.New()
@@ -68,7 +68,7 @@ func Start(t testing.TB, o Options) *Server {
 		handler = o.Guard(mux)
 	}
 	server := httptest.NewUnstartedServer(handler)
-	// Ending the context first ends the long polls, for which Close would wait.
+	// Cancelling the context first ends the long polls, which Close would wait for.
 	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.Start()
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func Start(t testing.TB, o Options) *Server {
 	return &Server{Mux: mux, URL: server.URL, Lambda: lambda}
 }
 
-// Config makes AWS clients that call the server.
+// Config returns the configuration of AWS clients for the server.
 func (s *Server) Config() aws.Config {
 	return aws.Config{
 		Region: Region, BaseEndpoint: aws.String(s.URL), HTTPClient: http.DefaultClient,
@@ -89,10 +89,10 @@ func (s *Server) Config() aws.Config {
 	}
 }
 
-// QueueURL is the URL of a queue of the broker.
+// QueueURL returns the URL of a queue of the broker.
 func (s *Server) QueueURL(name string) string { return sqs.URL(s.URL, name) }
 
-// Environ is the environment of a process that is to call the server.
+// Environ returns the environment of a process that calls the server.
 func (s *Server) Environ() []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + s.URL, "AWS_REGION=" + Region,
@@ -100,13 +100,13 @@ func (s *Server) Environ() []string {
 	}
 }
 
-// FunctionEnviron is Environ with what makes an aws-lambda-go binary the
+// FunctionEnviron returns Environ and the variables that make an aws-lambda-go binary the
 // function of that name.
 func (s *Server) FunctionEnviron(function string) []string {
 	return append(s.Environ(), s.FunctionRuntime(function)...)
 }
 
-// FunctionRuntime is that part of it alone.
+// FunctionRuntime returns only the variables of the function.
 func (s *Server) FunctionRuntime(function string) []string {
 	address := lambdaruntime.Address(strings.TrimPrefix(s.URL, "http://"), function)
 	return []string{"AWS_LAMBDA_RUNTIME_API=" + address, "AWS_LAMBDA_FUNCTION_NAME=" + function}

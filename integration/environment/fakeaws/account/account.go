@@ -1,7 +1,7 @@
-// Package account is what an account has, told to whoever examines it: roles of IAM and
-// what its simulator says of them, instance profiles, Lambda's functions with their event
-// source mappings, how nodes are let into EKS's clusters, and which pods have which roles.
-// It is a table that a test writes, and nothing changes it.
+// Package account fakes the AWS APIs that joist doctor reads: IAM roles and IAM's policy
+// simulator, instance profiles, Lambda functions with their event source mappings, EKS
+// access entries and Pod Identity associations. A test writes its tables; calls do not
+// change them.
 package account
 
 import (
@@ -19,50 +19,50 @@ const (
 	clusters  = "/clusters/"
 )
 
-// Role is a role of IAM.
+// Role is an IAM role.
 type Role struct {
 	ARN, Trust string
 	// Policies are the names of managed policies.
 	Policies []string
 }
 
-// Function is a function of Lambda.
+// Function is a Lambda function.
 type Function struct {
-	// Role is its ARN.
+	// Role is the role's ARN.
 	Role           string
 	TimeoutSeconds int
-	// Mappings are the states of event source mappings by the ARNs of their queues.
+	// Mappings are the states of event source mappings by queue ARN.
 	Mappings map[string]string
-	// Environment is what it is told.
+	// Environment has the function's environment variables.
 	Environment map[string]string
-	// Gone says that it was deleted: its mappings are left.
+	// Gone is set if the function was deleted and its mappings remain.
 	Gone bool
 }
 
-// Service answers from its tables.
+// Service answers calls from its tables.
 type Service struct {
 	Roles     map[string]Role
 	Functions map[string]Function
-	// Profiles are the roles that instance profiles hold, by the profiles' names; "" is a
-	// profile without one.
+	// Profiles are the roles of instance profiles, by profile name; "" is a profile
+	// without a role.
 	Profiles map[string]string
-	// Judge says what IAM's simulator says of one action on one resource, with the keys of
-	// conditions that it is told: allowed, implicitDeny or explicitDeny.
+	// Judge returns the simulator's decision for one action on one resource with the given
+	// condition keys: allowed, implicitDeny or explicitDeny.
 	Judge func(role, action, resource string, context map[string][]string) string
-	// Issuer is every cluster's OIDC issuer.
+	// Issuer is the OIDC issuer of every cluster.
 	Issuer string
-	// Pods are the roles' ARNs of Pod Identity associations, by namespace/account.
+	// Pods are the role ARNs of Pod Identity associations, by namespace/account.
 	Pods map[string]string
-	// Mode is the authentication mode of every cluster, and Entries the types of access
-	// entries by principals.
+	// Mode is the authentication mode of every cluster. Entries are the types of access
+	// entries by principal.
 	Mode    string
 	Entries map[string]string
-	// Denied are the names of operations that are refused.
+	// Denied are the names of denied operations.
 	Denied map[string]bool
 }
 
-// Match recognizes the operations that are served here, so that others of the same
-// services may be served elsewhere.
+// Match reports whether the operation is served here; other fakes may serve other
+// operations of the same services.
 func (s *Service) Match(r *http.Request, body []byte) bool {
 	if query.Is(r, body, iamVersion) {
 		values, err := url.ParseQuery(string(body))
@@ -99,7 +99,7 @@ func (s *Service) function(w http.ResponseWriter, name string) {
 	}
 }
 
-// mappings are a queue's, whichever functions they hand its messages to.
+// mappings answers ListEventSourceMappings for a queue.
 func (s *Service) mappings(w http.ResponseWriter, queue string) {
 	list := []map[string]string{}
 	for name, f := range s.Functions {

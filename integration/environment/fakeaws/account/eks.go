@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// cluster answers what EKS is asked about clusters.
+// cluster answers EKS calls about clusters.
 func (s *Service) cluster(w http.ResponseWriter, r *http.Request) {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, clusters), "/", 3)
 	name, kind, rest := parts[0], "", ""
@@ -38,7 +38,7 @@ func (s *Service) entry(w http.ResponseWriter, cluster, principal string) {
 	write(w, http.StatusOK, map[string]any{"accessEntry": map[string]string{"clusterName": cluster, "principalArn": principal, "type": kind}})
 }
 
-// pods answers ListPodIdentityAssociations, which tells no roles, and
+// pods answers ListPodIdentityAssociations, which returns no roles, and
 // DescribePodIdentityAssociation. An association's id is a-namespace-account.
 func (s *Service) pods(w http.ResponseWriter, r *http.Request, cluster, id string) {
 	if s.Denied["ListPodIdentityAssociations"] {

@@ -15,8 +15,8 @@ const (
 	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
 )
 
-// operations are IAM's that are served here. Each gives its answer, or says of what it
-// knows none of that name.
+// operations are the supported IAM operations. Each returns its answer, or the name that
+// does not exist.
 var operations = map[string]func(s *Service, form query.Form) (answer any, unknown string){
 	"GetRole": (*Service).role, "ListAttachedRolePolicies": (*Service).attached,
 	"GetInstanceProfile": (*Service).profile, "SimulatePrincipalPolicy": (*Service).simulate,
@@ -60,7 +60,7 @@ func (s *Service) role(form query.Form) (answer any, unknown string) {
 	})
 }
 
-// ofRole answers a question about the role that a form names.
+// ofRole answers an operation on the role that the form names.
 func (s *Service) ofRole(form query.Form, answer func(name string, found Role) any) (answered any, unknown string) {
 	name := form.Get("RoleName")
 	found, there := s.Roles[name]
@@ -105,14 +105,14 @@ func (s *Service) profile(form query.Form) (answer any, unknown string) {
 	}{Name: name, Roles: roles}, ""
 }
 
-// alone are actions that the simulator does not judge in one call with others. IAM does not
-// say which those are; these are of the kinds that people have met: the taking of a role,
-// the passing of one, and what makes a thing beside what reads one.
+// alone are actions that the simulator does not evaluate together with others in one
+// call. IAM does not document them; these are of the kinds that users have reported:
+// assuming a role, passing a role, and creating a resource together with reading one.
 var alone = map[string]bool{
 	"sts:AssumeRole": true, "iam:PassRole": true, "ec2:CreateFleet": true, "ec2:RunInstances": true, "ec2:CreateLaunchTemplate": true, "iam:CreateInstanceProfile": true,
 }
 
-// apart gives two actions that are not judged in one call, if there are any.
+// apart returns two actions that cannot be evaluated in one call, if there are any.
 func apart(actions []string) (one, other string) {
 	for i, action := range actions {
 		if alone[action] && len(actions) > 1 {
@@ -128,7 +128,7 @@ type judged struct {
 	Decision string `xml:"EvalDecision"`
 }
 
-// simulate judges every action on every resource, a page of answers at a time.
+// simulate evaluates every action on every resource and returns one page of results.
 func (s *Service) simulate(form query.Form) (answer any, unknown string) {
 	arn := form.Get("PolicySourceArn")
 	if _, there := s.Roles[path.Base(arn)]; !there {
@@ -158,5 +158,5 @@ func (s *Service) simulate(form query.Form) (answer any, unknown string) {
 	return out, ""
 }
 
-// pageMax is small, so that whoever asks has to turn pages.
+// pageMax is small, so that callers must paginate.
 const pageMax = 100

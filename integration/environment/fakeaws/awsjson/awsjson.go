@@ -1,6 +1,6 @@
-// Package awsjson speaks AWS's JSON protocols on the server's side: the
-// operation stands in X-Amz-Target, input and output are JSON objects, and an
-// error is an object with a __type.
+// Package awsjson implements the server side of AWS's JSON protocols: X-Amz-Target names
+// the operation, input and output are JSON objects, and an error is an object with a
+// __type.
 package awsjson
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Error is an error as AWS answers it.
+// Error is an AWS error response.
 type Error struct {
 	// Shape is the error's name in the service's model.
 	Shape string
-	// Code is what the older query protocol called it, for services whose
-	// clients still ask for that; "" means Shape.
+	// Code is the error's code in the older query protocol, for services whose clients
+	// still read it; "" means Shape.
 	Code    string
 	Message string
 	// Status is the HTTP status; 0 means 400.
@@ -27,15 +27,15 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Shape + ": " + e.Message }
 
-// Errorf makes an error of the caller's fault.
+// Errorf returns a client error.
 func Errorf(shape, format string, args ...any) *Error {
 	return &Error{Shape: shape, Message: fmt.Sprintf(format, args...)}
 }
 
-// Operation reads its input from a request and gives its output.
+// Operation decodes its input from a request and returns its output.
 type Operation func(r *http.Request, decode func(into any) error) (any, error)
 
-// Op makes an operation of a function with a typed input.
+// Op returns an operation for a function with a typed input.
 func Op[In any](do func(r *http.Request, in In) (any, error)) Operation {
 	return func(r *http.Request, decode func(into any) error) (any, error) {
 		var in In
@@ -46,11 +46,11 @@ func Op[In any](do func(r *http.Request, in In) (any, error)) Operation {
 	}
 }
 
-// API is a service that speaks the protocol.
+// API is a service with this protocol.
 type API struct {
-	// Target is what stands before the dot in X-Amz-Target.
+	// Target is the prefix before the dot in X-Amz-Target.
 	Target string
-	// Version is that of the protocol: "1.0" or "1.1".
+	// t Version is the protocol's version: "1.0" or "1.1".
 	Version    string
 	Operations map[string]Operation
 }
@@ -61,8 +61,8 @@ func (a *API) Match(r *http.Request, _ []byte) bool {
 	return ok && target == a.Target
 }
 
-// ServeHTTP runs the operation. A model's fault.Unknown has no answer: the
-// connection breaks off, as when an answer is lost.
+// ServeHTTP runs the operation. For fault.Unknown it closes the connection without an
+// answer, like a lost response.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	operation, ok := a.Operations[name]
@@ -84,7 +84,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.write(w, http.StatusOK, out)
 }
 
-// refuse answers with an error. One that is no Error is the server's fault.
+// refuse responds with an error. An error that is not an Error is a server error.
 func (a *API) refuse(w http.ResponseWriter, err error) {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -102,6 +102,6 @@ func (a *API) refuse(w http.ResponseWriter, err error) {
 func (a *API) write(w http.ResponseWriter, status int, out any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-"+a.Version)
 	w.WriteHeader(status)
-	// The client is gone when this fails, and hears no more.
+	// Encoding fails only if the client has disconnected.
 	_ = json.NewEncoder(w).Encode(out)
 }

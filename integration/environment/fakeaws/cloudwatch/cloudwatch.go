@@ -1,5 +1,5 @@
-// Package cloudwatch is CloudWatch's protocol, which is smithy's RPC over CBOR:
-// GetMetricData of the ages of queues' oldest messages alone.
+// Package cloudwatch implements GetMetricData for the ages of queues' oldest messages, in
+// CloudWatch's protocol (smithy's RPC over CBOR).
 package cloudwatch
 
 import (
@@ -13,9 +13,9 @@ const path = "/service/GraniteServiceVersion20100801/operation/"
 
 // Service answers CloudWatch's calls.
 type Service struct {
-	// Ages are those of the oldest messages in seconds, by the names of queues.
+	// Ages are the ages of the oldest messages in seconds, by queue name.
 	Ages map[string]float64
-	// Denied refuses everything.
+	// Denied denies every call.
 	Denied bool
 }
 

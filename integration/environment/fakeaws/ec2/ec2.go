@@ -1,6 +1,6 @@
-// Package ec2 is EC2's query protocol over memcloud, as far as Joist calls it.
+// Package ec2 implements the part of EC2's query protocol that Joist calls, on memcloud.
 //
-// Pages are small on purpose: a caller that reads one page only is found out.
+// Pages are small on purpose, so that tests detect callers that read only the first page.
 package ec2
 
 import (
@@ -17,7 +17,7 @@ import (
 const (
 	version   = "2016-11-15"
 	namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
-	// pageSize is the most items in a page, whatever MaxResults allows.
+	// pageSize is the maximum number of items per page, also if MaxResults is larger.
 	pageSize = 100
 )
 
@@ -26,13 +26,13 @@ type Service struct {
 	cloud *memcloud.Cloud
 }
 
-// New serves the model.
+// New returns a service for the model.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes EC2 by the version of its API.
+// Match recognizes EC2 by its API version.
 func (s *Service) Match(r *http.Request, body []byte) bool { return query.Is(r, body, version) }
 
-// operations are all that Joist calls.
+// operations are the operations that Joist calls.
 var operations = map[string]func(*Service, context.Context, query.Form) (any, error){
 	"CreateFleet":             (*Service).createFleet,
 	"RunInstances":            (*Service).runInstances,
@@ -68,7 +68,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotImplemented, "InvalidAction", form.Get("Action")+" is not served by this fake")
 		return
 	}
-	// A caller that hangs up does not undo what EC2 has begun.
+	// A cancelled request does not undo what EC2 has started.
 	out, err := do(s, context.WithoutCancel(r.Context()), form)
 	switch {
 	case errors.Is(err, errRehearsed):
@@ -83,13 +83,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer wraps what an operation says in its element.
+// answer is an operation's response in its XML element.
 type answer struct {
 	action string
 	body   any
 }
 
-// MarshalXML writes <ActionResponse> around the body's own elements.
+// MarshalXML writes <ActionResponse> around the body's elements.
 func (a answer) MarshalXML(e *xml.Encoder, _ xml.StartElement) error {
 	return e.EncodeElement(a.body, xml.StartElement{
 		Name: xml.Name{Local: a.action + "Response"},
@@ -108,10 +108,10 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	query.Write(w, status, failure{Code: code, Message: message, Request: requestID})
 }
 
-// requestID is the same for all: nothing reads it but people.
+// requestID is the same in all responses, because no code reads it.
 const requestID = "00000000-0000-0000-0000-000000000000"
 
-// paged cuts a page out of a list; the token is where the next one begins.
+// paged returns one page of a list; next is the token of the following page.
 func paged[T any](form query.Form, all []T) (page []T, next string) {
 	from, size := form.Int("NextToken"), pageSize
 	if n := form.Int("MaxResults"); n > 0 && n < size {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// instanceFilter reads the filters that make an InstanceFilter.
+// instanceFilter parses the filters of an InstanceFilter.
 func instanceFilter(form query.Form) (cloud.InstanceFilter, error) {
 	out := cloud.InstanceFilter{Tags: map[string]string{}}
 	for _, f := range form.Each("Filter") {
@@ -32,7 +32,8 @@ func instanceFilter(form query.Form) (cloud.InstanceFilter, error) {
 	return out, nil
 }
 
-// tagFilter reads a filter by one tag; any is the value that asks for a key.
+// tagFilter parses a filter on one tag; any is the value that matches every value of a
+// key.
 func tagFilter(name string, values []string, tags map[string]string, any string) bool {
 	key, byValue := strings.CutPrefix(name, "tag:")
 	switch {
@@ -48,8 +49,8 @@ func tagFilter(name string, values []string, tags map[string]string, any string)
 	return true
 }
 
-// selectors reads the filters that make one selector, or one for each id. Without
-// a filter EC2 finds everything.
+// selectors parses the filters of one selector, or of one for each id. Without a filter
+// EC2 returns everything.
 func selectors(form query.Form, idFilter, nameFilter string) ([]cloud.Selector, error) {
 	one := cloud.Selector{Tags: map[string]string{}, Any: len(form.Each("Filter")) == 0}
 	ids := []string{""}
@@ -88,7 +89,7 @@ func tagSet(tags map[string]string) []tag {
 	return out
 }
 
-// tagSets reads TagSpecification.N, of which each has a resource.
+// tagSets parses TagSpecification.N, each for one resource type.
 func tagSets(form query.Form) []cloud.TagSet {
 	var out []cloud.TagSet
 	for _, f := range form.Each("TagSpecification") {
@@ -97,12 +98,12 @@ func tagSets(form query.Form) []cloud.TagSet {
 	return out
 }
 
-// empty is the body of an answer that says only that it was done.
+// empty is the body of a response without data.
 type empty struct {
 	Return bool `xml:"return"`
 }
 
-// owner tells the alias and the number of an image's owner.
+// owner returns the alias and the account number of an image's owner.
 func owner(of, account string) (alias, number string) {
 	if strings.Trim(of, "0123456789") == "" {
 		return "", cmp.Or(of, account)

@@ -29,8 +29,8 @@ type fleetError struct {
 	From      from   `xml:"launchTemplateAndOverrides"`
 }
 
-// from says which override an answer is about. The template is named by an id
-// and not by its name, which EC2 may do, and the zone is repeated.
+// from identifies the override of a launched instance. It names the template by id
+// instead of name, which EC2 may do, and repeats the zone.
 type from struct {
 	TemplateID string `xml:"launchTemplateSpecification>launchTemplateId"`
 	Version    string `xml:"launchTemplateSpecification>version"`
@@ -70,8 +70,8 @@ func origin(instanceType, subnet, zone string) from {
 	return from{TemplateID: "lt-00000000000000001", Version: "1", Type: instanceType, Subnet: subnet, Zone: zone}
 }
 
-// reserved reports whether the template names a capacity reservation: EC2
-// launches into it what the fleet calls on-demand.
+// reserved reports whether the template names a capacity reservation, into which EC2 then
+// launches the fleet's on-demand instances.
 func (s *Service) reserved(request cloud.FleetRequest) bool {
 	if request.CapacityType != cloud.OnDemand || len(request.Configs) == 0 {
 		return false

@@ -38,7 +38,7 @@ type cloudState struct {
 	Name cloud.State `xml:"name"`
 }
 
-// stateCodes are EC2's numbers of the states.
+// stateCodes are EC2's numeric codes of the states.
 var stateCodes = map[cloud.State]int{
 	cloud.Pending: 0, cloud.Running: 16, cloud.ShuttingDown: 32,
 	cloud.Terminated: 48, cloud.Stopping: 64, cloud.Stopped: 80,
@@ -46,7 +46,7 @@ var stateCodes = map[cloud.State]int{
 
 func state(s cloud.State) cloudState { return cloudState{stateCodes[s], s} }
 
-// reservation is what EC2 groups instances by; here each is alone in one.
+// reservation groups instances in EC2's responses; here each has exactly one.
 type reservation struct {
 	ID        string     `xml:"reservationId"`
 	Instances []instance `xml:"instancesSet>item"`

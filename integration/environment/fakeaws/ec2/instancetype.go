@@ -4,8 +4,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// instanceType is the part of EC2's description of a type that is read. What a
-// type lacks has no element at all, as with EC2.
+// instanceType is the part of EC2's description of a type that Joist reads. Features that
+// a type lacks have no element, as in EC2.
 type instanceType struct {
 	Name         string       `xml:"instanceType"`
 	Usage        []string     `xml:"supportedUsageClasses>item"`

@@ -70,8 +70,8 @@ type spotPrice struct {
 	At      time.Time `xml:"timestamp"`
 }
 
-// describeSpotPrices answers with each price twice, the older one later and
-// dearer, as EC2 does when a price has just changed.
+// describeSpotPrices returns each price twice, the older one second and with a higher
+// price, as EC2 does after a price change.
 func (s *Service) describeSpotPrices(ctx context.Context, form query.Form) (any, error) {
 	if !slices.Contains(form.List("ProductDescription"), "Linux/UNIX") {
 		return nil, fmt.Errorf("%w: prices of %v", query.ErrUnserved, form.List("ProductDescription"))
@@ -98,7 +98,7 @@ func (s *Service) describeSpotPrices(ctx context.Context, form query.Form) (any,
 	return out, nil
 }
 
-// typeFilters are what the adapter asks for, and all that is served.
+// typeFilters are the filters that the adapter sends, the only supported ones.
 var typeFilters = map[string][]string{
 	"supported-virtualization-type":         {"hvm"},
 	"processor-info.supported-architecture": {"x86_64", "arm64"},
@@ -128,7 +128,7 @@ func (s *Service) describeTypes(ctx context.Context, form query.Form) (any, erro
 	return out, nil
 }
 
-// baseline shares the bandwidth out among the cards.
+// baseline divides the bandwidth among the network cards.
 func baseline(n cloud.InstanceNetwork) float64 {
 	if n.Cards == 0 {
 		return 0

@@ -75,7 +75,7 @@ type image struct {
 	Tags       []tag  `xml:"tagSet>item"`
 }
 
-// machines are EC2's words for architectures.
+// machines are EC2's names of architectures.
 var machines = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 func (s *Service) describeImages(ctx context.Context, form query.Form) (any, error) {

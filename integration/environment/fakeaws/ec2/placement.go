@@ -75,7 +75,7 @@ func (s *Service) describePlacementGroups(ctx context.Context, form query.Form) 
 	return out, nil
 }
 
-// onlyState demands the one filter that Joist asks by.
+// onlyState requires the one filter that Joist uses.
 func onlyState(form query.Form, state string) error {
 	for _, f := range form.Each("Filter") {
 		if f.Get("Name") != "state" || !slices.Equal(f.List("Value"), []string{state}) {

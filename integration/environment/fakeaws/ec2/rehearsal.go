@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// errRehearsed is the answer to a dry run that would have been made.
+// errRehearsed is the response to a dry run that would have succeeded.
 var errRehearsed = errors.New("the dry run would have succeeded")
 
-// rehearsed turns success into EC2's word for it.
+// rehearsed converts success to EC2's error for a successful dry run.
 func rehearsed(err error) error {
 	if err == nil {
 		return errRehearsed
@@ -23,7 +23,7 @@ func rehearsed(err error) error {
 // isRehearsal reports whether the request is a dry run.
 func isRehearsal(form query.Form) bool { return form.Get("DryRun") == "true" }
 
-// runInstances is served as a dry run alone: fleets launch.
+// runInstances supports only dry runs, because Joist launches with fleets.
 func (s *Service) runInstances(ctx context.Context, form query.Form) (any, error) {
 	if !isRehearsal(form) {
 		return nil, fmt.Errorf("%w: RunInstances that is no dry run", query.ErrUnserved)

@@ -63,8 +63,8 @@ func (s *Service) describeTemplates(ctx context.Context, form query.Form) (any, 
 	return out, nil
 }
 
-// template reads a template whole, so that a test can compare it with what was
-// meant.
+// template parses every field of a launch template, so that a test can compare it with
+// the request.
 func template(form query.Form) (cloud.Template, error) {
 	d := form.Sub("LaunchTemplateData")
 	text, err := base64.StdEncoding.DecodeString(d.Get("UserData"))
@@ -108,8 +108,8 @@ func metadata(m query.Form) cloud.Metadata {
 	}
 }
 
-// interfaces reads what interfaces carry. A lone one without a kind is there
-// for what it carries only.
+// interfaces parses network interfaces. A single one without a type only carries other
+// settings.
 func interfaces(d query.Form, out *cloud.Template) {
 	for n, f := range d.Each("NetworkInterface") {
 		if n == 0 {
@@ -138,7 +138,7 @@ func connections(f query.Form) *cloud.ConnectionTracking {
 	}
 }
 
-// rest is what few templates have.
+// rest parses fields that few templates have.
 func rest(d query.Form, out *cloud.Template) {
 	out.Market = d.Get("InstanceMarketOptions.MarketType")
 	if d.Has("CpuOptions") {

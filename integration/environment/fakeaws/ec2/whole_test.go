@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 )
 
-// filler gives every field of a value something of its own, so that a field which
-// is lost on the way, or taken for another, shows.
+// filler sets every field of a value to a distinct value, so that a lost or swapped field
+// is detected.
 type filler struct{ n int }
 
 func (f *filler) fill(v reflect.Value) {
@@ -53,7 +53,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// sent is what arrives of a call of the adapter.
+// sent returns the form that the adapter's call sends.
 func sent(t *testing.T, call func(ec2cloud.Cloud)) query.Form {
 	t.Helper()
 	var got query.Form
@@ -76,7 +76,7 @@ func sent(t *testing.T, call func(ec2cloud.Cloud)) query.Form {
 func TestEveryFieldOfTemplateArrives(t *testing.T) {
 	var want cloud.Template
 	new(filler).fill(reflect.ValueOf(&want).Elem())
-	want.Interfaces[0].Card, want.Interfaces[0].Device = 0, 0 // The primary interface carries the addresses.
+	want.Interfaces[0].Card, want.Interfaces[0].Device = 0, 0 // The primary interface has the addresses.
 	got, err := template(sent(t, func(c ec2cloud.Cloud) { _ = c.EnsureTemplate(t.Context(), want) }))
 	if err != nil {
 		t.Fatal(err)

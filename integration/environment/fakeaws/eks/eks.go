@@ -1,4 +1,4 @@
-// Package eks is EKS's REST protocol over memcloud: DescribeCluster alone.
+// Package eks implements DescribeCluster of EKS's REST protocol on memcloud.
 package eks
 
 import (
@@ -19,11 +19,11 @@ type Service struct {
 	cloud *memcloud.Cloud
 }
 
-// New serves the model.
+// New returns a service for the model.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes the one operation by its path and by the service that the
-// signature names: a bucket may be called clusters.
+// Match recognizes the operation by its path and by the service in the request's
+// signature, because a bucket may be called clusters.
 func (s *Service) Match(r *http.Request, _ []byte) bool {
 	name, ok := strings.CutPrefix(r.URL.Path, path)
 	return ok && r.Method == http.MethodGet && name != "" && !strings.Contains(name, "/") &&

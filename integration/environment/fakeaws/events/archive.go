@@ -10,15 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// archive is one by name. Every bus of the model keeps what it took; an archive makes
-// that a thing of the API.
+// archive is a named archive. Every bus of the model stores its events; an archive
+// exposes them in the API.
 type archive struct {
 	bus  *memqueue.Bus
 	days int
 }
 
-// playback is a replay. It takes Pace of the broker's time, and all of it happens at
-// its end: one that is cancelled has replayed nothing.
+// playback is a replay. It takes Pace on the broker's clock and delivers all events at
+// its end, so a cancelled one has delivered none.
 type playback struct {
 	name, source, state    string
 	bus                    *memqueue.Bus
@@ -26,7 +26,7 @@ type playback struct {
 	from, to, begun, ended time.Time
 }
 
-// Pace is how long a replay takes.
+// Pace is the duration of a replay.
 const Pace = 300 * time.Millisecond
 
 func (s *Service) describeRule(_ *http.Request, in struct{ Name, EventBusName string }) (any, error) {
@@ -106,7 +106,7 @@ func at(epoch float64) time.Time { return time.UnixMilli(int64(epoch * 1000)) }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// advance ends a replay whose time has come. It is called with the lock held.
+// advance completes a replay whose time has passed. The caller holds the lock.
 func (s *Service) advance(p *playback) error {
 	if p.state != "RUNNING" || s.broker.Now().Sub(p.begun) < Pace {
 		return nil
@@ -116,7 +116,7 @@ func (s *Service) advance(p *playback) error {
 	return err
 }
 
-// replay finds one, as far as it has come by now. The lock is the caller's.
+// replay returns a replay with its current state. The caller holds the lock.
 func (s *Service) replay(name string) (*playback, error) {
 	p := s.replays[name]
 	if p == nil {

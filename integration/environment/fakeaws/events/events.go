@@ -1,4 +1,4 @@
-// Package events is EventBridge's JSON protocol over memqueue's buses.
+// Package events implements EventBridge's JSON protocol on memqueue's buses.
 package events
 
 import (
@@ -29,7 +29,7 @@ type Service struct {
 	replays  map[string]*playback
 }
 
-// New serves the broker's buses. The bus "default" is always there.
+// New returns a service for the broker's buses. The bus "default" always exists.
 func New(broker *memqueue.Broker) *Service {
 	broker.Bus("default")
 	s := &Service{broker: broker, archives: map[string]*archive{}, replays: map[string]*playback{}}
@@ -54,7 +54,7 @@ func New(broker *memqueue.Broker) *Service {
 	return s
 }
 
-// bus finds a bus by name or ARN.
+// bus returns a bus by name or ARN.
 func (s *Service) bus(name string) (*memqueue.Bus, error) {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if name == "" {
@@ -100,7 +100,7 @@ func (s *Service) putEvents(r *http.Request, in struct{ Entries []entry }) (any,
 	return out, nil
 }
 
-// put takes one entry. Each rolls its own faults, so that calls fail in parts.
+// put publishes one entry. Faults are drawn per entry, so calls can fail partially.
 func (s *Service) put(r *http.Request, e entry) (result, error) {
 	bus, err := s.bus(e.EventBusName)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *Service) putTargets(_ *http.Request, in struct {
 	return map[string]any{"FailedEntryCount": 0, "FailedEntries": []string{}}, nil
 }
 
-// nameOf reads a queue's name out of its ARN.
+// nameOf returns the queue's name in an ARN.
 func nameOf(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
 func (s *Service) listRules(_ *http.Request, in struct{ NamePrefix, EventBusName string }) (any, error) {
@@ -233,7 +233,7 @@ func (s *Service) listTargets(_ *http.Request, in struct{ Rule, EventBusName str
 	return map[string][]target{"Targets": targets}, nil
 }
 
-// namesByTarget finds the rules that have a target.
+// namesByTarget returns the rules with a target.
 func (s *Service) namesByTarget(_ *http.Request, in struct{ TargetArn, EventBusName string }) (any, error) {
 	bus, err := s.bus(in.EventBusName)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 )
 
-// Deployment is what a stack's policies say.
+// Deployment has a stack's policies.
 type Deployment struct {
-	// Roles are the stack's, by name.
+	// Roles are the stack's roles by name.
 	Roles map[string]Role
-	// Resources are the policies of queues, by ARN.
+	// Resources are the resource policies of queues, by ARN.
 	Resources map[string][]evaluator.Policy
 }
 
-// Read reads the policies of a stack. Roles' managed policies of AWS are not in it: no
-// service of ours has any.
+// Read reads the policies of a stack. It ignores AWS managed policies of roles, because
+// no service of Joist has any.
 func Read(s stack.Stack, place Place) (Deployment, error) {
 	d := Deployment{Roles: map[string]Role{}, Resources: map[string][]evaluator.Policy{}}
 	for _, r := range s.Roles {
@@ -37,7 +37,7 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 		role.Trust = []evaluator.Policy{trust}
 		d.Roles[r.RoleName] = role
 	}
-	// Lambda says for which function it asks
+	// Lambda sends the function's ARN
 	// (https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html).
 	for _, f := range s.Functions {
 		name := template.Name(f.Role)
@@ -60,8 +60,8 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 	return d, nil
 }
 
-// Undelivered names the rules and schedules that may not send where they are told to:
-// AWS drops what they send, and says nothing.
+// Undelivered returns the rules and schedules whose target's policy denies them. AWS
+// drops their events without an error.
 func (d Deployment) Undelivered(s stack.Stack, place Place) ([]string, error) {
 	var out []string
 	ask := func(what string, by evaluator.Principal, own []evaluator.Policy, queue string, context map[string][]string) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// ec2 are EC2's calls. What describes knows no resources; what launches touches many.
+// ec2 returns the requests of an EC2 call. Describing calls have no resources; launches
+// have many.
 func (g *Guard) ec2(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -44,7 +45,8 @@ func (g *Guard) ec2(body []byte) ([]evaluator.Request, error) {
 	}
 }
 
-// creation of tagged things takes the right to tag them as they are made.
+// creation returns the requests for creating tagged resources, which include tagging at
+// creation.
 func (g *Guard) creation(action string, tags map[string]map[string]string, kinds ...string) []evaluator.Request {
 	var out []evaluator.Request
 	for _, kind := range kinds {
@@ -59,8 +61,9 @@ func (g *Guard) creation(action string, tags map[string]map[string]string, kinds
 	return out
 }
 
-// launch is a fleet or a run: what is made, what it is made of, and the role that
-// machines get. A fleet launches by RunInstances, for which its caller answers, too.
+// launch returns the requests of CreateFleet or RunInstances: the created resources, the
+// existing resources used, and the instances' role. A fleet launches with RunInstances,
+// and its caller needs those permissions, too.
 func (g *Guard) launch(action string, form url.Values, template string) []evaluator.Request {
 	tags := specified(form)
 	t, _ := g.Cloud.Template(template)
@@ -87,7 +90,7 @@ func (g *Guard) launch(action string, form url.Values, template string) []evalua
 	return out
 }
 
-// made is what a launch makes.
+// made returns the requests for the resources that a launch creates.
 func (g *Guard) made(action string, tags map[string]map[string]string, form url.Values) []evaluator.Request {
 	kinds := []string{"instance", "volume", "network-interface"}
 	if form.Get("TargetCapacitySpecification.DefaultTargetCapacityType") == cloud.Spot {
@@ -96,7 +99,7 @@ func (g *Guard) made(action string, tags map[string]map[string]string, form url.
 	return g.creation(action, tags, kinds...)
 }
 
-// ingredients are what a launch is made of.
+// ingredients returns the ARNs of the existing resources that a launch uses.
 func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
 	var out []string
 	add := func(kind, id string) {
@@ -129,7 +132,7 @@ func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
 	return out
 }
 
-// tags is CreateTags by itself, on what is there already.
+// tags returns the requests of CreateTags on existing resources.
 func (g *Guard) tags(form url.Values) []evaluator.Request {
 	var out []evaluator.Request
 	for _, id := range numbered(form, "ResourceId.") {
@@ -159,7 +162,7 @@ func (g *Guard) templateTags(name string) map[string][]string {
 	return tagged("ResourceTag", t.Tags)
 }
 
-// specified reads TagSpecification.N, by kind of resource.
+// specified returns TagSpecification.N by kind of resource.
 func specified(form url.Values) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for n := 1; form.Has("TagSpecification." + strconv.Itoa(n) + ".ResourceType"); n++ {

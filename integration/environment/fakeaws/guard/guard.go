@@ -16,11 +16,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
-// Place says where the account's resources are.
+// Place is the partition, account and region of the resources.
 type Place struct{ Partition, Account, Region string }
 
-// arn names a resource of the place. IAM's have no region, S3's neither that nor an
-// account, and an image is not of the account that launches it.
+// arn returns a resource's ARN. ARNs of IAM have no region, ARNs of S3 no region and no
+// account, and ARNs of images no account.
 func (p Place) arn(service, resource string) string {
 	region, account := p.Region, p.Account
 	switch service {
@@ -35,26 +35,26 @@ func (p Place) arn(service, resource string) string {
 	return "arn:" + strings.Join([]string{p.Partition, service, region, account, resource}, ":")
 }
 
-// Role is who calls with an access key, and the policies that it has.
+// Role is the caller for an access key, with its policies.
 type Role struct {
-	// ARN is the role's.
+	// t ARN is the role's ARN.
 	ARN      string
 	Policies []evaluator.Policy
-	// Trust says who may take it.
+	// Trust are the role's trust policies.
 	Trust []evaluator.Policy
-	// Context is what AWS knows of every request by the role, beside what follows from it.
+	// Context has additional condition keys of every request by the role.
 	Context map[string][]string
 }
 
-// Guard judges the requests to a fake. Callers whose access key is nobody's role's are
-// the test itself, and pass.
+// Guard authorizes requests to a fake. Requests with an access key that belongs to no
+// role come from the test itself and are allowed.
 type Guard struct {
 	Place Place
-	// Cloud knows what tags things have, and which role an instance profile holds.
+	// Cloud returns the tags of resources, and the roles of instance profiles.
 	Cloud *memcloud.Cloud
-	// Resources are the policies of resources, by ARN: queues' and buses'.
+	// Resources are the resource policies of queues and buses, by ARN.
 	Resources map[string][]evaluator.Policy
-	// Next serves what was allowed.
+	// Next serves the allowed requests.
 	Next http.Handler
 
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ type Guard struct {
 	used   map[string]map[string]int
 }
 
-// Enter makes an access key that role's.
+// Enter assigns an access key to a role.
 func (g *Guard) Enter(accessKey string, role Role) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,8 +74,7 @@ func (g *Guard) Enter(accessKey string, role Role) {
 	g.roles[accessKey] = role
 }
 
-// Know says which roles there are, for those who take one. It replaces those that were
-// known.
+// Know sets the roles that can be assumed. It replaces earlier ones.
 func (g *Guard) Know(roles map[string]Role) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,8 +84,8 @@ func (g *Guard) Know(roles map[string]Role) {
 	}
 }
 
-// Assume makes an access key that of a role that somebody has taken. What AWS knows of
-// those who have it as their own, such as their function, it does not know of him.
+// Assume assigns an access key to an assumed role. It drops the condition keys of the
+// role's own sessions, such as the function's ARN.
 func (g *Guard) Assume(accessKey, arn string) {
 	g.mu.Lock()
 	role := g.known[arn]
@@ -94,7 +93,7 @@ func (g *Guard) Assume(accessKey, arn string) {
 	g.Enter(accessKey, Role{ARN: arn, Policies: role.Policies})
 }
 
-// of are the policies of what a request is about.
+// of returns the policies of a resource.
 func (g *Guard) of(resource string) []evaluator.Policy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,14 +103,14 @@ func (g *Guard) of(resource string) []evaluator.Policy {
 	return g.Resources[resource]
 }
 
-// Denied lists the requests that were refused, each once.
+// Denied returns the distinct denied requests.
 func (g *Guard) Denied() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.denied)
 }
 
-// Used tells how often each role took each action.
+// Used returns how often each role used each action.
 func (g *Guard) Used() map[string]map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +123,7 @@ func (g *Guard) Used() map[string]map[string]int {
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/`)
 
-// ServeHTTP lets a request pass, or refuses it as the API would.
+// ServeHTTP forwards an allowed request, or responds with the API's access error.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found := credential.FindStringSubmatch(r.Header.Get("Authorization"))
 	role, known := Role{}, false
@@ -151,7 +150,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Next.ServeHTTP(w, r)
 }
 
-// judge is nil where every part of the request is allowed.
+// judge returns nil if every part of the request is allowed.
 func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) error {
 	parts, err := g.read(service, r, body)
 	if err != nil {
@@ -173,7 +172,7 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 	return nil
 }
 
-// context adds what AWS knows of every request.
+// context adds the condition keys that every request has.
 func (g *Guard) context(lists ...map[string][]string) map[string][]string {
 	out := map[string][]string{
 		"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {g.Place.Region}, "aws:ResourceAccount": {g.Place.Account},
@@ -204,7 +203,7 @@ func (g *Guard) count(role, action string) {
 	g.used[role][action]++
 }
 
-// refuse answers in the protocol of the service.
+// refuse responds with an error in the service's protocol.
 func refuse(w http.ResponseWriter, service, text string) {
 	switch service {
 	case "ec2":

@@ -25,7 +25,8 @@ import (
 
 const role = "arn:aws:iam::123456789012:role/prod-joist-launcher"
 
-// behind is a guard before an AWS that answers everything, for a role with one policy.
+// behind returns a guard with one role, which has one policy, in front of an AWS that
+// answers every call.
 func behind(t *testing.T, policy string) (*guard.Guard, aws.Config) {
 	t.Helper()
 	parsed, err := evaluator.Parse("test", []byte(policy))
@@ -60,7 +61,7 @@ const policy = `{"Version":"2012-10-17","Statement":[
  {"Sid":"Tags","Effect":"Allow","Action":"ec2:CreateTags","Resource":"arn:aws:ec2:*:*:launch-template/*","Condition":{"StringEquals":{"ec2:CreateAction":"CreateLaunchTemplate"}}}
 ]}`
 
-// Each call passes with the right that it takes, and no other.
+// Each call is allowed with the permission that it needs, and denied without it.
 func TestCallsAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		call   func(c aws.Config) error
@@ -137,7 +138,7 @@ func template(tag string) func(aws.Config) error {
 	}
 }
 
-// Whoever is no role of the deployment is the test itself.
+// Requests by callers without a role of the deployment are allowed.
 func TestOthersPass(t *testing.T) {
 	g, c := behind(t, policy)
 	c.Credentials = credentials.NewStaticCredentialsProvider("AKIDFAKE", "secret", "")

@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 )
 
-// iam are the calls about instance profiles. Who puts a role into one passes it.
+// iam returns the requests of calls on instance profiles. Adding a role to a profile
+// passes the role.
 func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -29,7 +30,7 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 		return one("iam:"+action, form.Get("PolicySourceArn"), nil), nil
 	}
 	name := form.Get("InstanceProfileName")
-	// The ARN has the path, where there is a profile to have one.
+	// The ARN has the path if the profile exists.
 	asked, path := map[string][]string{}, form.Get("Path")
 	if p, err := g.Cloud.Profile(context.Background(), name); err == nil {
 		maps.Copy(asked, tagged("ResourceTag", p.Tags))
@@ -44,7 +45,8 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 	return out, nil
 }
 
-// sts: a role is taken if it trusts whom, and calls himself what, it should.
+// sts returns the requests of STS calls. Assuming a role requires its trust policy and
+// session name.
 func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -52,7 +54,7 @@ func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 	}
 	switch action := form.Get("Action"); action {
 	case "GetCallerIdentity":
-		return nil, nil // Who one is everybody may ask.
+		return nil, nil // GetCallerIdentity needs no permission.
 	case "AssumeRole":
 		return one("sts:"+action, form.Get("RoleArn"), map[string][]string{"sts:RoleSessionName": {form.Get("RoleSessionName")}}), nil
 	default:
@@ -60,7 +62,7 @@ func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 	}
 }
 
-// role is a role's ARN. Those of AWS's own services have a path.
+// role returns a role's ARN. Service-linked roles have a path.
 func (g *Guard) role(name string) string {
 	if name == "AWSServiceRoleForEC2Spot" {
 		name = "aws-service-role/spot.amazonaws.com/" + name
@@ -68,7 +70,7 @@ func (g *Guard) role(name string) string {
 	return g.Place.arn("iam", "role/"+name)
 }
 
-// pass is iam:PassRole of a role to EC2.
+// pass returns iam:PassRole of a role to EC2.
 func (g *Guard) pass(role string) evaluator.Request {
 	return evaluator.Request{
 		Action: "iam:PassRole", Resource: g.Place.arn("iam", "role/"+role),
@@ -76,7 +78,7 @@ func (g *Guard) pass(role string) evaluator.Request {
 	}
 }
 
-// pairs reads numbered Key and Value fields.
+// pairs returns numbered Key and Value fields as a map.
 func pairs(form url.Values, prefix string) map[string]string {
 	out := map[string]string{}
 	for n := 1; form.Has(prefix + strconv.Itoa(n) + ".Key"); n++ {

@@ -11,15 +11,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// What people ask, by the verbs of `joist` that look and put back.
+// Calls by people, through the joist commands that read and replay.
 
-// eks reads the paths of EKS's resources.
+// eks returns the requests of a call, from the path of EKS's resource.
 func (g *Guard) eks(r *http.Request) []evaluator.Request {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/clusters/"), "/", 3)
 	cluster := parts[0]
 	switch {
 	case len(parts) == 3 && parts[1] == "access-entries":
-		// The rest of an entry's name says whose it is.
+		// The rest of the ARN identifies the principal's entry.
 		return one("eks:DescribeAccessEntry", g.Place.arn("eks", "access-entry/"+cluster+"/x"), nil)
 	case len(parts) == 3 && parts[1] == "pod-identity-associations":
 		return one("eks:DescribePodIdentityAssociation", g.Place.arn("eks", "podidentityassociation/"+cluster+"/"+parts[2]), nil)
@@ -29,7 +29,7 @@ func (g *Guard) eks(r *http.Request) []evaluator.Request {
 	return one("eks:DescribeCluster", g.Place.arn("eks", "cluster/"+cluster), nil)
 }
 
-// lambda are questions about functions.
+// lambda returns the requests of calls on functions.
 func (g *Guard) lambda(r *http.Request) []evaluator.Request {
 	if name, ok := strings.CutPrefix(r.URL.Path, "/2015-03-31/functions/"); ok {
 		return one("lambda:GetFunctionConfiguration", g.Place.arn("lambda", "function:"+strings.TrimSuffix(name, "/configuration")), nil)
@@ -37,7 +37,7 @@ func (g *Guard) lambda(r *http.Request) []evaluator.Request {
 	return one("lambda:ListEventSourceMappings", "*", nil)
 }
 
-// looks are what EventBridge is asked about rules, archives and replays.
+// looks returns the requests of EventBridge's calls on rules, archives and replays.
 func (g *Guard) looks(operation string, body []byte) ([]evaluator.Request, error) {
 	var in struct{ Name, Rule, EventBusName, ArchiveName, ReplayName, EventSourceArn string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -63,7 +63,8 @@ func (g *Guard) looks(operation string, body []byte) ([]evaluator.Request, error
 	return nil, errors.New(operation)
 }
 
-// move is about tasks that move dead letters. Who starts one answers for all that it does
+// move returns the requests of message-move tasks. The caller needs the permissions for
+// everything that the task does
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html).
 func move(operation string, body []byte) ([]evaluator.Request, error) {
 	var in struct{ SourceArn, DestinationArn, TaskHandle string }
@@ -71,7 +72,7 @@ func move(operation string, body []byte) ([]evaluator.Request, error) {
 		return nil, err
 	}
 	if in.TaskHandle != "" {
-		// A handle of the fake's begins with the queue's ARN.
+		// The fake's task handle starts with the queue's ARN.
 		text, err := base64.StdEncoding.DecodeString(in.TaskHandle)
 		if err != nil {
 			return nil, err

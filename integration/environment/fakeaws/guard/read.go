@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 )
 
-// read tells what a request asks for: one part for each resource that it touches.
+// read parses an API call into one request for each resource.
 func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.Request, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch service {
@@ -50,7 +50,7 @@ func one(action, resource string, context map[string][]string) []evaluator.Reque
 	return []evaluator.Request{{Action: action, Resource: resource, Context: context}}
 }
 
-// sqs: batches are the rights of their single forms.
+// sqs returns the requests of SQS calls. A batch needs the permission of the single call.
 func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) {
 	if strings.HasSuffix(operation, "MessageMoveTask") || operation == "ListMessageMoveTasks" {
 		return move(operation, body)
@@ -102,7 +102,7 @@ func (g *Guard) s3(r *http.Request) ([]evaluator.Request, error) {
 	return one(action, g.Place.arn("s3", bucket+"/"+key), nil), nil
 }
 
-// ssm: AWS's public parameters are in no account.
+// ssm returns the requests of SSM calls. AWS's public parameters belong to no account.
 func (g *Guard) ssm(operation string, body []byte) ([]evaluator.Request, error) {
 	var in struct{ Name string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -115,7 +115,7 @@ func (g *Guard) ssm(operation string, body []byte) ([]evaluator.Request, error) 
 	return one("ssm:"+operation, arn, nil), nil
 }
 
-// tagged are the context keys of tags.
+// tagged returns the condition keys of tags.
 func tagged(kind string, tags map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for key, value := range tags {

@@ -1,4 +1,4 @@
-// Package iam is IAM's query protocol over memcloud: instance profiles alone.
+// Package iam implements IAM's query protocol for instance profiles, on memcloud.
 package iam
 
 import (
@@ -23,10 +23,10 @@ type Service struct {
 	cloud *memcloud.Cloud
 }
 
-// New serves the model.
+// New returns a service for the model.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes IAM by the version of its API.
+// Match recognizes IAM by its API version.
 func (s *Service) Match(r *http.Request, body []byte) bool { return query.Is(r, body, version) }
 
 // ServeHTTP answers one call.
@@ -54,7 +54,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query.Write(w, http.StatusOK, answer{form.Get("Action"), out})
 }
 
-// list is ListInstanceProfiles, one profile to a page.
+// list answers ListInstanceProfiles with one profile per page.
 func (s *Service) list(ctx context.Context, form query.Form, out *result) error {
 	found, err := s.cloud.ListProfiles(ctx, form.Get("PathPrefix"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) list(ctx context.Context, form query.Form, out *result) error 
 	return nil
 }
 
-// do runs one operation; it gives a profile where the operation tells one.
+// do runs one operation; it returns a profile if the operation does.
 func (s *Service) do(ctx context.Context, form query.Form) (*profile, error) {
 	name, role := form.Get("InstanceProfileName"), form.Get("RoleName")
 	switch form.Get("Action") {
@@ -92,7 +92,7 @@ func (s *Service) do(ctx context.Context, form query.Form) (*profile, error) {
 	return nil, query.ErrUnserved
 }
 
-// answer is <ActionResponse><ActionResult>, as IAM nests them.
+// answer is <ActionResponse><ActionResult>, IAM's nesting.
 type answer struct {
 	action string
 	result result
@@ -108,7 +108,7 @@ type result struct {
 type profile struct {
 	Name string `xml:"InstanceProfileName"`
 	Path string `xml:"Path"`
-	// Created is in ISO 8601.
+	// Created has the format of ISO 8601.
 	Created string `xml:"CreateDate,omitempty"`
 	Roles   []role `xml:"Roles>member"`
 	Tags    []tag  `xml:"Tags>member"`
@@ -123,7 +123,7 @@ type tag struct {
 	Value string
 }
 
-// MarshalXML writes the two elements that are named for the action.
+// MarshalXML writes the two elements that contain the action's name.
 func (a answer) MarshalXML(e *xml.Encoder, _ xml.StartElement) error {
 	outer := xml.StartElement{
 		Name: xml.Name{Local: a.action + "Response"},

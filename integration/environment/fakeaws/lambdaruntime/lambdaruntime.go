@@ -1,10 +1,9 @@
-// Package lambdaruntime is the Lambda Runtime API and the poller that Lambda
-// puts before a queue (the event source mapping), so that an unmodified
-// aws-lambda-go binary runs as a function on this machine.
+// Package lambdaruntime implements the Lambda Runtime API and the event source mapping of
+// a queue, so that an unmodified aws-lambda-go binary runs as a function on this machine.
 //
-// A function is a name. Its process finds its invocations under
-// AWS_LAMBDA_RUNTIME_API=Runtime.Address(host, name); any number of processes may
-// serve one name, as with Lambda's concurrency.
+// A function is identified by a name. Its process polls for invocations at
+// AWS_LAMBDA_RUNTIME_API=Runtime.Address(host, name). Any number of processes may serve
+// one name, as with Lambda's concurrency.
 package lambdaruntime
 
 import (
@@ -21,7 +20,7 @@ import (
 
 const version = "/2018-06-01/runtime/"
 
-// Runtime is the API. It serves every function.
+// Runtime is the API for all functions.
 type Runtime struct {
 	mu        sync.Mutex
 	serial    int
@@ -30,7 +29,7 @@ type Runtime struct {
 	broken    map[string]string
 }
 
-// invocation is one event that waits for its answer.
+// invocation is one event in flight.
 type invocation struct {
 	id       string
 	function string
@@ -46,16 +45,17 @@ type answer struct {
 	err     error
 }
 
-// New serves no function yet; the first use of a name makes it.
+// New returns a runtime without functions; a function is created when its name is first
+// used.
 func New() *Runtime {
 	return &Runtime{functions: map[string]chan *invocation{}, pending: map[string]*invocation{}, broken: map[string]string{}}
 }
 
-// Address is what AWS_LAMBDA_RUNTIME_API has to be for a function's process.
+// Address returns the value of AWS_LAMBDA_RUNTIME_API for a function's process.
 func Address(host, function string) string { return host + "/functions/" + function }
 
-// Invoke gives an event to the function and waits for the answer, at most for
-// timeout. An error that the function reported is an error.
+// Invoke sends an event to the function and waits up to timeout for the response. It
+// returns errors that the function reported.
 func (l *Runtime) Invoke(ctx context.Context, function string, payload []byte, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -83,7 +83,7 @@ func (l *Runtime) Invoke(ctx context.Context, function string, payload []byte, t
 	}
 }
 
-// InitError is what the function's process reported instead of starting, or "".
+// InitError returns the initialization error that the function's process reported, or "".
 func (l *Runtime) InitError(function string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *Runtime) function(name string) chan *invocation {
 	return l.functions[name]
 }
 
-// Match knows the API by its path.
+// Match recognizes the API by its path.
 func (l *Runtime) Match(r *http.Request, _ []byte) bool {
 	return strings.HasPrefix(r.URL.Path, "/functions/") && strings.Contains(r.URL.Path, version)
 }
@@ -130,7 +130,7 @@ func (l *Runtime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next gives the process its next event, however long that takes.
+// next sends the process its next event, and blocks until there is one.
 func (l *Runtime) next(w http.ResponseWriter, r *http.Request, function string) {
 	select {
 	case <-r.Context().Done():
@@ -142,14 +142,14 @@ func (l *Runtime) next(w http.ResponseWriter, r *http.Request, function string) 
 		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(call.deadline.UnixMilli(), 10))
 		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:123456789012:function:"+function)
 		w.Header().Set("Content-Type", "application/json")
-		// If the process is gone, ExitProcess ends the invocation.
+		// If the process has exited, ExitProcess fails the invocation.
 		_, _ = w.Write(call.payload)
 	}
 }
 
-// ExitProcess fails the invocations that processes of the function have taken and not
-// answered, as Lambda does at once when a function's process exits. Call it when the
-// function's only process has ended.
+// ExitProcess fails the invocations that the function's processes have received but not
+// answered, as Lambda does when the process exits. Call it when the function's only
+// process has ended.
 func (l *Runtime) ExitProcess(function string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +161,7 @@ func (l *Runtime) ExitProcess(function string) {
 	}
 }
 
-// settle ends an invocation. One that nobody waits for any more is refused, as
-// Lambda does.
+// settle completes an invocation. It rejects one that has timed out, as Lambda does.
 func (l *Runtime) settle(w http.ResponseWriter, id string, a answer) {
 	l.mu.Lock()
 	call := l.pending[id]
@@ -176,7 +175,7 @@ func (l *Runtime) settle(w http.ResponseWriter, id string, a answer) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// failed is the error that a function reported.
+// failed returns the error that a function reported.
 func failed(function string, body []byte) error {
 	var report struct{ ErrorType, ErrorMessage string }
 	if err := json.Unmarshal(body, &report); err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// Mapping is an event source mapping with ReportBatchItemFailures: it invokes a
-// function with what it receives, and deletes what the function has dealt with.
+// Mapping is an event source mapping with ReportBatchItemFailures: it invokes a function
+// with the messages that it receives, and deletes the processed ones.
 type Mapping struct {
 	Runtime  *Runtime
 	Function string
 	Queue    *memqueue.Queue
-	// Batch is the most messages of one invocation; 0 means 10.
+	// Batch is the maximum number of messages per invocation; 0 means 10.
 	Batch int
-	// Timeout is the function's; 0 means 30 seconds.
+	// Timeout is the function's timeout; 0 means 30 seconds.
 	Timeout time.Duration
-	// Region is that of the queue; empty means eu-west-1.
+	// Region is the queue's region; empty means eu-west-1.
 	Region string
 }
 
-// Run polls until the context ends. A failed invocation deletes nothing: its
-// messages come back when their visibility ends.
+// Run polls until the context ends. A failed invocation deletes nothing; its messages are
+// delivered again after their visibility timeout.
 func (m Mapping) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if n, err := m.Poll(ctx); n > 0 && err == nil {
@@ -42,8 +42,8 @@ func (m Mapping) Run(ctx context.Context) {
 	}
 }
 
-// Poll is one round: it gives how many messages the function was invoked with,
-// and the error of the invocation.
+// Poll receives once and invokes the function. It returns the number of messages and the
+// invocation's error.
 func (m Mapping) Poll(ctx context.Context) (int, error) {
 	batch, timeout := m.Batch, m.Timeout
 	if batch == 0 {
@@ -71,9 +71,8 @@ func (m Mapping) Poll(ctx context.Context) (int, error) {
 	return len(messages), m.Queue.Delete(ctx, done...)
 }
 
-// finished gives the receipts of the messages that the answer does not name as
-// failed. As in Lambda, an answer that names a message that was not in the batch
-// fails all of them.
+// finished returns the receipts of messages that the response does not list as failed. As
+// in Lambda, a response that lists a message outside the batch fails all messages.
 func finished(messages []queue.Message, out []byte) ([]string, error) {
 	var response struct {
 		BatchItemFailures []struct {
@@ -125,7 +124,7 @@ type attribute struct {
 	DataType    string `json:"dataType"`
 }
 
-// records writes messages as Lambda hands them over.
+// records returns the messages in the format of Lambda's SQS events.
 func (m Mapping) records(messages []queue.Message) []record {
 	out, region := make([]record, 0, len(messages)), cmp.Or(m.Region, "eu-west-1")
 	for _, message := range messages {

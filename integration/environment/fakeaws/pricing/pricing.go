@@ -1,5 +1,5 @@
-// Package pricing is the AWS Price List's JSON protocol over memcloud: products
-// of EC2 alone.
+// Package pricing implements the AWS Price List's JSON protocol for EC2 products, on
+// memcloud.
 package pricing
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
-// pageSize is the most products in a page; AWS allows 100.
+// pageSize is the number of products per page; AWS allows 100.
 const pageSize = 100
 
-// New serves the model.
+// New returns the API for the model.
 func New(model *memcloud.Cloud) *awsjson.API {
 	s := service{model}
 	return &awsjson.API{Target: "AWSPriceListService", Version: "1.1", Operations: map[string]awsjson.Operation{
@@ -43,7 +43,8 @@ type answer struct {
 	NextToken     string `json:",omitempty"`
 }
 
-// products finds bare metal and other types by separate families, as AWS does.
+// products returns bare-metal types and other types by separate product families, as AWS
+// does.
 func (s service) products(r *http.Request, in request) (any, error) {
 	metal, err := s.family(in)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s service) products(r *http.Request, in request) (any, error) {
 	return out, nil
 }
 
-// family reads the filters, of which each has to be there.
+// family parses the filters; each is required.
 func (s service) family(in request) (metal bool, err error) {
 	got := map[string]string{}
 	for _, f := range in.Filters {
@@ -89,8 +90,8 @@ func (s service) family(in request) (metal bool, err error) {
 	return metal, nil
 }
 
-// entry is one product: an offer with a term, and a term that costs nothing by
-// the hour, as fees do.
+// entry returns one product: an offer with a term, and a term with an hourly price of 0,
+// as fees have.
 func entry(p cloud.OnDemandPrice) string {
 	dimension := func(unit string, price float64) map[string]any {
 		return map[string]any{"unit": unit, "pricePerUnit": map[string]string{p.Currency: fmt.Sprintf("%.10f", price)}}
@@ -103,12 +104,12 @@ func entry(p cloud.OnDemandPrice) string {
 		}}},
 	})
 	if err != nil {
-		panic(err) // Not reached: all of it is text.
+		panic(err) // unreachable: every field is text
 	}
 	return string(text)
 }
 
-// refusal turns the model's word into AWS's.
+// refusal returns AWS's error for an error of the model.
 func refusal(err error) error {
 	code, message, status := query.Refusal(err)
 	if code == "" {

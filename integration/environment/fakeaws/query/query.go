@@ -1,5 +1,5 @@
-// Package query reads requests of AWS's query protocols (EC2, IAM, STS) and
-// writes their answers. A form's keys are paths, such as
+// Package query parses requests of AWS's query protocols (EC2, IAM, STS) and writes
+// responses. A form's keys are paths, such as
 // "LaunchTemplateConfigs.1.Overrides.2.SubnetId".
 package query
 
@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Is reports whether a body is a query of the API version. Versions are dates
-// and differ between services, which is how the services are told apart.
+// Is reports whether the body is a query of the API version. Versions are dates that
+// differ between services, so they identify the service.
 func Is(r *http.Request, body []byte, version string) bool {
 	if r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		return false
@@ -33,7 +33,7 @@ type Form struct {
 	prefix string
 }
 
-// Read reads the body of a request.
+// Read parses the body of a request.
 func Read(r *http.Request) (Form, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -55,19 +55,19 @@ func Read(r *http.Request) (Form, error) {
 	return form, nil
 }
 
-// Has reports whether there is anything at the path or below.
+// Has reports whether there is a value at or below the path.
 func (f Form) Has(path string) bool { return f.paths[f.prefix+path] }
 
-// Get is the value at the path, or "".
+// Get returns the value at the path, or "".
 func (f Form) Get(path string) string { return f.values.Get(f.prefix + path) }
 
-// Sub is the part below the path.
+// Sub returns the part below the path.
 func (f Form) Sub(path string) Form {
 	f.prefix += path + "."
 	return f
 }
 
-// Each lists the parts path.1, path.2 and so on.
+// Each returns the parts path.1, path.2 and so on.
 func (f Form) Each(path string) []Form {
 	var out []Form
 	for n := 1; f.Has(path + "." + strconv.Itoa(n)); n++ {
@@ -76,7 +76,7 @@ func (f Form) Each(path string) []Form {
 	return out
 }
 
-// List lists the values path.1, path.2 and so on.
+// List returns the values path.1, path.2 and so on.
 func (f Form) List(path string) []string {
 	var out []string
 	for n := 1; f.Has(path + "." + strconv.Itoa(n)); n++ {
@@ -85,7 +85,7 @@ func (f Form) List(path string) []string {
 	return out
 }
 
-// Int is the number at the path, or 0.
+// Int returns the number at the path, or 0.
 func (f Form) Int(path string) int {
 	n, err := strconv.Atoi(f.Get(path))
 	if err != nil {
@@ -94,7 +94,7 @@ func (f Form) Int(path string) int {
 	return n
 }
 
-// Int32 is the number at the path, or nil.
+// Int32 returns the number at the path, or nil.
 func (f Form) Int32(path string) *int32 {
 	if !f.Has(path) {
 		return nil
@@ -102,7 +102,7 @@ func (f Form) Int32(path string) *int32 {
 	return new(int32(f.Int(path)))
 }
 
-// Bool is the truth at the path, or nil.
+// Bool returns the boolean at the path, or nil.
 func (f Form) Bool(path string) *bool {
 	if !f.Has(path) {
 		return nil
@@ -110,7 +110,7 @@ func (f Form) Bool(path string) *bool {
 	return new(f.Get(path) == "true")
 }
 
-// Tags reads a list of keys and values.
+// Tags returns a list of keys and values as a map.
 func (f Form) Tags(path string) map[string]string {
 	var out map[string]string
 	for _, tag := range f.Each(path) {
@@ -122,7 +122,7 @@ func (f Form) Tags(path string) map[string]string {
 	return out
 }
 
-// Write answers with XML.
+// Write responds with XML.
 func Write(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	w.WriteHeader(status)
@@ -130,8 +130,8 @@ func Write(w http.ResponseWriter, status int, answer any) {
 	_ = xml.NewEncoder(w).Encode(answer)
 }
 
-// Refusal is AWS's code, message and status for an error of the model. An
-// answer that was lost has none: the connection is then cut.
+// Refusal returns AWS's code, message and status for an error of the model. For a lost
+// response there is none: the connection is closed.
 func Refusal(err error) (code, message string, status int) {
 	code, message = memcloud.Code(err)
 	if code == "" {
@@ -151,8 +151,8 @@ func Refusal(err error) (code, message string, status int) {
 	return code, message, http.StatusBadRequest
 }
 
-// ErrUnserved is for what a fake does not know: the request is a mistake of
-// the test or a gap of the fake, and the SDK must not retry it.
+// ErrUnserved is the error for unsupported requests: either the test is wrong or the fake
+// is incomplete, and the SDK must not retry.
 var ErrUnserved = errors.New("this fake serves no such request")
 
 type failure struct {
@@ -164,7 +164,7 @@ type failure struct {
 	Request string   `xml:"RequestId"`
 }
 
-// Refuse answers as IAM and STS do; EC2 has a form of its own.
+// Refuse responds with an error in the format of IAM and STS; EC2 has a different one.
 func Refuse(w http.ResponseWriter, namespace string, status int, code, message string) {
 	Write(w, status, failure{
 		Space: namespace, Type: "Sender", Code: code, Message: message, Request: "00000000-0000-0000-0000-000000000000",

@@ -1,5 +1,5 @@
-// Package s3 is the part of S3's REST protocol that Joist calls, path style,
-// over memblob: one bucket, whole objects.
+// Package s3 implements the part of S3's REST protocol that Joist calls, in path style,
+// on memblob: one bucket, whole objects.
 package s3
 
 import (
@@ -22,16 +22,16 @@ type Service struct {
 	store  *memblob.Store
 }
 
-// New serves the store as a bucket of that name. There is no other bucket.
+// New returns a service with the store as its only bucket.
 func New(bucket string, store *memblob.Store) *Service { return &Service{bucket: bucket, store: store} }
 
-// Match knows S3 by the service that the request is signed for: its paths could
-// be anybody's.
+// Match recognizes S3 by the service in the request's signature, because its paths are
+// arbitrary.
 func (s *Service) Match(r *http.Request, _ []byte) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request")
 }
 
-// ServeHTTP serves an object or, without a key, the list of them.
+// ServeHTTP serves an object or, without a key, the list of objects.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
@@ -82,11 +82,11 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header().Set("Last-Modified", written.UTC().Format(http.TimeFormat))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	// The client is gone when this fails, and hears no more.
+	// Writing fails only if the client has disconnected.
 	_, _ = w.Write(data) //nolint:gosec // an object is no page: no browser calls a fake on loopback
 }
 
-// head answers without a body, errors too, as HTTP has it.
+// head responds without a body, also to errors, as HTTP requires.
 func (s *Service) head(w http.ResponseWriter, r *http.Request, key string) {
 	written, err := s.store.LastWritten(r.Context(), key)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Service) list(w http.ResponseWriter, prefix string) {
 	write(w, http.StatusOK, out)
 }
 
-// answer turns the model's error into S3's. A write whose answer is lost breaks
-// the connection off.
+// answer responds with S3's error for an error of the model. For a write with a lost
+// response it closes the connection.
 func answer(w http.ResponseWriter, err error) {
 	switch fault.KindOf(err) {
 	case fault.Unknown:
@@ -143,7 +143,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 func write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
-	// The client is gone when this fails, and hears no more.
+	// Writing fails only if the client has disconnected.
 	_, _ = io.WriteString(w, xml.Header)
 	_ = xml.NewEncoder(w).Encode(body)
 }

@@ -39,15 +39,14 @@ func (s *Service) setQueueAttributes(_ *http.Request, in struct {
 	return nil, s.configure(q.Name(), q.Options(), in.Attributes)
 }
 
-// redrive is the attribute RedrivePolicy. maxReceiveCount comes as a number and
-// as a string.
+// redrive is the attribute RedrivePolicy. maxReceiveCount may be a number or a string.
 type redrive struct {
 	DeadLetterTargetArn string      `json:"deadLetterTargetArn"`
 	MaxReceiveCount     json.Number `json:"maxReceiveCount"`
 }
 
-// configure sets attributes over o; those that the model does not know are
-// kept as they are.
+// configure sets attributes in o; it stores attributes that the model does not support
+// unchanged.
 func (s *Service) configure(name string, o memqueue.QueueOptions, attributes map[string]string) error {
 	for attribute, value := range attributes {
 		n, err := strconv.Atoi(value)
@@ -104,7 +103,7 @@ func (s *Service) getQueueAttributes(_ *http.Request, in struct {
 	return map[string]any{"Attributes": all}, nil
 }
 
-// describe lists a queue's attributes as SQS has them.
+// describe returns a queue's attributes in SQS's format.
 func (s *Service) describe(q *memqueue.Queue) map[string]string {
 	s.mu.Lock()
 	all := maps.Clone(s.attributes[q.Name()])
@@ -139,7 +138,7 @@ func (s *Service) listQueues(r *http.Request, in struct{ QueueNamePrefix string 
 	return map[string][]string{"QueueUrls": urls}, nil
 }
 
-// listSources finds the queues whose dead letters go to a queue.
+// listSources returns the queues whose dead-letter queue is the given queue.
 func (s *Service) listSources(r *http.Request, in struct {
 	QueueURL string `json:"QueueUrl"`
 }) (any, error) {

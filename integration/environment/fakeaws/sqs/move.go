@@ -19,8 +19,8 @@ const (
 	failed    = "FAILED"
 )
 
-// task is a message-move task. One without a rate ends at once. One with a rate moves
-// what is due by the broker's clock whenever tasks are asked about.
+// task is a message-move task. Without a rate it completes at once. With a rate it moves
+// the messages that are due by the broker's clock whenever tasks are listed.
 type task struct {
 	TaskHandle                       string `json:",omitempty"`
 	Status                           string
@@ -69,7 +69,7 @@ func (s *Service) startMove(_ *http.Request, in struct {
 	return map[string]string{"TaskHandle": t.TaskHandle}, nil
 }
 
-// advance moves what is due. It is called with the lock held.
+// advance moves the messages that are due. The caller holds the lock.
 func (s *Service) advance(t *task) {
 	if t.Status != running {
 		return
@@ -99,8 +99,8 @@ func (s *Service) isDeadLetterQueue(name string) bool {
 	})
 }
 
-// listMoves gives the latest tasks of a queue first. SQS keeps the handle of a
-// task that has ended to itself.
+// listMoves returns a queue's tasks, the latest first. As in SQS, a completed task has no
+// handle.
 func (s *Service) listMoves(_ *http.Request, in struct {
 	SourceArn  string
 	MaxResults int

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/awsjson"
 )
 
-// pollEvery is how often a long poll looks.
+// pollEvery is the interval at which a long poll checks the queue.
 const pollEvery = 5 * time.Millisecond
 
 type delivery struct {
@@ -60,7 +60,7 @@ func (s *Service) receiveMessage(r *http.Request, in struct {
 	return map[string][]delivery{"Messages": out}, nil
 }
 
-// poll receives until there is something, the wait ends or the client is gone.
+// poll receives until there is a message, the wait ends or the client disconnects.
 func poll(ctx context.Context, q *memqueue.Queue, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -76,7 +76,7 @@ func poll(ctx context.Context, q *memqueue.Queue, limit int, wait, visibility ti
 	}
 }
 
-// deliver writes a message with the attributes that were asked for.
+// deliver returns a message with the requested attributes.
 func deliver(m queue.Message, system, own []string) delivery {
 	out := delivery{MessageID: m.ID, ReceiptHandle: m.Receipt, Body: string(m.Body), MD5OfBody: digest(m.Body)}
 	out.Attributes = map[string]string{}
@@ -152,7 +152,7 @@ type batch struct {
 	Entries  []receipt
 }
 
-// each does something to every delivery of a batch.
+// each applies do to every entry of a batch.
 func (s *Service) each(in batch, do func(*memqueue.Queue, receipt) error) (any, error) {
 	ids := []string{}
 	for _, e := range in.Entries {

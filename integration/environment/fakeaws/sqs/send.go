@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// maxMessage is the most bytes that a message, and a call, may carry.
+// maxMessage is the maximum size of a message and of a call in bytes.
 const maxMessage = 1 << 20
 
 type attribute struct {
@@ -79,8 +79,7 @@ func (s *Service) sendMessageBatch(_ *http.Request, in struct {
 	return out, nil
 }
 
-// send takes one message. Each entry of a batch rolls its own faults, so that
-// batches fail in parts.
+// send sends one message. Faults are drawn per entry, so batches can fail partially.
 func (s *Service) send(url string, e entry) (sent, error) {
 	q, err := s.queue(url)
 	if err != nil {
@@ -110,7 +109,7 @@ func (e entry) size() int {
 	return size
 }
 
-// check refuses what SQS refuses of one message.
+// check returns SQS's error for an invalid message.
 func (e entry) check() error {
 	switch {
 	case e.MessageBody == "":
@@ -130,7 +129,7 @@ func (e entry) check() error {
 	return nil
 }
 
-// legal reports whether SQS takes every character of s.
+// legal reports whether SQS accepts every character of s.
 func legal(s string) bool {
 	for _, r := range s {
 		ok := r == '\t' || r == '\n' || r == '\r' || (r >= 0x20 && r <= 0xD7FF) || (r >= 0xE000 && r <= 0xFFFD) || r >= 0x10000
@@ -146,7 +145,8 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digestOf is the checksum of attributes: by name, each part after its length.
+// digestOf returns the checksum of attributes: sorted by name, each part preceded by its
+// length.
 func digestOf(attributes map[string]attribute) string {
 	if len(attributes) == 0 {
 		return ""

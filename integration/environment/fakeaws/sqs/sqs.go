@@ -1,8 +1,8 @@
-// Package sqs is SQS's JSON protocol over memqueue.
+// Package sqs implements SQS's JSON protocol on memqueue.
 //
-// A queue's URL is the server's own address with account and name, so that
-// clients with an endpoint of their own and clients that follow the URL both
-// arrive. Long polls wait on the real clock, whatever clock the model has.
+// A queue's URL is the server's own address with account and name, so it works for
+// clients with their own endpoint and for clients that follow the URL. Long polls wait on
+// the real clock, also if the model has another one.
 package sqs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// Account and Region stand in every ARN.
+// Account and Region are part of every ARN.
 const (
 	Account = "123456789012"
 	Region  = "eu-west-1"
@@ -30,13 +30,12 @@ type Service struct {
 	broker *memqueue.Broker
 
 	mu sync.Mutex
-	// attributes are those that were set and mean nothing to the model, such as
-	// a policy.
+	// attributes are the attributes that the model does not support, such as a policy.
 	attributes map[string]map[string]string
 	tasks      []*task
 }
 
-// New serves the broker's queues.
+// New returns a service for the broker's queues.
 func New(broker *memqueue.Broker) *Service {
 	s := &Service{broker: broker, attributes: map[string]map[string]string{}}
 	s.API = awsjson.API{Target: "AmazonSQS", Version: "1.0", Operations: map[string]awsjson.Operation{
@@ -61,18 +60,18 @@ func New(broker *memqueue.Broker) *Service {
 	return s
 }
 
-// ARN names a queue.
+// ARN returns a queue's ARN.
 func ARN(name string) string { return "arn:aws:sqs:" + Region + ":" + Account + ":" + name }
 
-// nameOf reads a queue's name out of its ARN.
+// nameOf returns the queue's name in an ARN.
 func nameOf(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
-// URL is a queue's address on a server.
+// URL returns a queue's URL on a server.
 func URL(server, name string) string { return server + "/" + Account + "/" + name }
 
 func urlFor(r *http.Request, name string) string { return URL("http://"+r.Host, name) }
 
-// queue finds a queue by its URL.
+// queue returns a queue by its URL.
 func (s *Service) queue(url string) (*memqueue.Queue, error) {
 	q, ok := s.broker.FindQueue(path.Base(url))
 	if !ok {
@@ -92,7 +91,7 @@ func badValue(format string, args ...any) error {
 	return &awsjson.Error{Shape: "InvalidParameterValue", Code: "InvalidParameterValue", Message: fmt.Sprintf(format, args...)}
 }
 
-// checkBatch refuses what no batch call may have.
+// checkBatch rejects invalid batches.
 func checkBatch(ids []string) error {
 	switch {
 	case len(ids) == 0:
@@ -118,7 +117,7 @@ type failure struct {
 	SenderFault bool
 }
 
-// failureOf is the entry of a batch's answer for an error.
+// failureOf returns the entry of a batch response for an error.
 func failureOf(id string, err error) failure {
 	if e, ok := errors.AsType[*awsjson.Error](err); ok {
 		return failure{ID: id, Code: e.Shape, Message: e.Message, SenderFault: true}

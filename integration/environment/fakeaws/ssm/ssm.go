@@ -1,4 +1,4 @@
-// Package ssm is SSM's JSON protocol over memcloud: parameters alone.
+// Package ssm implements SSM's JSON protocol for parameters, on memcloud.
 package ssm
 
 import (
@@ -17,10 +17,10 @@ type Service struct {
 	cloud *memcloud.Cloud
 }
 
-// New serves the model.
+// New returns a service for the model.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes the one operation by its target.
+// Match recognizes the operation by its target.
 func (s *Service) Match(r *http.Request, _ []byte) bool {
 	return r.Header.Get("X-Amz-Target") == target
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// Make makes the stack's queues, buses and rules in a broker. A rule of a bus that the
-// stack has not is one of AWS's own.
+// Make creates the stack's queues, buses and rules in a broker. A rule on a bus outside
+// the stack matches AWS's own events.
 func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 	for _, q := range s.Queues {
 		o := memqueue.QueueOptions{Visibility: seconds(cmp.Or(q.VisibilityTimeout, 30)), Retention: seconds(q.MessageRetentionPeriod)}
@@ -41,7 +41,7 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 	out := memqueue.Rule{Name: r.Name, Pattern: string(r.EventPattern)}
 	for _, t := range r.Targets {
 		if template.Service(t.Arn) != "sqs" {
-			continue // a log group, which nobody here reads
+			continue // a log group, which the tests do not read
 		}
 		if _, ok := b.FindQueue(template.Name(t.Arn)); !ok {
 			return fmt.Errorf("its target %s is no queue of the stack", t.Arn)

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/template"
 )
 
-// Stack is what a template makes of what the fake AWS knows. Other types are named in
-// Others and left alone.
+// Stack has the template's resources of the types that the fake AWS supports. Others
+// counts the rest.
 type Stack struct {
 	Queues    []Queue
 	Buses     []string
@@ -23,9 +23,9 @@ type Stack struct {
 	Mappings  []Mapping
 	Roles     []Role
 	Policies  []QueuePolicy
-	// Outputs are the stack's, by their logical ids.
+	// Outputs are the stack's outputs by logical id.
 	Outputs map[string]string
-	// Others counts resources by types that are not played.
+	// Others are the numbers of unsupported resources by type.
 	Others map[string]int
 }
 
@@ -52,7 +52,7 @@ type QueuePolicy struct {
 // Rule is an AWS::Events::Rule.
 type Rule struct {
 	Name, EventBusName string
-	// Arn is not the template's to say.
+	// t Arn is not a property in the template.
 	Arn          string `json:"-"`
 	EventPattern json.RawMessage
 	State        string
@@ -89,8 +89,8 @@ type Mapping struct {
 	ScalingConfig                struct{ MaximumConcurrency int }
 }
 
-// Role is an AWS::IAM::Role, with the policies that are attached to it elsewhere in the
-// template.
+// Role is an AWS::IAM::Role, including policies that the template attaches to it
+// elsewhere.
 type Role struct {
 	RoleName                 string
 	AssumeRolePolicyDocument json.RawMessage
@@ -98,19 +98,19 @@ type Role struct {
 	Policies                 []Policy
 }
 
-// Policy is one that a role has.
+// Policy is a policy of a role.
 type Policy struct {
 	PolicyName     string
 	PolicyDocument json.RawMessage
 }
 
-// attached is a policy that is a resource of its own.
+// attached is a policy that is a separate resource.
 type attached struct {
 	Policy
 	Roles []string
 }
 
-// Read says what a template makes in a place. An error names the resource and the
+// Read returns a template's resources in a place. An error names the resource and the
 // property.
 func Read(text []byte, place template.Place) (Stack, error) {
 	written, err := template.Parse(text)
@@ -132,7 +132,7 @@ func Read(text []byte, place template.Place) (Stack, error) {
 	return out, out.attach(in)
 }
 
-// add resolves one resource, unless its condition leaves it out.
+// add resolves one resource, unless its condition excludes it.
 func (s *Stack) add(in *template.Stack, id string) error {
 	if made, err := in.IsCreated(id); err != nil || !made {
 		return err
@@ -185,7 +185,7 @@ func read[T any](in *template.Stack, id string, into *[]T, name func(*T)) error 
 	return nil
 }
 
-// loosened makes numbers of texts that are numbers where CloudFormation does.
+// loosened converts text to numbers where CloudFormation does.
 func loosened(v any) any {
 	properties, ok := v.(map[string]any)
 	if !ok {
@@ -201,7 +201,7 @@ func loosened(v any) any {
 	return properties
 }
 
-// attach gives roles the policies that are resources of their own.
+// attach adds to roles the policies that are separate resources.
 func (s *Stack) attach(in *template.Stack) error {
 	for _, id := range slices.Sorted(maps.Keys(in.Resources)) {
 		if kind := in.Resources[id].Type; kind != "AWS::IAM::Policy" && kind != "AWS::IAM::ManagedPolicy" {
@@ -220,7 +220,7 @@ func (s *Stack) attach(in *template.Stack) error {
 	return nil
 }
 
-// Every is the pace of a schedule such as "rate(1 minute)".
+// Every returns the interval of a schedule such as "rate(1 minute)".
 func (t Schedule) Every() (time.Duration, error) {
 	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(t.ScheduleExpression, "rate("), ")"))
 	if len(fields) != 2 {
@@ -234,7 +234,7 @@ func (t Schedule) Every() (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// Worker finds the function that reads a queue, by its mapping.
+// Worker returns the function that consumes a queue, by its mapping.
 func (s Stack) Worker(queue string) (Function, Mapping, bool) {
 	for _, m := range s.Mappings {
 		if template.Name(m.EventSourceArn) != queue {

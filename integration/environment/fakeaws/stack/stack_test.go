@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A stack that was read is wired as it says.
+// Make wires the broker as the stack describes.
 func TestMake(t *testing.T) {
 	s, err := stack.Read([]byte(small), place)
 	if err != nil {

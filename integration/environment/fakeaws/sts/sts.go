@@ -1,5 +1,5 @@
-// Package sts is STS's query protocol: who am I, and the credentials of a role. Whether
-// somebody may have those is the guard's to say, which stands before it.
+// Package sts implements STS's query protocol: GetCallerIdentity and AssumeRole. The
+// guard in front of it authorizes the calls.
 package sts
 
 import (
@@ -22,18 +22,18 @@ const (
 
 // Service answers STS's calls.
 type Service struct {
-	// Assumed hears of each access key that is handed out, before anybody has it, and of
-	// which role; nil hears nothing.
+	// Assumed is called with each new access key and its role, before the key is returned;
+	// it may be nil.
 	Assumed func(accessKey, role string)
 
 	cloud *memcloud.Cloud
 	keys  atomic.Int64
 }
 
-// New serves the account of the model.
+// New returns a service for the model's account.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes STS by the version of its API.
+// Match recognizes STS by its API version.
 func (s *Service) Match(r *http.Request, body []byte) bool { return query.Is(r, body, version) }
 
 type identity struct {
@@ -44,7 +44,7 @@ type identity struct {
 	Account string   `xml:"GetCallerIdentityResult>Account"`
 }
 
-// ServeHTTP answers one call. Credentials are not looked at.
+// ServeHTTP answers one call. It does not check credentials.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	form, err := query.Read(r)
 	if err != nil {
@@ -78,10 +78,10 @@ type assumed struct {
 	ID      string    `xml:"AssumeRoleResult>AssumedRoleUser>AssumedRoleId"`
 }
 
-// sessionName is what IAM takes for the name of a session.
+// sessionName matches the names that IAM accepts for a session.
 var sessionName = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
 
-// assume hands out a key of its own for each session.
+// assume returns a new key for each session.
 func (s *Service) assume(w http.ResponseWriter, form query.Form) {
 	role, session := form.Get("RoleArn"), form.Get("RoleSessionName")
 	_, name, _ := strings.Cut(role, ":role/")

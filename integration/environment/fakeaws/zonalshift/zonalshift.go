@@ -1,5 +1,5 @@
-// Package zonalshift is the REST protocol of Amazon Application Recovery
-// Controller over memcloud: GetManagedResource alone.
+// Package zonalshift implements GetManagedResource of Amazon Application Recovery
+// Controller's REST protocol, on memcloud.
 package zonalshift
 
 import (
@@ -21,12 +21,12 @@ type Service struct {
 	cloud *memcloud.Cloud
 }
 
-// New serves the model. A resource is known to the controller where its ARN is
-// that of a cluster.
+// New returns a service for the model. The controller manages a resource if its ARN is a
+// cluster's.
 func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
 
-// Match recognizes the one operation by its path and by the service that the
-// signature names.
+// Match recognizes the operation by its path and by the service in the request's
+// signature.
 func (s *Service) Match(r *http.Request, _ []byte) bool {
 	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.EscapedPath(), path) &&
 		strings.Contains(r.Header.Get("Authorization"), "/arc-zonal-shift/aws4_request")
@@ -41,8 +41,8 @@ type shift struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// ServeHTTP answers one call. Beside what is in force there is always a practice
-// run and an autoshift that are not.
+// ServeHTTP answers one call. In addition to active shifts it always returns an inactive
+// practice run and an inactive autoshift.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), path))
 	if err != nil || !strings.Contains(arn, ":cluster/") {
