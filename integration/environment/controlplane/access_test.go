@@ -50,8 +50,8 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
-// TestSecrets shows that nobody but the owner can read the keys, and that the
-// token which clients get is the one that the server reads.
+// TestSecrets checks that only the owner can read the keys, and that clients get the same
+// token that the server reads.
 func TestSecrets(t *testing.T) {
 	l := layout{dir: t.TempDir()}
 	s, err := writeSecrets(l)
@@ -88,8 +88,8 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// TestReservedPorts shows both sides of a reservation: a server that shares the
-// port can use it, and anybody else cannot get it.
+// TestReservedPorts checks that a server that shares the port can use it, and that other
+// processes cannot.
 func TestReservedPorts(t *testing.T) {
 	p, held, err := reservePorts()
 	check(t, err)
@@ -124,7 +124,7 @@ func TestReleasedPorts(t *testing.T) {
 	_ = server.Close()
 }
 
-// sharePort does what etcd's and the API server's flags make them do.
+// sharePort sets the socket option that the flags of etcd and the API server set.
 func sharePort(_, _ string, conn syscall.RawConn) error {
 	var err error
 	control := conn.Control(func(fd uintptr) {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The node annotation that kwok looks for. Nodes without it are left alone, so
-// that a test can have nodes whose conditions it sets itself.
+// The node annotation that selects kwok's nodes. kwok ignores other nodes, so that a test
+// can set their conditions itself.
 const (
 	NodeAnnotation      = "kwok.x-k8s.io/node"
 	NodeAnnotationValue = "fake"
 )
 
-// switchedOff are the controllers that have no work here, or would do harm:
-// they want a cloud, a kubelet's certificates, or a driver for volumes. Those
-// that take the protecting finalizers off volumes and claims are not among
-// them: admission puts the finalizers on, and nothing else could delete a volume.
+// switchedOff are the controllers that are useless or harmful here: they need a cloud,
+// kubelet certificates, or volume drivers. The controllers that remove the protection
+// finalizers of volumes and claims are not listed: admission adds the finalizers, and
+// without the controllers a volume could never be deleted.
 var switchedOff = []string{
 	"bootstrap-signer-controller",
 	"certificatesigningrequest-approving-controller",
@@ -41,9 +41,9 @@ func (l layout) etcdArgs() []string {
 		"--listen-peer-urls=" + l.peerURL(),
 		"--initial-advertise-peer-urls=" + l.peerURL(),
 		"--initial-cluster=default=" + l.peerURL(),
-		// The data ends with the test: waiting for a disk would buy nothing.
+		// The data is removed after the test, so syncing it to disk is useless.
 		"--unsafe-no-fsync",
-		// We hold the ports ourselves until the end (see port.go).
+		// The ports stay reserved until Stop (see port.go).
 		"--socket-reuse-port",
 		"--log-level=warn",
 	}
@@ -68,7 +68,7 @@ func (l layout) apiserverArgs() []string {
 		"--service-account-signing-key-file=" + l.serviceAccountKey(),
 		"--service-account-key-file=" + l.serviceAccountKey(),
 		"--service-cluster-ip-range=10.96.0.0/16",
-		// A loopback address is not a valid endpoint, and nobody looks it up.
+		// A loopback address is not a valid endpoint, and no client looks it up.
 		"--endpoint-reconciler-type=none",
 		"--max-requests-inflight=3000",
 		"--max-mutating-requests-inflight=1000",
@@ -84,8 +84,8 @@ func (l layout) controllerManagerArgs() []string {
 		"--controllers=*,-"+strings.Join(switchedOff, ",-"),
 		"--service-account-private-key-file="+l.serviceAccountKey(),
 		"--root-ca-file="+l.servingCert(),
-		// kwok renews no leases (see kwokArgs), so nobody may miss them. The
-		// node-lifecycle controller stays: it takes the not-ready taint away.
+		// kwok renews no leases (see kwokArgs), so missing leases must not matter. The
+		// node-lifecycle controller stays on, because it removes the not-ready taint.
 		"--node-monitor-grace-period=1h",
 		"--node-startup-grace-period=1h",
 	)
@@ -93,7 +93,7 @@ func (l layout) controllerManagerArgs() []string {
 
 func (l layout) schedulerArgs() []string { return l.clientArgs() }
 
-// clientArgs are common to the two programs that only talk to the API server.
+// clientArgs are the flags of the two programs that are only clients of the API server.
 func (l layout) clientArgs() []string {
 	return []string{
 		"--kubeconfig=" + l.kubeconfig(),
@@ -112,7 +112,7 @@ func (l layout) kwokArgs() []string {
 		"--manage-all-nodes=false",
 		"--manage-nodes-with-annotation-selector=" + NodeAnnotation + "=" + NodeAnnotationValue,
 		"--cidr=10.128.0.0/9",
-		// With leases, pods of deleted and recreated nodes were never run.
+		// With leases, pods on deleted and recreated nodes never ran.
 		"--node-lease-duration-seconds=0",
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The programs, by the names of their files in the assets folder.
+// The programs' file names in the assets folder.
 const (
 	etcd              = "etcd"
 	apiserver         = "kube-apiserver"
@@ -15,20 +15,20 @@ const (
 	scheduler         = "kube-scheduler"
 	kwok              = "kwok"
 
-	// kwokStages is a file: the configuration that tells kwok what nodes and
-	// pods do in their lives. It has no default for it.
+	// kwokStages is the file with kwok's configuration of the phases of nodes and pods,
+	// for which kwok has no default.
 	kwokStages = "kwok-stages.yaml"
 )
 
-// executable is the one file that the programs' names are symlinks to.
+// executable is the file that the programs' symlinks point to.
 const executable = "controlplane"
 
-// programs lists what a folder that Build made holds.
+// programs lists the files in a folder that Build created.
 func programs() []string {
 	return []string{etcd, apiserver, controllerManager, scheduler, kwok}
 }
 
-// needed lists the files without which Start cannot work.
+// needed lists the files that Start requires.
 func needed(withoutKwok bool) []string {
 	if withoutKwok {
 		return []string{etcd, apiserver, controllerManager, scheduler}
@@ -36,8 +36,8 @@ func needed(withoutKwok bool) []string {
 	return append(programs(), kwokStages)
 }
 
-// checkAssets says which files a folder of somebody else's lacks. Kubebuilder's
-// own downloads are such folders: they have etcd and the API server, and not the rest.
+// checkAssets returns an error with the files that a folder lacks. Kubebuilder's
+// downloads have only etcd and the API server.
 func checkAssets(dir string, names []string) error {
 	var missing []string
 	for _, name := range names {

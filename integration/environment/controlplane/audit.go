@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// auditPolicy has every request written down, without bodies. Who is impersonated is
-// not known yet when the server decides whether it writes.
+// auditPolicy logs every request without bodies. When the server applies the policy, it
+// does not know the impersonated user yet.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -18,20 +18,21 @@ rules:
 - level: Metadata
 `
 
-// A Call is what somebody asked of the API server.
+// A Call is an API request by a user.
 type Call struct {
-	// User is who asked: who was impersonated, if anybody was.
+	// User is the impersonated user or, without impersonation, the authenticated one.
 	User string
 	Verb string
-	// Group and Resource are of what was asked for; a subresource is part of the
-	// latter, as in pods/eviction. Both are empty for paths that are no resources.
+	// Group and Resource identify the resource; Resource includes a subresource, as in
+	// pods/eviction. Both are empty for paths that are not resources.
 	Group, Resource string
 	Namespace, Name string
-	// Denied says that the user has no right to it.
+	// Denied is set if the user had no permission.
 	Denied bool
 }
 
-// Calls are all requests so far, each once. It takes Options.Audit.
+// Calls returns the distinct requests so far with their counts. It requires
+// Options.Audit.
 func (cp *ControlPlane) Calls() (map[Call]int, error) {
 	file, err := os.Open(cp.layout.auditLog())
 	if err != nil {
@@ -43,7 +44,7 @@ func (cp *ControlPlane) Calls() (map[Call]int, error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			// The last line may be half written; its request has no answer yet.
+			// The last line may be incomplete; its request has no response yet.
 			return calls, nil
 		}
 		if err != nil {

@@ -37,7 +37,7 @@ func TestParseCall(t *testing.T) {
 	}
 }
 
-// Without Audit nothing is written down.
+// Without Audit the API server writes no audit log.
 func TestAuditArgs(t *testing.T) {
 	l := layout{dir: "/run", audit: true}
 	if args := l.apiserverArgs(); !slices.Contains(args, "--audit-log-path=/run/audit.log") || !slices.Contains(args, "--audit-policy-file=/run/audit-policy.yaml") {

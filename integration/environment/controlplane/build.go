@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Build returns a folder with the control plane's programs, and compiles them
-// first when no earlier call has. Compiling takes minutes (see README.md) and
-// reports to progress while it does; finding the cached folder takes
-// milliseconds and is silent. Processes that call Build at the same time wait
-// for the one that compiles.
+// Build returns a folder with the control plane's programs. It compiles them if no
+// earlier call has, which takes minutes (see README.md) and writes to progress; finding
+// the cached folder takes milliseconds and writes nothing. Concurrent processes wait for
+// the one that compiles.
 //
-// The cache is joist/controlplane in the user's cache folder, or controlplane
-// in $JOIST_CACHE. Where KUBEBUILDER_ASSETS is set its folder is returned
-// instead, and nothing is built.
+// The cache is joist/controlplane in the user's cache folder, or controlplane in
+// $JOIST_CACHE. If KUBEBUILDER_ASSETS is set, Build returns its folder and compiles
+// nothing.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, checkAssets(dir, needed(true))
@@ -51,7 +50,7 @@ func cacheDir(override string, userCache func() (string, error)) (string, error)
 type build struct {
 	source string   // the nested module
 	flags  []string // of go build
-	dir    string   // exists only when complete
+	dir    string   // exists only if complete
 }
 
 func newBuild(cache string) (build, error) {
@@ -83,8 +82,8 @@ func (b build) complete() bool {
 	return err == nil && info.IsDir()
 }
 
-// ensure compiles at most once per machine: it looks, takes the lock, and looks
-// again, since whoever held the lock may have built what is wanted.
+// ensure compiles at most once per machine: it checks the cache, takes the lock, and
+// checks again, because the previous holder may have compiled the same build.
 func (b build) ensure(ctx context.Context, progress io.Writer) error {
 	if b.complete() {
 		return nil
@@ -104,8 +103,8 @@ func (b build) ensure(ctx context.Context, progress io.Writer) error {
 	return b.make(ctx, progress)
 }
 
-// make fills a folder beside the final one and renames it, so that a build
-// which was killed leaves nothing that looks complete.
+// make fills a temporary folder and renames it, so that an interrupted build leaves no
+// folder that looks complete.
 func (b build) make(ctx context.Context, progress io.Writer) error {
 	began := time.Now()
 	fmt.Fprintf(progress, "control plane: building etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok into %s (once; about 5 minutes on 2 cores)\n", b.dir)
@@ -135,7 +134,7 @@ func (b build) compile(ctx context.Context, output string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = b.source
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	ownGroup(cmd) // the compiler's children must end with it
+	ownGroup(cmd) // the compiler's child processes must end with it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
@@ -145,7 +144,7 @@ func (b build) compile(ctx context.Context, output string) error {
 	return nil
 }
 
-// politely lowers the priority of a long command where the system can.
+// politely lowers the priority of a long command if the system supports it.
 func politely(name string, args []string) (string, []string) {
 	nice, err := exec.LookPath("nice")
 	if err != nil {
@@ -154,7 +153,7 @@ func politely(name string, args []string) (string, []string) {
 	return nice, append([]string{"-n", "10", name}, args...)
 }
 
-// furnish gives the executable its names, and writes down the stages it carries.
+// furnish creates the executable's symlinks and writes its stages to a file.
 func furnish(ctx context.Context, dir string) error {
 	const stagesProgram = "kwok-stages"
 	for _, name := range append(programs(), stagesProgram) {
@@ -172,7 +171,7 @@ func furnish(ctx context.Context, dir string) error {
 	return nil
 }
 
-// report writes a line with the elapsed time every 15 s until it is told to stop.
+// report writes a line with the elapsed time every 15 s until stop is called.
 func report(progress io.Writer, what string) (stop func()) {
 	began, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -191,7 +190,7 @@ func report(progress io.Writer, what string) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// tail returns the last bytes of an output, from the start of a line.
+// tail returns the last bytes of an output, starting at a line.
 func tail(output []byte, size int) []byte {
 	if len(output) <= size {
 		return output

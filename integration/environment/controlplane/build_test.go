@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tinyProgram stands in for the control plane: it compiles in a second.
+// tinyProgram replaces the control plane: it compiles in a second.
 const tinyProgram = `package main
 
 import (
@@ -29,7 +29,8 @@ func tinyBuild(t *testing.T, program string) build {
 	return build{source: source, flags: []string{"-trimpath"}, dir: filepath.Join(t.TempDir(), "cache", "key")}
 }
 
-// TestBuildOnce shows that of several that ask at once, one compiles and all wait for it.
+// TestBuildOnce checks that of several concurrent calls one compiles and the others wait
+// for it.
 func TestBuildOnce(t *testing.T) {
 	b := tinyBuild(t, tinyProgram)
 	var progress syncBuilder
@@ -55,8 +56,8 @@ func TestBuildOnce(t *testing.T) {
 	}
 }
 
-// TestBuildFailure shows that what failed or was called off leaves nothing that a later
-// call would take for complete, and that the next call succeeds.
+// TestBuildFailure checks that a failed or cancelled build leaves nothing that looks
+// complete, and that the next call succeeds.
 func TestBuildFailure(t *testing.T) {
 	b := tinyBuild(t, "package main\nfunc main() { undefined() }\n")
 	var progress syncBuilder
@@ -98,7 +99,8 @@ func TestCacheDir(t *testing.T) {
 	}
 }
 
-// TestForeignAssets shows that a folder of kubebuilder's is told what it lacks.
+// TestForeignAssets checks that the error for kubebuilder's folder lists the missing
+// files.
 func TestForeignAssets(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{etcd, apiserver, "kubectl"} {
@@ -139,7 +141,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// A syncBuilder collects what several goroutines print.
+// A syncBuilder collects the output of several goroutines.
 type syncBuilder struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// servingCertificate makes a certificate for the API server that is its own
-// authority: clients trust exactly it. It begins an hour early, for clocks that
-// were just set back, and outlives any test run.
+// servingCertificate returns a self-signed certificate for the API server, the only one
+// that clients trust. It is valid from an hour ago, for clocks that were just set back,
+// and longer than any test run.
 func servingCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -43,7 +43,7 @@ func servingCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, err
 }
 
-// tokenKey signs service accounts' tokens.
+// tokenKey returns the key that signs service account tokens.
 func tokenKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -60,14 +60,14 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// A secrets value is what a client needs to know: whom to trust, and a token of
-// a member of system:masters, who may do everything under RBAC as well.
+// A secrets value has the credentials of a client: the trusted certificate, and a token
+// of a member of system:masters, who has all permissions under RBAC as well.
 type secrets struct {
 	certificate []byte
 	token       string
 }
 
-// writeSecrets fills the layout's folder with keys, certificate and tokens.
+// writeSecrets writes keys, certificate and tokens to the layout's folder.
 func writeSecrets(l layout) (secrets, error) {
 	certificate, key, err := servingCertificate(time.Now())
 	if err != nil {

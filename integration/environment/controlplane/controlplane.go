@@ -14,38 +14,38 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say how a control plane differs from a plain one. The zero value is a
-// cluster with RBAC and kwok, and none but Kubernetes' own types.
+// Options configure a control plane. The zero value is a cluster with RBAC and kwok, and
+// only Kubernetes's built-in types.
 type Options struct {
 	// CRDs is a folder of CustomResourceDefinitions in YAML. Start returns when
 	// the API server serves all of them.
 	CRDs string
 
-	// NoKwok leaves every node and pod as the control plane left it: nodes have
-	// no conditions and pods never run, unless the test says so.
+	// NoKwok disables kwok: nodes get no conditions and pods never run, unless the test
+	// sets their status.
 	NoKwok bool
 
-	// NoRBAC lets everyone do everything. With RBAC, Config and Kubeconfig
-	// still may, and KubeconfigAs gives the rights of somebody else.
+	// NoRBAC permits everything to everyone. With RBAC, Config and Kubeconfig have all
+	// permissions, and KubeconfigAs has another user's.
 	NoRBAC bool
 
-	// Audit has every request written down, for Calls.
+	// Audit logs every request, for Calls.
 	Audit bool
 
-	// Logs is a folder for the programs' logs, kept whatever happens. Without
-	// it they are in a temporary folder, kept when a program failed.
+	// Logs is a folder for the programs' logs, which is always kept. Without it the logs
+	// are in a temporary folder, which is kept if a program failed.
 	Logs string
 
-	// Progress hears of a build of the programs, which takes minutes where no
-	// earlier one is cached. The default is standard error.
+	// Progress receives the progress of compiling the programs, which takes minutes if no
+	// build is cached. The default is standard error.
 	Progress io.Writer
 }
 
 // A ControlPlane runs until Stop.
 type ControlPlane struct {
-	// Config has all rights. Copy it before changing it.
+	// Config has all permissions. Copy it before changing it.
 	Config *rest.Config
-	// Kubeconfig is a file with the same access, for KUBECONFIG.
+	// Kubeconfig is a file with the same permissions, for KUBECONFIG.
 	Kubeconfig string
 	// Logs is the folder of the programs' logs.
 	Logs string
@@ -64,9 +64,9 @@ type ControlPlane struct {
 	deaths   []error
 }
 
-// Start runs a control plane and returns when pods can be created in its
-// default namespace: about four seconds after the programs are built. ctx
-// bounds the start alone; what was started runs until Stop.
+// Start runs a control plane and returns when pods can be created in its default
+// namespace: about four seconds after the programs are built. ctx bounds only the start;
+// the programs run until Stop.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	progress := options.Progress
 	if progress == nil {
@@ -92,7 +92,7 @@ func (cp *ControlPlane) start(ctx context.Context, assets string, options Option
 	if err := cp.prepare(ctx, assets, options); err != nil {
 		return err
 	}
-	// A program that dies ends the wait for what it will never do.
+	// If a program exits, the start fails at once instead of waiting for it.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -116,7 +116,7 @@ func (cp *ControlPlane) start(ctx context.Context, assets string, options Option
 	return cp.explain(awaitServiceAccount(ctx, cp.Config), controllerManager)
 }
 
-// prepare makes folders, ports, keys and kubeconfig.
+// prepare creates folders, ports, keys and kubeconfig.
 func (cp *ControlPlane) prepare(ctx context.Context, assets string, options Options) error {
 	logs, err := logFolder(options.Logs)
 	if err != nil {
@@ -142,7 +142,7 @@ func (cp *ControlPlane) prepare(ctx context.Context, assets string, options Opti
 	return writeKubeconfig(cp.Kubeconfig, cp.Config, "")
 }
 
-// logFolder is absolute, because the programs run in a folder of their own.
+// logFolder returns an absolute path, because the programs run in another folder.
 func logFolder(wanted string) (string, error) {
 	if wanted == "" {
 		dir, err := os.MkdirTemp("", "joist-controlplane-logs-")
@@ -161,8 +161,8 @@ func logFolder(wanted string) (string, error) {
 	return dir, nil
 }
 
-// startServers runs etcd and the API server. The order matters: an API server
-// that finds no etcd waits for a second before it looks again.
+// startServers starts etcd and then the API server. An API server that starts without
+// etcd waits for a second before it retries.
 func (cp *ControlPlane) startServers(ctx context.Context) error {
 	if err := cp.run(etcd, cp.layout.etcdArgs()); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (cp *ControlPlane) startClients(noKwok bool) error {
 	return cp.run(kwok, cp.layout.kwokArgs())
 }
 
-// run starts one program and watches over it until Stop.
+// run starts one program and watches it until Stop.
 func (cp *ControlPlane) run(name string, args []string) error {
 	p, err := startProcess(cp.layout, name, args)
 	if err != nil {
@@ -217,8 +217,8 @@ func (cp *ControlPlane) recordDeath(death error) {
 	}
 }
 
-// explain adds the log of the program that was waited for, unless the wait
-// ended because a program died, whose log the error already carries.
+// explain adds the awaited program's log to the error, unless the wait ended because a
+// program exited, whose log the error already has.
 func (cp *ControlPlane) explain(err error, name string) error {
 	if err == nil || cp.Err() != nil {
 		return err
@@ -231,35 +231,36 @@ func (cp *ControlPlane) explain(err error, name string) error {
 	return err
 }
 
-// Died is closed when a program ends before Stop: a test that waits for the
-// cluster should wait for this too.
+// Died is closed when a program exits before Stop: tests that wait for the cluster should
+// also wait for this.
 func (cp *ControlPlane) Died() <-chan struct{} { return cp.died }
 
-// Err says which programs died before Stop, with the ends of their logs.
+// Err returns an error with the programs that exited before Stop, and the ends of their
+// logs.
 func (cp *ControlPlane) Err() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	return errors.Join(cp.deaths...)
 }
 
-// KubeconfigAs writes a kubeconfig with the rights of another user, such as
-// system:serviceaccount:joist:watcher, and returns its path. It lasts until Stop.
+// KubeconfigAs writes a kubeconfig with the permissions of another user, such as
+// system:serviceaccount:joist:watcher, and returns its path. Stop removes it.
 func (cp *ControlPlane) KubeconfigAs(user string) (string, error) {
 	name := strings.NewReplacer(":", "-", "/", "-").Replace(user) + ".kubeconfig"
 	path := cp.layout.path(name)
 	return path, writeKubeconfig(path, cp.Config, user)
 }
 
-// Stop ends the programs and removes their data. It returns the error of a
-// program that had died before, so that no test passes on half a cluster.
-// Further calls return the same.
+// Stop ends the programs and removes their data. It returns an error if a program had
+// exited before, so that no test passes on half a cluster. Further calls return the same
+// result.
 func (cp *ControlPlane) Stop() error {
 	return errors.Join(cp.Err(), cp.shutDown())
 }
 
 func (cp *ControlPlane) tearDown() error {
 	close(cp.stopping)
-	// Clients first: they would log a flood about a server that has gone.
+	// Clients end first: without the server they would flood their logs.
 	for _, p := range slices.Backward(cp.processes) {
 		p.kill()
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestControlPlane shows that the five programs work together: a node becomes
-// ready, a Deployment's pods are scheduled to it and run, and go again.
+// TestControlPlane checks that the five programs work together: a node becomes ready, and
+// a Deployment's pods are scheduled to it, run, and are removed.
 func TestControlPlane(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs five programs, and builds them when none are cached")
@@ -47,7 +47,7 @@ func TestControlPlane(t *testing.T) {
 			t.Errorf("the server says it is %#v; clients parse that", version)
 		}
 	})
-	t.Run("death", func(t *testing.T) { testDeath(t, cp) }) // last: it ends the control plane
+	t.Run("death", func(t *testing.T) { testDeath(t, cp) }) // last: it stops the control plane
 }
 
 func testDeployment(ctx context.Context, t *testing.T, client kubernetes.Interface, lap func(string)) {
@@ -94,7 +94,7 @@ func testCRD(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	}
 }
 
-// testRights shows that RBAC judges an impersonated user, and not the admin.
+// testRights checks that RBAC applies to an impersonated user, and not to the admin.
 func testRights(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	path, err := cp.KubeconfigAs("system:serviceaccount:default:nobody")
 	check(t, err)
@@ -106,8 +106,7 @@ func testRights(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	}
 }
 
-// testDeath shows that a program's end is noticed and told at Stop, and that
-// Stop leaves nothing but the logs that tell of the death.
+// testDeath checks that Stop reports a program that exited, and keeps only its logs.
 func testDeath(t *testing.T, cp *ControlPlane) {
 	check(t, cp.Err())
 	for _, p := range cp.processes {
@@ -132,8 +131,8 @@ func testDeath(t *testing.T, cp *ControlPlane) {
 	check(t, os.RemoveAll(cp.Logs))
 }
 
-// TestStartNoticesDeath shows that Start does not wait for a program that has
-// died, and that the error says which it was and shows its log.
+// TestStartNoticesDeath checks that Start does not wait for a program that has exited,
+// and that the error names the program and shows its log.
 func TestStartNoticesDeath(t *testing.T) {
 	assets := t.TempDir()
 	for _, name := range append(programs(), kwokStages) {

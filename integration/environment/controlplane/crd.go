@@ -19,8 +19,8 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// readCRDs returns the definitions of all YAML files of a folder. Anything else
-// in there is a mistake that would otherwise show as a missing type much later.
+// readCRDs returns the definitions in all YAML files of a folder. It rejects other
+// objects, which would otherwise show much later as a missing type.
 func readCRDs(dir string) ([]*unstructured.Unstructured, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.y*ml"))
 	if err != nil {
@@ -55,7 +55,7 @@ func parseCRDs(content []byte) ([]*unstructured.Unstructured, error) {
 			return crds, nil
 		case err != nil:
 			return nil, err
-		case len(crd.Object) == 0: // nothing between two separators
+		case len(crd.Object) == 0: // an empty document
 		case crd.GetKind() != "CustomResourceDefinition":
 			return nil, fmt.Errorf("%s %q is no CustomResourceDefinition", crd.GetKind(), crd.GetName())
 		default:
@@ -88,8 +88,8 @@ func applyCRDs(ctx context.Context, config *rest.Config, dir string) error {
 	return nil
 }
 
-// awaitServed waits for the condition and then for an answer: the part of the
-// server that handles the new type learns of the condition a moment later.
+// awaitServed waits for the condition and then for a response, because the server handles
+// a new type a moment after it sets the condition.
 func awaitServed(ctx context.Context, client dynamic.Interface, name string) error {
 	return await(ctx, "CRD "+name+" to be established", crdPatience, func(ctx context.Context) error {
 		crd, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
@@ -104,7 +104,8 @@ func awaitServed(ctx context.Context, client dynamic.Interface, name string) err
 	})
 }
 
-// instancesOf names the type that an established CRD defines, in the version it stores.
+// instancesOf returns the resource that an established CRD defines, in its storage
+// version.
 func instancesOf(crd *unstructured.Unstructured) schema.GroupVersionResource {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")

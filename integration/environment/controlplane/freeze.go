@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Freeze lets the API server stand still until thaw is called: it takes calls and
-// answers none, as one does whose machine hangs. What was on its way is answered
-// after that.
+// Freeze stops the API server's process until thaw is called: it accepts connections and
+// does not respond, like a server on a hung machine. Requests in flight are answered
+// after thaw.
 func (cp *ControlPlane) Freeze() (thaw func() error, err error) {
 	p, err := cp.server()
 	if err != nil {
@@ -28,9 +28,9 @@ func (cp *ControlPlane) Freeze() (thaw func() error, err error) {
 	}, nil
 }
 
-// Restart kills the API server and starts another, and returns when that is ready.
-// It remembers no event from before: a watch that would go on where it was is told
-// with 410 that its place is forgotten, as after a compaction.
+// Restart kills the API server, starts another, and returns when it is ready. The new
+// server has no earlier events: a watch that resumes gets 410 Gone, as after a
+// compaction.
 func (cp *ControlPlane) Restart(ctx context.Context) error {
 	p, err := cp.server()
 	if err == nil {
@@ -48,7 +48,7 @@ func (cp *ControlPlane) Restart(ctx context.Context) error {
 	return nil
 }
 
-// server is the API server that runs.
+// server returns the running API server.
 func (cp *ControlPlane) server() (*process, error) {
 	i := slices.IndexFunc(cp.processes, func(p *process) bool { return p.name == apiserver })
 	if i < 0 {

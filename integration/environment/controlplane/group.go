@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps a terminal's ^C from reaching the program before us, and, for
-// a command with a context, ends the program's own children along with it.
+// ownGroup puts the program into its own process group, so that a terminal's ^C does not
+// reach it first, and so that a command with a context ends together with its child
+// processes.
 func ownGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)

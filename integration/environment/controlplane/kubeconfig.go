@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// restConfig is the admin's. Its limits are far above what a test does, so that
-// a slow test is the system's slowness and not the client's politeness.
+// restConfig returns the admin's configuration. Its rate limits are far above a test's
+// load, so that client-side throttling never slows a test.
 func restConfig(server string, s secrets) *rest.Config {
 	return &rest.Config{
 		Host:            server,
@@ -20,8 +20,8 @@ func restConfig(server string, s secrets) *rest.Config {
 	}
 }
 
-// writeKubeconfig writes the same access for processes that read KUBECONFIG.
-// With a user, the admin impersonates: the server decides by that user's rights.
+// writeKubeconfig writes the same access for processes that read KUBECONFIG. With a user,
+// the admin impersonates that user.
 func writeKubeconfig(path string, config *rest.Config, user string) error {
 	file := api.NewConfig()
 	file.CurrentContext = "joist"

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// A layout says where one control plane keeps its files and listens. Every
-// argument of the five programs follows from it.
+// A layout has the file locations and ports of one control plane. Every argument of the
+// five programs is derived from it.
 type layout struct {
 	assets string // folder of the programs
 	dir    string // folder of this run: data, keys, configuration
@@ -16,8 +16,8 @@ type layout struct {
 	audit  bool
 }
 
-// ports are all on 127.0.0.1. The controller-manager, the scheduler and kwok
-// listen nowhere: what is not bound cannot clash.
+// ports are all on 127.0.0.1. The controller-manager, the scheduler and kwok listen on no
+// port, so they cannot clash.
 type ports struct{ apiserver, etcd, etcdPeer int }
 
 func (l layout) path(name string) string    { return filepath.Join(l.dir, name) }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A fileLock is held by one process at a time, and the kernel lets go of it
-// when that process dies. The file itself stays.
+// A fileLock is held by one process at a time. The kernel releases it when the process
+// exits. The file stays.
 type fileLock struct{ file *os.File }
 
-// lockFile waits for the lock, or for the end of ctx. It asks again and again,
-// because the kernel's own wait cannot be called off.
+// lockFile waits for the lock, or for the end of ctx. It polls, because the kernel's own
+// wait cannot be cancelled.
 func lockFile(ctx context.Context, path string) (*fileLock, error) {
 	var lock *fileLock
 	err := poll(ctx, 100*time.Millisecond, func() (done bool, err error) {
@@ -24,7 +24,7 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 	return lock, err
 }
 
-// tryLockFile returns nil without an error when another holds the lock.
+// tryLockFile returns nil without an error if another process holds the lock.
 func tryLockFile(path string) (*fileLock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -43,7 +43,7 @@ func tryLockFile(path string) (*fileLock, error) {
 
 func (l *fileLock) unlock() { _ = l.file.Close() }
 
-// poll asks until done, an error, or the end of ctx.
+// poll calls ask until it is done or fails, or until the end of ctx.
 func poll(ctx context.Context, every time.Duration, ask func() (done bool, err error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

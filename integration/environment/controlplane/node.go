@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FakeNode is a node that kwok looks after: it becomes Ready soon after it was
-// created, and pods bound to it run. Resources are its capacity, all allocatable.
+// FakeNode returns a node that kwok manages: it becomes Ready soon after its creation,
+// and pods bound to it run. Resources are its capacity, all allocatable.
 func FakeNode(name string, resources corev1.ResourceList) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

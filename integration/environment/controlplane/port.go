@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A reservation keeps a loopback port ours. Asking the kernel for a free port
-// and closing it again would let anybody take it before the server does. We
-// keep a socket bound to it instead, without listening, and the server binds
-// beside us with SO_REUSEPORT; the kernel gives the port to no one else.
+// A reservation keeps a loopback port for this process. If we closed a free port before
+// the server binds it, another process could take it. Instead we keep a socket bound to
+// it, without listening, and the server binds the same port with SO_REUSEPORT.
 type reservation struct{ fds []int }
 
 func (r *reservation) reserve() (port int, err error) {
@@ -47,7 +46,7 @@ func (r *reservation) release() {
 	r.fds = nil
 }
 
-// reservePorts holds the three ports of one control plane until release.
+// reservePorts reserves the three ports of one control plane until release.
 func reservePorts() (ports, *reservation, error) {
 	held := new(reservation)
 	var p ports
@@ -61,7 +60,7 @@ func reservePorts() (ports, *reservation, error) {
 	return p, held, nil
 }
 
-// answers tells whether somebody accepts connections on a loopback port.
+// answers reports whether a process accepts connections on a loopback port.
 func answers(ctx context.Context, port int) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"runtime"
 )
 
-// A process is one running program. It cannot outlive us: on Linux the kernel
-// kills it with the thread that started it, and elsewhere the executable that
-// we build watches its standard input, whose other end only we hold.
+// A process is one running program. It ends when this process ends: on Linux the kernel
+// kills it when the thread that started it ends, and elsewhere the executable watches its
+// standard input, whose other end only this process holds.
 type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
 
-	done    chan struct{} // closed once the process was waited for
-	retired chan struct{} // closed when its end is wanted though the others go on
-	err     error         // what waiting said; read it after done
+	done    chan struct{} // closed after the process has exited
+	retired chan struct{} // closed when the program may end while the others run
+	err     error         // the exit error; read it after done
 }
 
-// startProcess returns once the program runs, its output going to the log.
+// startProcess returns when the program runs, with its output in the log.
 func startProcess(l layout, name string, args []string) (*process, error) {
 	log, err := os.Create(l.log(name))
 	if err != nil {
@@ -32,7 +32,7 @@ func startProcess(l layout, name string, args []string) (*process, error) {
 	cmd := exec.Command(l.program(name), args...)
 	cmd.Dir = l.dir
 	cmd.Stdout, cmd.Stderr = log, log
-	// A home of its own: kwok reads ~/.kwok, and nothing of the person's may matter.
+	// A separate home: kwok reads ~/.kwok, and the user's files must not matter.
 	cmd.Env = []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH"), "JOIST_LIFELINE=stdin"}
 	ownGroup(cmd)
 	dieWithUs(cmd)
@@ -49,8 +49,8 @@ func startProcess(l layout, name string, args []string) (*process, error) {
 	return p, nil
 }
 
-// run starts the program and waits for its end on one and the same thread,
-// which nothing else may use: the death signal is tied to the thread.
+// run starts the program and waits for its end on one dedicated thread, because the death
+// signal is tied to the thread.
 func (p *process) run(started chan<- error, lifeline io.Closer) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -64,14 +64,14 @@ func (p *process) run(started chan<- error, lifeline io.Closer) {
 	close(p.done)
 }
 
-// kill ends the program at once and returns when it has gone. SIGTERM would
-// take ten seconds of good manners, and the data is thrown away in any case.
+// kill ends the program at once and waits for its exit. SIGTERM would take ten seconds,
+// and the data is removed anyway.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails when it is dead already
+	_ = p.cmd.Process.Kill() // fails if the program has already exited
 	<-p.done
 }
 
-// died describes the end of a process that should have lived. Read it after done.
+// died describes an unexpected exit. Read it after done.
 func (p *process) died() error {
 	how := "exited with status 0"
 	if p.err != nil {

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithUs has the kernel kill the program when the thread that starts it ends.
+// dieWithUs makes the kernel kill the program when the thread that starts it ends.
 func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }

@@ -4,5 +4,6 @@ package controlplane
 
 import "os/exec"
 
-// dieWithUs has nothing to do: only Linux has a death signal. The lifeline serves.
+// dieWithUs does nothing: only Linux has a death signal. The closed standard input ends
+// the program.
 func dieWithUs(*exec.Cmd) {}

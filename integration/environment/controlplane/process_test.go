@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The test binary plays two parts of its own: as "etcd" it holds a lock for as
-// long as it lives, and with parentEnv it starts that etcd and waits.
+// The test binary runs itself in two roles: as "etcd" it holds a lock while it runs, and
+// with parentEnv it starts that etcd and waits.
 const (
 	parentEnv = "JOIST_TEST_PARENT"
 	aliveLock = "alive.lock"
@@ -66,8 +66,7 @@ func startEtcd(dir string) (*process, error) {
 	return startProcess(layout{assets: dir, dir: dir, logs: dir}, etcd, nil)
 }
 
-// TestOrphans shows that a program ends when whoever started it is killed and
-// has no chance to clean up.
+// TestOrphans checks that a program ends when its parent is killed and cannot clean up.
 func TestOrphans(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.CommandContext(t.Context(), os.Args[0])
@@ -83,8 +82,8 @@ func TestOrphans(t *testing.T) {
 	eventually(t.Context(), t, "the program to die", func() error { return alive(dir, false) })
 }
 
-// alive asks by the lock, since the kernel lets go of it at death and not at
-// the time when somebody waits for the dead.
+// alive checks the lock, because the kernel releases it at exit, and not when a parent
+// waits for the process.
 func alive(dir string, want bool) error {
 	lock, err := tryLockFile(filepath.Join(dir, aliveLock))
 	if err != nil {
@@ -105,7 +104,7 @@ func TestKill(t *testing.T) {
 	check(t, err)
 	eventually(t.Context(), t, "the program to live", func() error { return alive(dir, true) })
 	p.kill()
-	p.kill() // twice is as good as once
+	p.kill() // a second call has no effect
 	check(t, alive(dir, false))
 }
 
@@ -116,15 +115,15 @@ func TestStartProcessMissing(t *testing.T) {
 	}
 }
 
-// TestScratch shows that the next run removes what a dead one left, and never
-// touches what a living one uses.
+// TestScratch checks that the next run removes the folder of a process that has exited,
+// and never that of a running one.
 func TestScratch(t *testing.T) {
 	base := t.TempDir()
 	living, err := newScratch(t.Context(), base)
 	check(t, err)
 	dead, err := newScratch(t.Context(), base)
 	check(t, err)
-	dead.lock.unlock() // what death does
+	dead.lock.unlock() // as the kernel does at exit
 
 	next, err := newScratch(t.Context(), base)
 	check(t, err)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Every wait has an end of its own: a loaded machine needs tens of seconds, and
-// nothing that takes longer is going to come.
+// Every wait has its own limit: a loaded machine needs tens of seconds, and a longer wait
+// would not succeed.
 const (
 	etcdPatience           = 30 * time.Second
 	readyPatience          = 90 * time.Second
@@ -42,8 +42,8 @@ func awaitReady(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// awaitServiceAccount waits for the account that every pod gets. The controller
-// manager makes it, and until then admission refuses pods.
+// awaitServiceAccount waits for the default service account. The controller manager
+// creates it, and until then admission rejects pods.
 func awaitServiceAccount(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -55,8 +55,8 @@ func awaitServiceAccount(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// await asks until the answer is no error. A denial is final. The error says
-// what was waited for, why the wait ended, and the last answer.
+// await calls ask until it succeeds. A denial is final. The error has the awaited state,
+// the reason why the wait ended, and the last error.
 func await(ctx context.Context, what string, patience time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A scratch is the folder of one run. Its owner holds a lock inside, so that
-// anyone can see whether the owner still lives, also across PID namespaces.
+// A scratch is the folder of one run. Its owner holds a lock in it, so that any process
+// can check whether the owner still runs, also across PID namespaces.
 type scratch struct {
 	dir  string
 	lock *fileLock
@@ -18,9 +18,9 @@ type scratch struct {
 
 const ownerLock = "owner.lock"
 
-// newScratch makes a folder for a run, and removes those of runs whose process
-// died before it could. One lock over both keeps a folder from being removed
-// between its making and its locking.
+// newScratch creates a folder for a run, and removes the folders of runs whose process
+// exited without cleanup. One lock covers both, so that no folder is removed between its
+// creation and its locking.
 func newScratch(ctx context.Context, base string) (*scratch, error) {
 	root := filepath.Join(base, "joist-controlplane-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(root, 0o700); err != nil {
@@ -43,7 +43,7 @@ func newScratch(ctx context.Context, base string) (*scratch, error) {
 	return &scratch{dir, lock}, nil
 }
 
-// sweep removes ownerless folders. What it cannot remove does no harm.
+// sweep removes folders without a running owner. Errors are ignored.
 func sweep(root string) {
 	runs, _ := filepath.Glob(filepath.Join(root, "run-*"))
 	for _, dir := range runs {
@@ -62,11 +62,11 @@ func (s *scratch) remove() error {
 	return nil
 }
 
-// roomNeeded is what etcd's log and data take in a large test, twice over. A
-// container's default of 64 MiB would not even hold the empty log.
+// roomNeeded is twice the size of etcd's log and data in a large test. A container's
+// default of 64 MiB would not even hold the empty log.
 const roomNeeded = 512 << 20
 
-// scratchBase prefers memory: etcd on a busy disk is most of a slow start.
+// scratchBase prefers memory, because etcd on a busy disk takes most of a slow start.
 func scratchBase(memory string) string {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(memory, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < roomNeeded {

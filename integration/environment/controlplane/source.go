@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// sourceFromRoot is where the nested module lies, seen from the repository.
+// sourceFromRoot is the nested module's path in the repository.
 const sourceFromRoot = "integration/environment/controlplane/binary"
 
-// findSource returns the nested module's folder. The working folder of a test
-// is its package, so walking up finds the repository it belongs to; the place
-// where this file was compiled serves programs that are started elsewhere.
+// findSource returns the nested module's folder. A test's working folder is its package,
+// so walking up finds its repository; programs that are started elsewhere use the path
+// where this file was compiled.
 func findSource(workDir string) (string, error) {
 	for dir := workDir; ; dir = filepath.Dir(dir) {
 		candidate := filepath.Join(dir, filepath.FromSlash(sourceFromRoot))
@@ -43,7 +43,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// cacheKey names one build: equal keys mean an equal executable. It covers the
+// cacheKey identifies one build: equal keys mean equal executables. It covers the
 // module's own files (go.sum pins every dependency), the compiler and the flags.
 func cacheKey(source fs.FS, goVersion, platform string, flags []string) (string, error) {
 	names, err := fs.Glob(source, "*.go")
@@ -59,7 +59,7 @@ func cacheKey(source fs.FS, goVersion, platform string, flags []string) (string,
 		if err != nil {
 			return "", fmt.Errorf("reading the control plane's sources: %w", err)
 		}
-		// The length keeps bytes from wandering between neighbouring files.
+		// The length separates the contents of consecutive files.
 		fmt.Fprintf(hash, "%s %d\n", name, len(content))
 		hash.Write(content)
 	}
@@ -69,9 +69,9 @@ func cacheKey(source fs.FS, goVersion, platform string, flags []string) (string,
 
 var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`)
 
-// buildFlags returns the arguments of `go build`. Kubernetes' release scripts
-// stamp the version in by the linker; without the stamp the API server says
-// v0.0.0-master, which clients that parse the version refuse.
+// buildFlags returns the arguments of `go build`. Kubernetes's release scripts set the
+// version with the linker; without it the API server reports v0.0.0-master, which clients
+// that parse the version reject.
 func buildFlags(goMod []byte) ([]string, error) {
 	match := kubernetesRequirement.FindSubmatch(goMod)
 	if match == nil {
@@ -83,7 +83,7 @@ func buildFlags(goMod []byte) ([]string, error) {
 		"gitMinor=" + string(match[3]),
 		"gitTreeState=archive",
 		"gitCommit=" + string(match[1]),
-		"buildDate=1970-01-01T00:00:00Z", // a true date would make every build another one
+		"buildDate=1970-01-01T00:00:00Z", // a real date would change every build
 	}
 	ldflags := []string{"-s", "-w"}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {

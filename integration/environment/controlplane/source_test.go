@@ -71,7 +71,8 @@ func TestFindSource(t *testing.T) {
 	}
 }
 
-// TestBuildFlags reads the real go.mod: a change of its form must not lose the version.
+// TestBuildFlags reads the real go.mod, so that a change of its format cannot lose the
+// version.
 func TestBuildFlags(t *testing.T) {
 	goMod, err := os.ReadFile("binary/go.mod")
 	check(t, err)

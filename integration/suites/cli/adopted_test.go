@@ -9,9 +9,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// adopt lets the cluster have the queue and the rules of Karpenter's own template, as with
-// adopt=cloudformation: the rules that the stack does not make have names that CloudFormation
-// gave them.
+// adopt gives the cluster the queue and the rules of Karpenter's own template, as with
+// adopt=cloudformation. The rules that the stack does not create have names that
+// CloudFormation generated.
 func (c *clinic) adopt(t *testing.T) {
 	t.Helper()
 	made := deployed(t, "cloudformation")
@@ -22,7 +22,7 @@ func (c *clinic) adopt(t *testing.T) {
 		own[r.Name] = true
 	}
 	q, _ := c.plan.Queue("interruption")
-	// What the adopted queue is told of has to hide messages for six times the function's time.
+	// An adopted queue needs a visibility timeout of six times the function's timeout.
 	c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: 6 * 30 * time.Second, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
 	c.policy(t, q.Name, sendPolicy)
 	bus, _ := c.broker.FindBus(topology.DefaultBus)
@@ -46,8 +46,8 @@ func (c *clinic) adopt(t *testing.T) {
 	}
 }
 
-// TestDoctorReadsAdoptedRules with the operator's rights, whatever the rules are called, so
-// that it finds the one that is missing.
+// TestDoctorReadsAdoptedRules checks that the operator's permissions cover rules with any
+// name, so that doctor finds the missing one.
 func TestDoctorReadsAdoptedRules(t *testing.T) {
 	c := open(t)
 	c.adopt(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// gone says a fact on the bus, and gives its id.
+// gone publishes a fact on the bus and returns its id.
 func (w *world) gone(t *testing.T, n int) string {
 	t.Helper()
 	e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(n), Shown: noon}, nil)
@@ -28,7 +28,7 @@ func (w *world) gone(t *testing.T, n int) string {
 	return e.ID
 }
 
-// audit makes the audit log's rule write to another place, which may be none.
+// audit sets the target queue of the audit log's rule; it need not exist.
 func (w *world) audit(t *testing.T, to string) {
 	t.Helper()
 	bus, _ := w.broker.FindBus(w.plan.Bus)
@@ -42,9 +42,9 @@ func (w *world) audit(t *testing.T, to string) {
 	}
 }
 
-// unlogged lets the audit log refuse facts that the inbox has got: first one alone, and
-// then others after a while, of which the last is of this very minute. It gives their ids.
-// The archive keeps events for so many days.
+// unlogged publishes facts that reach the inbox but not the audit log: one first, and the
+// others later, the last one within the current minute. It returns their ids. The archive
+// keeps events for the given number of days.
 func (w *world) unlogged(t *testing.T, days int32) []string {
 	t.Helper()
 	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
@@ -54,7 +54,7 @@ func (w *world) unlogged(t *testing.T, days int32) []string {
 		t.Fatal(err)
 	}
 	var ids []string
-	w.gone(t, 0) // which the log takes
+	w.gone(t, 0) // the log gets this one
 	w.clock.Advance(time.Minute)
 	w.audit(t, "gone")
 	for i := range 3 {
@@ -69,7 +69,7 @@ func (w *world) unlogged(t *testing.T, days int32) []string {
 	return ids
 }
 
-// logged are the ids of the facts that the audit log has.
+// logged returns the ids of the facts in the audit log.
 func (w *world) logged(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -88,7 +88,7 @@ func (w *world) logged(t *testing.T) []string {
 	return out
 }
 
-// TestAuditGolden holds what is said of facts that the audit log did not take.
+// TestAuditGolden checks the output for facts that are missing from the audit log.
 func TestAuditGolden(t *testing.T) {
 	w := start(t)
 	w.unlogged(t, 30)
@@ -99,8 +99,9 @@ func TestAuditGolden(t *testing.T) {
 	w.golden(t, "audit-replay-canary", "replay", "--queue", "audit", "--canary", "1", "--yes")
 }
 
-// TestAuditLogIsWrittenFromTheArchive: the facts are in the log again, the inbox hears
-// nothing of it, and only what is in the archive for certain leaves the dead letters.
+// TestAuditLogIsWrittenFromTheArchive checks that a replay writes the missing facts to
+// the log and not to the inbox, and removes from the DLQ only messages whose facts are
+// certainly in the archive.
 func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 	w := start(t)
 	ids := w.unlogged(t, 30)
@@ -122,8 +123,8 @@ func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 	}
 }
 
-// TestAuditOlderThanTheArchive: a letter is not removed if the archive does not have its fact
-// any more, for then nothing would.
+// TestAuditOlderThanTheArchive checks that a message is not removed if the archive no
+// longer has its fact, because no other copy exists.
 func TestAuditOlderThanTheArchive(t *testing.T) {
 	w := start(t)
 	ids := w.unlogged(t, 1)
@@ -140,11 +141,11 @@ func TestAuditOlderThanTheArchive(t *testing.T) {
 	}
 }
 
-// TestAuditInterrupted: letters stay until all of the archive's part is said.
+// TestAuditInterrupted checks that messages stay until the archive's replay is complete.
 func TestAuditInterrupted(t *testing.T) {
 	w := start(t)
 	w.unlogged(t, 30)
-	// The clock stands still, so that the replay does not end.
+	// The clock does not advance, so the replay does not end.
 	stdout, stderr, code := w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
 	if code != 2 || !strings.Contains(stdout, "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)

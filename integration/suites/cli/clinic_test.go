@@ -34,26 +34,26 @@ const (
 	nodeRole   = "arn:aws:iam::123456789012:role/KarpenterNodeRole-prod"
 	podRole    = "arn:aws:iam::123456789012:role/prod-joist-watcher"
 	issuer     = "oidc.eks.eu-west-1.amazonaws.com/id/ABC"
-	// lifecycleRole is Pod Identity's to give, and podRole an annotation's.
+	// lifecycleRole comes from a Pod Identity association, podRole from an annotation.
 	lifecycleRole = "arn:aws:iam::123456789012:role/prod-joist-lifecycle"
 )
 
-// clinic is a whole installation to be examined.
+// clinic is an installation that joist doctor checks.
 type clinic struct {
 	*world
 	account *account.Service
 	cloud   *memcloud.Cloud
 	blobs   *memblob.Store
-	// kube are the API server's answers by path; a path that is not there is Missing.
+	// kube has the API server's responses by path; other paths return fault.Missing.
 	kube map[string]string
-	// denied are the beginnings of paths that may not be read.
+	// denied is the prefix of paths that may not be read.
 	denied string
 	tools  map[string]string
-	// roles are those of the CDK app's template, by name.
+	// roles are the roles of the CDK app's template, by name.
 	roles map[string]guard.Role
 }
 
-// open makes a sound installation.
+// open returns an installation without problems.
 func open(t *testing.T) *clinic {
 	t.Helper()
 	c := &clinic{account: &account.Service{
@@ -74,7 +74,7 @@ func open(t *testing.T) *clinic {
 	model := memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: "eu-west-1"})
 	c.cloud = model
 	c.world = start(t, c.account, fakeec2.New(model), fakests.New(model))
-	c.clock.Advance(time.Since(noon)) // The answers' dates are real.
+	c.clock.Advance(time.Since(noon)) // Responses have real dates.
 	c.clock.tick()
 	tags := map[string]string{"karpenter.sh/discovery": "prod"}
 	model.AddSubnet(cloud.Subnet{VPC: "vpc-1", Zone: "eu-west-1a", FreeIPs: 100, Tags: tags})
@@ -89,7 +89,7 @@ func open(t *testing.T) *clinic {
 	return c
 }
 
-// equip gives the account the functions that the template has, with their mappings.
+// equip adds the template's functions with their mappings to the account.
 func (c *clinic) equip(made stack.Stack) {
 	clear(c.account.Functions)
 	for _, f := range made.Functions {
@@ -100,7 +100,7 @@ func (c *clinic) equip(made stack.Stack) {
 	}
 }
 
-// share lets the cluster be one of two that share functions.
+// share makes the cluster one of two that share functions.
 func (c *clinic) share(t *testing.T) {
 	t.Helper()
 	made := deployed(t, "shared")
@@ -116,8 +116,8 @@ func (c *clinic) share(t *testing.T) {
 	employ(t, c.guard, scopeOf(plan))
 }
 
-// staff gives the account the services' roles as the template has them, and lets IAM's
-// simulator judge by their policies.
+// staff adds the services' roles of the template to the account, and makes IAM's
+// simulator evaluate their policies.
 func (c *clinic) staff(t *testing.T, made stack.Stack) {
 	t.Helper()
 	deployment, err := guard.Read(made, guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
@@ -134,8 +134,8 @@ func (c *clinic) staff(t *testing.T, made stack.Stack) {
 			c.account.Roles[name] = account.Role{ARN: role.ARN, Trust: trusts[name]}
 		}
 	}
-	// The simulator reads no role's trust policy: it judges the taking of a role by the taker
-	// alone, as if the role trusted all of the account
+	// The simulator does not evaluate trust policies: it evaluates sts:AssumeRole by the
+	// caller's policies, as if the role trusted the whole account
 	// (https://github.com/aws/aws-cli/issues/10314).
 	trusting, err := evaluator.Parse("trust", []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::123456789012:root"},"Action":"sts:AssumeRole"}]}`))
 	if err != nil {
@@ -162,8 +162,7 @@ func (c *clinic) staff(t *testing.T, made stack.Stack) {
 	}
 }
 
-// refuse takes an action away from a role of the template: nothing allows it, or
-// something denies it.
+// refuse makes IAM deny an action to a role of the template, implicitly or explicitly.
 func (c *clinic) refuse(t *testing.T, name, action string, explicit bool) {
 	t.Helper()
 	judge := c.account.Judge
@@ -178,7 +177,7 @@ func (c *clinic) refuse(t *testing.T, name, action string, explicit bool) {
 	}
 }
 
-// policy sets the policy of a queue.
+// policy sets a queue's policy.
 func (c *clinic) policy(t *testing.T, name, policy string) {
 	t.Helper()
 	url := c.QueueURL(name)
@@ -188,7 +187,7 @@ func (c *clinic) policy(t *testing.T, name, policy string) {
 	}
 }
 
-// write makes a document the latest of its kind.
+// write stores a document as the latest of its kind.
 func (c *clinic) write(t *testing.T, kind string, document any) {
 	t.Helper()
 	ref, err := blob.Put(t.Context(), c.blobs, c.clock.Now(), kind, document)
@@ -207,7 +206,8 @@ const (
 	leases           = "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3Dkarpenter-leader-election"
 )
 
-// nodeClass is one that names an instance profile, or a role without one.
+// nodeClass returns a node class that names the instance profile, or a role if profile is
+// empty.
 func nodeClass(name, profile string) string {
 	spec := `{"role":"KarpenterNodeRole-prod"}`
 	if profile != "" {
@@ -216,20 +216,20 @@ func nodeClass(name, profile string) string {
 	return list(fmt.Sprintf(`{"metadata":{"name":%q},"spec":%s}`, name, spec))
 }
 
-// deployment is one of a service, or of another program.
+// deployment returns a Deployment of a service or of another program.
 func deployment(name, image, account string, replicas int) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"joist","name":%q,"labels":{"app.kubernetes.io/component":%q}},"spec":{"replicas":%d,"template":{"spec":{"serviceAccountName":%q,"containers":[{"image":%q}]}}}}`,
 		name, strings.TrimPrefix(name, "joist-"), replicas, account, image)
 }
 
-// services are the Deployments of the services inside of the cluster.
+// services returns the Deployments of watcher and lifecycle.
 func services(tag string, replicas int) string {
 	return list(deployment("joist-watcher", "ghcr.io/joist/watcher:"+tag, "joist-watcher", replicas), deployment("joist-lifecycle", "ghcr.io/joist/lifecycle:v1.0.0", "joist-lifecycle", 2))
 }
 
 func list(items ...string) string { return `{"items":[` + strings.Join(items, ",") + `]}` }
 
-// healthy are the answers of an API server with which nothing is wrong.
+// healthy returns the responses of an API server without problems.
 func healthy() map[string]string {
 	out := map[string]string{
 		"/version":     `{}`,
@@ -257,13 +257,13 @@ func healthy() map[string]string {
 	return out
 }
 
-// examined is what the tests read of the contract.
+// examined is the part of doctor's JSON output that the tests read.
 type examined struct {
 	Findings []struct{ Check, Severity, Subject, What, Fix string }
 	Unseen   []struct{ What, Why, Fix string }
 }
 
-// doctor examines the installation.
+// doctor runs joist doctor on the installation.
 func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -276,7 +276,7 @@ func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string
 	return out, stdout.String() + stderr.String(), code
 }
 
-// doctorEnv is the environment in which doctor checks the installation.
+// doctorEnv returns the environment in which doctor checks the installation.
 func (c *clinic) doctorEnv(stdout, stderr *bytes.Buffer, args ...string) cli.Env {
 	env := c.env(stdout, stderr, append([]string{"doctor"}, args...)...)
 	env.Store = func(context.Context, string, string) (blob.Store, error) { return c.blobs, nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// crowd fills dead-letter queues in each of the three ways.
+// crowd puts messages into dead-letter queues in each of the three ways.
 func (w *world) crowd(t *testing.T) {
 	t.Helper()
 	w.park(t, "launcher", fault.F("decoding an envelope", fault.Poison, "byte 3 of 9: no colon"), []byte(`{"type" 1}`))
@@ -26,7 +26,7 @@ func (w *world) crowd(t *testing.T) {
 	w.clock.Advance(time.Minute)
 }
 
-// redrive lets SQS itself move a message.
+// redrive makes SQS itself move a message.
 func (w *world) redrive(t *testing.T, service string, body []byte) {
 	t.Helper()
 	q, dead := w.own(t, service)
@@ -43,7 +43,7 @@ func (w *world) redrive(t *testing.T, service string, body []byte) {
 	w.broker.Queue(q.Name(), before)
 }
 
-// undeliver puts an event into lifecycle's dead-letter queue as EventBridge does it.
+// undeliver puts an event into lifecycle's dead-letter queue as EventBridge does.
 func (w *world) undeliver(t *testing.T) {
 	t.Helper()
 	e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(9), Shown: noon}, nil)
@@ -67,7 +67,7 @@ func (w *world) undeliver(t *testing.T) {
 	}
 }
 
-// TestGolden holds what the verbs print. Their JSON is a contract.
+// TestGolden checks the output of the commands. Their JSON output is a stable contract.
 func TestGolden(t *testing.T) {
 	w := start(t)
 	w.crowd(t)
@@ -88,7 +88,7 @@ func TestGolden(t *testing.T) {
 	w.golden(t, "dead-list-nothing", "dead", "list", "--queue", "catalog")
 	w.golden(t, "dead-show-nothing", "dead", "show", "x", "--queue", "catalog")
 	w.golden(t, "dead-queue-unknown", "dead", "list", "--queue", "watcher")
-	w.who = "AKIDADMIN" // of another cluster an operator is told nothing
+	w.who = "AKIDADMIN" // an operator has no permissions on another cluster
 	w.golden(t, "queues-no-stack", "queues", "--name-prefix", "other", "--interruption-queue", "other")
 	w.who = ""
 	w.golden(t, "replay-dry-run", "replay", "--queue", "launcher")
@@ -98,8 +98,8 @@ func TestGolden(t *testing.T) {
 	w.golden(t, "replay-no-queue", "replay")
 }
 
-// TestLookingConsumesNothing: what is read is there again at once, for others as well,
-// and neither a body nor an attribute has changed.
+// TestLookingConsumesNothing checks that read messages are visible again at once, with
+// unchanged bodies and attributes.
 func TestLookingConsumesNothing(t *testing.T) {
 	w := start(t)
 	w.crowd(t)
@@ -129,7 +129,7 @@ func TestLookingConsumesNothing(t *testing.T) {
 	}
 }
 
-// TestDeniedIsSaid: half an answer is worth more than none.
+// TestDeniedIsSaid checks that a command reports a denied call and still prints the rest.
 func TestDeniedIsSaid(t *testing.T) {
 	w := start(t)
 	w.metrics.Denied = true
@@ -139,8 +139,8 @@ func TestDeniedIsSaid(t *testing.T) {
 	}
 }
 
-// TestPredictionsComeTrue sends every letter again and lets a host deal with it as the
-// service would: what was predicted is what the host then decides.
+// TestPredictionsComeTrue replays every message and processes it with a host, and checks
+// that the host's disposition is the predicted one.
 func TestPredictionsComeTrue(t *testing.T) {
 	w := start(t)
 	w.crowd(t)
@@ -170,8 +170,8 @@ func TestPredictionsComeTrue(t *testing.T) {
 	}
 }
 
-// TestHostileText: text of a message reaches neither the terminal as control characters, nor
-// the tables as rows of its own. JSON keeps it.
+// TestHostileText checks that text from a message cannot send control characters to the
+// terminal or add rows to tables. JSON output has the original text.
 func TestHostileText(t *testing.T) {
 	w := start(t)
 	const hostile = "x\\u001b]52;c;cm0gLXJm\\u0007\\u009b2J\\u202e\\r\\nREPLAY: handle"

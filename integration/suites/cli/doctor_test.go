@@ -23,7 +23,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// TestDoctorFindsNothing where nothing is wrong, and all of it in time.
+// TestDoctorFindsNothing checks that doctor reports no problem in a healthy installation,
+// within its time limit.
 func TestDoctorFindsNothing(t *testing.T) {
 	c := open(t)
 	begun := time.Now()
@@ -36,7 +37,8 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
-// TestDoctorFinds spoils one thing in the account, in the cluster or on the machine.
+// TestDoctorFinds breaks one thing in the account, in the cluster or on the machine, and
+// checks that doctor reports it.
 func TestDoctorFinds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -148,8 +150,8 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWhatItMayNotSee: each right that is lacking is named, and what is left is
-// examined all the same.
+// TestDoctorSaysWhatItMayNotSee checks that doctor names each missing permission and
+// still runs the other checks.
 func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
 	c := open(t)
 	c.account.Denied = map[string]bool{"GetRole": true, "GetFunctionConfiguration": true}
@@ -169,8 +171,8 @@ func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
 	}
 }
 
-// TestDoctorChecksNothing: a check that could look at nothing of AWS or of Kubernetes does not
-// succeed, and says why in one line.
+// TestDoctorChecksNothing checks that doctor fails, with a one-line reason, if it could
+// read nothing of AWS or of Kubernetes.
 func TestDoctorChecksNothing(t *testing.T) {
 	const kubeless = "no kubeconfig"
 	unopened := func(string, string) (func(context.Context, string) ([]byte, error), error) {
@@ -213,7 +215,7 @@ func TestDoctorChecksNothing(t *testing.T) {
 	}
 }
 
-// TestDoctorGolden holds the forms in which findings are told.
+// TestDoctorGolden checks the output formats of findings.
 func TestDoctorGolden(t *testing.T) {
 	c := open(t)
 	c.policy(t, "prod", "")
@@ -234,7 +236,8 @@ func TestDoctorGolden(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutTheSimulator: who may not ask IAM gets a note, and one for all roles.
+// TestDoctorWithoutTheSimulator checks that doctor prints one note for all roles if it
+// may not call IAM's simulator.
 func TestDoctorWithoutTheSimulator(t *testing.T) {
 	c := open(t)
 	c.account.Denied["SimulatePrincipalPolicy"] = true
@@ -244,12 +247,12 @@ func TestDoctorWithoutTheSimulator(t *testing.T) {
 	}
 }
 
-// TestDoctorAsksForTheWholeCard: what it asks IAM is every action of each role, and no
-// other. An action is asked about somewhere where the role has it; that each pair of
-// action and resource is allowed shows in a sound installation.
+// TestDoctorAsksForTheWholeCard checks that doctor simulates exactly the actions of each
+// role. Each action is simulated on a resource for which the role has it; a healthy
+// installation shows that each pair of action and resource is allowed.
 func TestDoctorAsksForTheWholeCard(t *testing.T) {
 	c := open(t)
-	c.kube[classes] = nodeClass("default", "") // so that the launcher keeps instance profiles
+	c.kube[classes] = nodeClass("default", "") // so that the launcher manages instance profiles
 	asked, judge := map[string][]string{}, c.account.Judge
 	var mu sync.Mutex
 	c.account.Judge = func(arn, action, resource string, context map[string][]string) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// The access keys of people: one who looks, and one who puts back as well.
+// The access keys of people: an operator, and an operator who may also replay.
 const (
 	operator = "AKIDOPERATOR"
 	replayer = "AKIDREPLAYER"
@@ -30,8 +30,8 @@ const (
 	onCallRole = "arn:aws:iam::123456789012:role/on-call"
 )
 
-// scopeOf is whose rights are judged: the CDK app's, with the one on call among those whom
-// the queues let replay.
+// scopeOf returns the scope of the CDK app's policies, in which the queues permit the
+// replayer.
 func scopeOf(plan topology.Plan) rights.Scope {
 	return rights.Scope{
 		Partition: "aws", Account: "123456789012", Region: "eu-west-1", Plan: plan, Bucket: "b", Prefix: "prod", NodeRole: nodeRole, Profiles: true, NodeTags: []string{"*"},
@@ -39,8 +39,8 @@ func scopeOf(plan topology.Plan) rights.Scope {
 	}
 }
 
-// guardOf judges people's requests by the policies that the app makes for them, and by
-// those of the queues.
+// guardOf returns a guard that evaluates people's requests with the app's policies and
+// the queues' policies.
 func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 	t.Helper()
 	scope := scopeOf(plan)
@@ -57,7 +57,7 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 	return g
 }
 
-// employ gives people the policies that the app makes for them.
+// employ gives people the policies of the app.
 func employ(t *testing.T, g *guard.Guard, scope rights.Scope) {
 	t.Helper()
 	look, lookErr := scope.OperatorPolicy()
@@ -78,8 +78,8 @@ func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.P
 	return policy
 }
 
-// TestRightsAreThoseThatVerbsUse: all of this package's tests run with the rights of
-// people and no others. Here every verb runs, and no right is left over.
+// TestRightsAreThoseThatVerbsUse runs every command and checks that each permission is
+// used. All tests of this package run with exactly the permissions of people.
 func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 	c := open(t)
 	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
@@ -114,7 +114,7 @@ func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 			given[action] = true
 		}
 	}
-	// The bucket is a model here, which asks nobody.
+	// The bucket is an in-memory model that checks no permissions.
 	delete(given, "s3:GetObject")
 	delete(given, "s3:ListBucket")
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(used))); diff != "" {
@@ -122,8 +122,8 @@ func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 	}
 }
 
-// TestOperatorsPutNothingBack: who may look may not send, whatever way a replay takes,
-// and is told which right is lacking.
+// TestOperatorsPutNothingBack checks that an operator without the replayer's policy
+// cannot replay by any method, and that the error names the missing permission.
 func TestOperatorsPutNothingBack(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -147,7 +147,7 @@ func TestOperatorsPutNothingBack(t *testing.T) {
 	}
 }
 
-// interrupted runs a command, and interrupts it once it says so on stderr.
+// interrupted runs a command, and interrupts it when stderr contains the text.
 func (w *world) interrupted(t *testing.T, at string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

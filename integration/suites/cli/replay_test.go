@@ -25,7 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// replayed is what the tests read of the contract.
+// replayed is the part of replay's JSON output that the tests read.
 type replayed struct {
 	Method    string
 	DryRun    bool
@@ -48,7 +48,7 @@ func read(t *testing.T, stdout string) replayed {
 	return out
 }
 
-// many parks so many commands of which each is another.
+// many moves n different commands to the dead-letter queue.
 func (w *world) many(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -56,8 +56,8 @@ func (w *world) many(t *testing.T, n int) {
 	}
 }
 
-// TestMoveTakesTheWholeQueue by SQS itself, to the destination that is said: letters that
-// a host parked have none of their own.
+// TestMoveTakesTheWholeQueue moves all messages with an SQS task to an explicit
+// destination, because messages that a host moved have no source queue.
 func TestMoveTakesTheWholeQueue(t *testing.T) {
 	w := start(t)
 	w.many(t, 30)
@@ -74,7 +74,8 @@ func TestMoveTakesTheWholeQueue(t *testing.T) {
 	}
 }
 
-// TestSelected: what matches goes, the rest stays as it was.
+// TestSelected checks that a replay sends only matching messages and leaves the rest
+// unchanged.
 func TestSelected(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -111,8 +112,8 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestUndeliveredEventsAreUnwrapped: lifecycle gets the fact, as the rule would have
-// given it, and not EventBridge's envelope.
+// TestUndeliveredEventsAreUnwrapped checks that lifecycle receives the fact, as the rule
+// would have delivered it, without EventBridge's envelope.
 func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 	w := start(t)
 	w.undeliver(t)
@@ -131,7 +132,7 @@ func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 	}
 }
 
-// TestCanary: where the first die again, the others stay.
+// TestCanary checks that the replay stops if the first messages fail again.
 func TestCanary(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -176,8 +177,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestReplayProcess is the command in a process of its own, as cmd/joist runs it. It is
-// no test by itself.
+// TestReplayProcess runs the command in a separate process, as cmd/joist does. It is not
+// a test by itself.
 func TestReplayProcess(t *testing.T) {
 	args := os.Getenv("JOIST_TEST_ARGS")
 	if args == "" {
@@ -194,8 +195,8 @@ func TestReplayProcess(t *testing.T) {
 	os.Exit(code)
 }
 
-// process starts the command, ends it with a signal once it says so, and gives its exit
-// code and output. Without a signal it runs to its end.
+// process starts the command, sends the signal when the output contains the text, and
+// returns the exit code and the output. Without a signal the command runs to its end.
 func (w *world) process(t *testing.T, after string, signal os.Signal, args string) (code int, stdout string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplayProcess$")
@@ -220,7 +221,7 @@ func (w *world) process(t *testing.T, after string, signal os.Signal, args strin
 	return command.ProcessState.ExitCode(), out.String()
 }
 
-// watched is a text that tells when it has some words.
+// watched is a text that signals when it contains certain words.
 type watched struct {
 	text bytes.Buffer
 	want string
@@ -237,16 +238,16 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// tally counts what is in a queue and in its dead-letter queue by body.
+// tally counts the messages in a queue and in its dead-letter queue by body.
 func (w *world) tally(t *testing.T) (here, there map[string]int) {
 	t.Helper()
 	q, dead := w.own(t, "launcher")
 	return bodies(t, q), bodies(t, dead)
 }
 
-// TestInterruptLosesAndDoublesNothing ends a replay in its middle, twice, and then lets
-// it run to its end with the same command. Every message is in exactly one place each
-// time, and in the end all are where they belong, once.
+// TestInterruptLosesAndDoublesNothing interrupts a replay twice, and then lets the same
+// command complete. Each time every message is in exactly one queue, and in the end each
+// is in the work queue once.
 func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 	const all = 45
 	for _, test := range []struct{ name, args, method string }{
@@ -257,7 +258,7 @@ func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 			w := start(t)
 			w.many(t, all)
 			if test.method == "resend" {
-				w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}")) // which keeps SQS from moving all
+				w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}")) // which prevents a move of the whole queue by SQS
 			}
 			w.clock.tick()
 			for range 2 {
@@ -284,7 +285,7 @@ func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// once fails unless each of so many messages is in exactly one place, once.
+// once fails unless each of the messages is in exactly one place, once.
 func once(t *testing.T, all int, places ...map[string]int) {
 	t.Helper()
 	sum := map[string]int{}
@@ -302,15 +303,15 @@ func once(t *testing.T, all int, places ...map[string]int) {
 	}
 }
 
-// TestKilledLosesNothing: a process that is killed may leave one message in both places,
-// and loses none.
+// TestKilledLosesNothing checks that a killed process loses no message; at most one
+// message is in both queues.
 func TestKilledLosesNothing(t *testing.T) {
 	w := start(t)
 	w.many(t, 40)
 	w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
 	w.clock.tick()
 	w.process(t, "replayed ", os.Kill, "replay --queue launcher --rate 100 --yes")
-	w.clock.Advance(time.Hour) // what it hid comes back
+	w.clock.Advance(time.Hour) // the messages that it hid become visible
 	here, there := w.tally(t)
 	delete(there, "{}")
 	if doubled := len(here) + len(there) - 40; doubled < 0 || doubled > 1 || len(here) == 0 {
@@ -318,8 +319,8 @@ func TestKilledLosesNothing(t *testing.T) {
 	}
 }
 
-// TestFaultsOnTheWay: calls that fail and answers that are lost may double a letter where
-// the command says so, and lose none.
+// TestFaultsOnTheWay checks that failed calls and lost responses lose no message, and
+// duplicate one only where the command reports it.
 func TestFaultsOnTheWay(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -357,7 +358,7 @@ func TestFaultsOnTheWay(t *testing.T) {
 					here[body] = 1
 				}
 			}
-			// The SDK repeats a send whose answer is lost by itself.
+			// The SDK itself retries a send with a lost response.
 			if len(here) != 25 || test.faults.LoseSendAnswer == 0 && extra > doubtful {
 				t.Errorf("%d of 25 messages, %d doubled, and %d were said to be doubtful", len(here), extra, doubtful)
 			}
@@ -365,8 +366,8 @@ func TestFaultsOnTheWay(t *testing.T) {
 	}
 }
 
-// TestArchive replays what was said on the bus to one rule: the others get nothing, and
-// the service finds it expired.
+// TestArchive replays archived events of the bus to one rule: other rules get nothing,
+// and the service drops the events as expired.
 func TestArchive(t *testing.T) {
 	w := start(t)
 	bus, _ := w.broker.FindBus(w.plan.Bus)
@@ -423,7 +424,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveInterrupted: an interrupt cancels the replay.
+// TestArchiveInterrupted checks that an interrupt cancels the replay.
 func TestArchiveInterrupted(t *testing.T) {
 	w := start(t)
 	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
@@ -434,7 +435,7 @@ func TestArchiveInterrupted(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errs bytes.Buffer
-	w.clock.Advance(time.Hour) // and stands still, so that the replay does not end
+	w.clock.Advance(time.Hour) // the clock then stops, so the replay does not end
 	time.AfterFunc(200*time.Millisecond, stop)
 	code := cli.Run(ctx, w.env(&out, &errs, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes"))
 	if code != 2 || !strings.Contains(out.String(), "was cancelled") {

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// sharedPlanner is the planner of two clusters, as the template "shared" names it.
+// sharedPlanner is the planner of two clusters, as named in the template "shared".
 const sharedPlanner = "joist-all-joist-planner"
 
 // reconfigure changes a function.
@@ -19,8 +19,8 @@ func (c *clinic) reconfigure(name string, change func(f *account.Function)) {
 	c.account.Functions[name] = f
 }
 
-// TestDoctorFindsNothingShared where clusters share functions: they are found by what
-// brings them messages, and their roles and the bucket by what they are told.
+// TestDoctorFindsNothingShared checks that doctor finds shared functions by their event
+// source mappings, and their roles and the bucket by their environment variables.
 func TestDoctorFindsNothingShared(t *testing.T) {
 	c := open(t)
 	c.share(t)
@@ -29,8 +29,8 @@ func TestDoctorFindsNothingShared(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesTheRightToReadRoles where it looks for a shared function by the role that
-// this takes: whoever may not has the rights that are Lambda's, and is not told to get them.
+// TestDoctorNamesTheRightToReadRoles checks that doctor names iam:GetRole if it may not
+// read the role by which it looks for a shared function, and no Lambda permission.
 func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
 	c := open(t)
 	c.share(t)
@@ -41,7 +41,7 @@ func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsShared spoils one thing about a function that clusters share.
+// TestDoctorFindsShared breaks one thing about a shared function.
 func TestDoctorFindsShared(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -93,8 +93,8 @@ func TestDoctorFindsShared(t *testing.T) {
 	}
 }
 
-// TestDoctorOfPollers: where no function is, the queues are polled, and nothing is wrong
-// with that.
+// TestDoctorOfPollers checks that doctor reports no problem if processes poll the queues
+// instead of functions.
 func TestDoctorOfPollers(t *testing.T) {
 	c := open(t)
 	clear(c.account.Functions)

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 )
 
-// deployed is what the CDK app makes for the cluster: a golden file of its tests, "fresh"
-// or, where clusters share functions, "shared".
+// deployed returns the template that the CDK app creates for the cluster: the golden file
+// "fresh" or, with shared functions, "shared".
 func deployed(t *testing.T, golden string) stack.Stack {
 	t.Helper()
 	text, err := os.ReadFile("../../../infra/stack/testdata/" + golden + ".template.json")
@@ -30,8 +30,8 @@ func deployed(t *testing.T, golden string) stack.Stack {
 	return s
 }
 
-// TestEveryDeadLetterQueueIsShown: wherever the template lets queues, rules and schedules
-// leave what they cannot deliver, `joist queues` looks.
+// TestEveryDeadLetterQueueIsShown checks that `joist queues` shows every dead-letter
+// queue of the template's queues, rules and schedules.
 func TestEveryDeadLetterQueueIsShown(t *testing.T) {
 	wanted := map[string]bool{}
 	s := deployed(t, "fresh")

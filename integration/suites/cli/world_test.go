@@ -32,10 +32,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// noon is when every test begins.
+// noon is the start time of every test.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// clock stands still unless it is moved, or ticks with the real one.
+// clock is a manual clock, which can also run in real time.
 type clock struct {
 	mu    sync.Mutex
 	moved time.Duration
@@ -58,18 +58,18 @@ func (c *clock) Advance(d time.Duration) {
 	c.moved += d
 }
 
-// tick lets the clock go.
+// tick starts the clock in real time.
 func (c *clock) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ticks = time.Now()
 }
 
-// auditLog is a queue that stands for the audit log: what a rule sends there is read as
-// the log's lines.
+// auditLog is a queue that stands for the audit log: messages from the rule are the log's
+// lines.
 const auditLog = "audit-log"
 
-// world is an account with one cluster's queues, bus and rules.
+// world is an account with the queues, bus and rules of one cluster.
 type world struct {
 	*fakeaws.Server
 	clock   *clock
@@ -77,10 +77,9 @@ type world struct {
 	plan    topology.Plan
 	metrics *cloudwatch.Service
 	guard   *guard.Guard
-	// who runs commands, by an access key, where it matters; one that is nobody's may do
-	// everything.
+	// who is the access key of the commands; an unknown key has all permissions.
 	who string
-	// denies says that somebody is to be refused something.
+	// denies is set if the test expects denied requests.
 	denies bool
 }
 
@@ -119,8 +118,8 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 	return w
 }
 
-// env is the command's world. Who runs it has the rights of the operator, and those of
-// the replayer where something is to be replayed.
+// env returns the command's environment. Its caller has the operator's permissions, and
+// for a replay also the replayer's.
 func (w *world) env(out, errs *bytes.Buffer, args ...string) cli.Env {
 	who := w.who
 	switch {
@@ -136,7 +135,7 @@ func (w *world) env(out, errs *bytes.Buffer, args ...string) cli.Env {
 	}
 }
 
-// as calls AWS with an access key.
+// as returns an AWS configuration with an access key.
 func (w *world) as(who string) func(context.Context) (aws.Config, error) {
 	return func(context.Context) (aws.Config, error) {
 		config := w.Config()
@@ -153,7 +152,7 @@ func (w *world) joist(t *testing.T, args ...string) (stdout, stderr string, code
 	return out.String(), errs.String(), code
 }
 
-// golden compares all that a command says with a file.
+// golden compares all output of a command with a file.
 func (w *world) golden(t *testing.T, name string, args ...string) {
 	t.Helper()
 	stdout, stderr, code := w.joist(t, args...)
@@ -178,7 +177,7 @@ func compare(t *testing.T, name, got string) {
 	}
 }
 
-// queue is one of the broker's.
+// queue returns a queue of the broker.
 func (w *world) queue(t *testing.T, name string) *memqueue.Queue {
 	t.Helper()
 	q, ok := w.broker.FindQueue(name)
@@ -188,7 +187,7 @@ func (w *world) queue(t *testing.T, name string) *memqueue.Queue {
 	return q
 }
 
-// own finds a service's queue and its dead letters.
+// own returns a service's queue and its dead-letter queue.
 func (w *world) own(t *testing.T, service string) (q, dead *memqueue.Queue) {
 	t.Helper()
 	named, ok := w.plan.Queue(service)
@@ -198,7 +197,7 @@ func (w *world) own(t *testing.T, service string) (q, dead *memqueue.Queue) {
 	return w.queue(t, named.Name), w.queue(t, named.Dead)
 }
 
-// tag is a command to the launcher, which lives for five minutes.
+// tag returns a command to the launcher, which expires after five minutes.
 func tag(t *testing.T, at time.Time, instance string) []byte {
 	t.Helper()
 	e, err := event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod", UID: "uid"}}.New(at,
@@ -213,10 +212,11 @@ func tag(t *testing.T, at time.Time, instance string) []byte {
 	return body
 }
 
-// instance is the id of the n-th instance.
+// instance returns the id of the n-th instance.
 func instance(n int) string { return fmt.Sprintf("i-%017x", n) }
 
-// park lets a host of the service receive a body and fail, until it is parked.
+// park makes a host of the service receive each body and fail, until it moves the message
+// to the DLQ.
 func (w *world) park(t *testing.T, service string, failure error, bodies ...[]byte) {
 	t.Helper()
 	q, dead := w.own(t, service)
@@ -232,17 +232,17 @@ func (w *world) park(t *testing.T, service string, failure error, bodies ...[]by
 		if err != nil || len(messages) != 1 {
 			t.Fatalf("%d messages, %v", len(messages), err)
 		}
-		messages[0].Receives = host.MaxBugReceives // so that a bug is parked at once
+		messages[0].Receives = host.MaxBugReceives // so that a bug moves the message at once
 		if v := worker.ProcessMessage(t.Context(), messages[0]).Disposition; v.Action != host.MoveToDLQ {
 			t.Fatalf("verdict %+v", v)
 		}
 	}
 }
 
-// bug is a failure that may be mended by now.
+// bug is a failure that may be fixed by the time of the replay.
 var bug = fault.F("tagging", fault.Bug, "the table has no such instance")
 
-// bodies reads what a queue holds, and leaves it there.
+// bodies returns the messages in a queue by body, and does not consume them.
 func bodies(t *testing.T, q *memqueue.Queue) map[string]int {
 	t.Helper()
 	out := map[string]int{}

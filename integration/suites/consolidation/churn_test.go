@@ -7,10 +7,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// TestThresholdsOfADay replays one day of a cluster that is never still, with the
-// same pods coming and going: without consolidation, with it as upstream knows it,
-// and with a NodePool that asks for less of it. Holding it back must spare most of the
-// evictions and keep most of the saving, and the limits must hold at every moment.
+// TestThresholdsOfADay replays one day of a busy cluster three times with the same pods:
+// without consolidation, with upstream's consolidation, and with a NodePool that limits
+// it. The limits must avoid most of the evictions, keep most of the saving, and hold at
+// every moment.
 func TestThresholdsOfADay(t *testing.T) {
 	const cooldown = time.Hour
 	script := write(rand(7))

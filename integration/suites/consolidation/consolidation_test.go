@@ -24,17 +24,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// scene is a world that comes apart.
+// scene is the cluster of the test, whose pods are scaled down.
 type scene struct {
 	*testbed.Timeline
 	size size
-	// prices are on demand, by instance type: every zone asks the same.
+	// prices are on-demand prices by instance type, equal in every zone.
 	prices map[string]float64
 	mu     sync.Mutex
 	record
 }
 
-// sizes are about 14 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
+// sizes are about 14 nodes, which run for every change of Joist, and 200
+// (JOIST_CONSOLIDATION=1).
 var (
 	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25, moves: 1.3}
 	full  = size{apps: crowd(8, 32), budget: 10, saving: "5%", patience: 4, rest: 90 * time.Second, dearest: 1.15, moves: 2}
@@ -73,14 +74,14 @@ func TestConsolidation(t *testing.T) {
 	s.RunPhase("the end", s.Stop)
 }
 
-// words say how things stand.
+// words describes the current state.
 func (s *scene) words() string {
 	now := s.latest()
 	return fmt.Sprintf("$%.2f/h for %d nodes, %d of them going; %d pods without a node, %d running, %d moved",
 		now.PerHour, now.Nodes, now.Going, now.Pending, now.Running, now.Evicted)
 }
 
-// await waits for the samples to show something.
+// await waits until a sample meets the condition.
 func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool) {
 	s.Helper()
 	s.WaitFor(limit, what, func() bool { return holds(s.latest()) })
@@ -102,7 +103,7 @@ func (s *scene) up() {
 	})
 }
 
-// fallApart takes most pods away, and notes what is left.
+// fallApart removes most pods, and records the remaining ones.
 func (s *scene) fallApart() {
 	s.comeApart()
 	s.await(time.Minute, "two thirds of the pods to go", func(now Sample) bool {
@@ -117,7 +118,7 @@ func (s *scene) fallApart() {
 	s.report.Before, s.report.NodesBefore = s.report.last().PerHour, s.report.last().Nodes
 }
 
-// widen lets the pool have other machines, and consolidation begin.
+// widen permits other instance types in the pool, and starts consolidation.
 func (s *scene) widen() {
 	client, err := dynamic.NewForConfig(s.Plane.Config)
 	s.RequireNoError(err)
@@ -137,7 +138,7 @@ func (s *scene) widen() {
 	}
 }
 
-// fresh is what a plan for the pods that are left would cost, in US dollars an hour.
+// fresh returns the price of a new plan for the remaining pods, in US dollars per hour.
 func (s *scene) fresh() float64 {
 	s.Helper()
 	batch := planning.Batch{Snapshot: planning.Snapshot{TakenAt: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
@@ -159,7 +160,7 @@ func (s *scene) fresh() float64 {
 	return plan.PricePerHour
 }
 
-// together waits until the fleet is at rest, and judges it.
+// together waits until the fleet is at rest, and checks the result.
 func (s *scene) together() {
 	s.await(6*time.Minute, "the fleet to come to rest", func(now Sample) bool {
 		return now.Evicted > 0 && s.quiet() > s.size.rest && now.Running == s.size.pods(staying)
@@ -176,7 +177,7 @@ func (s *scene) together() {
 	}
 }
 
-// keep writes what was measured, also of a day that went wrong.
+// keep writes the measurements, also of a failed run.
 func (s *scene) keep() {
 	s.mu.Lock()
 	r := s.report

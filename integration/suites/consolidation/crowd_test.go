@@ -18,30 +18,31 @@ type app struct {
 	name        string
 	cpu, memory string
 	replicas    int
-	// stay is how many of the replicas are left when the cluster has come apart, and
-	// kept how many of those the budget keeps available.
+	// stay is the number of replicas after the scale-down, and kept how many of them the
+	// budget keeps available.
 	stay, kept int
 }
 
-// size is how large a cluster comes apart.
+// size is the size of the cluster, with its limits.
 type size struct {
 	apps []app
-	// budget is the NodePool's, in per cent of its nodes.
+	// budget is the NodePool's budget in percent of its nodes.
 	budget int
-	// saving is the part of what goes that a command has to save: without one, a large
-	// fleet goes on moving pods for pennies long after it has become cheap.
+	// saving is the part of the removed price that a command must save. Without it, a
+	// large fleet continues to move pods for small savings long after it has become cheap.
 	saving string
-	// patience multiplies every limit of time.
+	// patience multiplies every time limit.
 	patience int
-	// rest is how long nothing may happen before the cluster counts as at rest: a
-	// proposal takes a snapshot, 15 s, and another one.
+	// rest is the time without changes after which the cluster counts as at rest: a
+	// proposal takes a snapshot, 15 s, and another snapshot.
 	rest time.Duration
-	// dearest is how much dearer than a fresh plan the fleet may end, and moves how
-	// often pods may be moved for it on average.
+	// dearest is the maximum ratio of the final price to that of a new plan, and moves the
+	// maximum average number of moves per pod.
 	dearest, moves float64
 }
 
-// crowd is so many Deployments of each of three sizes. A third of the pods stay.
+// crowd returns the given number of Deployments of each of three sizes. A third of the
+// pods stays.
 func crowd(of, replicas int) []app {
 	var apps []app
 	for _, one := range []struct{ name, cpu, memory string }{{"small", "500m", "1Gi"}, {"middle", "1", "1500Mi"}, {"large", "1500m", "3Gi"}} {
@@ -55,7 +56,7 @@ func crowd(of, replicas int) []app {
 	return apps
 }
 
-// pods counts the replicas, or those of them that stay.
+// pods counts the replicas, or the ones that stay.
 func (s size) pods(of func(app) int) int {
 	n := 0
 	for _, a := range s.apps {
@@ -67,7 +68,7 @@ func (s size) pods(of func(app) int) int {
 func all(a app) int     { return a.replicas }
 func staying(a app) int { return a.stay }
 
-// deploy creates the Deployments, and the budgets before them.
+// deploy creates the budgets and then the Deployments.
 func (s *scene) deploy() {
 	for _, a := range s.size.apps {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.name}}
@@ -95,7 +96,7 @@ func (s *scene) deploy() {
 	}
 }
 
-// comeApart takes two pods of three away, wherever Kubernetes thinks best.
+// comeApart removes two of three pods; Kubernetes chooses which.
 func (s *scene) comeApart() {
 	for _, a := range s.size.apps {
 		patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, a.stay)

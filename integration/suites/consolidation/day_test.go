@@ -20,13 +20,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// step is how often something happens in a replayed day.
+// step is the interval of changes in a replayed day.
 const step = 10 * time.Minute
 
-// change is what becomes of the pods at one step: names of those that come and go.
+// change has the names of the pods that are created and deleted at one step.
 type change struct{ born, died []string }
 
-// apps are workloads, with what a pod of each asks for and how many there are at most.
+// apps are workloads, with the requests of a pod and the maximum number of pods.
 var apps = []struct {
 	name, cpu, memory string
 	most              int
@@ -37,8 +37,8 @@ var apps = []struct {
 
 func rand(seed uint64) *dice.Rand { return dice.New(dice.NewPCG(seed, seed)) }
 
-// write draws a day's story: each app follows the hours, with noise, and now and then
-// some of its pods are replaced where they are. Names are never used twice.
+// write draws the changes of a day: each app follows the time of day, with noise, and
+// sometimes some of its pods are replaced. Names are never reused.
 func write(rng *dice.Rand) []change {
 	alive, next := map[string][]string{}, 0
 	var out []change
@@ -64,7 +64,8 @@ func write(rng *dice.Rand) []change {
 	return out
 }
 
-// pool lets consolidation have every node, with pairs of annotations.
+// pool returns a pool in which consolidation may remove every node, with pairs of
+// annotations.
 func pool(annotations ...string) karpenter.NodePool {
 	p := planningtest.NewNodePool()
 	p.Spec.Limits, p.Spec.Template.Spec.ExpireAfter = nil, karpenter.NillableDuration{}
@@ -84,7 +85,7 @@ func pool(annotations ...string) karpenter.NodePool {
 	return p
 }
 
-// calm is a pool that only gives up empty nodes.
+// calm returns a pool in which consolidation removes only empty nodes.
 func calm() karpenter.NodePool {
 	p := pool()
 	p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty
@@ -96,11 +97,11 @@ type move struct {
 	at       time.Time
 	pod, app string
 	age      time.Duration
-	// pods is how many the app had.
+	// pods is the number of the app's pods.
 	pods int
 }
 
-// day is a cluster over the hours.
+// day is a cluster during the day.
 type day struct {
 	now     time.Time
 	base    planning.Snapshot
@@ -108,7 +109,7 @@ type day struct {
 	types   map[string]instancetypes.Type
 	nodes   []*machine
 	replica map[string]int
-	// died is when pods went that nobody needed any more.
+	// died has the times at which pods were scaled down.
 	died map[string]time.Time
 
 	dollars                  float64
@@ -116,14 +117,14 @@ type day struct {
 	commands, launched, born int
 }
 
-// machine is a node; pods are the times at which they were created, by name.
+// machine is a node; pods has the pods' creation times by name.
 type machine struct {
 	node  planning.Node
 	price float64
 	pods  map[string]time.Time
 }
 
-// replay lives through the story with a pool.
+// replay applies the changes of a day to a cluster with the pool.
 func replay(t *testing.T, script []change, p karpenter.NodePool) *day {
 	t.Helper()
 	d := &day{now: planningtest.Now, base: planningtest.NewBatch().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]instancetypes.Type{}}
@@ -143,7 +144,7 @@ func replay(t *testing.T, script []change, p karpenter.NodePool) *day {
 	return d
 }
 
-// change lets pods go and come.
+// change deletes and creates pods.
 func (d *day) change(t *testing.T, now change) {
 	t.Helper()
 	for _, name := range now.died {
@@ -166,7 +167,7 @@ func (d *day) change(t *testing.T, now change) {
 	d.settle(plan)
 }
 
-// consolidate carries out at once what disruption finds.
+// consolidate immediately applies disruption's command.
 func (d *day) consolidate(t *testing.T) {
 	t.Helper()
 	s := d.snapshot()
@@ -195,8 +196,7 @@ func (d *day) consolidate(t *testing.T) {
 	}
 }
 
-// settle launches what a result asks for, and runs pods where it says. All of them
-// are new: a pod that moves is created anew.
+// settle launches the result's nodes and binds its pods. A moved pod is a new pod.
 func (d *day) settle(r planning.Result) {
 	for _, n := range r.Nominations {
 		at := slices.IndexFunc(d.nodes, func(m *machine) bool { return m.node.Name == n.Node })
@@ -229,7 +229,7 @@ func (d *day) launch(n *planning.PlannedNode) *machine {
 	return m
 }
 
-// snapshot is what the watcher would tell.
+// snapshot returns the watcher's snapshot.
 func (d *day) snapshot() planning.Snapshot {
 	s := d.base
 	s.TakenAt, s.Nodes = d.now, nil
@@ -254,7 +254,7 @@ func (d *day) snapshot() planning.Snapshot {
 	return s
 }
 
-// specs are the apps' pods.
+// specs are the specs of the apps' pods.
 var specs = func() map[string]planning.PodSpec {
 	out := map[string]planning.PodSpec{}
 	for _, app := range apps {
@@ -276,9 +276,9 @@ func appOf(pod string) string {
 	return ""
 }
 
-// beyond says where more than a part of an app's pods were moved within an hour, or
-// one that was younger than the cool-down. A pod that was moved and then was not needed
-// any more has left no trace.
+// beyond returns where more than a share of an app's pods were moved within an hour, or a
+// pod younger than the cool-down was moved. Pods that were scaled down after a move are
+// not counted.
 func (d *day) beyond(part float64, cooldown time.Duration) string {
 	for i, last := range d.moves {
 		if last.age < cooldown {

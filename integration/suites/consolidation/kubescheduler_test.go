@@ -5,13 +5,14 @@ import (
 	dice "math/rand/v2"
 )
 
-// scheduler places pods as Kubernetes' does by default, apart from Joist's own reading
-// of it: NodeResourcesFit with LeastAllocated and NodeResourcesBalancedAllocation, and
-// twice as much for the spread that it has by default of a Deployment's pods over
-// hosts (maxSkew 3) and zones (maxSkew 5). Among equals it draws.
+// scheduler places pods as Kubernetes's default configuration does, independently of
+// Joist's implementation: NodeResourcesFit with LeastAllocated and
+// NodeResourcesBalancedAllocation, and with double weight the default spread of a
+// Deployment's pods over hosts (maxSkew 3) and zones (maxSkew 5). Ties are broken at
+// random.
 type scheduler struct{ rng *dice.Rand }
 
-// place finds a pod a host, nil if none takes it.
+// place returns a host for a pod, or nil if it fits on none.
 func (s scheduler) place(p *replica, hosts []*host) *host {
 	var fit []*host
 	for _, h := range hosts {
@@ -39,7 +40,7 @@ func (s scheduler) place(p *replica, hosts []*host) *host {
 	return best
 }
 
-// resources is what both resource plugins say, each from 0 to 100.
+// resources returns the mean score of both resource plugins, from 0 to 100.
 func resources(need room, h *host) int {
 	var free, part [2]float64
 	for d := range free {
@@ -49,7 +50,7 @@ func resources(need room, h *host) int {
 	return (int(free[0])+int(free[1]))/2 + int(100*(1-math.Abs(part[0]-part[1])/2))
 }
 
-// spread is what PodTopologySpread says of hosts that fit, from 0 to 100.
+// spread returns the PodTopologySpread scores of the feasible hosts, from 0 to 100.
 func (s scheduler) spread(p *replica, fit, hosts []*host) []int {
 	zones := map[string]int{}
 	for _, h := range fit {

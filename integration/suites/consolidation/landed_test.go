@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// TestFleetComesTogetherWhereKubernetesPlacesPods lets the fleet of TestConsolidation,
-// in its full size, come apart in a model that plays all that takes time on a real
-// control plane: proposals and their confirmation, machines that boot, drains that
-// wait for PodDisruptionBudgets, and Kubernetes' scheduler, which puts pods elsewhere
-// than planned. The budget lets seven of 70 nodes go at a time.
+// TestFleetComesTogetherWhereKubernetesPlacesPods consolidates TestConsolidation's fleet,
+// in its full size, in a model with everything that takes time on a real control plane:
+// proposals and their confirmation, booting nodes, drains that wait for
+// PodDisruptionBudgets, and Kubernetes's scheduler, which does not follow the plan. The
+// budget permits seven of 70 nodes at a time.
 func TestFleetComesTogetherWhereKubernetesPlacesPods(t *testing.T) {
 	const seeds = 3
 	dearer, moves := 0.0, 0.0
@@ -37,8 +37,8 @@ func TestFleetComesTogetherWhereKubernetesPlacesPods(t *testing.T) {
 	}
 }
 
-// play lets the fleet come apart, and Joist put it together until it is at rest. It
-// returns what a fresh plan would cost, in US dollars an hour, and how long it took.
+// play scales the fleet down and lets Joist consolidate it until it is at rest. It
+// returns the price of a new plan, in US dollars per hour, and the duration.
 func (m *model) play() (fresh float64, took time.Duration) {
 	const every, rest, limit = 10 * time.Second, 90 * time.Second, 40 * time.Minute
 	m.up()
@@ -60,7 +60,7 @@ func (m *model) play() (fresh float64, took time.Duration) {
 	return fresh, busy.Sub(began)
 }
 
-// up fills the fleet.
+// up creates the fleet.
 func (m *model) up() {
 	for _, d := range m.apps {
 		for range d.replicas {
@@ -76,8 +76,8 @@ func (m *model) up() {
 	}
 }
 
-// apart takes two pods of three away: as a ReplicaSet does it, those first that have
-// most others of theirs beside them.
+// apart removes two of three pods in a ReplicaSet's order: first those that share a node
+// with most pods of the same set.
 func (m *model) apart() {
 	for _, d := range m.apps {
 		for len(d.pods) > d.stay {
@@ -93,7 +93,7 @@ func (m *model) apart() {
 	}
 }
 
-// fresh is what a plan for all pods would cost, in US dollars an hour.
+// fresh returns the price of a plan for all pods, in US dollars per hour.
 func (m *model) fresh() float64 {
 	var pending []planning.PodClass
 	for _, d := range m.apps {
@@ -106,7 +106,7 @@ func (m *model) fresh() float64 {
 	return solver.SolveWithTypes(planning.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
 }
 
-// cost is what all nodes cost, in US dollars an hour.
+// cost returns the price of all nodes, in US dollars per hour.
 func (m *model) cost() (sum float64) {
 	for _, h := range m.hosts {
 		sum += h.price
@@ -114,8 +114,8 @@ func (m *model) cost() (sum float64) {
 	return sum
 }
 
-// consolidate asks disruption, and does with its proposals what lifecycle would. It
-// reports whether there was anything to do.
+// consolidate runs disruption, and applies its proposals as lifecycle would. It reports
+// whether there was a proposal.
 func (m *model) consolidate() bool {
 	s := m.snapshot()
 	found := disruption.Evaluate(s, m.stock, disruption.Options{})
@@ -144,8 +144,8 @@ func (m *model) consolidate() bool {
 	return dropped || len(found.Commands) > 0
 }
 
-// act launches what replaces nodes, and lets them go. Nodes are where the snapshot has
-// them: those that come are behind.
+// act launches replacements and disrupts nodes. The snapshot's nodes come first; new ones
+// are appended.
 func (m *model) act(c *disruption.Command) {
 	out := &replacing{}
 	for _, k := range c.Nodes {

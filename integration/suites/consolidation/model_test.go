@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// bootTime is how long a node of the model takes to be initialized, and startTime
-	// how long a pod takes to be ready, as on the real control plane with kwok.
+	// bootTime is the time until a node of the model is initialized, and startTime the
+	// time until a pod is ready, as on the real control plane with kwok.
 	bootTime, startTime = 5 * time.Second, 2 * time.Second
-	// expected is how long lifecycle keeps a replacement from counting as empty.
+	// expected is how long lifecycle does not count a replacement as empty.
 	expected = time.Minute
 )
 
-// room is cores in thousandths, bytes and pods.
+// room is an amount of millicores, bytes and pods.
 type room [3]int64
 
 func roomOf(list corev1.ResourceList) room {
@@ -50,7 +50,7 @@ type deployment struct {
 	pods []*replica
 }
 
-// replica is a pod; on is nil while it waits.
+// replica is a pod; on is nil while it is pending.
 type replica struct {
 	name           string
 	app            *deployment
@@ -64,24 +64,24 @@ type host struct {
 	zone      string
 	price     float64
 	all, used room
-	// counts are its pods by app.
+	// t counts are its numbers of pods by app.
 	counts map[string]int
 	pods   []*replica
 	boots  time.Time
-	// going is set from when it is disrupted.
+	// t going is its command while it is disrupted.
 	going *replacing
 }
 
-// replacing is a command that is carried out.
+// replacing is a command in progress.
 type replacing struct{ nodes, came []*host }
 
 func (h *host) room() room { return h.all.plus(h.used, -1) }
 
-// open reports whether pods may come.
+// open reports whether pods may be scheduled to the host.
 func (h *host) open() bool { return h.node.Initialized && h.going == nil }
 
-// model is a cluster second by second: Deployments with PodDisruptionBudgets, their
-// pods placed as Kubernetes places them, and nodes that come and go as Joist says.
+// model is a cluster in steps of one second: Deployments with PodDisruptionBudgets, whose
+// pods are placed as Kubernetes places them, and nodes that Joist launches and removes.
 type model struct {
 	*testing.T
 	rng      *dice.Rand
@@ -108,7 +108,7 @@ func newModel(t *testing.T, seed uint64, of size) *model {
 	return m
 }
 
-// sell lets the pool of testdata/pool.yaml have machines of so many cores.
+// sell sets the core counts of the instance types in the pool of testdata/pool.yaml.
 func (m *model) sell(cores ...string) {
 	p := pool()
 	p.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
@@ -148,7 +148,7 @@ func (m *model) remove(p *replica) {
 	p.app.pods = slices.DeleteFunc(p.app.pods, same)
 }
 
-// spare is how many pods of an app its PodDisruptionBudget lets go now.
+// spare returns how many pods of an app its PodDisruptionBudget permits to evict now.
 func (m *model) spare(d *deployment) int {
 	available := -d.kept
 	for _, p := range d.pods {
@@ -159,7 +159,7 @@ func (m *model) spare(d *deployment) int {
 	return available
 }
 
-// launch buys a planned node as the cheapest of its options.
+// launch launches a planned node as the cheapest of its options.
 func (m *model) launch(n *planning.PlannedNode) *host {
 	o := n.Offerings[0]
 	kind := m.types[o.InstanceType]
@@ -181,7 +181,7 @@ func (m *model) launch(n *planning.PlannedNode) *host {
 	return h
 }
 
-// second lets one second pass.
+// second advances the model by one second.
 func (m *model) second() {
 	m.now = m.now.Add(time.Second)
 	for _, h := range m.hosts {
@@ -194,8 +194,8 @@ func (m *model) second() {
 	m.plan()
 }
 
-// drain evicts what PodDisruptionBudgets let go, of a node the largest first, once
-// what replaces it is there. A Deployment creates each pod anew.
+// drain evicts the pods of nodes whose replacements are ready, as PodDisruptionBudgets
+// permit, the largest pods first. A Deployment recreates each pod.
 func (m *model) drain() {
 	var leaving []*host
 	for _, c := range m.commands {
@@ -236,7 +236,7 @@ func largestFirst(pods []*replica) []*replica {
 	})
 }
 
-// schedule is Kubernetes' scheduler's turn.
+// schedule runs Kubernetes's scheduler.
 func (m *model) schedule() {
 	m.waiting = slices.DeleteFunc(m.waiting, func(p *replica) bool {
 		h := scheduler{m.rng}.place(p, m.hosts)
@@ -247,8 +247,8 @@ func (m *model) schedule() {
 	})
 }
 
-// plan is the planner's turn: pods that have waited for a second, unless a node that
-// is not up yet was launched for all of them.
+// plan runs the planner for pods that have been pending for a second, unless a node that
+// is not initialized yet was launched for all of them.
 func (m *model) plan() {
 	coming := map[string]bool{}
 	for _, h := range m.hosts {
@@ -289,7 +289,7 @@ func (p *replica) ref(blocked bool) planning.PodRef {
 	return out
 }
 
-// snapshot is what the watcher would tell.
+// snapshot returns the watcher's snapshot.
 func (m *model) snapshot() planning.Snapshot {
 	s := m.base
 	s.TakenAt, s.Nodes = m.now, nil

@@ -9,41 +9,41 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
 
-// Sample is what the cluster was at a moment.
+// Sample is the cluster's state at one time.
 type Sample struct {
-	// At is since the beginning, as all times of a Report.
+	// At is the time since the beginning, as in all of Report.
 	At time.Duration `json:"at"`
-	// PerHour is what the instances cost that are pending or running, in US dollars.
+	// PerHour is the price of the pending and running instances, in US dollars.
 	PerHour float64 `json:"perHour"`
 	Nodes   int     `json:"nodes"`
-	// Going are the nodes that carry the taint of those that are disrupted, and Allowed
-	// is how many may, by the NodePool's budget.
+	// Going is the number of nodes with the disruption taint, and Allowed the maximum by
+	// the NodePool's budget.
 	Going   int `json:"going"`
 	Allowed int `json:"allowed"`
-	// Pending pods have no node, and Running ones are ready on one.
+	// Pending pods have no node; Running pods are ready on one.
 	Pending int `json:"pending"`
 	Running int `json:"running"`
-	// Evicted counts the pods that have left a node that was disrupted.
+	// Evicted counts the pods that have left disrupted nodes.
 	Evicted int `json:"evicted"`
 }
 
-// Report is all that was measured.
+// Report has all measurements.
 type Report struct {
-	// Pods are those that stay when the cluster has come apart.
+	// t Pods is the number of pods after the scale-down.
 	Pods    int            `json:"pods"`
 	Acts    []timeline.Act `json:"acts"`
 	Samples []Sample       `json:"samples"`
-	// Before and After are what the fleet costs an hour when it has come apart and when
-	// it is at rest, and Fresh is what a plan for the same pods would buy, in US dollars.
+	// Before and After are the fleet's price per hour after the scale-down and at rest,
+	// and Fresh is the price of a new plan for the same pods, in US dollars.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	Fresh  float64 `json:"fresh"`
-	// NodesBefore and NodesAfter are counted at the same moments.
+	// NodesBefore and NodesAfter are the numbers of nodes at the same times.
 	NodesBefore int `json:"nodesBefore"`
 	NodesAfter  int `json:"nodesAfter"`
 }
 
-// last is the sample that was taken last; a zero one when there is none.
+// last returns the last sample, or a zero one if there is none.
 func (r Report) last() Sample {
 	if len(r.Samples) == 0 {
 		return Sample{}
@@ -51,7 +51,7 @@ func (r Report) last() Sample {
 	return r.Samples[len(r.Samples)-1]
 }
 
-// Summary is what a person wants to read first.
+// Summary returns a short text for people.
 func (r Report) Summary() string {
 	var out strings.Builder
 	for _, act := range r.Acts {
@@ -68,8 +68,7 @@ func (r Report) Summary() string {
 	return out.String()
 }
 
-// SVG draws a report: what the fleet costs, its nodes beside the budget, and the
-// pods that were moved.
+// SVG draws a report: the fleet's price, its nodes with the budget, and the moved pods.
 func SVG(r Report) ([]byte, error) {
 	if len(r.Samples) == 0 {
 		return nil, errors.New("drawing a consolidation: there are no samples")

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/consolidation.svg")
 
-// canned is a made-up day: 40 nodes become 12.
+// canned returns an invented report: 40 nodes become 12.
 func canned() Report {
 	r := Report{
 		Pods: 100, Before: 8, After: 2.4, Fresh: 2.2, NodesBefore: 40, NodesAfter: 12,

@@ -13,26 +13,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// watchEvery is how exact the times of a report are.
+// watchEvery is the precision of a report's times.
 const watchEvery = 100 * time.Millisecond
 
-// record is what was seen so far, behind the scene's lock.
+// record is the observed state; the scene's lock protects it.
 type record struct {
 	report Report
-	// leaving are the pods on nodes that are disrupted, and evicted counts those of
-	// them that are gone.
+	// leaving are the pods on disrupted nodes, and evicted counts the ones that are gone.
 	leaving map[types.UID]bool
 	evicted int
-	// apart is from when on the promises hold: before, the test itself removes pods.
+	// apart is set when the limits start to apply; before, the test itself removes pods.
 	apart bool
-	// busy is when something last happened to the fleet.
+	// busy is the time of the fleet's last change.
 	busy time.Duration
-	// broken are broken promises, each said once.
+	// broken are the violated limits, each once.
 	broken map[string]bool
 	looks  int
 }
 
-// watch looks at the cluster once.
+// watch takes one sample of the cluster.
 func (s *scene) watch() error {
 	pods, nodes, claims := cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes(), s.Claims()
 	perHour := s.perHour()
@@ -60,7 +59,7 @@ func (s *scene) watch() error {
 	return nil
 }
 
-// lookAtPods counts pods, and holds the PodDisruptionBudgets against them.
+// lookAtPods counts pods, and checks the PodDisruptionBudgets.
 func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Sample) {
 	available, leaving := map[string]int{}, map[types.UID]bool{}
 	for _, pod := range pods {
@@ -91,7 +90,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Samp
 	}
 }
 
-// perHour is what the instances cost, in US dollars.
+// perHour returns the price of the instances, in US dollars.
 func (s *scene) perHour() float64 {
 	sum := 0.0
 	for _, r := range s.RunningInstances() {
@@ -100,7 +99,7 @@ func (s *scene) perHour() float64 {
 	return sum
 }
 
-// promises are the broken ones so far.
+// promises returns the violated limits so far.
 func (s *scene) promises() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *scene) latest() Sample {
 	return s.report.last()
 }
 
-// quiet is for how long nothing has happened to the fleet.
+// quiet returns the time since the fleet's last change.
 func (s *scene) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

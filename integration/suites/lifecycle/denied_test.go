@@ -19,8 +19,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// claimRights takes verbs for PersistentVolumeClaims off the service account's role.
-// It returns what puts them back.
+// claimRights removes verbs for PersistentVolumeClaims from the service account's role.
+// restore adds them again.
 func (s *site) claimRights(without ...string) (restore func()) {
 	s.Helper()
 	roles := s.kube.RbacV1().ClusterRoles()
@@ -33,7 +33,7 @@ func (s *site) claimRights(without ...string) (restore func()) {
 	}
 	rule := &role.Rules[i]
 	rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return slices.Contains(without, verb) })
-	if len(rule.Verbs) == 0 { // which the API server does not take
+	if len(rule.Verbs) == 0 { // the API server rejects a rule without verbs
 		role.Rules = slices.Delete(role.Rules, i, i+1)
 	}
 	_, err = roles.Update(s.Context(), role, metav1.UpdateOptions{})
@@ -48,9 +48,10 @@ func (s *site) claimRights(without ...string) (restore func()) {
 	}
 }
 
-// lacks reports whether the API server refuses the service account these verbs for
-// PersistentVolumeClaims, and none else. It learns of roles by a watch of its own, some time
-// after they were written; and a watch that it let begin before goes on without the right.
+// lacks reports whether the API server denies the service account exactly these verbs for
+// PersistentVolumeClaims. The API server reads roles through its own watch, some time
+// after they are written, and a watch that it permitted before continues without the
+// permission.
 func (s *site) lacks(verbs []string) bool {
 	s.Helper()
 	for _, verb := range []string{"list", "watch"} {
@@ -68,7 +69,8 @@ func (s *site) lacks(verbs []string) bool {
 	return true
 }
 
-// watched is a cache of PersistentVolumeClaims with the service account's rights.
+// watched returns a cache of PersistentVolumeClaims with the service account's
+// permissions.
 func (s *site) watched() *kubecluster.Cache {
 	s.Helper()
 	path, err := s.plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
@@ -86,8 +88,9 @@ func (s *site) watched() *kubecluster.Cache {
 	return cache
 }
 
-// TestDenied takes a right away from lifecycle. It says which one is missing, does
-// nothing in ignorance of what it cannot see, and goes on once it has the right.
+// TestDenied removes a permission from lifecycle. Lifecycle reports the missing
+// permission, takes no action that depends on the objects it cannot read, and continues
+// when it has the permission again.
 func TestDenied(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -96,7 +99,7 @@ func TestDenied(t *testing.T) {
 	s := prepare(t)
 	for _, c := range []struct {
 		without []string
-		// hint names what is missing; there is none where it is not needed: this API
+		// hint names the missing permission; empty if it is not needed, because this API
 		// server streams lists as watches.
 		hint string
 	}{

@@ -1,4 +1,4 @@
-// Package lifecycle runs lifecycle before a real API server, with the real controllers
-// beside it: what eviction, finalizers, garbage collection and conflicts do there,
-// no model can prove.
+// Package lifecycle runs lifecycle against a real API server with the real controllers: a
+// model cannot prove the behaviour of eviction, finalizers, garbage collection and
+// conflicts.
 package lifecycle

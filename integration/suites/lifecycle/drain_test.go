@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// TestDrains drains machines whose pods, budgets and volumes are in the way, all of
-// them at a time.
+// TestDrains drains nodes whose pods, budgets and volumes delay the drain, all at the
+// same time.
 func TestDrains(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -82,7 +82,7 @@ func twoBudgets(s *site) {
 	m.ends()
 }
 
-// A pod that ended and that somebody holds is waited for, and named.
+// The drain waits for a completed pod with a finalizer, and names it.
 func finalized(s *site) {
 	m := s.machine("finalized")
 	second := int64(1)
@@ -103,8 +103,8 @@ func finalized(s *site) {
 	m.ends()
 }
 
-// A budget and an annotation forbid it, and the pod goes so early that it has its
-// grace before the node's time is over.
+// A budget and an annotation prevent the eviction, and the pod is deleted early enough
+// for its grace period to end before the node's termination time.
 func overdue(s *site) {
 	m := s.machine("overdue", func(c *karpenter.NodeClaim) {
 		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
@@ -135,7 +135,7 @@ func overdue(s *site) {
 	m.ends()
 }
 
-// The node's volume is waited for, and that of a pod that stays is not.
+// The drain waits for the volume of an evicted pod, and not for that of a pod that stays.
 func attachedVolumes(s *site) {
 	m := s.machine("volumes")
 	m.pod("stays", func(p *corev1.Pod) {
@@ -166,8 +166,8 @@ func attachedVolumes(s *site) {
 	m.ends()
 }
 
-// The claim is removed by hand, and Kubernetes' garbage collector deletes the Node
-// that it owned.
+// The claim is removed by hand, and Kubernetes's garbage collector deletes the Node that
+// it owned.
 func widowed(s *site) {
 	m := s.machine("widow")
 	m.pod("orphan")
@@ -188,7 +188,7 @@ func nodeDeleted(s *site) {
 	m.ends()
 }
 
-// Somebody else writes the node and the claim all the time.
+// Another client writes the node and the claim all the time.
 func contended(s *site) {
 	m := s.machine("contended")
 	ctx, stop := context.WithCancel(s.Context())
@@ -220,8 +220,8 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return labels
 }
 
-// A pod that was evicted comes again under its name, as a StatefulSet's does: it is
-// another, and is evicted too, and only with its own UID.
+// An evicted pod is recreated with the same name, as a StatefulSet does. It is a
+// different pod, and is evicted too, only by its own UID.
 func replaced(s *site) {
 	m := s.machine("replaced")
 	first := m.pod("db-0")

@@ -29,9 +29,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// site is a real control plane without kubelets, and one lifecycle with the rights
-// of its service account, run by its own host. The test's hand is kubelet, EC2 and
-// whoever detaches volumes.
+// site is a real control plane without kubelets, and one lifecycle with the permissions
+// of its service account, run by its own host. The test plays kubelet, EC2 and the volume
+// detacher.
 type site struct {
 	*testing.T
 	plane   *controlplane.ControlPlane
@@ -42,12 +42,12 @@ type site struct {
 	id      event.Cluster
 	asked   *asked
 	blobs   *memblob.Store
-	// cache and watches are lifecycle's.
+	// cache and watches belong to lifecycle.
 	cache   *kubecluster.Cache
 	watches *watches
 }
 
-// asked are the instances whose end was asked for.
+// asked are the instances whose termination was requested.
 type asked struct {
 	mu sync.Mutex
 	of map[string]bool
@@ -60,7 +60,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// prepare makes a site where lifecycle does not run yet.
+// prepare returns a site where lifecycle does not run yet.
 func prepare(t *testing.T) *site {
 	t.Helper()
 	s := &site{T: t, gate: host.NewMutex(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches(), blobs: memblob.New(memblob.Options{Now: time.Now})}
@@ -81,7 +81,7 @@ func prepare(t *testing.T) *site {
 	return s
 }
 
-// run starts lifecycle as its main does.
+// run starts lifecycle as its main function does.
 func (s *site) run() {
 	s.Helper()
 	path, err := s.plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
@@ -111,7 +111,7 @@ func (s *site) run() {
 	s.Cleanup(func() { stop(); running.Wait() })
 }
 
-// listen is the launcher: it takes note of the instances that are to end.
+// listen plays the launcher: it records the instances to terminate.
 func (s *site) listen(ctx context.Context, q *memqueue.Queue) {
 	for ctx.Err() == nil {
 		messages, err := q.Receive(ctx, 10, time.Second, time.Hour)
@@ -139,14 +139,14 @@ func (s *site) check(err error) {
 	}
 }
 
-// in is the site for a subtest.
+// in returns the site for a subtest.
 func (s *site) in(t *testing.T) *site {
 	own := *s
 	own.T = t
 	return &own
 }
 
-// until waits for something that the control plane or lifecycle does.
+// until waits for an effect of the control plane or lifecycle.
 func (s *site) until(limit time.Duration, what string, holds func() bool) time.Duration {
 	s.Helper()
 	began := time.Now()
@@ -159,13 +159,13 @@ func (s *site) until(limit time.Duration, what string, holds func() bool) time.D
 	return time.Since(began)
 }
 
-// machine is a running claim with its node.
+// machine is a claim with a running instance and its node.
 type machine struct {
 	*site
 	name, instance string
 }
 
-// machine makes a claim of a machine that is up. Its name is the node's too.
+// machine creates a claim with a running instance and a node of the same name.
 func (s *site) machine(name string, changes ...func(*karpenter.NodeClaim)) machine {
 	s.Helper()
 	m := machine{s, name, "i-" + strings.ReplaceAll(name, "-", "")}
@@ -200,7 +200,7 @@ func (s *site) machine(name string, changes ...func(*karpenter.NodeClaim)) machi
 	return m
 }
 
-// swap changes the machine's claim or node, however many others do.
+// swap changes the machine's claim or node, and retries conflicts.
 func (m machine) swap(kind cluster.Kind, change func(cluster.Object) cluster.Object, write func(context.Context, cluster.Object) (cluster.Object, error)) {
 	m.Helper()
 	for {
@@ -213,7 +213,7 @@ func (m machine) swap(kind cluster.Kind, change func(cluster.Object) cluster.Obj
 	}
 }
 
-// claim is the machine's; nil when it is gone.
+// claim returns the machine's claim, or nil if it is deleted.
 func (m machine) claim() *karpenter.NodeClaim {
 	m.Helper()
 	c, err := cluster.Get[*karpenter.NodeClaim](m.Context(), m.admin, cluster.NodeClaims, cluster.Key{Name: m.name})
@@ -250,7 +250,7 @@ func (m machine) tainted() {
 	m.Logf("%s: tainted after %s", m.name, took.Round(time.Millisecond))
 }
 
-// condition is one of the claim's.
+// condition returns a condition of the claim.
 func (m machine) condition(kind string) metav1.Condition {
 	m.Helper()
 	if c := m.claim(); c != nil {
@@ -260,8 +260,8 @@ func (m machine) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// ends waits for the instance's end to be asked for, ends it, and sees the node
-// and the claim go.
+// ends waits for the termination request, terminates the instance, and waits until node
+// and claim are deleted.
 func (m machine) ends() {
 	m.Helper()
 	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
@@ -275,7 +275,7 @@ func (m machine) asks() bool {
 	return m.asked.of[m.instance]
 }
 
-// vanish tells that EC2 shows the instance terminated.
+// vanish reports that EC2 shows the instance as terminated.
 func (m machine) vanish() {
 	m.Helper()
 	e, err := event.Maker{Service: "test", Cluster: m.id}.New(time.Now(), event.InstanceGone{InstanceID: m.instance, Shown: time.Now()}, nil)
@@ -285,8 +285,7 @@ func (m machine) vanish() {
 	})
 }
 
-// pod runs a pod on the machine. Somebody keeps it, a ConfigMap in place of a
-// Deployment.
+// pod runs a pod on the machine. Its owner is a ConfigMap instead of a Deployment.
 func (m machine) pod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	m.Helper()
 	owner, err := m.kube.CoreV1().ConfigMaps("default").Create(m.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -310,7 +309,7 @@ func (m machine) pod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// leaving reports whether the pod was asked to end, and with how much grace.
+// leaving reports whether the pod is being deleted, and its grace period in seconds.
 func (m machine) leaving(name string) (bool, int64) {
 	m.Helper()
 	pod, err := m.kube.CoreV1().Pods("default").Get(m.Context(), name, metav1.GetOptions{})
@@ -321,14 +320,15 @@ func (m machine) leaving(name string) (bool, int64) {
 	return true, *pod.DeletionGracePeriodSeconds
 }
 
-// kill is the kubelet, whose pod has ended.
+// kill plays the kubelet after the pod has ended.
 func (m machine) kill(name string) {
 	m.Helper()
 	now := int64(0)
 	m.check(m.kube.CoreV1().Pods("default").Delete(m.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 }
 
-// budget demands so many pods of the app, and waits until the API server knows.
+// budget creates a PodDisruptionBudget with a minimum of available pods, and waits until
+// its status is updated.
 func (m machine) budget(name, app string, least int) {
 	m.Helper()
 	least32 := intstr.FromInt(least)
@@ -351,8 +351,8 @@ func (m machine) patchBudget(name string, patch map[string]any) {
 	m.check(err)
 }
 
-// said waits for an Event about the node whose message has all of the words, and
-// tells how long that took.
+// said waits for an Event on the node whose message has all of the words, and returns how
+// long that took.
 func (m machine) said(limit time.Duration, reason string, words ...string) {
 	m.Helper()
 	var last string

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// estate is a real control plane, with its garbage collector, and one lifecycle that
-// has the rights of its service account and no more.
+// estate is a real control plane with its garbage collector, and one lifecycle that has
+// exactly the permissions of its service account.
 type estate struct {
 	*testbed.TestBed
 	admin   *kubecluster.Client
@@ -83,7 +83,7 @@ func (e *estate) step() error {
 	return e.service.Step(e.Ctx)
 }
 
-// still keeps lifecycle from looking while something is done.
+// still pauses lifecycle's reconciles during do.
 func (e *estate) still(do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +96,7 @@ func (e *estate) sees(node string) bool {
 	return ok
 }
 
-// restart is a new process of another configuration.
+// restart starts a new process with another configuration.
 func (e *estate) restart(gate lifecycle.DeletionApproval, repair lifecycle.NodeHealth) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

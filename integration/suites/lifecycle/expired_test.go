@@ -15,16 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watches stands between lifecycle and the API server, and lets a test cut
-// lifecycle's watches.
+// watches is a proxy between lifecycle and the API server that can cut lifecycle's
+// watches.
 type watches struct {
 	http.RoundTripper
 
 	mu sync.Mutex
-	// cut refuses to begin a watch.
+	// cut rejects new watches.
 	cut  bool
 	open map[*watch]bool
-	// gone counts the watches that were answered with 410.
+	// gone counts the watches that got 410 Gone.
 	gone int
 }
 
@@ -66,22 +66,22 @@ func (w *watches) expired() {
 	w.gone++
 }
 
-// answered is how many watches were answered with 410.
+// answered returns how many watches got 410 Gone.
 func (w *watches) answered() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gone
 }
 
-// watch is the body of one.
+// watch is the body of one watch response.
 type watch struct {
 	io.ReadCloser
 	of *watches
-	// parted says that it ends as one does whose time is over: without an error.
+	// parted makes the body end without an error, like a watch whose time is over.
 	parted atomic.Bool
 }
 
-// Read sees whether the API server says that the watch's place is forgotten.
+// Read detects the event with which the API server reports an expired resource version.
 func (b *watch) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && b.parted.Load() {
@@ -100,7 +100,7 @@ func (b *watch) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// part cuts every watch, and reports how many there were.
+// part cuts every watch and returns their number.
 func (w *watches) part() int {
 	w.mu.Lock()
 	w.cut = true
@@ -116,17 +116,17 @@ func (w *watches) part() int {
 	return len(open)
 }
 
-// mend lets watches begin again.
+// mend permits watches again.
 func (w *watches) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = false
 }
 
-// TestExpired cuts lifecycle's watches in the middle of drains, and restarts the API
-// server, which answers with 410 where each would go on, as it does after a compaction.
-// What happened meanwhile is seen by a list or not at all: a budget gave way, a pod
-// went, and another came under the name of one that had gone.
+// TestExpired cuts lifecycle's watches during drains and restarts the API server, which
+// answers each resumed watch with 410 Gone, as after a compaction. Changes in between are
+// visible only in a new list: a budget permitted an eviction, a pod was deleted, and
+// another was created with the name of a deleted one.
 func TestExpired(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -155,8 +155,8 @@ func TestExpired(t *testing.T) {
 	s.check(s.plane.Restart(s.Context()))
 	s.watches.mend()
 
-	// client-go begins a watch again after up to a minute, the longer the longer the API
-	// server was away; what is promised here begins when it did.
+	// client-go restarts a watch after up to a minute, depending on how long the API
+	// server was unavailable; the test's time limits start after that.
 	s.until(time.Minute, "told with 410 of each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
 	waits.ends()
 	other.ends()

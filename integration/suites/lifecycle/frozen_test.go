@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// standstill is how long the API server answers nobody: longer than a client waits
+// standstill is how long the API server does not respond: longer than a client's timeout
 // for one call.
 const standstill = 35 * time.Second
 
-// TestFrozen lets the API server stand still in the middle of a drain. Nothing is
-// lost, and the drain goes on where it was.
+// TestFrozen freezes the API server during a drain. Nothing is lost, and the drain
+// continues.
 func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets all stories of a test be told at a time, however few processors
-// there are: they mostly wait.
+// TestMain runs all parallel subtests at the same time, also with few processors, because
+// they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {

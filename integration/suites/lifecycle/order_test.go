@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ordered: each group of pods goes when the one before it has gone.
+// ordered: each group of pods is evicted after the previous group has ended.
 func ordered(s *site) {
 	m := s.machine("ordered")
 	critical := func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }
@@ -35,8 +35,8 @@ func ordered(s *site) {
 	m.ends()
 }
 
-// daemon runs a pod on the machine that a DaemonSet keeps. The pod comes first, and
-// the DaemonSet takes it over: there is no kubelet that would run another.
+// daemon runs a DaemonSet's pod on the machine. The pod is created first, and the
+// DaemonSet adopts it, because no kubelet would run another.
 func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 	m.Helper()
 	pod := m.pod(name, append(changes, func(p *corev1.Pod) { p.OwnerReferences = nil })...)
@@ -59,8 +59,8 @@ func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 	})
 }
 
-// passedBy: a drain neither removes nor awaits pods that have ended, that are
-// static, and that tolerate it.
+// passedBy: a drain neither evicts nor waits for pods that have completed, that are
+// static, or that tolerate the taint.
 func passedBy(s *site) {
 	m := s.machine("passed-by")
 	ended := m.pod("ended")
@@ -86,7 +86,8 @@ func passedBy(s *site) {
 	m.ends()
 }
 
-// stuck: a pod that is held for a minute past its grace is waited for no longer.
+// stuck: the drain waits for a terminating pod at most a minute longer than its grace
+// period.
 func stuck(s *site) {
 	m := s.machine("stuck")
 	second := int64(1)
@@ -104,8 +105,8 @@ func stuck(s *site) {
 	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
-// unready: a pod that is not healthy goes past a budget that says so of such pods,
-// and only past that.
+// unready: an unhealthy pod is evicted despite a budget that permits it for such pods,
+// and not despite others.
 func unready(s *site) {
 	m := s.machine("unready")
 	for name, policy := range map[string]policyv1.UnhealthyPodEvictionPolicyType{"sick": policyv1.AlwaysAllow, "ill": policyv1.IfHealthyBudget} {
@@ -139,8 +140,8 @@ func unready(s *site) {
 	m.ends()
 }
 
-// late: a node drains for five seconds at least, so that a pod that was bound while
-// the taint was written goes as well.
+// late: a node drains for at least five seconds, so that a pod that was bound while the
+// taint was written is evicted as well.
 func late(s *site) {
 	m := s.machine("late")
 	m.leave()
@@ -167,8 +168,8 @@ func late(s *site) {
 	m.ends()
 }
 
-// overlong: a pod that would take longer than its node has gets what is left, and
-// what does not end then holds the node up for a minute at most.
+// overlong: a pod whose grace period exceeds the node's remaining time gets the remaining
+// time. If it does not end then, it delays the node by at most a minute.
 func overlong(s *site) {
 	m := s.machine("overlong", func(c *karpenter.NodeClaim) {
 		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 12 * time.Second}
@@ -194,7 +195,7 @@ func overlong(s *site) {
 	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
-// attachedStill: volumes are waited for no longer than the node has.
+// attachedStill: the drain waits for volumes only until the node's termination time.
 func attachedStill(s *site) {
 	m := s.machine("attached-still", func(c *karpenter.NodeClaim) {
 		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
@@ -216,8 +217,8 @@ func attachedStill(s *site) {
 	m.ends()
 }
 
-// vanished: once EC2 shows the instance terminated, nothing holds node and claim up:
-// no budget, no pod. Until then everybody sees the node going.
+// vanished: once EC2 shows the instance as terminated, no budget and no pod delays the
+// deletion of node and claim. Until then both show that they are being deleted.
 func vanished(s *site) {
 	m := s.machine("vanished")
 	m.pod("last")

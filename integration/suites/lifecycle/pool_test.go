@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// pool makes a NodePool and so many claims of it, as planner and lifecycle do.
+// pool creates a NodePool and the given number of claims, as planner and lifecycle do.
 func (e *estate) pool(name string, claims int) *karpenter.NodePool {
 	e.Helper()
 	ref := &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
@@ -41,7 +41,7 @@ func (e *estate) pool(name string, claims int) *karpenter.NodePool {
 	return pool
 }
 
-// read gives the pool as it is now; nil when it is gone.
+// read returns the current pool, or nil if it is deleted.
 func (e *estate) read(name string) *karpenter.NodePool {
 	e.Helper()
 	pool, err := cluster.Get[*karpenter.NodePool](e.Ctx, e.admin, cluster.NodePools, cluster.Key{Name: name})
@@ -52,7 +52,7 @@ func (e *estate) read(name string) *karpenter.NodePool {
 	return pool
 }
 
-// of counts the pool's claims, and those that are going.
+// of returns the pool's claims, and the number that are being deleted.
 func (e *estate) of(name string) (all []*karpenter.NodeClaim, going int) {
 	e.Helper()
 	claims, err := cluster.List[*karpenter.NodeClaim](e.Ctx, e.admin, cluster.NodeClaims)
@@ -85,8 +85,8 @@ func (e *estate) remove(name string, how metav1.DeletionPropagation) {
 	e.RequireNoError(e.pools.Delete(e.Ctx, name, metav1.DeleteOptions{PropagationPolicy: &how}))
 }
 
-// collected returns once the garbage collector has taken something that was orphaned
-// after everything before.
+// collected waits until the garbage collector has deleted an object that was orphaned
+// after all others.
 func (e *estate) collected() {
 	e.Helper()
 	maps := e.Kube.CoreV1().ConfigMaps("default")
@@ -102,7 +102,8 @@ func (e *estate) collected() {
 	})
 }
 
-// ended lets go of claims that are going, as though EC2 had ended their instances.
+// ended removes the finalizers of deleted claims, as if EC2 had terminated their
+// instances.
 func (e *estate) ended(name string) {
 	e.Helper()
 	claims, _ := e.of(name)
@@ -117,8 +118,8 @@ func (e *estate) ended(name string) {
 	}
 }
 
-// TestNodePools runs what a model of the API server cannot prove: garbage collection,
-// propagation policies, conflicts and upstream's schema.
+// TestNodePools tests behaviour that a model of the API server cannot prove: garbage
+// collection, propagation policies, conflicts and upstream's schema.
 func TestNodePools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -178,13 +179,14 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 		}
 		return len(claims) == 0 && e.read("web") == nil
 	})
-	// One that was never launched is soon gone, so fewer than three may be seen.
+	// A claim that was never launched is deleted quickly, so the test may observe fewer
+	// than three.
 	if most > 3 {
 		e.Fatalf("%d claims were going at once, and 3 were approved", most)
 	}
 }
 
-// foreground shows a limit that the documentation states.
+// foreground tests a documented limit.
 func (e *estate) foreground() {
 	e.pool("front", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("front") })
@@ -224,7 +226,7 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 	node.Spec.ProviderID = provider
 	node, err = e.Kube.CoreV1().Nodes().Create(e.Ctx, node, metav1.CreateOptions{})
 	e.RequireNoError(err)
-	// Lifecycle writes to the node, too.
+	// Lifecycle writes the node, too.
 	e.RequireNoError(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if node, err = e.Kube.CoreV1().Nodes().Get(e.Ctx, node.Name, metav1.GetOptions{}); err != nil {
 			return err

@@ -23,14 +23,15 @@ import (
 // slow is a startup taint.
 var slow = corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
 
-// birth is a claim that was launched, and its machine, both made by hand.
+// birth is a launched claim and its instance, both created by the test.
 type birth struct {
 	*estate
 	name, provider string
 }
 
-// born is a claim that has its instance, as a binding leaves it. It is launchable until
-// that is written, and so it has an intent that lifecycle may ask the launch of.
+// born creates a claim with its instance, as a binding writes it. Until its status is
+// written the claim can be launched, so it has an intent for which lifecycle may request
+// the launch.
 func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
 	e.Helper()
 	b := birth{e, name, fmt.Sprintf("aws:///ap-northeast-2a/i-%017x", serial)}
@@ -50,12 +51,12 @@ func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
 	c.Spec.StartupTaints = startup
 	made, err := e.admin.Create(e.Ctx, c)
 	e.RequireNoError(err)
-	// Lifecycle looks at once, and may have written to the claim in between.
+	// Lifecycle reconciles at once, and may have written the claim in between.
 	e.RequireNoError(b.write(func(c *karpenter.NodeClaim) { c.Status.ProviderID = b.provider }, made.(*karpenter.NodeClaim)))
 	return b
 }
 
-// write changes the claim's status, over whatever others write.
+// write changes the claim's status and retries conflicts.
 func (b birth) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) error {
 	for {
 		change(c)
@@ -74,7 +75,7 @@ func (b birth) claim() *karpenter.NodeClaim {
 	return c
 }
 
-// says is a condition of the claim, as its status and its reason.
+// says returns a condition of the claim: its status and reason.
 func (b birth) says(kind string) string {
 	b.Helper()
 	c, _ := b.claim().Status.Conditions.Get(kind)
@@ -87,7 +88,7 @@ func (b birth) until(kind, want string) {
 	b.WaitUntil(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.says(kind) == want })
 }
 
-// joins makes a Node of the instance, as a kubelet registers it.
+// joins creates a Node for the instance, as a kubelet does at registration.
 func (b birth) joins(node string) {
 	b.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"kubelet": "set"}}}
@@ -98,7 +99,7 @@ func (b birth) joins(node string) {
 	b.kubelet(node)
 }
 
-// kubelet says that the node is ready.
+// kubelet sets the node ready.
 func (b birth) kubelet(node string) {
 	b.Helper()
 	at := time.Now().UTC().Format(time.RFC3339)
@@ -107,7 +108,7 @@ func (b birth) kubelet(node string) {
 	b.RequireNoError(err)
 }
 
-// started takes the startup taint off, as the daemon does that has put it there.
+// started removes the startup taint, as the daemon that owns it does.
 func (b birth) started(node string) {
 	b.Helper()
 	for {
@@ -126,7 +127,7 @@ func (b birth) node(name string) *corev1.Node {
 	return n
 }
 
-// whole demands a node that has everything of its claim's.
+// whole fails unless the node has everything from its claim.
 func (b birth) whole(node string) {
 	b.Helper()
 	n, c := b.node(node), b.claim()
@@ -145,8 +146,8 @@ func (b birth) whole(node string) {
 	}
 }
 
-// TestRegistration brings claims up on a real API server, where kubelets, the
-// controller manager and people write to the same objects.
+// TestRegistration registers and initializes claims on a real API server, where kubelets,
+// the controller manager and people write to the same objects.
 func TestRegistration(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -175,8 +176,8 @@ func (e *estate) stepByStep() {
 	b.whole("calm")
 }
 
-// conflicts lets a kubelet and a person write all the time: no write of theirs is
-// lost, and the claim comes up all the same.
+// conflicts makes a kubelet and a person write all the time: none of their writes is
+// lost, and the claim still becomes ready.
 func (e *estate) conflicts() {
 	b := e.born("busy", 2, slow)
 	b.joins("busy")
@@ -216,8 +217,8 @@ func (e *estate) conflicts() {
 	b.Logf("%d rounds of others' writes while a node registered", writes.Load())
 }
 
-// twins are there both before lifecycle looks: a node that it sees alone is the claim's
-// own at once, and does not go without it any more.
+// twins are two nodes of one claim that exist before lifecycle reconciles. A node that
+// lifecycle finds alone would be registered at once.
 func (e *estate) twins() {
 	b := e.born("twin", 3)
 	e.still(func() {
@@ -233,8 +234,8 @@ func (e *estate) twins() {
 	b.whole("twin-b")
 }
 
-// renamed: a Node that comes again under the name of an older one is the newer
-// instance's, whatever its name.
+// renamed: a Node that is recreated with an older node's name belongs to the newer
+// instance.
 func (e *estate) renamed() {
 	first := e.born("first", 4)
 	first.joins("again")
@@ -258,7 +259,7 @@ func (e *estate) renamed() {
 	}
 }
 
-// edited: what a person takes off a claim comes back.
+// edited: lifecycle restores what a person removes from a claim.
 func (e *estate) edited() {
 	b := e.born("edited", 6)
 	b.joins("edited")
@@ -280,8 +281,8 @@ func (e *estate) edited() {
 	b.whole("edited")
 }
 
-// frail is a client that dies at a write to a claim or a node: before it, or right
-// after.
+// frail is a client that fails at a write to a claim or a node, before the write or right
+// after it.
 type frail struct {
 	cluster.Client
 	left  int
@@ -313,8 +314,8 @@ func (f *frail) write(o cluster.Object, write func() (cluster.Object, error)) (c
 	return nil, errDead
 }
 
-// deaths kills lifecycle at each write that brings a claim up, before it and after
-// it: another process finishes.
+// deaths kills lifecycle before and after each write of a registration; another process
+// completes it.
 func (e *estate) deaths() {
 	e.mu.Lock()
 	e.service = nil

@@ -22,9 +22,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// TestReplacements lets proposals of two claims act on a real API server, while
-// kubelets and people write the same objects all the time: one whose replacement
-// comes, and one whose replacement is refused and does not even go.
+// TestReplacements applies proposals for two claims on a real API server, while kubelets
+// and people write the same objects: one whose replacement becomes ready, and one whose
+// replacement is rejected and cannot even be deleted.
 func TestReplacements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -44,7 +44,7 @@ func TestReplacements(t *testing.T) {
 	})
 }
 
-// moving makes the pool and the class of machines that are replaced.
+// moving creates the pool and the class of the replaced machines.
 func (s *site) moving(name string) {
 	s.Helper()
 	profile := "profile"
@@ -63,7 +63,7 @@ func (s *site) moving(name string) {
 	s.check(err)
 }
 
-// movable is a machine of that pool that is ready, with one pod.
+// movable returns a ready machine of that pool with one pod.
 func (s *site) movable(name string) machine {
 	s.Helper()
 	m := s.machine(name, func(c *karpenter.NodeClaim) {
@@ -83,8 +83,8 @@ func (m machine) ready() {
 	m.check(err)
 }
 
-// disturbed writes the machine's node and claim again and again, as kubelets and
-// people do, until the end of the test.
+// disturbed writes the machine's node and claim repeatedly until the end of the test, as
+// kubelets and people do.
 func (m machine) disturbed() {
 	ctx, stop := context.WithCancel(context.Background())
 	var writing sync.WaitGroup
@@ -102,7 +102,8 @@ func (m machine) disturbed() {
 	m.Cleanup(func() { stop(); writing.Wait() })
 }
 
-// intended stores the intent of one claim, and gives what such a claim says of it.
+// intended stores the intent of one claim, and returns its reference and the claim's
+// annotations for it.
 func intended(t *testing.T, blobs blob.Store, pool, name string) (event.Ref, map[string]string) {
 	t.Helper()
 	capacity := corev1.ResourceList{"cpu": resource.MustParse("2")}
@@ -120,7 +121,7 @@ func intended(t *testing.T, blobs blob.Store, pool, name string) (event.Ref, map
 	}
 }
 
-// replacement stores a plan of one claim that replaces others.
+// replacement stores a plan with one claim that replaces others.
 func (s *site) replacement(name string) event.Ref {
 	s.Helper()
 	ref, asked := intended(s.T, s.blobs, "moved", name)
@@ -138,7 +139,7 @@ func (s *site) replacement(name string) event.Ref {
 	return plan
 }
 
-// tell hands lifecycle a fact until it is taken.
+// tell sends lifecycle a fact until it is processed.
 func (s *site) tell(body event.Body) {
 	s.Helper()
 	e, err := event.Maker{Service: "test", Cluster: s.id}.New(time.Now(), body, nil)
@@ -152,7 +153,7 @@ func (s *site) tell(body event.Body) {
 	})
 }
 
-// proposes brings a proposal of the machines to where it acts.
+// proposes sends a proposal for the machines until it takes effect.
 func (s *site) proposes(id string, machines ...machine) {
 	s.Helper()
 	b := event.DisruptionProposed{
@@ -209,7 +210,7 @@ func rolledBack(s *site) {
 	s.proposes("back", a, b)
 	next := machine{s, "new-back", "i-newback"}
 	s.until(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
-	// Somebody else's finalizer keeps what is refused.
+	// Another controller's finalizer keeps the rejected claim.
 	next.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object {
 		o.SetFinalizers(append(o.GetFinalizers(), "example.com/keep"))
 		return o

@@ -38,7 +38,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// createQueues makes a queue with its dead-letter queue by the API.
+// createQueues creates a queue with its dead-letter queue through the API.
 func createQueues(t *testing.T, c *sqs.Client) (url, dead string) {
 	t.Helper()
 	create := must[*sqs.CreateQueueOutput](t)
@@ -86,7 +86,8 @@ func TestQueueAdministration(t *testing.T) {
 	}
 }
 
-// TestMoveTask lets a message die and moves it back, with single calls.
+// TestMoveTask lets SQS move a message to the dead-letter queue, and moves it back with a
+// task.
 func TestMoveTask(t *testing.T) {
 	w := start(t)
 	c := sqs.NewFromConfig(w.Config())
@@ -158,8 +159,8 @@ func make11() []types.SendMessageBatchRequestEntry {
 	return out
 }
 
-// TestRules makes a bus, a rule and a target by the API and follows an event to
-// its queue.
+// TestRules creates a bus, a rule and a target through the API and checks that an event
+// arrives in the queue.
 func TestRules(t *testing.T) {
 	w := start(t)
 	queues, c := sqs.NewFromConfig(w.Config()), eventbridge.NewFromConfig(w.Config())
@@ -240,8 +241,7 @@ func TestListObjects(t *testing.T) {
 	}
 }
 
-// TestEnvironment proves that AWS_ENDPOINT_URL is all that an unmodified client
-// needs.
+// TestEnvironment checks that an unmodified client needs only AWS_ENDPOINT_URL.
 func TestEnvironment(t *testing.T) {
 	w := start(t)
 	for _, pair := range w.Environ() {

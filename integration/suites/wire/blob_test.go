@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// TestBlobSuite runs the suite over the adapter of S3.
+// TestBlobSuite runs the conformance suite on the S3 adapter.
 func TestBlobSuite(t *testing.T) {
 	for _, prefix := range []string{"", "clusters/a"} {
 		t.Run("prefix "+prefix, func(t *testing.T) {

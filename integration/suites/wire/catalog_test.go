@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// facts keeps what a service says.
+// facts records the facts that a service publishes.
 type facts struct {
 	said []event.Envelope
 }
@@ -32,8 +32,8 @@ func (f *facts) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// TestCatalogOverTheWire publishes the market of a whole region through every
-// adapter, with one right after the other missing.
+// TestCatalogOverTheWire publishes the market of a whole region through every adapter,
+// and then again with one permission after the other missing.
 func TestCatalogOverTheWire(t *testing.T) {
 	sold, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// clock is the real clock, which a test can move forward. Requests take real
-// time, and nobody has to wait for a visibility to end.
+// clock is the real clock, which a test can move forward. Requests take real time, and no
+// test waits for a visibility timeout.
 type clock struct {
 	mu     sync.Mutex
 	offset time.Duration

@@ -31,7 +31,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// account is all adapters of package cloud over one server.
+// account has all adapters of package cloud, connected to one server.
 type account struct {
 	ec2cloud.Cloud
 	ssmparameters.Parameters
@@ -41,7 +41,7 @@ type account struct {
 	zonalshift.Shifts
 }
 
-// site is a modelled account behind the wire.
+// site is an in-memory account behind a server.
 type site struct {
 	account
 	memcloud.World
@@ -55,7 +55,7 @@ func startCloud(t *testing.T) site {
 	return startCloudWith(t, catalog.Catalogue{})
 }
 
-// startCloudWith starts an account that sells what the catalogue has.
+// startCloudWith starts an account that offers the catalogue's instance types.
 func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
 	t.Helper()
 	c := &clock{}
@@ -65,7 +65,7 @@ func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
 		fakepricing.New(model), fakeshift.New(model),
 	}})
 	config := server.Config()
-	// What the suite spoils must reach it: no retry may hide it.
+	// The suite injects faults, which no retry may hide.
 	config.RetryMaxAttempts = 1
 	return site{
 		account: account{
@@ -76,10 +76,10 @@ func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
 	}
 }
 
-// testType is a type of the model's small catalogue.
+// testType is an instance type of the model's small catalogue.
 const testType = "m6i.large"
 
-// TestCloudSuite runs the suite over the adapters of EC2, SSM, EKS and IAM.
+// TestCloudSuite runs the conformance suite on the adapters of EC2, SSM, EKS and IAM.
 func TestCloudSuite(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Subject {
 		s := startCloud(t)
@@ -124,8 +124,8 @@ func hands(s site) cloudtest.Features {
 	}
 }
 
-// TestTemplateOnTheWire sends every field that a template can have, and reads
-// it back on the other side.
+// TestTemplateOnTheWire sends every field of a launch template, and checks what the
+// server received.
 func TestTemplateOnTheWire(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -179,7 +179,7 @@ func TestTemplateOnTheWire(t *testing.T) {
 	}
 }
 
-// fleetOf asks for one instance of the type in all subnets.
+// fleetOf requests one instance of the type in all subnets.
 func (s site) fleetOf(t *testing.T, template cloud.Template) cloud.FleetRequest {
 	t.Helper()
 	template.Name, template.ImageID = "joist-wire", s.ImageAMD64.ID
@@ -196,8 +196,8 @@ func (s site) fleetOf(t *testing.T, template cloud.Template) cloud.FleetRequest 
 	}
 }
 
-// TestFleetIsTriedOnce: whether a fleet is asked for again is the caller's to
-// say, also where the SDK would try again by itself.
+// TestFleetIsTriedOnce checks that the adapter does not retry CreateFleet where the SDK
+// would: only the caller may.
 func TestFleetIsTriedOnce(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -214,7 +214,7 @@ func TestFleetIsTriedOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := startCloud(t)
-			// With the SDK's retries, as main has them.
+			// With the SDK's retries, as in main.
 			ec2 := ec2cloud.New(s.server.Config())
 			request := s.fleetOf(t, cloud.Template{})
 			test.spoil(s.model)
@@ -229,7 +229,8 @@ func TestFleetIsTriedOnce(t *testing.T) {
 	}
 }
 
-// TestReservationOnTheWire: to a fleet, plain reservations are on-demand.
+// TestReservationOnTheWire checks that plain reservations are on-demand capacity in a
+// fleet.
 func TestReservationOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	reserved := memcloud.Offering{Type: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}
@@ -249,8 +250,8 @@ func TestReservationOnTheWire(t *testing.T) {
 	}
 }
 
-// TestPlaceOnTheWire: what an instance was launched with is told of it, so that
-// drift is seen.
+// TestPlaceOnTheWire checks that a described instance has what it was launched with, so
+// that drift can be detected.
 func TestPlaceOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	guard := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "guard"})
@@ -299,7 +300,8 @@ func TestCallerIdentity(t *testing.T) {
 	}
 }
 
-// TestServicesDoNotOverlap: each request has one service, whatever the order.
+// TestServicesDoNotOverlap checks that exactly one service matches each request, in any
+// order.
 func TestServicesDoNotOverlap(t *testing.T) {
 	model := memcloud.New(memcloud.Options{Now: time.Now})
 	services := map[string]fakeaws.Service{

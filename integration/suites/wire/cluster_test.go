@@ -23,9 +23,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// TestCluster proves kubecluster before a real API server, with the real
-// controllers and upstream's own definitions of Karpenter's kinds: what our
-// types write, those accept.
+// TestCluster tests kubecluster against a real API server with the real controllers and
+// upstream's definitions of Karpenter's kinds: they accept what Joist's types write.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -58,7 +57,7 @@ func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interfa
 	})
 }
 
-// tellsChanges waits on nothing but the cache's own word.
+// tellsChanges waits only for the cache's notifications.
 func tellsChanges(t *testing.T, client *kubecluster.Client) {
 	cache := watching(t, client, nil)
 	until := func(what string, holds func() bool) {
@@ -84,7 +83,7 @@ func tellsChanges(t *testing.T, client *kubecluster.Client) {
 	until("what was deleted went", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return !ok })
 }
 
-// namesRights calls as somebody who may do nothing.
+// namesRights makes calls as a user without permissions.
 func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
 	path, err := cp.KubeconfigAs("system:serviceaccount:joist:nobody")
 	if err != nil {
@@ -122,7 +121,7 @@ func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
 		}
 		pause()
 	}
-	// Which of the two verbs that are missing is named depends on which was tried last.
+	// The error names one of the two missing verbs: the one that was tried last.
 	denied(t, cache.Problem(), "grant the verb", `"nodes"`)
 	if cache.Synced() {
 		t.Error("a cache that may not watch is synced")
@@ -141,8 +140,7 @@ func denied(t *testing.T, err error, names ...string) {
 	}
 }
 
-// pause gives the servers a moment. The suite asks again, so that its length
-// decides nothing.
+// pause gives the servers a moment. The suite polls, so the duration does not matter.
 func pause() { <-time.After(20 * time.Millisecond) }
 
 // definitions writes upstream's definitions into a folder.
@@ -160,8 +158,8 @@ func definitions(t *testing.T) string {
 	return dir
 }
 
-// namespace makes a namespace in which pods can be created, which is once it
-// has its service account.
+// namespace creates a namespace and waits for its service account, without which pods
+// cannot be created.
 func namespace(t *testing.T, admin kubernetes.Interface, name string) string {
 	t.Helper()
 	_, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -178,7 +176,8 @@ func namespace(t *testing.T, admin kubernetes.Interface, name string) string {
 	return ""
 }
 
-// watching opens a cache that trims objects with the functions and runs until the test ends.
+// watching opens a cache that trims objects with the functions and runs until the test
+// ends.
 func watching(t *testing.T, client *kubecluster.Client, trim cluster.Trims) *kubecluster.Cache {
 	t.Helper()
 	cache, err := client.NewCache(kubecluster.CacheOptions{Trim: trim})

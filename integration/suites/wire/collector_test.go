@@ -16,23 +16,23 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// span is one that a collector got.
+// span is a span that a collector received.
 type span struct {
 	service, name, trace, id, parent string
-	// links are spans of other traces, as trace/span.
+	// t links are spans of other traces, as trace/span.
 	links      []string
 	attributes map[string]string
 }
 
 func (s span) String() string { return s.trace[:8] + "/" + s.id + " " + s.service + ": " + s.name }
 
-// collector is an OpenTelemetry collector on a loopback port, as far as services see it.
+// collector is an OpenTelemetry collector on a loopback port.
 type collector struct {
 	mu    sync.Mutex
 	spans []span
 }
 
-// collect starts a collector, to which everything that exports from now on exports.
+// collect starts a collector, which receives all spans exported from now on.
 func collect(t *testing.T) *collector {
 	t.Helper()
 	c := &collector{}
@@ -86,7 +86,7 @@ func read(service string, s *tracing.Span) span {
 	return out
 }
 
-// named are the spans of a name, or of a name that begins so where it ends in a star.
+// named returns the spans with a name; a final * matches any suffix.
 func (c *collector) named(name string) []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *collector) named(name string) []span {
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s span) bool { return s.name != name && (!open || !strings.HasPrefix(s.name, begins)) })
 }
 
-// of is a span by its trace and id.
+// of returns a span by its trace and id.
 func (c *collector) of(trace, id string) (span, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *collector) of(trace, id string) (span, bool) {
 	return c.spans[i], true
 }
 
-// below reports whether a span hangs below another, however far.
+// below reports whether a span is a descendant of another.
 func (c *collector) below(s, top span) bool {
 	for known := true; known; s, known = c.of(s.trace, s.parent) {
 		if s.trace == top.trace && s.id == top.id {
@@ -115,7 +115,7 @@ func (c *collector) below(s, top span) bool {
 	return false
 }
 
-// orphans are the spans whose parent nobody told.
+// orphans returns the spans whose parent was not exported.
 func (c *collector) orphans() []string {
 	var out []string
 	for _, s := range c.named("*") {
@@ -126,7 +126,7 @@ func (c *collector) orphans() []string {
 	return out
 }
 
-// trace is a trace as text, for who looks for what went wrong.
+// trace returns a trace as text, for debugging.
 func (c *collector) trace(id string) string {
 	var lines []string
 	for _, s := range c.named("*") {

@@ -1,3 +1,3 @@
-// Package wire proves adapters before real servers: what the conformance suite
-// of a port says of its model is said here of its adapter too.
+// Package wire tests adapters against real servers, with the same conformance suites that
+// the in-memory models pass.
 package wire

@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// TestLambdaProcess is no test: it is the function that TestLambda runs, in a
-// process of its own.
+// TestLambdaProcess is not a test: it is the function that TestLambda runs in a separate
+// process.
 func TestLambdaProcess(t *testing.T) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		t.Skip("it is run by TestLambda")
@@ -55,8 +55,8 @@ func function(t *testing.T, w world, name string) {
 	t.Cleanup(func() { _ = command.Wait() })
 }
 
-// TestLambda runs a binary made with aws-lambda-go behind a queue. What the
-// function reports as failed stays, and what it does not is deleted.
+// TestLambda runs a binary made with aws-lambda-go behind a queue. Messages that the
+// function reports as failed stay, the others are deleted.
 func TestLambda(t *testing.T) {
 	w := start(t)
 	function(t, w, "worker")
@@ -126,8 +126,8 @@ func TestLambdaWithoutAProcess(t *testing.T) {
 	}
 }
 
-// TestLambdaProcessExits takes an event without answering it, as a process does that is
-// killed. The invocation ends at once and not at its timeout.
+// TestLambdaProcessExits exits after receiving an event, like a killed process. The
+// invocation fails at once and not at its timeout.
 func TestLambdaProcessExits(t *testing.T) {
 	w := start(t)
 	failed := make(chan error, 1)

@@ -7,9 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 )
 
-// TestLauncherExactlyOnce launches over the wire, with the SDK's retries as main
-// has them: errors inside a 200, answers that never came and tokens that do not
-// match are what EC2 says they are.
+// TestLauncherExactlyOnce launches over HTTP, with the SDK's retries as in main: errors
+// inside a 200 response, lost responses and token mismatches have EC2's formats.
 func TestLauncherExactlyOnce(t *testing.T) {
 	launchertest.Run(t, func(t *testing.T) launchertest.Environment {
 		s := startCloud(t)

@@ -43,8 +43,8 @@ func (s site) parts(t *testing.T) catalog.Parts {
 	return out
 }
 
-// TestMarketOnTheWire sells a whole region, hundreds of types on many pages of
-// each call, and reads it back: not one offering, price or disk is lost.
+// TestMarketOnTheWire serves a whole region, with hundreds of types on many pages of each
+// call, and checks that no offering, price or disk is lost.
 func TestMarketOnTheWire(t *testing.T) {
 	want, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestMarketOnTheWire(t *testing.T) {
 	}
 }
 
-// TestMarketBreaksOffOnTheWire: a list that lacks its last pages is no list.
+// TestMarketBreaksOffOnTheWire checks that a list with missing last pages is an error.
 func TestMarketBreaksOffOnTheWire(t *testing.T) {
 	sold, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
@@ -107,8 +107,7 @@ func TestMarketBreaksOffOnTheWire(t *testing.T) {
 	}
 }
 
-// TestDenialOfTheMarketNamesTheAction: what a person has to allow stands
-// in the hint.
+// TestDenialOfTheMarketNamesTheAction checks that the hint names the action to allow.
 func TestDenialOfTheMarketNamesTheAction(t *testing.T) {
 	s := startCloud(t)
 	s.model.Deny(memcloud.GetProducts, memcloud.GetManagedResource, memcloud.DescribeInstanceTypes)
@@ -124,8 +123,8 @@ func TestDenialOfTheMarketNamesTheAction(t *testing.T) {
 	}
 }
 
-// TestShiftsOfWhatIsNotManaged: a cluster that nobody handed to the controller
-// is shifted nowhere.
+// TestShiftsOfWhatIsNotManaged checks that a cluster without a managed resource in the
+// controller has no zonal shift.
 func TestShiftsOfWhatIsNotManaged(t *testing.T) {
 	found, err := startCloud(t).ZonalShifts(t.Context(), "arn:aws:elasticloadbalancing:eu-west-1:1:loadbalancer/x")
 	if err != nil || len(found) > 0 {

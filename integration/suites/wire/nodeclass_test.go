@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// ensure has a launcher over the wire obey a question about a node class.
+// ensure makes a launcher process a node class message over HTTP, and returns its answer.
 func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsured {
 	t.Helper()
 	broker := memqueue.New(memqueue.Options{Now: s.clock.Now})
@@ -41,8 +41,8 @@ func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsur
 	return done
 }
 
-// TestNodeClassOnTheWire makes a profile, tries launches with EC2's own DryRun,
-// and removes all of it.
+// TestNodeClassOnTheWire creates a profile, makes dry runs of launches, and removes all
+// of it.
 func TestNodeClassOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	class := karpenter.EC2NodeClass{}

@@ -28,18 +28,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// condition is one condition of a policy's statement: a tag that the request sets,
-// or that the resource has already. The value "*" is any, as with StringLike.
+// condition is a condition on a tag, either in the request or on the existing resource.
+// The value "*" matches any, as with StringLike.
 type condition struct {
 	resource   bool
 	key, value string
 }
 
-// policy is what a policy of this ecosystem allows a node autoscaler that writes:
-// actions, with the conditions that each must meet.
+// policy has the actions that a published IAM policy of a node autoscaler allows, with
+// the conditions that each must meet.
 type policy map[string][]condition
 
-// tagged are the three tags that profiles must carry.
+// tagged returns the three tags that profiles must have.
 func tagged(resource bool) []condition {
 	return []condition{
 		{resource, "kubernetes.io/cluster/web", "owned"}, {resource, "topology.kubernetes.io/region", "eu-west-1"},
@@ -47,7 +47,7 @@ func tagged(resource bool) []condition {
 	}
 }
 
-// open are the actions without conditions, as far as the launcher could want them.
+// open returns actions without conditions that the launcher might call.
 func open(more ...string) policy {
 	out := policy{}
 	for _, action := range append(more,
@@ -58,8 +58,8 @@ func open(more ...string) policy {
 	return out
 }
 
-// policies are those that teams run node autoscalers with, by what distinguishes
-// them.
+// policies returns IAM policies in common use for node autoscalers, by their
+// distinguishing feature.
 func policies() map[string]policy {
 	guarded := open("GetInstanceProfile")
 	guarded["TerminateInstances"] = []condition{{true, "karpenter.sh/nodepool", "*"}}
@@ -70,7 +70,7 @@ func policies() map[string]policy {
 	}
 	scoped := maps.Clone(guarded)
 	scoped["RunInstances"] = []condition{{true, "karpenter.sh/discovery", "web"}}
-	scoped["CreateFleet"] = scoped["RunInstances"] // it launches in the caller's name
+	scoped["CreateFleet"] = scoped["RunInstances"] // it launches with the caller's permissions
 	return map[string]policy{
 		"tags guard profiles and instances":      guarded,
 		"launches by templates with a tag alone": scoped,
@@ -78,8 +78,8 @@ func policies() map[string]policy {
 	}
 }
 
-// judge looks at every request on its way, as IAM would, and keeps what the policy
-// denies. What it denies is still answered, so that one run finds all of it.
+// judge checks every request against the policy as IAM would, and records the denied
+// ones. It still forwards them, so that one run finds all.
 type judge struct {
 	policy policy
 	model  *memcloud.Cloud
@@ -129,7 +129,7 @@ func (j *judge) weigh(ctx context.Context, form query.Form) {
 	}
 }
 
-// resources are the tags of what the request is about, as the account has them.
+// resources returns the tags of the request's existing resources.
 func (j *judge) resources(ctx context.Context, form query.Form) []map[string]string {
 	var out []map[string]string
 	if name := form.Get("InstanceProfileName"); name != "" {
@@ -155,7 +155,7 @@ func (j *judge) resources(ctx context.Context, form query.Form) []map[string]str
 	return out
 }
 
-// life is a launcher before an account whose calls are judged.
+// life is a launcher with an account whose calls are checked.
 type life struct {
 	site
 	t       *testing.T
@@ -181,7 +181,7 @@ func startLife(t *testing.T, p policy) *life {
 	return l
 }
 
-// obey has the launcher obey a message, and gives the last fact that it said.
+// obey makes the launcher process a message, and returns the last fact that it published.
 func obey[T event.Body](l *life, body event.Body) T {
 	l.t.Helper()
 	l.clock.Advance(time.Minute)
@@ -204,7 +204,7 @@ func (l *life) tell(body event.Body) {
 	}
 }
 
-// question is lifecycle's about a class that tags what is launched for it.
+// question returns lifecycle's message about a class with tags for its instances.
 func (l *life) question(role, profile string) event.NodeClassEnsure {
 	l.t.Helper()
 	class := karpenter.EC2NodeClass{}
@@ -227,7 +227,7 @@ func (l *life) question(role, profile string) event.NodeClassEnsure {
 	}
 }
 
-// launch has one instance launched with the tags of a launch.
+// launch launches one instance with the tags of a launch, and returns its id.
 func (l *life) launch() string {
 	l.t.Helper()
 	tags := map[string]string{
@@ -258,8 +258,9 @@ func (l *life) launch() string {
 	return settled.Instances[0].InstanceID
 }
 
-// live is the whole life of a class and of a node: all that the launcher writes.
-// A managed class has two roles, and then a profile of its own.
+// live runs the whole life of a class and of a node, with everything that the launcher
+// writes. A managed class has two roles, one after the other, and then a profile of its
+// own.
 func (l *life) live(managed bool) {
 	l.t.Helper()
 	own := l.question("", l.Profile)
@@ -287,9 +288,8 @@ func (l *life) ensured(b event.NodeClassEnsure) {
 	}
 }
 
-// what the launcher asks of AWS in the whole life of a class and
-// of a node is what each policy allows. Profiles may be listed by none of them,
-// and nothing depends on it.
+// Each policy allows the launcher's calls in the whole life of a class and of a node.
+// None of them allows listing profiles, and nothing depends on it.
 func TestPoliciesAllowTheLauncher(t *testing.T) {
 	for name, p := range policies() {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 	}
 }
 
-// The judge sees what a policy would deny.
+// The check detects calls that a policy would deny.
 func TestTheJudgeDenies(t *testing.T) {
 	l := startLife(t, policies()["launches by templates with a tag alone"])
 	ctx := t.Context()

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// TestQueueSuite runs the suite over the adapters of SQS and EventBridge.
+// TestQueueSuite runs the conformance suite on the adapters of SQS and EventBridge.
 func TestQueueSuite(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) queuetest.Subject {
 		w := start(t)
@@ -57,8 +57,8 @@ func TestMissingThingsHaveHints(t *testing.T) {
 	}
 }
 
-// TestFaultsOnTheWire sends until every message was taken, through a broker that
-// fails entries, loses answers and duplicates; nothing may be lost.
+// TestFaultsOnTheWire sends until every message is accepted, through a broker that fails
+// entries, loses responses and duplicates; no message may be lost.
 func TestFaultsOnTheWire(t *testing.T) {
 	w := start(t)
 	w.broker.Queue("q", memqueue.QueueOptions{})
@@ -101,7 +101,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 	}
 }
 
-// until repeats what may fail, as a caller of the port would.
+// until retries an operation, as a caller of the port would.
 func until(times int, do func() error) (err error) {
 	for range times {
 		if err = do(); err == nil || !slices.Contains([]fault.Kind{fault.Retry, fault.Unknown}, fault.KindOf(err)) {

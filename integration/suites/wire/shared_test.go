@@ -40,7 +40,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// The clusters of the template "shared", whose function of each service is one.
+// The clusters of the template "shared", which has one function per service.
 const (
 	ours, theirs   = "prod", "staging"
 	sharedRole     = "arn:aws:iam::123456789012:role/joist-all-joist-launcher"
@@ -52,8 +52,8 @@ func roleOf(cluster string) string {
 	return "arn:aws:iam::123456789012:role/" + cluster + "-joist-launcher"
 }
 
-// shop is an account in which two clusters share their functions, as the CDK app makes it,
-// with the launcher's function at work.
+// shop is an account with two clusters that share their functions, as the CDK app creates
+// it, and with a running launcher function.
 type shop struct {
 	*fakeaws.Server
 	t      *testing.T
@@ -66,7 +66,7 @@ type shop struct {
 	bucket string
 }
 
-// openShop makes the account. distrust names a cluster whose role trusts nobody.
+// openShop creates the account. distrust names a cluster whose role trusts no principal.
 func openShop(t *testing.T, distrust string) *shop {
 	t.Helper()
 	s := &shop{t: t, worlds: map[string]memcloud.World{}, bucket: "joist-joist-all-123456789012-" + fakeaws.Region,
@@ -115,8 +115,7 @@ func (s *shop) check(err error) {
 	}
 }
 
-// work starts the launcher's function, unmodified, and the mappings that hand it the
-// messages of both queues.
+// work starts the launcher's unmodified function, and the mappings for both queues.
 func (s *shop) work() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -138,7 +137,7 @@ func (s *shop) work() {
 	s.process(s.FunctionRuntime(sharedFunction)...)
 }
 
-// process starts the launcher with what its function is told, and more.
+// process starts the launcher with the function's environment and additional variables.
 func (s *shop) process(more ...string) {
 	s.t.Helper()
 	binary, err := fleet.BuildBinary("launcher")
@@ -157,7 +156,7 @@ func (s *shop) process(more ...string) {
 	})
 }
 
-// intent is one instance for a cluster.
+// intent returns an intent for one instance of a cluster.
 func (s *shop) intent(cluster, id string) launchspec.Intent {
 	w := s.worlds[cluster]
 	tags := map[string]string{
@@ -183,8 +182,8 @@ func (s *shop) intent(cluster, id string) launchspec.Intent {
 	}
 }
 
-// ask puts an intent among the documents of a cluster, and a request for it, which says
-// that it is of said, into a cluster's queue.
+// ask stores an intent in the documents of one cluster, and sends a launch request that
+// names the cluster said to the queue of the cluster into.
 func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s3blob.New(s.Config(), s.bucket, documents, "JOIST_BUCKET"), time.Now(), launchspec.Kind, intent)
@@ -197,7 +196,7 @@ func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
 	s.check(q.Send(s.t.Context(), queue.Outgoing{Source: e.Source, Type: string(e.Type), Body: body}))
 }
 
-// launched are the intents of the instances of a cluster.
+// launched returns the intents of a cluster's instances.
 func (s *shop) launched(cluster string) []string {
 	var ids []string
 	for _, r := range s.cloud.Records() {
@@ -218,18 +217,18 @@ func (s *shop) until(what string, done func() bool) {
 	}
 }
 
-// dealt is how many messages of a queue were deleted.
+// dealt returns how many messages of a queue were deleted.
 func (s *shop) dealt(name string) int {
 	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Deleted
 }
 
-// One process launches for two clusters, as a function or as a poller: for each with its
-// role and with nothing else, and says so on its bus.
+// One process launches for two clusters, as a function or as a poller: for each it uses
+// only that cluster's role, and publishes on that cluster's bus.
 func TestOneProcessServesTwoClusters(t *testing.T) {
 	for name, by := range map[string]struct {
 		start func(s *shop)
-		// own is what the process does by its own role.
+		// own are the actions that the process takes with its own role.
 		own []string
 	}{
 		"function": {(*shop).work, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}},
@@ -252,7 +251,7 @@ func TestOneProcessServesTwoClusters(t *testing.T) {
 	}
 }
 
-// launches asks for an instance in each cluster.
+// launches requests an instance in each cluster.
 func (s *shop) launches() {
 	s.t.Helper()
 	s.ask(s.intent(ours, "one"), ours, ours, ours)
@@ -272,13 +271,14 @@ func (s *shop) launches() {
 	}
 }
 
-// strangers are orders that lie in the wrong queue, or are of the wrong cluster. The role
-// of the queue's own cluster is the only one that is ever used for them.
+// strangers sends requests that are in the wrong queue or name the wrong cluster. Only
+// the role of the queue's cluster may be used for them.
 func (s *shop) strangers() {
 	s.t.Helper()
 	before := s.guard.Used()
-	// One says whose it is, and is dropped. One lies about that, and its document is not
-	// there. One was forged, document and all, and is parked.
+	// The first names its real cluster and is dropped. The second names the queue's
+	// cluster, but its document does not exist there. The third is forged including its
+	// document, and is moved to the DLQ.
 	s.ask(s.intent(theirs, "honest"), theirs, theirs, ours)
 	s.ask(s.intent(theirs, "absent"), theirs, ours, ours)
 	forged := s.intent(theirs, "forged")
@@ -296,14 +296,14 @@ func (s *shop) strangers() {
 	}
 }
 
-// lie is how many messages wait in a queue.
+// lie returns how many messages wait in a queue.
 func (s *shop) lie(name string) int {
 	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Visible
 }
 
-// A cluster's role is had by its own service's function alone, under the name that says for
-// whom; and who has it may do nothing to the other cluster.
+// Only a cluster's own function may assume its role, with the session name of that
+// cluster, and the role has no permissions on the other cluster.
 func TestWhoTakesAClustersRole(t *testing.T) {
 	s := openShop(t, "")
 	as := func(key string) aws.Config {
@@ -340,8 +340,8 @@ func TestWhoTakesAClustersRole(t *testing.T) {
 	}
 }
 
-// A role that cannot be taken stops its own cluster's messages alone, and those only until
-// somebody has mended it.
+// A role that cannot be assumed stops only its own cluster's messages, until the role is
+// repaired.
 func TestABrokenRoleStopsItsClusterAlone(t *testing.T) {
 	s := openShop(t, theirs)
 	s.work()

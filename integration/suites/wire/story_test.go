@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// hop is one message that a service handled: which one, and of which story. The trace of a
-// span is its story's (shared/host/telemetry proves that), so equal stories are one trace.
+// hop is one handled message with its trace id (its story). A span's trace is that of its
+// message (shared/host/telemetry proves that), so equal stories are one trace.
 type hop struct {
 	typ     event.Type
 	subject string
@@ -25,7 +25,7 @@ type hop struct {
 	parent  string
 }
 
-// told is a small cluster whose handled messages are written down.
+// told is a small cluster that records its handled messages.
 type told struct {
 	*embedded.EmbeddedCluster
 	t    *testing.T
@@ -87,7 +87,7 @@ func (w *told) count(kind cluster.Kind, is func(cluster.Object) bool) (n int) {
 	return n
 }
 
-// stories are the stories of the messages of a type, about a subject where one is given.
+// stories returns the trace ids of the messages of a type, optionally of one subject.
 func (w *told) stories(typ event.Type, subject string) []string {
 	found := map[string]bool{}
 	for _, h := range w.hops {
@@ -98,9 +98,9 @@ func (w *told) stories(typ event.Type, subject string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// From pods that wait to instances that are tagged, and from a notice to the end of its
-// instance, every message is of one story, those too that a look sends with no message at
-// hand: one trace tells it.
+// From pending pods to tagged instances, and from a notice to the end of its instance,
+// all messages have the same trace id, including those that a reconcile sends without an
+// incoming message.
 func TestEveryHopIsInItsStory(t *testing.T) {
 	w := tell(t, embedded.Options{})
 	w.until("the node class", func() bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// traced is a small cluster whose services send their spans to a collector.
+// traced is a small cluster whose services export their spans to a collector.
 type traced struct {
 	*told
 	*collector
@@ -36,7 +36,7 @@ func trace(t *testing.T) *traced {
 	return w
 }
 
-// restart kills the processes of the services, and starts others.
+// restart kills the processes of the services, and starts new ones.
 func (w *traced) restart(services ...string) {
 	for _, a := range w.Actors {
 		if slices.Contains(services, a.Service) {
@@ -57,7 +57,7 @@ func (w *traced) flush() {
 	}
 }
 
-// scale asks for pods.
+// scale sets the number of pods.
 func (w *told) scale(replicas int32) {
 	w.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = new(replicas)
@@ -68,8 +68,8 @@ func (w *told) running() int {
 	return w.count(cluster.Pods, func(o cluster.Object) bool { return o.(*corev1.Pod).Status.Phase == corev1.PodRunning })
 }
 
-// whole demands one trace that begins with one of the spans and has all the others below
-// it, and gives its beginning.
+// whole fails unless a trace begins with one of the spans and has all others below it. It
+// returns the first span.
 func (w *traced) whole(begins string, then ...string) span {
 	w.t.Helper()
 	var why string
@@ -86,8 +86,8 @@ func (w *traced) whole(begins string, then ...string) span {
 	return span{}
 }
 
-// launchHops and noticeHops are the way of a pod to its node, and of a notice to the end
-// of its instance, through every service.
+// launchHops and noticeHops are the hops from a pod to its node, and from a notice to the
+// end of its instance, through every service.
 var (
 	launchHops = []string{
 		"process pods.unschedulable.v1", "process plan.made.v1", "process launch.requested.v1", "process launch.settled.v1", "process tag.requested.v1",
@@ -96,10 +96,11 @@ var (
 	noticeHops = []string{"process node.noticed.v1", "process terminate.requested.v1", "node gone"}
 )
 
-// From pods that wait to pods that run is one trace, and from a notice to the end of its
-// instance is one: with AWS's events, which have no trace, at their beginning, and with
-// what only looks see at their end; so is what disruption removes. What is done for several
-// is linked to them. It is so also where services die on the way.
+// One trace covers the time from pending pods to running pods, and one the time from a
+// notice to the end of its instance. They begin with AWS's events, which have no trace,
+// and end with changes that only a reconcile observes. So does the trace of a disruption.
+// Work for several traces is linked to them. All this also holds if services are killed
+// in between.
 func TestOneTraceFromBeginningToEnd(t *testing.T) {
 	for name, die := range map[string][]string{"in one life": nil, "lifecycle dies": {"lifecycle"}, "all die": {"watcher", "lifecycle", "planner", "launcher", "interruption"}} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestOneTraceFromBeginningToEnd(t *testing.T) {
 	}
 }
 
-// takeBack lets AWS announce that it takes an instance, and gives its id.
+// takeBack sends AWS's notice for an instance, and returns its id.
 func (w *told) takeBack() string {
 	w.t.Helper()
 	victim := ""
@@ -160,7 +161,7 @@ func (w *told) takeBack() string {
 	return victim
 }
 
-// linked demands a span of the name that is linked to the story.
+// linked fails unless a span of the name is linked to the trace.
 func (w *traced) linked(name string, story span) {
 	w.t.Helper()
 	for _, s := range w.named(name) {

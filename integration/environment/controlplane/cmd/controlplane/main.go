@@ -1,5 +1,5 @@
-// Command controlplane builds and runs the tests' Kubernetes control plane for
-// a person: with the kubeconfig it prints, kubectl and every other client work.
+// Command controlplane builds and runs the tests' Kubernetes control plane by hand:
+// kubectl and other clients use the kubeconfig that it prints.
 package main
 
 import (
@@ -43,8 +43,8 @@ func dispatch(ctx context.Context, args []string) error {
 	}
 }
 
-// build prints the folder alone to standard output, for
-// KUBEBUILDER_ASSETS=$(controlplane build).
+// build prints only the folder to standard output, for KUBEBUILDER_ASSETS=$(controlplane
+// build).
 func build(ctx context.Context) error {
 	dir, err := controlplane.Build(ctx, os.Stderr)
 	if err != nil {
