@@ -18,7 +18,7 @@ const (
 	drawingFile = "bench.svg"
 )
 
-// record is what is known of the contest before it begins.
+// record returns the contest's conditions before it runs.
 func record(o options) report.Record {
 	return report.Record{
 		Date: time.Now().UTC().Truncate(time.Second), Commit: contest.Commit(), Go: runtime.Version(), Machine: contest.ThisMachine(),
@@ -26,7 +26,7 @@ func record(o options) report.Record {
 	}
 }
 
-// keep writes the measurements, and the drawing of those of plans.
+// keep writes the measurements, and the drawing of the plans' measurements.
 func keep(dir string, r report.Record) error {
 	data, err := r.Encode()
 	if err != nil {

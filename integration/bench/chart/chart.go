@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/plotting"
 )
 
-// Measures of the picture.
+// Dimensions of the picture.
 const (
 	panelWidth = 118
 	axisWidth  = 50
@@ -40,7 +40,7 @@ func SVG(rows []contest.Row) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// paint puts a row of costs above a row of CPU times.
+// paint draws a row of costs above a row of CPU times.
 func paint(c draw.Canvas, all []panel) error {
 	costs, times, err := plots(all)
 	if err != nil {
@@ -86,11 +86,11 @@ func plots(all []panel) (costs, times []*plot.Plot, err error) {
 	return costs, times, err
 }
 
-// unnamed keeps the marks of the vertical axis and drops their names, which the
-// first panel of the row has.
+// unnamed keeps the tick marks of the vertical axis and removes their labels, which only
+// the first panel of the row has.
 func unnamed(p *plot.Plot) { p.Y.Tick.Marker = silent{p.Y.Tick.Marker} }
 
-// byPods is the horizontal axis: one range for all panels.
+// byPods sets the horizontal axis: the same range for all panels.
 func byPods(p *plot.Plot, all []panel) {
 	var sizes []float64
 	for _, one := range all {
@@ -105,7 +105,7 @@ func byPods(p *plot.Plot, all []panel) {
 	p.X.Min, p.X.Max = decades(sizesRange(sizes))
 }
 
-// head names the planners in their colours.
+// head draws the planners' names in their colours.
 func head(c draw.Canvas, lines []line) {
 	style := plotting.Bare().Title.TextStyle
 	style.XAlign, style.YAlign = draw.XLeft, draw.YCenter

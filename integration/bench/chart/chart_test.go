@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// figures are made up: kinds in three sizes, the last of which the second
-// planner does not finish.
+// figures returns invented figures: kinds in three sizes, of which the second planner
+// does not complete the last.
 func figures() []contest.Row {
 	var rows []contest.Row
 	for i, kind := range []string{"a", "b", "bamd", "bspot", "u", "c", "r", "d"} {
@@ -63,7 +63,7 @@ func TestDrawingIsWhole(t *testing.T) {
 	}
 }
 
-// words are all texts of a drawing, which must be well-formed.
+// words returns all texts of a drawing, which must be well-formed.
 func words(t *testing.T, drawing []byte) string {
 	t.Helper()
 	var out strings.Builder

@@ -8,22 +8,22 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// panel is one kind's figures.
+// panel has one kind's figures.
 type panel struct {
 	title string
-	// cost is over the bound, and seconds are of CPU: a line for each planner.
+	// cost is the ratio to the bound, and seconds the CPU time: a line for each planner.
 	cost, seconds []line
 }
 
-// line is what a planner took, by pods.
+// line has a planner's figures by pods.
 type line struct {
 	planner string
 	points  plotter.XYs
-	// partial marks the points of plans that leave out pods.
+	// partial marks the plans that do not place all pods.
 	partial plotter.XYs
 }
 
-// panels sorts rows by kind, in the order in which kinds appear.
+// panels groups rows by kind, in the order in which kinds appear.
 func panels(rows []contest.Row) []panel {
 	var kinds []string
 	for _, row := range rows {
@@ -40,7 +40,7 @@ func panels(rows []contest.Row) []panel {
 	return out
 }
 
-// lines takes a figure from each measurement; 0 is none.
+// lines returns a figure of each measurement; 0 is none.
 func lines(rows []contest.Row, figure func(contest.Row, contest.Measurement) float64) []line {
 	var out []line
 	for i, first := range rows[0].Results {
@@ -61,7 +61,7 @@ func lines(rows []contest.Row, figure func(contest.Row, contest.Measurement) flo
 	return out
 }
 
-// overBound is of whole plans alone: the bound is that of placing every pod.
+// overBound returns a ratio only for plans that place all pods, like the bound.
 func overBound(row contest.Row, m contest.Measurement) float64 {
 	if row.Bound <= 0 || m.Scheduled < row.Pods {
 		return 0
@@ -71,7 +71,7 @@ func overBound(row contest.Row, m contest.Measurement) float64 {
 
 func seconds(_ contest.Row, m contest.Measurement) float64 { return m.CPU() }
 
-// reach is the range of all lines that pick takes from the panels.
+// reach returns the range of all lines that pick selects in the panels.
 func reach(all []panel, pick func(panel) []line) (low, high float64) {
 	for _, p := range all {
 		for _, l := range pick(p) {

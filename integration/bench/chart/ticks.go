@@ -23,13 +23,13 @@ func sizesRange(sizes []float64) (low, high float64) {
 	return slices.Min(sizes), slices.Max(sizes)
 }
 
-// sizesOf marks the sizes that were measured, and names those that are not too
-// close to the last named.
+// sizesOf marks the measured sizes, and labels those that are not too close to the last
+// label.
 type sizesOf []float64
 
 // Ticks implements plot.Ticker.
 func (s sizesOf) Ticks(_, _ float64) []plot.Tick {
-	const apart = 4 // times the last named size
+	const apart = 4 // times the last labelled size
 	var out []plot.Tick
 	named := 0.0
 	for _, size := range slices.Compact(slices.Sorted(slices.Values(s))) {
@@ -61,7 +61,7 @@ func (durations) Ticks(low, high float64) []plot.Tick {
 	return out
 }
 
-// duration names ten to a power of seconds.
+// duration formats a power of ten seconds.
 func duration(power float64) string {
 	switch {
 	case power < -3:
@@ -73,7 +73,7 @@ func duration(power float64) string {
 	}
 }
 
-// silent are the marks of another ticker without their names.
+// silent has another ticker's marks without their labels.
 type silent struct{ plot.Ticker }
 
 // Ticks implements plot.Ticker.
@@ -81,7 +81,7 @@ func (s silent) Ticks(low, high float64) []plot.Tick {
 	ticks := s.Ticker.Ticks(low, high)
 	for i := range ticks {
 		if ticks[i].Label != "" {
-			ticks[i].Label = " " // A mark without any name would be a minor one.
+			ticks[i].Label = " " // A mark without a label would be a minor one.
 		}
 	}
 	return ticks

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// The programs that take part.
+// The planners' names.
 const (
 	joistPackage     = "github.com/joist-autoscaler/joist/services/cli/cmd/joist"
 	karpenterPackage = "github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline/cmd/karpenterbaseline"
 )
 
-// deadlineMargin is what a planner may need beside solving: reading the scenario
-// and printing the plan, for which Karpenter sorts the types of each node.
+// deadlineMargin is a planner's time limit for everything but solving: reading the
+// scenario, and printing the plan, for which Karpenter sorts each node's types.
 const deadlineMargin = 15 * time.Minute
 
-// Joist is the planner of this repository. An empty path builds it into scratch.
+// Joist returns the planner of this repository. If path is empty, it builds the planner
+// into scratch.
 func Joist(ctx context.Context, path, scratch string) (Planner, error) {
 	path, err := built(ctx, path, joistPackage, filepath.Join(scratch, "joist"))
 	return Planner{
@@ -28,9 +29,9 @@ func Joist(ctx context.Context, path, scratch string) (Planner, error) {
 	}, err
 }
 
-// Karpenter is upstream's scheduler, which stops solving after limit and keeps
-// what it has placed by then, and upstream's consolidation, which stops deciding
-// after fleetLimit. An empty path builds it into scratch.
+// Karpenter returns upstream's scheduler, which stops solving after limit and keeps the
+// pods placed so far, and upstream's consolidation, which stops after fleetLimit. If path
+// is empty, it builds the planner into scratch.
 func Karpenter(ctx context.Context, path, scratch string, limit, fleetLimit time.Duration) (Planner, error) {
 	path, err := built(ctx, path, karpenterPackage, filepath.Join(scratch, "incumbent"))
 	return Planner{

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Contest is who plans what, and how often.
+// Contest has the planners, the scenarios and the number of runs.
 type Contest struct {
 	Planners []Planner
 	Samples  []Sample
-	// Runs of each planner on each scenario, 1 or more.
+	// t Runs of each planner on each scenario, 1 or more.
 	Runs int
-	// Judge may be nil: then nothing is checked, and the tables say so.
+	// Judge may be nil: then plans are not validated, and the tables say so.
 	Judge PlanValidator
-	// Progress hears of each run before it starts.
+	// Progress is called before each run.
 	Progress func(done, all int, what string)
 }
 
-// Play runs everything, one process at a time, and returns a row for each
-// scenario in the order of the samples. What goes wrong stands in the rows; the
-// contest ends early only with the context.
+// Play runs everything, one process at a time, and returns a row for each scenario in the
+// order of the samples. Failures are part of the rows; Play ends early only if the
+// context ends.
 func (c Contest) Play(ctx context.Context) ([]Row, error) {
 	var rows []Row
 	done, all := 0, len(c.Samples)*len(c.Planners)*c.Runs
@@ -40,13 +40,13 @@ func (c Contest) Play(ctx context.Context) ([]Row, error) {
 	return rows, nil
 }
 
-// Row is what all planners made of one scenario, in the order of the planners.
+// Row has the results of all planners on one scenario, in the order of the planners.
 type Row struct {
 	Scenario string `json:"scenario"`
 	Kind     string `json:"kind"`
 	Pods     int    `json:"pods"`
-	// Bound is what no plan that places all pods can cost less than, in US
-	// dollars an hour; 0 when there is none, for the reason of BoundFailure.
+	// Bound is a lower bound on the price of any plan that places all pods, in US dollars
+	// per hour; 0 if there is none, for the reason in BoundFailure.
 	Bound        float64       `json:"boundDollarsPerHour,omitempty"`
 	BoundFailure string        `json:"boundFailure,omitempty"`
 	Results      []Measurement `json:"results"`

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakePlanner as the first argument makes this test binary a planner, which
-// prints the plan that the second argument names.
+// fakePlanner as the first argument makes this test binary a planner, which prints the
+// plan named by the second argument.
 const fakePlanner = "fake-planner"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pretend prints what the planner of a behaviour prints and returns its status.
+// pretend prints the output of the named behaviour and returns its exit status.
 func pretend(behaviour string) int {
 	const plan = `{"planner": "fake v1", "pods": 3, "newNodes": [{"price": 0.25, "options": 9}, {"price": 0.5, "options": 4}],
 		"summary": {"newNodes": %d, "scheduled": %d, "unscheduled": 0, "dollarsPerHour": 99, "solveUserS": 0.25, "solveMallocs": 7}}`
@@ -58,12 +58,12 @@ func fake(t *testing.T, behaviour string) Planner {
 	return Planner{Name: behaviour, Command: []string{self, fakePlanner, behaviour, File}, Deadline: time.Minute}
 }
 
-// three is a sample of three pods that no fake planner reads.
+// three is a sample of three pods, which fake planners do not read.
 var three = Sample{Name: "a-3", Kind: "a", Path: "a-3.json", Pods: 3}
 
 func TestWhatAPlannerPrintsIsMeasured(t *testing.T) {
 	m := once(t.Context(), fake(t, "honest"), three, nil)
-	// The dollars are the nodes', not the summary's.
+	// Dollars is the sum of the nodes' prices, not the summary's value.
 	want := Measurement{
 		Planner: "honest", Version: "fake v1", Scenario: "a-3", Kind: "a", Pods: 3, Runs: 1, Scheduled: 3, Nodes: 2,
 		DollarsPerHour: 0.75, OptionsLeast: 4, OptionsMedian: 4, SolveUserS: 0.25, Mallocs: 7,
@@ -95,7 +95,7 @@ func TestBadPlannersFailAloud(t *testing.T) {
 	}
 }
 
-// strict finds a violation in every plan of one planner.
+// strict reports a violation in every plan of one planner.
 type strict struct{ against string }
 
 func (s strict) CheckPlan(_ Sample, plan []byte) ([]string, error) {

@@ -1,9 +1,9 @@
-// Package contest runs planners on scenarios, each in a process of its own, and
-// says what the plans cost and what making them took.
+// Package contest runs planners on scenarios, each in its own process, and measures the
+// prices of the plans and the effort to compute them.
 //
-// The idea is that planners meet only in files: each reads the same scenario
-// and prints the same kind of result, so that none can win by how it is called.
-// The invariants: planners take turns, so that a slow minute of the machine
-// falls on all of them; what a planner says of its plan is recomputed where it
-// can be; and a run that failed is reported as such and never left out.
+// Planners only share files: each reads the same scenario and prints the same kind of
+// result, so the way of calling gives none an advantage. Invariants: planners run
+// alternately, so that a slow minute of the machine affects all of them; a planner's
+// figures on its plan are recomputed where possible; and failed runs are reported, never
+// omitted.
 package contest

@@ -9,21 +9,21 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// FleetRow is what all planners made of one scenario of nodes, in the order of the
-// planners.
+// FleetRow has the results of all planners on one consolidation scenario, in the order of
+// the planners.
 type FleetRow struct {
 	Scenario string `json:"scenario"`
 	Kind     string `json:"kind"`
 	Nodes    int    `json:"nodes"`
-	// Bound is what no nodes that hold all pods can cost less than, in US dollars an
-	// hour; 0 when there is none, for the reason of BoundFailure.
+	// Bound is a lower bound on the price of any nodes that hold all pods, in US dollars
+	// per hour; 0 if there is none, for the reason in BoundFailure.
 	Bound        float64         `json:"boundDollarsPerHour,omitempty"`
 	BoundFailure string          `json:"boundFailure,omitempty"`
 	Results      []Consolidation `json:"results"`
 }
 
-// Consolidation is what one planner made of one scenario of nodes, in the run with
-// the median CPU where there were several.
+// Consolidation is one planner's result on one scenario; of several runs, the one with
+// the median CPU time.
 type Consolidation struct {
 	Planner  string `json:"planner"`
 	Version  string `json:"version"`
@@ -31,16 +31,17 @@ type Consolidation struct {
 	Runs     int    `json:"runs"`
 	Nodes    int    `json:"nodes"`
 	Pods     int    `json:"pods"`
-	// Before and After are what all nodes cost in US dollars an hour.
+	// Before and After are the prices of all nodes in US dollars per hour.
 	Before     float64 `json:"before"`
 	After      float64 `json:"after"`
 	NodesAfter int     `json:"nodesAfter"`
 	PodsMoved  int     `json:"podsMoved"`
-	// Complete says that nothing was left to do.
+	// Complete is set if the planner found nothing more to do.
 	Complete bool `json:"complete"`
-	// Steps are the commands, in order.
+	// t Steps are the commands, in order.
 	Steps []Step `json:"steps"`
-	// UserS is CPU of deciding, and ProcessUserS that of the whole process.
+	// UserS is the CPU time of the decisions, and ProcessUserS that of the whole process,
+	// in seconds.
 	UserS        float64 `json:"userS"`
 	WallS        float64 `json:"wallS"`
 	ProcessUserS float64 `json:"processUserS"`
@@ -60,11 +61,12 @@ type Step struct {
 	After     float64 `json:"after"`
 }
 
-// Valid reports whether the consolidation counts.
+// Valid reports whether the consolidation succeeded and is valid.
 func (c *Consolidation) Valid() bool { return c.Failure == "" && len(c.Violations) == 0 }
 
-// SavedBy is what the commands saved that moved so many pods together at most, in
-// US dollars an hour. Commands are taken in order: one that moves too many ends it.
+// SavedBy returns the saving of the first commands that move at most the given number of
+// pods together, in US dollars per hour. The first command that exceeds the number ends
+// the sum.
 func (c *Consolidation) SavedBy(moves int) float64 {
 	moved, after := 0, c.Before
 	for _, s := range c.Steps {
@@ -76,9 +78,9 @@ func (c *Consolidation) SavedBy(moves int) float64 {
 	return c.Before - after
 }
 
-// SavedAlong is SavedBy with a share of the command that is under way at so many moves:
-// as much of its saving as it has moved of its pods. A planner whose commands are large is
-// not behind one whose commands are small because one of them is not done.
+// SavedAlong returns SavedBy plus a share of the next command's saving, in proportion to
+// its moves that still fit. So a planner with large commands is not behind one with small
+// commands because one of them is incomplete.
 func (c *Consolidation) SavedAlong(moves int) float64 {
 	moved, after := 0, c.Before
 	for _, s := range c.Steps {
@@ -90,15 +92,15 @@ func (c *Consolidation) SavedAlong(moves int) float64 {
 	return c.Before - after
 }
 
-// ConsolidationValidator says what is wrong with a consolidation, and what no repack can cost
-// less than.
+// ConsolidationValidator validates consolidations and computes a lower bound on their
+// price.
 type ConsolidationValidator interface {
 	CheckConsolidation(s Sample, result []byte) ([]string, error)
 	RepackBound(s Sample) (float64, error)
 }
 
-// PlayFleets runs all planners on all scenarios of nodes, in turns, one process at a
-// time. The judge may be nil.
+// PlayFleets runs all planners on all consolidation scenarios, alternately, one process
+// at a time. judge may be nil.
 func (c Contest) PlayFleets(ctx context.Context, judge ConsolidationValidator) ([]FleetRow, error) {
 	var rows []FleetRow
 	done, all := 0, len(c.Samples)*len(c.Planners)*c.Runs
@@ -133,7 +135,7 @@ func fleetRow(s Sample, runs [][]Consolidation, judge ConsolidationValidator) Fl
 	return row
 }
 
-// consolidated runs a planner on a scenario of nodes, and has the result judged.
+// consolidated runs a planner on a consolidation scenario and validates the result.
 func consolidated(ctx context.Context, p Planner, s Sample, judge ConsolidationValidator) Consolidation {
 	out := Consolidation{Planner: p.Name, Scenario: s.Name, Nodes: s.Nodes, Runs: 1}
 	p.Command = p.Fleet
@@ -169,7 +171,7 @@ func (c *Consolidation) take(text []byte) error {
 	return nil
 }
 
-// fleets parts the scenarios with nodes and no pod that waits from the others.
+// fleets separates the scenarios with nodes and without pending pods from the others.
 func fleets(samples []Sample) (plain, fleets []Sample) {
 	for _, s := range samples {
 		if s.Pods == 0 && s.Nodes > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// nine is a sample of nine nodes that no fake planner reads.
+// nine is a sample of nine nodes, which fake planners do not read.
 var nine = Sample{Name: "e-9", Kind: "e", Path: "e-9.json", Nodes: 9}
 
 func fakeFleet(t *testing.T, behaviour string) Planner {
@@ -18,7 +18,7 @@ func fakeFleet(t *testing.T, behaviour string) Planner {
 	return p
 }
 
-// lenient finds a violation in every consolidation that names a word.
+// lenient reports a violation in every consolidation that contains a word.
 type lenient struct{ against string }
 
 func (l lenient) CheckConsolidation(_ Sample, result []byte) ([]string, error) {

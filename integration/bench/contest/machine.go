@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Machine is where the processes run.
+// Machine describes the machine of the contest.
 type Machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"`
 	OS    string `json:"os"`
-	// Load is the load average of the last minute, 0 where the system does not
-	// say. Other work makes wall times longer, and CPU times a little.
+	// Load is the load average of the last minute, 0 if the system does not report it.
+	// Other work increases wall times, and CPU times slightly.
 	Load float64 `json:"load"`
 }
 
-// ThisMachine describes it as far as the system tells.
+// ThisMachine returns the properties that the system reports.
 func ThisMachine() Machine {
 	return Machine{CPU: processor(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, Load: load()}
 }
 
-// processor is the model's name: from Linux' file, or from what macOS answers.
+// processor returns the model's name, from Linux's file or macOS's sysctl.
 func processor() string {
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer file.Close()
@@ -53,7 +53,7 @@ func load() float64 {
 	return value
 }
 
-// Commit is the repository's, with a plus sign when files have been changed.
+// Commit returns the repository's commit, with a plus sign if files were changed.
 func Commit() string {
 	id, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// PlanValidator says what is wrong with a plan, and what no plan can cost less than.
+// PlanValidator validates plans and computes a lower bound on their price.
 type PlanValidator interface {
-	// CheckPlan returns the violations, none for a valid plan.
+	// CheckPlan returns the violations; none for a valid plan.
 	CheckPlan(scenario Sample, plan []byte) ([]string, error)
-	// Bound is in US dollars an hour.
+	// Bound returns US dollars per hour.
 	Bound(scenario Sample) (float64, error)
 }
 
-// Measurement is what a planner made of a scenario, in one run or in the middle
-// one of several.
+// Measurement is a planner's result on a scenario: of one run, or the median of several.
 type Measurement struct {
 	Planner  string `json:"planner"`
 	Version  string `json:"version"`
 	Scenario string `json:"scenario"`
 	Kind     string `json:"kind"`
 	Pods     int    `json:"pods"`
-	// Runs is how many there were.
+	// Runs is the number of runs.
 	Runs int `json:"runs"`
 
 	Scheduled      int     `json:"scheduled"`
@@ -36,21 +35,21 @@ type Measurement struct {
 	Mallocs        uint64  `json:"mallocs"`
 	AllocMB        float64 `json:"allocMB"`
 	PeakRSSMB      float64 `json:"peakRSSMB"`
-	// ProcessUserS is that of the whole process as the system counts it, reading
-	// and writing included.
+	// ProcessUserS is the CPU time of the whole process as the system counts it, including
+	// reading and writing.
 	ProcessUserS float64 `json:"processUserS"`
 	TimedOut     bool    `json:"timedOut,omitempty"`
 
-	// ClaimedBound is the planner's own; a row has the judge's.
+	// ClaimedBound is the planner's own bound; a row has the validator's.
 	ClaimedBound float64 `json:"claimedBoundDollarsPerHour,omitempty"`
-	// Judged says that a judge saw the plan; Violations are what it found.
+	// Judged is set if a validator checked the plan; Violations are its findings.
 	Judged     bool     `json:"judged"`
 	Violations []string `json:"violations,omitempty"`
-	// Failure says why there is no plan.
+	// Failure is the reason why there is no plan.
 	Failure string `json:"failure,omitempty"`
 }
 
-// once runs a planner on a scenario, and has the plan judged.
+// once runs a planner on a scenario and validates the plan.
 func once(ctx context.Context, p Planner, s Sample, judge PlanValidator) Measurement {
 	m := Measurement{Planner: p.Name, Scenario: s.Name, Kind: s.Kind, Pods: s.Pods, Runs: 1}
 	ran, err := p.run(ctx, s.Path)
@@ -85,21 +84,20 @@ func (m *Measurement) take(plan Plan) {
 	m.TimedOut, m.ClaimedBound = did.TimedOut, did.LowerBoundDollarsPerHour
 }
 
-// CPU is what solving took in seconds, in user and in system mode together: the
-// kernel divides the two by its clock's ticks, so that of some milliseconds the
-// sum alone is known.
+// CPU returns the user and system CPU time of solving in seconds. The kernel splits the
+// two by clock ticks, so for a few milliseconds only the sum is accurate.
 func (m Measurement) CPU() float64 { return m.SolveUserS + m.SolveSysS }
 
-// Valid reports whether the plan counts.
+// Valid reports whether the plan exists and is valid.
 func (m Measurement) Valid() bool { return m.Failure == "" && len(m.Violations) == 0 }
 
-// middle is the run with the median CPU, unless one failed or was found invalid:
-// then that one speaks for all.
+// middle returns the run with the median CPU time, unless one failed or is invalid: then
+// it returns that one.
 func middle(runs []Measurement) Measurement {
 	return middleOf(runs, func(m *Measurement) bool { return m.Valid() }, Measurement.CPU, func(m *Measurement) { m.Runs = len(runs) })
 }
 
-// middleOf is the run with the median of a figure, or the first bad one.
+// middleOf returns the run with the median of a figure, or the first bad run.
 func middleOf[T any](runs []T, valid func(*T) bool, figure func(T) float64, counted func(*T)) T {
 	if bad := slices.IndexFunc(runs, func(r T) bool { return !valid(&r) }); bad >= 0 {
 		return runs[bad]

@@ -20,14 +20,14 @@ type Plan struct {
 // Node is one node of a plan.
 type Node struct {
 	InstanceType string `json:"instanceType"`
-	// Price is in US dollars an hour.
+	// t Price is in US dollars per hour.
 	Price float64 `json:"price"`
-	// Options is how many instance types the launch may still choose from.
+	// t Options is the number of instance types that the launch may choose from.
 	Options int `json:"options"`
 }
 
-// Summary is what the planner says of its own work. Solving begins with single
-// pods in hand and ends with the plan; reading and writing JSON are outside.
+// Summary has the planner's own figures. Solving starts with the parsed pods and ends
+// with the plan; reading and writing JSON are excluded.
 type Summary struct {
 	NewNodes                 int     `json:"newNodes"`
 	Scheduled                int     `json:"scheduled"`
@@ -44,7 +44,7 @@ type Summary struct {
 	TimedOut                 bool    `json:"timedOut"`
 }
 
-// readPlan decodes a result and refuses one that contradicts itself.
+// readPlan decodes a result and rejects an inconsistent one.
 func readPlan(text []byte) (Plan, error) {
 	var plan Plan
 	if err := json.Unmarshal(text, &plan); err != nil {
@@ -59,7 +59,7 @@ func readPlan(text []byte) (Plan, error) {
 	return plan, nil
 }
 
-// dollars is the sum of the nodes' prices, whatever the summary says.
+// dollars returns the sum of the nodes' prices, which need not equal the summary's.
 func (p Plan) dollars() float64 {
 	var sum float64
 	for _, n := range p.NewNodes {
@@ -68,7 +68,8 @@ func (p Plan) dollars() float64 {
 	return sum
 }
 
-// options are the least and the middle number of types a launch may choose from.
+// options returns the minimum and the median number of types that a launch may choose
+// from.
 func (p Plan) options() (least, median int) {
 	if len(p.NewNodes) == 0 {
 		return 0, 0

@@ -15,18 +15,18 @@ const File = "{scenario}"
 
 // Planner is a program that reads a scenario and prints a plan as JSON.
 type Planner struct {
-	// Name is how the tables call it.
+	// t Name is the planner's name in the tables.
 	Name string
 	// Command is the program and its arguments, with File among them.
 	Command []string
-	// Fleet is the same for consolidating a scenario's nodes.
+	// t Fleet is the same for consolidating a scenario's nodes.
 	Fleet []string
-	// Deadline ends the process. A planner's own limit on solving is an argument
-	// of its command, and shorter.
+	// Deadline is the process's time limit. A planner's own limit on solving is an
+	// argument of its command, and shorter.
 	Deadline time.Duration
 }
 
-// process is what the operating system saw of one run.
+// process has the operating system's measurements of one run.
 type process struct {
 	stdout []byte
 	userS  float64
@@ -58,7 +58,7 @@ func (p Planner) run(ctx context.Context, scenario string) (process, error) {
 	return out, nil
 }
 
-// lastWords are the end of what a process said on stderr, where it says why.
+// lastWords returns the end of a process's stderr, where errors are.
 func lastWords(stderr string) string {
 	const charsMax = 400
 	said := strings.TrimSpace(stderr)

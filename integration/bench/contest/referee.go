@@ -6,8 +6,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// Validator judges by integration/bench/planvalidator. It keeps the last scenario, because all
-// planners' runs on one come together.
+// Validator validates with integration/bench/planvalidator. It caches the last scenario,
+// because the runs of all planners on one scenario follow each other.
 type Validator struct {
 	path     string
 	scenario *planvalidator.Scenario
@@ -24,7 +24,7 @@ func (r *Validator) read(s Sample) (*planvalidator.Scenario, error) {
 	return r.scenario, nil
 }
 
-// CheckPlan implements CheckPlan.
+// CheckPlan implements PlanValidator.
 func (r *Validator) CheckPlan(s Sample, plan []byte) ([]string, error) {
 	scenario, err := r.read(s)
 	if err != nil {
@@ -44,7 +44,7 @@ func words(violations []planvalidator.Violation) (out []string) {
 	return out
 }
 
-// Bound implements Judge.
+// Bound implements PlanValidator.
 func (r *Validator) Bound(s Sample) (float64, error) {
 	scenario, err := r.read(s)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Validator) Bound(s Sample) (float64, error) {
 	return planvalidator.LowerBound(scenario)
 }
 
-// CheckConsolidation implements FleetJudge.
+// CheckConsolidation implements ConsolidationValidator.
 func (r *Validator) CheckConsolidation(s Sample, result []byte) ([]string, error) {
 	scenario, err := r.read(s)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Validator) CheckConsolidation(s Sample, result []byte) ([]string, error
 	return words(planvalidator.CheckConsolidation(scenario, consolidation)), nil
 }
 
-// RepackBound implements FleetJudge.
+// RepackBound implements ConsolidationValidator.
 func (r *Validator) RepackBound(s Sample) (float64, error) {
 	scenario, err := r.read(s)
 	if err != nil {

@@ -16,18 +16,19 @@ import (
 
 // Sample is a scenario in a file.
 type Sample struct {
-	// Name is the scenario's own.
+	// t Name is the scenario's name.
 	Name string
-	// Path is a file that planners can read: not packed, its types beside it.
+	// Path is an uncompressed file that planners can read, with its types in the same
+	// folder.
 	Path string
-	// Kind is the first part of the name; Pods counts those that wait.
+	// Kind is the first part of the name; Pods is the number of pending pods.
 	Kind string
 	Pods int
-	// Nodes counts those that exist.
+	// t Nodes is the number of existing nodes.
 	Nodes int
 }
 
-// outline is as much of a scenario as is needed to tell what it is.
+// outline is the part of a scenario that determines its Sample.
 type outline struct {
 	Name              string          `json:"name"`
 	InstanceTypesFile string          `json:"instanceTypesFile"`
@@ -40,9 +41,9 @@ type outline struct {
 	Nodes []json.RawMessage `json:"nodes"`
 }
 
-// Samples finds the scenarios in a directory, by kind and size. Packed
-// ones are unpacked into scratch. Those without a pod that waits are apart: there is
-// nothing to plan in them, and nodes to consolidate.
+// Samples finds the scenarios in a directory, sorted by kind and size. It unpacks
+// compressed ones into scratch. Scenarios without pending pods are returned as fleet:
+// they have nodes to consolidate.
 func Samples(dir, scratch string) (plain, fleet []Sample, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json*"))
 	if err != nil {
@@ -66,7 +67,7 @@ func Samples(dir, scratch string) (plain, fleet []Sample, err error) {
 	return plain, fleet, nil
 }
 
-// rank is a kind's place among those that can be generated; strangers are last.
+// rank returns the position of a kind among the generated kinds; unknown kinds are last.
 func rank(kind string) int {
 	kinds := scenarios.Kinds()
 	if i := slices.IndexFunc(kinds, func(k scenarios.Kind) bool { return k.Name == kind }); i >= 0 {
@@ -100,7 +101,8 @@ func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
 	return one, true, err
 }
 
-// outlined tells a scenario from the list of types, and from anything else.
+// outlined parses a scenario. isScenario is false for the list of types and for other
+// files.
 func outlined(text []byte) (o outline, isScenario bool) {
 	err := json.Unmarshal(text, &o)
 	return o, err == nil && o.NodePools != nil
@@ -123,7 +125,7 @@ func unpack(path string) ([]byte, error) {
 	return text, nil
 }
 
-// settle writes an unpacked scenario, and a link to its types beside it.
+// settle writes an unpacked scenario, and a link to its types in the same folder.
 func settle(text []byte, path, types, scratch string) (string, error) {
 	to := filepath.Join(scratch, strings.TrimSuffix(filepath.Base(path), ".gz"))
 	if err := os.WriteFile(to, text, 0o600); err != nil {

@@ -8,24 +8,25 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
-// Set says which kinds are measured in which sizes, as "a,b=100,1000;a=5000".
+// Set lists kinds with their sizes, as "a,b=100,1000;a=5000".
 type Set string
 
-// The sets that a contest is held on.
+// The predefined sets.
 const (
 	// Usual takes about a quarter of an hour with both planners.
 	Usual Set = "a,b,bamd,bspot,u,c,r,d=100,1000;a,b,c=5000;e,f=100"
-	// Large takes more than an hour: Karpenter needs minutes of CPU for each of these.
+	// Large takes more than an hour: Karpenter needs minutes of CPU time for each
+	// scenario.
 	Large Set = "a,b,u,c,r,d=5000,10000;a,b,c=50000;e,f=300,1000"
 )
 
-// Entry is a kind in a size.
+// Entry is a kind with a size.
 type Entry struct {
 	Kind scenarios.Kind
 	Size int
 }
 
-// Entries reads the set.
+// Entries parses the set.
 func (s Set) Entries() ([]Entry, error) {
 	var out []Entry
 	for part := range strings.SplitSeq(string(s), ";") {
@@ -50,7 +51,7 @@ func (s Set) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// Generate writes the set's scenarios into a directory, with their types.
+// Generate writes the set's scenarios and their types into a directory.
 func (s Set) Generate(dir string, seed uint64) error {
 	entries, err := s.Entries()
 	if err != nil {

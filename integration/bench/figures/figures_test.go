@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// root is the repository.
+// root is the repository's folder.
 const root = "../../.."
 
-// TestTheReadmeShowsTheData fails when somebody edits a figure by hand.
+// TestTheReadmeShowsTheData fails if a figure was edited by hand.
 func TestTheReadmeShowsTheData(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, data)); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("nothing has been measured yet: make figures")

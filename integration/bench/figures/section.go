@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// The section lies between these lines of the README.
+// The section is between these lines of the README.
 const (
 	begin = "<!-- figures: written by make figures -->\n"
 	end   = "<!-- figures: end -->\n"
 )
 
-// replace puts a section between the marks and leaves all else alone.
+// replace replaces the section between the marks.
 func replace(page []byte, section string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(begin))
 	_, after, closed := bytes.Cut(rest, []byte(end))

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 )
 
-// carryOut does what a command says: nodes go, nodes come, and pods run where the
-// simulation had them.
+// carryOut applies a command: it removes nodes, adds nodes, and binds pods as in the
+// simulation.
 func (f *fleet) carryOut(ctx context.Context, c *disruption.Command, candidates int, userS float64) error {
 	round := Round{Method: c.ConsolidationType(), Candidates: candidates, Replacements: []NewNode{}, Moved: map[string][]string{}, UserS: userS}
 	homeless := f.remove(c, &round)
@@ -47,10 +47,10 @@ func (f *fleet) carryOut(ctx context.Context, c *disruption.Command, candidates 
 	return nil
 }
 
-// waiting are pods whose node went.
+// waiting are the pods of removed nodes.
 type waiting map[client.ObjectKey]*corev1.Pod
 
-// settle puts the pod that the simulation had a copy of onto a node.
+// settle binds the pod of which the simulation had a copy to a node.
 func (w waiting) settle(like *corev1.Pod, on *node) {
 	key := client.ObjectKeyFromObject(like)
 	if pod := w[key]; pod != nil {
@@ -60,7 +60,7 @@ func (w waiting) settle(like *corev1.Pod, on *node) {
 	}
 }
 
-// remove takes the command's nodes away and returns their pods.
+// remove removes the command's nodes and returns their pods.
 func (f *fleet) remove(c *disruption.Command, round *Round) waiting {
 	out, gone := waiting{}, map[string]bool{}
 	for _, candidate := range c.Candidates {
@@ -81,12 +81,12 @@ func (f *fleet) remove(c *disruption.Command, round *Round) waiting {
 	return out
 }
 
-// ofDaemon pods go with their node.
+// ofDaemon reports whether a DaemonSet owns the pod, which is then deleted with its node.
 func ofDaemon(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
 }
 
-// cost is what all nodes cost in US dollars an hour.
+// cost returns the price of all nodes in US dollars per hour.
 func (f *fleet) cost() (sum float64) {
 	for _, n := range f.scenario.Nodes {
 		sum += f.scenario.price(&n)

@@ -18,7 +18,7 @@ import (
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 )
 
-// newStore holds the scenario's nodes and what is bound to them.
+// newStore returns a store with the scenario's nodes and their bound pods.
 func newStore(s *Scenario, types []*cloudprovider.InstanceType) (*store, error) {
 	out := &store{nodes: map[string]*corev1.Node{}, byNode: map[string][]*corev1.Pod{}, pools: s.NodePools}
 	for i := range s.Nodes {
@@ -44,7 +44,7 @@ func newStore(s *Scenario, types []*cloudprovider.InstanceType) (*store, error) 
 	return out, nil
 }
 
-// newCluster fills upstream's own picture of the cluster.
+// newCluster fills upstream's cluster state.
 func newCluster(ctx context.Context, s *Scenario, from *store) (*state.Cluster, error) {
 	cluster := state.NewCluster(clock.RealClock{}, from, nil)
 	for _, n := range s.Nodes {
@@ -60,7 +60,7 @@ func newCluster(ctx context.Context, s *Scenario, from *store) (*state.Cluster, 
 	return cluster, nil
 }
 
-// node is the Kubernetes object of a node that is ready.
+// node returns the Kubernetes object of a ready node.
 func (n *node) node(s *Scenario, types []*cloudprovider.InstanceType) (*corev1.Node, error) {
 	at := slices.IndexFunc(types, func(t *cloudprovider.InstanceType) bool { return t.Name == n.InstanceType })
 	if at < 0 {

@@ -21,14 +21,14 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/meter"
 )
 
-// Consolidate plays upstream's consolidation on a scenario until nothing changes.
-// Pods and nodes of the scenario are used up by it.
+// Consolidate runs upstream's consolidation on a scenario until nothing changes. It
+// modifies the scenario's pods and nodes.
 //
-// Its methods for empty, for several and for single nodes are asked in production's
-// order, each time for the one command that they give, which is carried out at
-// once. Left out, in Karpenter's favour: the wait of 15 s before a command with the
-// simulation that follows it, and the methods for drift, which look at all nodes
-// as well. A Timeout ends it between two commands or within one, incomplete.
+// It calls upstream's methods for empty nodes, multiple nodes and single nodes in
+// production's order, and applies each returned command at once. Two parts are left out,
+// in Karpenter's favour: the wait of 15 s before a command with the simulation that
+// follows it, and the methods for drift, which also examine all nodes. A Timeout ends it
+// between two commands or within one, and the result is incomplete.
 func Consolidate(ctx context.Context, s *Scenario, o Options) (*Consolidation, error) {
 	ctx = quietly(injection.WithControllerName(ctx, "disruption"), o)
 	limited, cancel := ctx, func() {}
@@ -45,7 +45,7 @@ func Consolidate(ctx context.Context, s *Scenario, o Options) (*Consolidation, e
 	for limited.Err() == nil {
 		changed, err := f.pass(limited)
 		switch {
-		case !changed && limited.Err() != nil: // It was cut short, and knows nothing.
+		case !changed && limited.Err() != nil: // The method was interrupted, so its result means nothing.
 		case err != nil:
 			return nil, fmt.Errorf("consolidating %s with upstream: %w", s.Name, err)
 		case !changed:
@@ -56,16 +56,16 @@ func Consolidate(ctx context.Context, s *Scenario, o Options) (*Consolidation, e
 	return f.after(), nil
 }
 
-// fleet is a scenario whose nodes come and go.
+// fleet is a scenario whose nodes change.
 type fleet struct {
 	run
 
 	out *Consolidation
-	// launched counts the nodes that came.
+	// launched is the number of launched nodes.
 	launched int
 }
 
-// pass asks the methods one after the other and carries out the first command.
+// pass calls the methods in order and applies the first command.
 func (f *fleet) pass(ctx context.Context) (changed bool, err error) {
 	if f.store, err = newStore(f.scenario, f.types); err != nil {
 		return false, err
@@ -86,7 +86,7 @@ func (f *fleet) pass(ctx context.Context) (changed bool, err error) {
 	return true, f.carryOut(ctx, command, candidates, spent.UserS)
 }
 
-// decide does what the disruption controller does in one turn.
+// decide runs one reconcile of the disruption controller.
 func (f *fleet) decide(ctx context.Context) (command *disruption.Command, candidates int, err error) {
 	real, clouds := clock.RealClock{}, &catalogue{types: f.types}
 	provisioner := provisioning.NewProvisioner(f.store, quiet{}, clouds, f.cluster, real, nil)
@@ -124,14 +124,14 @@ func (f *fleet) decide(ctx context.Context) (command *disruption.Command, candid
 	return nil, 0, nil
 }
 
-// atOnce finds every command valid without a wait.
+// atOnce validates every command without a wait.
 type atOnce struct{}
 
 func (atOnce) Validate(_ context.Context, c disruption.Command, _ time.Duration) (disruption.Command, error) {
 	return c, nil
 }
 
-// catalogue is a cloud provider that only offers.
+// catalogue is a cloud provider that only lists instance types.
 type catalogue struct {
 	cloudprovider.CloudProvider
 
@@ -146,7 +146,7 @@ func (c *catalogue) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&awsv1.EC2NodeClass{}}
 }
 
-// claimOf is the claim of a node that has been there for long.
+// claimOf returns the claim of a node that has existed for a long time.
 func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
 	claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
@@ -157,5 +157,5 @@ func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	return claim
 }
 
-// errLost says that upstream's command leaves a pod without a place.
+// errLost is the error if upstream's command leaves a pod without a node.
 var errLost = errors.New("the command leaves a pod without a place")

@@ -9,14 +9,14 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline"
 )
 
-// running is a node of pool a with pods.
+// running returns a node of pool a with pods.
 func running(name, machine, pods string) string {
 	return fmt.Sprintf(`{"name": "%s", "nodePool": "a", "instanceType": "%s", "zone": "z1", "capacityType": "on-demand", "pods": [%s]}`, name, machine, pods)
 }
 
-// TestConsolidate shows that upstream's consolidation is driven as production
-// drives it, by what is known of its decisions. The pool's limits are what its nodes
-// have in the second case: what goes does not count against them.
+// TestConsolidate checks known decisions of upstream's consolidation, to show that it is
+// called as in production. In the second case the pool's limits equal the size of its
+// nodes: removed nodes do not count against them.
 func TestConsolidate(t *testing.T) {
 	const disrupts = `"limits": {"cpu": "16", "nodes": "2"}, "disruption": {"consolidateAfter": "0s", "consolidationPolicy": "%s", "budgets": [{"nodes": "%s"}]},`
 	for _, c := range []struct{ name, policy, budget, nodes, want string }{
@@ -49,7 +49,7 @@ func TestConsolidate(t *testing.T) {
 	}
 }
 
-// What is not reached in time is not done, and the result says so.
+// A consolidation that times out is incomplete, and its result says so.
 func TestConsolidateInTime(t *testing.T) {
 	const disrupts = `"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]},`
 	if r := consolidated(t, pool("a", disrupts), running("one", "small", ""), time.Nanosecond); r.Complete || r.NodesAfter != 1 {

@@ -2,8 +2,8 @@ package karpenterbaseline
 
 import "slices"
 
-// Consolidation is what became of the nodes, as the benchmark writes it down.
-// Prices are in US dollars an hour.
+// Consolidation is the result of a consolidation in the benchmark's format. Prices are in
+// US dollars per hour.
 type Consolidation struct {
 	Planner    string      `json:"planner"`
 	Scenario   string      `json:"scenario"`
@@ -16,27 +16,27 @@ type Consolidation struct {
 	Complete   bool        `json:"complete"`
 	Rounds     []Round     `json:"rounds"`
 	FinalNodes []FinalNode `json:"finalNodes"`
-	// WallS is seconds on the clock and UserS CPU seconds of the whole process, of
-	// deciding alone.
+	// WallS is the wall time in seconds, and UserS the CPU seconds of the whole process,
+	// both for the decisions only.
 	WallS     float64 `json:"wallS"`
 	UserS     float64 `json:"userS"`
 	PeakRSSMB float64 `json:"peakRSSMB"`
 }
 
-// Round is one command, carried out.
+// Round is one applied command.
 type Round struct {
 	Method       string    `json:"method"`
 	Candidates   int       `json:"candidates"`
 	Removed      []string  `json:"removed"`
 	Replacements []NewNode `json:"replacements"`
-	// Moved names the pods that went to nodes which existed.
+	// Moved has the pods that moved to existing nodes.
 	Moved     map[string][]string `json:"moved"`
 	PodsMoved int                 `json:"podsMoved"`
 	CostAfter float64             `json:"costAfter"`
 	UserS     float64             `json:"userS"`
 }
 
-// FinalNode is a node that is there in the end, with its pods by namespace/name.
+// FinalNode is a remaining node, with its pods by namespace/name.
 type FinalNode struct {
 	Name         string   `json:"name"`
 	NodePool     string   `json:"nodePool"`

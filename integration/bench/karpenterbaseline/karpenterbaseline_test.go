@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// machines are a small and a large one, one with a device that costs less than
-// the large one, and one whose spot is dearer than the small one on demand.
+// machines are a small and a large type, one with a device that costs less than the large
+// one, and one whose spot price exceeds the small one's on-demand price.
 const machines = `[
 	{"name": "small", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "pods": "20"}, "labels": {"karpenter.k8s.aws/instance-cpu": "2"},
 	 "offerings": [{"zone": "z1", "capacityType": "on-demand", "price": 0.1, "available": true}, {"zone": "z1", "capacityType": "spot", "price": 0.05, "available": true}]},
@@ -35,8 +35,8 @@ func pod(name, cpu, more string) string {
 const onlyElsewhere = `"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
 	{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]}}},`
 
-// TestPlan shows that upstream's scheduler is driven as production drives it, by
-// what is known of its decisions.
+// TestPlan checks known decisions of upstream's scheduler, to show that it is called as
+// in production.
 func TestPlan(t *testing.T) {
 	const onDemand, device = `"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"},`, `"nodeSelector": {"node.kubernetes.io/instance-type": "device"},`
 	node := func(pods string) string {
@@ -44,7 +44,8 @@ func TestPlan(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, pools, pods, nodes, daemons string
-		// want is each new node with its pods, then those of old, then the rest.
+		// want lists each new node with its pods, then the existing nodes with theirs, then
+		// the pods without a node.
 		want string
 	}{
 		{name: "the cheapest offering", pools: pool("a", ""), pods: pod("p", "1", ""), want: "a small spot 0.05 [p]; []; "},
@@ -80,7 +81,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A launch names neither what is exotic nor spot that is dearer than on demand.
+// A launch lists no exotic types, and no spot offering above the on-demand price.
 func TestLaunchOptions(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "pods": [%s]}`, machines, pool("a", ""), pod("p", "1", ""))
 	if n := plan(t, text, karpenterbaseline.Options{Concurrency: 1}).NewNodes[0]; n.Options != 2 || strings.Join(n.OptionTypes, " ") != "small large" {
@@ -108,7 +109,7 @@ func plan(t *testing.T, text string, o karpenterbaseline.Options) *karpenterbase
 	return r
 }
 
-// check has the plan judged as it is written.
+// check validates the plan as it is written.
 func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 	t.Helper()
 	s, err := planvalidator.ParseScenario([]byte(text), nil)
@@ -128,7 +129,7 @@ func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 	}
 }
 
-// What is not reached in time has no place, and the plan says so.
+// Pods that are not placed before the timeout have no node, and the plan says so.
 func TestTimeout(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "podGroups": [{"count": 9, "template": %s}]}`, machines, pool("a", ""), pod("p", "1", ""))
 	r := plan(t, text, karpenterbaseline.Options{Concurrency: 1, Timeout: time.Nanosecond})
@@ -141,7 +142,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Solving is measured, and only solving.
+// Only solving is measured.
 func TestEffort(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "podGroups": [{"count": 200, "template": %s}]}`, machines, pool("a", ""), pod("p", "1", ""))
 	e := plan(t, text, karpenterbaseline.Options{Concurrency: 1}).Summary.Effort

@@ -14,11 +14,11 @@ import (
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instance/filter"
 )
 
-// launchTypesMax is how many types the AWS provider names in a launch.
+// launchTypesMax is the maximum number of types in a launch by the AWS provider.
 const launchTypesMax = 60
 
-// launch finds what the AWS provider would launch of a claim: the types that are
-// left after its filters, and the cheapest of their offerings.
+// launch returns the node that the AWS provider would launch for a claim: the types that
+// remain after its filters, and their cheapest offering.
 func (r *run) launch(ctx context.Context, claim *provisioning.NodeClaim) (NewNode, error) {
 	object := claim.ToNodeClaim()
 	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(object.Spec.Requirements...)
@@ -42,7 +42,7 @@ func (r *run) launch(ctx context.Context, claim *provisioning.NodeClaim) (NewNod
 	return out, nil
 }
 
-// filtered are copies, because the filters take offerings out of the types.
+// filtered returns copies of the types, because the filters remove their offerings.
 func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted scheduling.Requirements, requests corev1.ResourceList) ([]*cloudprovider.InstanceType, error) {
 	var types []*cloudprovider.InstanceType
 	named := wanted.Get(corev1.LabelInstanceTypeStable)
@@ -53,7 +53,8 @@ func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted sch
 			})
 		}
 	}
-	// Of equal price the first by name is launched, whatever the map's order.
+	// If prices are equal, the first type by name is launched, independent of the map's
+	// order.
 	slices.SortFunc(types, func(a, b *cloudprovider.InstanceType) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
 	for _, f := range []filter.Filter{
 		filter.CompatibleAvailableFilter(wanted, requests),
@@ -70,9 +71,8 @@ func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted sch
 	return cloudprovider.InstanceTypes(types).Truncate(ctx, wanted, launchTypesMax)
 }
 
-// decided are the labels for which the pool lists several values. The claim has
-// more: upstream also labels nodes with a random number where pods only say what
-// a label must not be.
+// decided returns the labels for which the pool lists several values. The claim has more:
+// upstream also labels nodes with a random number if pods only exclude values of a label.
 func (r *run) decided(claim *karpv1.NodeClaim, pool string) map[string]string {
 	out := map[string]string{}
 	template := r.scenario.pool(pool).Spec.Template

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
-	// It registers the labels that AWS's instance types have.
+	// It registers the labels of AWS's instance types.
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 )
 
-// instanceTypes are the scenario's as the AWS provider would make them: a label
-// that is well known and that the type has not is known to be absent.
+// instanceTypes returns the scenario's types as the AWS provider would: a well-known
+// label that the type lacks is known to be absent.
 func (s *Scenario) instanceTypes() []*cloudprovider.InstanceType {
 	var all []*cloudprovider.InstanceType
 	for i := range s.InstanceTypes {

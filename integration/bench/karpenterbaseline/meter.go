@@ -2,7 +2,7 @@ package karpenterbaseline
 
 import "github.com/joist-autoscaler/joist/integration/environment/meter"
 
-// Effort is what planning took.
+// Effort is the effort of planning.
 type Effort struct {
 	SetupWallS float64 `json:"setupWallS"`
 	SolveWallS float64 `json:"solveWallS"`
@@ -15,7 +15,7 @@ type Effort struct {
 	TimedOut     bool    `json:"timedOut"`
 }
 
-// effort says what planning took.
+// effort converts the meter's reading.
 func effort(s meter.Spent) Effort {
 	return Effort{
 		SolveWallS: s.WallS, SolveUserS: s.UserS, SolveSysS: s.SysS, SolveMallocs: s.Mallocs, SolveAllocMB: s.AllocMB, PeakRSSMB: s.PeakRSSMB,

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 )
 
-// Result is the plan as the benchmark writes plans down.
+// Result is a plan in the benchmark's format.
 type Result struct {
 	Planner       string              `json:"planner"`
 	Scenario      string              `json:"scenario"`
@@ -23,13 +23,13 @@ type Result struct {
 
 // NewNode is a node to launch.
 type NewNode struct {
-	// Name is what a consolidation calls the node from then on.
+	// Name is the node's name in a consolidation.
 	Name         string `json:"name,omitempty"`
 	NodePool     string `json:"nodePool"`
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
-	// Price is in US dollars an hour.
+	// t Price is in US dollars per hour.
 	Price       float64             `json:"price"`
 	Options     int                 `json:"options"`
 	OptionTypes []string            `json:"optionTypes"`
@@ -38,7 +38,7 @@ type NewNode struct {
 	Pods        []string            `json:"pods"`
 }
 
-// Summary counts what the plan came to, and what planning took.
+// Summary has the plan's totals and the effort of planning.
 type Summary struct {
 	NewNodes       int     `json:"newNodes"`
 	Scheduled      int     `json:"scheduled"`
@@ -47,7 +47,7 @@ type Summary struct {
 	Effort
 }
 
-// planner names what plans here; the version is that of the module.
+// planner is the planner's name, with the module's version.
 const planner = "karpenter v1.14.0"
 
 func (r *run) result(ctx context.Context, from scheduling.Results, effort Effort) (*Result, error) {
@@ -90,7 +90,7 @@ func (r *Result) place(names []string) {
 	r.Summary.Scheduled += len(names)
 }
 
-// nameOf leaves out the namespace that everybody means.
+// nameOf returns the pod's name, with its namespace unless that is the default.
 func nameOf(pod *corev1.Pod) string {
 	if pod.Namespace == metav1.NamespaceDefault {
 		return pod.Name

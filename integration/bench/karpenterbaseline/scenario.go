@@ -16,7 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// Scenario is what is to be planned, in upstream's types.
+// Scenario is the input in upstream's types.
 type Scenario struct {
 	Name              string
 	InstanceTypesFile string
@@ -45,7 +45,7 @@ type machine struct {
 
 type offering struct {
 	Zone, ZoneID, CapacityType string
-	// Price is in US dollars an hour.
+	// t Price is in US dollars per hour.
 	Price     float64
 	Available bool
 }
@@ -56,8 +56,8 @@ type node struct {
 	Pods []*corev1.Pod
 }
 
-// Read decodes a scenario from a file, which may be gzipped, and the instance
-// types that it names beside it.
+// Read decodes a scenario from a file, which may be gzipped, and its instance types from
+// the file that it names in the same folder.
 func Read(path string) (*Scenario, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -66,8 +66,8 @@ func Read(path string) (*Scenario, error) {
 	return Parse(text, func(name string) ([]byte, error) { return readFile(filepath.Join(filepath.Dir(path), name)) })
 }
 
-// Parse decodes a scenario; beside reads the file that it names, and may be nil
-// for a scenario with its instance types inline.
+// Parse decodes a scenario. beside reads the file that it names; it may be nil for a
+// scenario with inline instance types.
 func Parse(text []byte, beside func(name string) ([]byte, error)) (*Scenario, error) {
 	s := &Scenario{}
 	if err := json.Unmarshal(text, s); err != nil {
@@ -86,7 +86,7 @@ func Parse(text []byte, beside func(name string) ([]byte, error)) (*Scenario, er
 	return s, nil
 }
 
-// complete expands the groups and does what the API server would.
+// complete expands the groups and sets the API server's defaults.
 func (s *Scenario) complete() {
 	var pods []*corev1.Pod
 	for _, g := range s.PodGroups {
@@ -117,7 +117,7 @@ func (s *Scenario) complete() {
 	}
 }
 
-// admit fills in what the API server does, as far as scheduling reads it.
+// admit sets the API server's defaults of the fields that scheduling reads.
 func admit(pod *corev1.Pod, place int) {
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault

@@ -23,13 +23,13 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/meter"
 )
 
-// Options are how the scheduler is run.
+// Options configure the scheduler.
 type Options struct {
-	// Timeout ends solving and keeps what is placed by then; 0 is none. In
-	// production it is a minute.
+	// Timeout ends solving and keeps the pods placed so far; 0 is no limit. In production
+	// it is a minute.
 	Timeout time.Duration
-	// Concurrency is the number of the scheduler's workers. In production it is
-	// the number of CPUs that the controller requests.
+	// Concurrency is the number of the scheduler's workers. In production it is the number
+	// of CPUs that the controller requests.
 	Concurrency int
 }
 
@@ -45,13 +45,12 @@ type run struct {
 	types    []*cloudprovider.InstanceType
 	store    *store
 	cluster  *state.Cluster
-	// pods are those that passed validation, and refused the others.
+	// pods passed the validation, refused did not.
 	pods    []*corev1.Pod
 	refused map[*corev1.Pod]error
 }
 
-// Plan plans the scenario. The pods of the scenario are used up by it: plan a
-// scenario once.
+// Plan plans the scenario. It modifies the scenario's pods, so plan a scenario only once.
 func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
 	ctx = quietly(injection.WithControllerName(ctx, "provisioner"), o)
 	began := time.Now()
@@ -69,7 +68,7 @@ func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
 	return r.result(ctx, results, effort)
 }
 
-// quietly is a context in which upstream says nothing, set as in production.
+// quietly returns a context with production's settings in which upstream logs nothing.
 func quietly(ctx context.Context, o Options) context.Context {
 	log.SetLogger(logr.Discard())
 	return karpoptions.ToContext(log.IntoContext(ctx, logr.Discard()), &karpoptions.Options{
@@ -115,7 +114,7 @@ func (r *run) setUp(ctx context.Context) (*scheduling.Scheduler, error) {
 	return scheduling.NewScheduler(ctx, r.store, pools, r.cluster, nodes, topology, types, r.scenario.DaemonSetPods, quiet{}, clock.RealClock{}, nil, nil, options...), nil
 }
 
-// solve is the part that is measured.
+// solve is the measured part.
 func (r *run) solve(ctx context.Context, scheduler *scheduling.Scheduler) (scheduling.Results, Effort, error) {
 	limited, cancel := ctx, func() {}
 	if r.options.Timeout > 0 {

@@ -15,22 +15,22 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// store answers what the scheduler reads of a cluster, as informers would: with
-// copies. It embeds no client, so whatever else is called panics and is seen.
+// store is a client that returns copies of what the scheduler reads of a cluster, as
+// informers do. It embeds a nil client, so other calls panic.
 type store struct {
 	client.Client
 
 	nodes map[string]*corev1.Node
-	// pods are those on nodes, and byNode the same by the node's name.
+	// pods are the pods on nodes, and byNode the same by the node's name.
 	pods       []*corev1.Pod
 	byNode     map[string][]*corev1.Pod
 	namespaces []string
-	// pools and daemons are listed by what decides on disruption.
+	// pools and daemons are listed by the disruption controller.
 	pools   []*karpv1.NodePool
 	daemons []*appsv1.DaemonSet
 }
 
-// Get knows nodes and NodePools; nothing else exists.
+// Get returns nodes and NodePools; no other object exists.
 func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
 	case *corev1.Node:
@@ -49,8 +49,8 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return errors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.String())
 }
 
-// List knows bound pods, namespaces, NodePools and DaemonSets; there is no
-// PodDisruptionBudget.
+// List returns bound pods, namespaces, NodePools and DaemonSets; there are no
+// PodDisruptionBudgets.
 func (s *store) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
@@ -86,8 +86,8 @@ func (s *store) List(_ context.Context, into client.ObjectList, options ...clien
 	return nil
 }
 
-// found are the bound pods that a list asks for. Those of one node come from an
-// index, as informers keep one.
+// found returns the bound pods that a list selects. Pods of one node come from an index,
+// as with informers.
 func (s *store) found(o *client.ListOptions) []*corev1.Pod {
 	from := s.pods
 	if o.FieldSelector != nil {

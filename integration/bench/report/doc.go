@@ -1,7 +1,6 @@
-// Package report turns what a contest measured into tables and into figures
-// that machines read.
+// Package report formats a contest's measurements as tables and as machine-readable
+// figures.
 //
-// The invariant: nothing is left out for being unflattering. A run that failed,
-// a plan that a judge refused and a planner that ran out of time stand in the
-// same table as the others, with the words for it.
+// Invariant: unfavourable results are not omitted. Failed runs, invalid plans and
+// timeouts are in the same table as the others, with their reason.
 package report

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// Each prints a table with a line for every measurement.
+// Each returns a table with one line per measurement.
 func Each(rows []contest.Row) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
@@ -32,7 +32,7 @@ func Each(rows []contest.Row) string {
 	return t.Render()
 }
 
-// bound is the judge's, or else what the planner claims of itself.
+// bound returns the validator's bound, or else the planner's own.
 func bound(row contest.Row, m contest.Measurement) float64 {
 	if row.Bound > 0 {
 		return row.Bound

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// Fleets is a table with a line for every consolidation.
+// Fleets returns a table with one line per consolidation.
 func Fleets(rows []contest.FleetRow) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
@@ -36,8 +36,8 @@ func Fleets(rows []contest.FleetRow) string {
 	return t.Render()
 }
 
-// fewestMoves is how many pods the planner moved that moved fewest: at so many
-// moves all are compared.
+// fewestMoves returns the smallest number of pods that a planner of the row moved: all
+// are compared at that number of moves.
 func fewestMoves(row *contest.FleetRow) int {
 	fewest := -1
 	for i := range row.Results {
@@ -55,8 +55,8 @@ func over(row *contest.FleetRow, c *contest.Consolidation) string {
 	return ratio(c.After, row.Bound)
 }
 
-// cpuRatio is how many times the first planner's CPU another took; at least as
-// many, when it was stopped.
+// cpuRatio returns the ratio of another planner's CPU time to the first planner's, as a
+// lower bound if it was stopped.
 func cpuRatio(row *contest.FleetRow, c *contest.Consolidation) string {
 	first := &row.Results[0]
 	switch {
@@ -84,7 +84,7 @@ func fleetVerdict(c *contest.Consolidation) string {
 	}
 }
 
-// FleetProblems says all that went wrong, a line each; it is empty when nothing did.
+// FleetProblems lists all failures and violations, one per line; empty if there are none.
 func FleetProblems(rows []contest.FleetRow) string {
 	var out strings.Builder
 	for _, row := range rows {
@@ -103,7 +103,7 @@ func FleetProblems(rows []contest.FleetRow) string {
 	return out.String()
 }
 
-// fleets is the part of the section about consolidation.
+// fleets returns the part of the section about consolidation.
 func (r Record) fleets() string {
 	if len(r.Fleets) == 0 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
-// Markdown is the record as a section of a README: what was run and where, the
-// table, what it means, and what was not run.
+// Markdown returns the record as a section of a README: what was run and where, the
+// table, its explanation, and what was not run.
 func (r Record) Markdown(drawing, data string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, alternately, each run in its own process: %s, %d cores, %s, %s, on %s, from commit %s. "+
@@ -31,7 +31,7 @@ func (r Record) Markdown(drawing, data string) string {
 	return out.String()
 }
 
-// repeated says how often each planner planned each scenario.
+// repeated describes how often each planner ran on each scenario.
 func (r Record) repeated() string {
 	if r.Runs == 1 {
 		return "one run each"
@@ -39,7 +39,7 @@ func (r Record) repeated() string {
 	return fmt.Sprintf("%d runs each; the figures are those of the run with the median CPU", r.Runs)
 }
 
-// headline says the range of the two ratios over all scenarios, best and worst.
+// headline describes the best and the worst of the two ratios over all scenarios.
 func (r Record) headline() string {
 	var cost, cpu span
 	for _, row := range PairsOf(r.Rows) {
@@ -61,7 +61,7 @@ func (r Record) headline() string {
 		cost.low, cost.high, times(cpu.low, 1), times(cpu.high, 1))
 }
 
-// span is the range of some values.
+// span is a range of values.
 type span struct {
 	count     int
 	low, high float64
@@ -74,7 +74,7 @@ func (s *span) add(value float64) {
 	s.count, s.low, s.high = s.count+1, min(s.low, value), max(s.high, value)
 }
 
-// judged says how many plans the judge found valid.
+// judged describes how many plans the validator found valid.
 func (r Record) judged() string {
 	plans, valid, failed := 0, 0, 0
 	for _, row := range r.Rows {
@@ -117,10 +117,10 @@ func (p Pairs) markdown() string {
 	return t.RenderMarkdown()
 }
 
-// both is a cell with both planners' figures.
+// both returns a cell with both planners' figures.
 func both(ours, theirs string) string { return ours + " : " + theirs }
 
-// price is the plan's, with what is wrong with it beside it.
+// price returns the plan's price, with its problems.
 func price(m contest.Measurement) string {
 	switch {
 	case m.Failure != "":
@@ -158,7 +158,7 @@ func legend(limit string) string {
 		"Karpenter's time limit is " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
 }
 
-// absent says what the record does not show.
+// absent lists what the record does not have.
 func (r Record) absent() []string {
 	var kinds, fleets []string
 	for _, k := range scenarios.Kinds() {
@@ -174,7 +174,7 @@ func (r Record) absent() []string {
 	return append(r.missing(kinds), fmt.Sprintf("consolidation (kinds %s)", strings.Join(fleets, ", ")))
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "one " + noun

@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// Pairs are rows with two results each: a challenger's and an incumbent's.
+// Pairs are rows with two results each: first the challenger's, then the baseline's.
 type Pairs []contest.Row
 
-// PairsOf keeps the rows that two planners took part in.
+// PairsOf returns the rows with two planners.
 func PairsOf(rows []contest.Row) Pairs {
 	var out Pairs
 	for _, row := range rows {
@@ -23,8 +23,7 @@ func PairsOf(rows []contest.Row) Pairs {
 	return out
 }
 
-// Cost compares the plans: what they place, what they cost, what they leave to
-// choose from.
+// Cost compares the plans: placed pods, price, and the number of launch options.
 func (p Pairs) Cost() string {
 	t := p.table("PLACED", "NODES", "OPTIONS", "$/HOUR")
 	t.header = append(t.header, "RATIO", "BOUND")
@@ -40,8 +39,8 @@ func (p Pairs) Cost() string {
 	return t.render()
 }
 
-// Effort compares what making the plans took. The ratios say how many times as
-// much the incumbent took.
+// Effort compares the effort of the planners. The ratios are the baseline's effort
+// divided by the challenger's.
 func (p Pairs) Effort() string {
 	t := p.table("CPU MS")
 	t.header = append(t.header, "RATIO")
@@ -63,7 +62,7 @@ func (p Pairs) Effort() string {
 	return t.render()
 }
 
-// sheet is a table of which some columns come in pairs.
+// sheet is a table in which some columns come in pairs.
 type sheet struct {
 	planners [2]string
 	header   table.Row

@@ -11,26 +11,25 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// Record is a whole contest with what somebody needs in order to believe it or
-// to repeat it.
+// Record is a whole contest with everything needed to verify or repeat it.
 type Record struct {
 	Date time.Time `json:"date"`
-	// Commit is this repository's, with a plus sign when files had been changed.
+	// Commit is this repository's commit, with a plus sign if files were changed.
 	Commit  string          `json:"commit"`
 	Go      string          `json:"go"`
 	Machine contest.Machine `json:"machine"`
 	Seed    uint64          `json:"seed"`
-	// Runs is how often each planner planned each scenario.
+	// Runs is the number of runs of each planner on each scenario.
 	Runs int `json:"runs"`
-	// Limit is how long Karpenter might solve.
+	// t Limit is Karpenter's time limit for solving.
 	Limit string        `json:"limit"`
 	Rows  []contest.Row `json:"rows"`
-	// FleetLimit is how long Karpenter might decide about one of Fleets.
+	// FleetLimit is Karpenter's time limit for each scenario of Fleets.
 	FleetLimit string             `json:"fleetLimit,omitempty"`
 	Fleets     []contest.FleetRow `json:"fleets,omitempty"`
 }
 
-// Encode is the record as a file.
+// Encode returns the record as a file.
 func (r Record) Encode() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -39,7 +38,7 @@ func (r Record) Encode() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Decode reads the file of a record.
+// Decode parses a record's file.
 func Decode(text []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -48,12 +47,12 @@ func Decode(text []byte) (Record, error) {
 	return r, nil
 }
 
-// planners are the versions of those that took part, as they call themselves.
+// planners returns the planners' names with their versions.
 func (r Record) planners() []string {
 	seen := map[string]bool{}
 	for _, row := range r.Rows {
 		for _, m := range row.Results {
-			// A build of a work tree has no version; the commit says what it is.
+			// A build of a work tree has no version; the commit identifies it.
 			if name := strings.TrimSuffix(m.Version, " (devel)"); name != "" {
 				seen[name] = true
 			}
@@ -62,10 +61,10 @@ func (r Record) planners() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// sizes are what a full comparison covers.
+// sizes are the sizes of a full comparison.
 var sizes = []int{100, 1000, 5000, 10000, 50000}
 
-// missing says which kinds were not measured in which sizes.
+// missing lists the kinds and sizes that were not measured.
 func (r Record) missing(kinds []string) []string {
 	measured := map[string]bool{}
 	for _, row := range r.Rows {

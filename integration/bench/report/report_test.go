@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// contests are made up: a plan that is cheaper, one that is not valid, one that
-// ran out of time, one that failed, and a scenario without a bound.
+// contests returns invented rows: a cheaper plan, an invalid one, a timeout, a failure,
+// and a scenario without a bound.
 func contests() []contest.Row {
 	plan := func(planner string, pods, nodes, options int, dollars, seconds float64, mallocs uint64) contest.Measurement {
 		return contest.Measurement{
@@ -54,8 +54,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// fleets are made up: a consolidation beside one that was stopped, one beside one
-// that is not valid, and one that failed.
+// fleets returns invented rows: a consolidation with one that was stopped, one with an
+// invalid one, and one that failed.
 func fleets() []contest.FleetRow {
 	one := func(planner string, after float64, seconds float64, steps ...contest.Step) contest.Consolidation {
 		c := contest.Consolidation{

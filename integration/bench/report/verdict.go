@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// verdict says in a word whether the plan counts.
+// verdict returns one word for the validity of a plan.
 func verdict(m contest.Measurement) string {
 	switch {
 	case m.Failure != "":
@@ -23,7 +23,7 @@ func verdict(m contest.Measurement) string {
 	}
 }
 
-// Problems says all that went wrong, a line each; it is empty when nothing did.
+// Problems lists all failures and violations, one per line; empty if there are none.
 func Problems(rows []contest.Row) string {
 	var out strings.Builder
 	for _, row := range rows {
@@ -42,7 +42,8 @@ func Problems(rows []contest.Row) string {
 	return out.String()
 }
 
-// overBound is a plan's price over the bound, which is that of placing all pods.
+// overBound returns the ratio of a plan's price to the bound, which is for placing all
+// pods.
 func overBound(bound float64, m contest.Measurement) string {
 	if !m.Valid() || m.Scheduled != m.Pods {
 		return none
@@ -50,8 +51,8 @@ func overBound(bound float64, m contest.Measurement) string {
 	return ratio(m.DollarsPerHour, bound)
 }
 
-// costs is the ratio of two plans' prices. A plan that places fewer pods is no
-// cheaper plan, so then there is none.
+// costs returns the ratio of two plans' prices. If the plans place different numbers of
+// pods, there is no ratio.
 func costs(ours, theirs contest.Measurement) string {
 	if !ours.Valid() || !theirs.Valid() || ours.Scheduled != theirs.Scheduled {
 		return none
@@ -59,8 +60,8 @@ func costs(ours, theirs contest.Measurement) string {
 	return ratio(ours.DollarsPerHour, theirs.DollarsPerHour)
 }
 
-// effort is how many times ours theirs is; at least as many, when they were
-// stopped.
+// effort returns the ratio of the baseline's figure to the challenger's, as a lower bound
+// if the baseline was stopped.
 func effort(ours, theirs contest.Measurement, figure func(contest.Measurement) float64) string {
 	if !ours.Valid() || !theirs.Valid() {
 		return none

@@ -8,10 +8,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// none stands for a figure that there is not.
+// none stands for a missing figure.
 const none = "–"
 
-// plainStyle has no frames: tables are read in logs and pasted into issues.
+// plainStyle has no frames, because tables are read in logs and pasted into issues.
 func plainStyle() table.Style {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -20,7 +20,7 @@ func plainStyle() table.Style {
 	return style
 }
 
-// money is in US dollars an hour.
+// money formats US dollars per hour.
 func money(dollars float64) string {
 	if dollars == 0 {
 		return none
@@ -28,7 +28,7 @@ func money(dollars float64) string {
 	return fmt.Sprintf("%.2f", dollars)
 }
 
-// ratio is how many times the part the whole is.
+// ratio formats whole divided by part.
 func ratio(whole, part float64) string {
 	if part <= 0 || whole <= 0 {
 		return none
@@ -43,7 +43,7 @@ func milliseconds(seconds float64) string {
 	return fmt.Sprintf("%.0f", seconds*1000)
 }
 
-// times is by how much a is more than b.
+// times formats a divided by b.
 func times(a, b float64) string {
 	if a <= 0 || b <= 0 {
 		return none
@@ -54,7 +54,7 @@ func times(a, b float64) string {
 	return fmt.Sprintf("%.0f×", a/b)
 }
 
-// count is a large number in thousands or millions.
+// count formats a large number with thousands or millions.
 func count(n uint64) string {
 	switch {
 	case n < 10_000:
@@ -66,7 +66,7 @@ func count(n uint64) string {
 	}
 }
 
-// thousands is a number of pods as people write it.
+// thousands formats a number of pods with separators.
 func thousands(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)

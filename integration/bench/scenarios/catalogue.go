@@ -13,16 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// TypesFile is the name of the file of instance types, beside the scenarios.
+// TypesFile is the name of the file of instance types, in the scenarios' folder.
 const TypesFile = "catalog.json"
 
 const region = "us-east-1"
 
-// Zones of the scenarios: the three in which the catalogue has most on offer.
+// Zones returns the scenarios' zones: the three with the most offerings in the catalogue.
 func Zones() []string { return []string{"us-east-1b", "us-east-1d", "us-east-1f"} }
 
-// Types are those of the embedded catalogue in Zones, as nodes of a class with
-// Amazon Linux 2023 and no settings.
+// Types returns the embedded catalogue's types in Zones, for a class with Amazon Linux
+// 2023 and default settings.
 func Types() ([]Type, error) {
 	cat, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
@@ -42,7 +42,7 @@ func newType(t catalog.InstanceType) Type {
 	capacity, overhead, _ := catalog.NodeResources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
 	out := Type{Name: t.Name, Arch: t.Arch, OS: []string{catalog.Linux}, Capacity: capacity, Overhead: overhead}
 	out.Labels = catalog.TypeLabels(t)
-	// These follow from other fields of the document.
+	// These labels follow from other fields of the document.
 	maps.DeleteFunc(out.Labels, func(key, _ string) bool {
 		return key == corev1.LabelInstanceTypeStable || key == corev1.LabelArchStable || key == corev1.LabelOSStable
 	})
@@ -55,9 +55,9 @@ func newType(t catalog.InstanceType) Type {
 	return out
 }
 
-// price is the catalogue's, but for spot: there the catalogue knows the
-// region's average alone, while a zone is usually dearer or cheaper by some
-// percent, never dearer than on-demand. Which it is comes from the names.
+// price returns the catalogue's price, except for spot: the catalogue has only the
+// region's average, while a zone is usually some percent more or less expensive, but
+// never above on-demand. The difference is derived from the names.
 func price(t catalog.InstanceType, o catalog.Offering) float64 {
 	if o.CapacityType != catalog.Spot {
 		return o.PricePerHour

@@ -1,9 +1,8 @@
-// Package scenarios makes the benchmark's scenarios: NodePools, instance types
-// and pods that wait, of a kind and a size.
+// Package scenarios generates the benchmark's scenarios: NodePools, instance types and
+// pending pods, of a kind and a size.
 //
-// The idea is that a kind is a few distributions, written down where they can
-// be read: how many replicas a deployment has, what a pod asks for, and which
-// constraints how many deployments carry. The invariants: kind, size and seed
-// decide every byte; nothing is read but the embedded catalogue; and no
-// planner is asked for anything, so that none can shape what it is measured on.
+// A kind consists of a few distributions that are defined in the code: the replicas of a
+// deployment, the requests of a pod, and the share of deployments with each constraint.
+// Invariants: kind, size and seed determine every byte; the only input is the embedded
+// catalogue; and no planner is called, so none can influence its benchmark.
 package scenarios

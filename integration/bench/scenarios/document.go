@@ -24,7 +24,7 @@ type PodGroup struct {
 	Template corev1.Pod `json:"template"`
 }
 
-// Node is a node that exists, with its pods.
+// Node is an existing node with its pods.
 type Node struct {
 	Name         string       `json:"name"`
 	NodePool     string       `json:"nodePool"`
@@ -46,7 +46,7 @@ type Type struct {
 	Offerings []Offering          `json:"offerings"`
 }
 
-// Offering is one way to buy a type; the price is in US dollars an hour.
+// Offering is one way to buy a type; the price is in US dollars per hour.
 type Offering struct {
 	Zone         string  `json:"zone"`
 	ZoneID       string  `json:"zoneID"`

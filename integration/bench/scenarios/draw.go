@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// draw is a seeded source and the distributions that are drawn from it.
+// draw is a seeded random source with the distributions.
 type draw struct{ *rand.Rand }
 
 func newDraw(seed uint64) *draw {
@@ -13,13 +13,13 @@ func newDraw(seed uint64) *draw {
 	return &draw{rand.New(rand.NewPCG(seed, stream))} //nolint:gosec // seeded, so that a scenario can be made again
 }
 
-// share is a value and how many in a hundred have it.
+// share is a value with its percentage.
 type share[T any] struct {
 	percent int
 	value   T
 }
 
-// pick draws one of the values.
+// pick draws one of the values by percentage.
 func pick[T any](d *draw, shares []share[T]) T {
 	at := d.IntN(total(shares))
 	for _, s := range shares {
@@ -37,28 +37,28 @@ func total[T any](shares []share[T]) (sum int) {
 	return sum
 }
 
-// oneOf draws evenly.
+// oneOf draws one of the values uniformly.
 func oneOf[T any](d *draw, values ...T) T { return values[d.IntN(len(values))] }
 
-// between draws evenly from an interval.
+// between draws uniformly from an interval.
 func (d *draw) between(low, high float64) float64 { return low + (high-low)*d.Float64() }
 
-// replicas of a deployment: most have one, a few very many (Pareto).
+// replicas draws the replicas of a deployment: most have one, a few very many (Pareto).
 func (d *draw) replicas(most int) int {
 	const tail = 1.25
 	return min(most, int(math.Pow(1-d.Float64(), -1/tail)))
 }
 
-// size is what a pod asks for.
+// size is a pod's requests.
 type size struct{ milliCPU, memoryMiB int64 }
 
-// cpus are in thousandths of a core.
+// cpus are in millicores.
 var cpus = []share[int64]{
 	{9, 50}, {18, 100}, {10, 200}, {11, 250}, {17, 500}, {16, 1000}, {11, 2000}, {5, 4000}, {2, 8000}, {1, 16000},
 }
 
-// size draws a request: memory goes with CPU, about 3 GiB for each core, with a
-// spread that puts compute-, general- and memory-bound pods side by side.
+// size draws requests: memory is about 3 GiB per core, with a variance that yields
+// compute-, general- and memory-bound pods.
 func (d *draw) size() size {
 	const (
 		medianGiB, sigma   = 3, 0.8
@@ -72,7 +72,7 @@ func (d *draw) size() size {
 	return size{cpu, stepMiB * max(1, int64(steps))}
 }
 
-// jitter moves a size by up to a quarter either way, so that no two are equal.
+// jitter changes a size by up to a quarter, so that no two are equal.
 func (d *draw) jitter(s size) size {
 	const least, most = 0.75, 1.25
 	return size{

@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// fleetTypes are what the nodes of a fleet are, in even shares: a cluster that
-// grew over some years.
+// fleetTypes are the types of a fleet's nodes, in equal shares: a cluster that grew over
+// some years.
 var fleetTypes = []string{
 	"m5.4xlarge", "m6i.xlarge", "m6i.2xlarge", "m6i.4xlarge", "c6i.2xlarge", "c6i.4xlarge", "c7g.4xlarge", "r6i.xlarge", "r6i.2xlarge", "m6g.2xlarge",
 }
 
-// sparse nodes have about 37 % of their net CPU asked for.
+// sparse adds nodes with about 37 % of their net CPU requested.
 func sparse(d *draw, s *Scenario, nodes int) { fleet(d, s, nodes, 0.15, 0.6) }
 
-// dense nodes have about 75 %: some are full, some held up by memory.
+// dense adds nodes with about 75 %: some are full, some are limited by memory.
 func dense(d *draw, s *Scenario, nodes int) { fleet(d, s, nodes, 0.6, 1.2) }
 
 // fleet adds nodes that are filled to a share of their CPU between low and high.
@@ -40,8 +40,7 @@ func fleet(d *draw, s *Scenario, nodes int, low, high float64) {
 	}
 }
 
-// packed draws pods until the node has the share of CPU, or several in a row
-// find no room.
+// packed draws pods until the node has the share of CPU, or several in a row do not fit.
 func (d *draw) packed(room size, share float64) (out []size) {
 	const missesMax = 8
 	goal := int64(share * float64(room.milliCPU))
@@ -57,7 +56,7 @@ func (d *draw) packed(room size, share float64) (out []size) {
 	return out
 }
 
-// owned is the n-th pod of a fleet. Five in a row belong to one ReplicaSet.
+// owned returns the n-th pod of a fleet. Five consecutive pods belong to one ReplicaSet.
 func owned(n int, s size) corev1.Pod {
 	app := fmt.Sprintf("app-%d", n/5)
 	p := pod("default", fmt.Sprintf("%s-%d", app, n), s.requests())
@@ -66,11 +65,11 @@ func owned(n int, s size) corev1.Pod {
 	return p
 }
 
-// netSizes are what the fleet's types leave for pods beside the daemons.
+// netSizes returns the capacity of the fleet's types without the daemons.
 func netSizes() map[string]size {
 	types, err := Types()
 	if err != nil {
-		panic(err) // Not reached: the catalogue is part of the program.
+		panic(err) // unreachable: the catalogue is embedded
 	}
 	out := map[string]size{}
 	for _, t := range types {

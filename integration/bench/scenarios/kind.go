@@ -9,22 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Kind is a sort of workload, of any size.
+// Kind is a type of workload, of any size.
 type Kind struct {
 	// Name is the first part of the scenario's name, Word the second.
 	Name, Word string
-	// About says in a few words what is hard about it.
+	// About describes briefly what is hard about it.
 	About string
-	// Fleet kinds are clusters to consolidate: their size counts nodes, and no pod
-	// waits.
+	// Fleet kinds are clusters to consolidate: their size is the number of nodes, and no
+	// pod is pending.
 	Fleet bool
 
 	pools func(size int) []karpenter.NodePool
-	// fill adds what runs or waits.
+	// fill adds the running or pending pods.
 	fill func(*draw, *Scenario, int)
 }
 
-// Kinds are all there are, in the order of the tables.
+// Kinds returns all kinds, in the order of the tables.
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "a", Word: "inflate", About: "identical pods", pools: one(onDemandOnly, amd64), fill: identical},
@@ -40,7 +40,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Find is the kind of a name.
+// Find returns the kind with a name.
 func Find(name string) (Kind, error) {
 	kinds := Kinds()
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
@@ -54,8 +54,8 @@ func Find(name string) (Kind, error) {
 	return kinds[i], nil
 }
 
-// Make is the scenario of a size. A larger one of the same seed begins with the
-// same deployments, so that sizes can be compared.
+// Make returns the scenario of a size. A larger one of the same seed begins with the same
+// deployments, so that sizes can be compared.
 func (k Kind) Make(size int, seed uint64) Scenario {
 	s := Scenario{
 		Name: k.name(size), Seed: seed, InstanceTypesFile: TypesFile,

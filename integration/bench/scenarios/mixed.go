@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What pods of the mix ask for and how they are labelled, as in the benchmark
-// of Karpenter's own scheduler.
+// The requests and labels of mixed pods, as in the benchmark of Karpenter's own
+// scheduler.
 var (
 	mixedCPU    = []string{"100m", "250m", "500m", "1", "1500m"}
 	mixedMemory = []string{"100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi"}
@@ -20,10 +20,10 @@ const (
 	affinityKey = "my-affinity"
 )
 
-// mixed pods in five equal parts: plain, spread over zones, spread over hosts,
-// together in a zone, and each on a host of its own. The selectors of the
-// spreads choose other pods than the one that carries them, and pods of every
-// constraint share labels: that is what makes the mix hard.
+// mixed adds pods in five equal parts: plain, spread over zones, spread over hosts,
+// together in a zone, and each on its own host. The selectors of the spreads select other
+// pods than their own, and pods of all constraints share labels, which makes the mix
+// hard.
 func mixed(d *draw, s *Scenario, count int) {
 	parts := []struct {
 		name      string
@@ -56,7 +56,8 @@ func mixed(d *draw, s *Scenario, count int) {
 	}
 }
 
-// portion is the i-th of so many parts of count that differ by one at most.
+// portion returns the size of the i-th of several parts of count, which differ by at most
+// one.
 func portion(count, i, parts int) int { return (count*(i+1))/parts - (count*i)/parts }
 
 func (d *draw) label(key string) map[string]string {

@@ -10,7 +10,7 @@ import (
 
 const appKey = "app"
 
-// pod is a pod of one container, labelled with its own name.
+// pod returns a pod with one container, labelled with its own name.
 func pod(namespace, name string, requests corev1.ResourceList) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{appKey: name}},
@@ -27,7 +27,7 @@ func (s size) requests() corev1.ResourceList {
 	}
 }
 
-// daemons run on every node: together a quarter of a core and 200 MiB.
+// daemons returns the daemons of every node: together a quarter of a core and 200 MiB.
 func daemons() []corev1.Pod {
 	var out []corev1.Pod
 	for _, d := range []struct{ name, cpu, memory string }{{"ds-cni", "50m", ""}, {"ds-proxy", "100m", ""}, {"ds-agent", "100m", "200Mi"}} {
@@ -42,22 +42,22 @@ func daemons() []corev1.Pod {
 	return out
 }
 
-// identical pods of one core each.
+// identical adds identical pods of one core each.
 func identical(_ *draw, s *Scenario, count int) {
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s.PodGroups = []PodGroup{{count, pod("default", "inflate", one)}}
 }
 
-// deployments without constraints.
+// deployments adds deployments without constraints.
 func deployments(d *draw, s *Scenario, count int) {
 	grouped(d, s, count, func(*corev1.Pod) int { return 0 })
 }
 
-// grouped adds deployments until there are count pods. Constrain changes the
-// template and says how many replicas there may be at most; 0 is any number.
+// grouped adds deployments until there are count pods. constrain changes the template and
+// returns the maximum number of replicas; 0 is no limit.
 func grouped(d *draw, s *Scenario, count int, constrain func(template *corev1.Pod) (most int)) {
-	// No deployment is more than a twentieth of the cluster: the tail would
-	// otherwise make one seed's scenario a different kind from another's.
+	// No deployment has more than a twentieth of the pods: otherwise the distribution's
+	// tail would make the scenarios of different seeds incomparable.
 	const part, least = 20, 10
 	for left, n := count, 0; left > 0; n++ {
 		template := pod("default", fmt.Sprintf("dep-%d", n), d.size().requests())
@@ -70,7 +70,7 @@ func grouped(d *draw, s *Scenario, count int, constrain func(template *corev1.Po
 	}
 }
 
-// unique pods: no two are equal, so that grouping is of no help.
+// unique adds pods of which no two are equal, so that grouping does not help.
 func unique(d *draw, s *Scenario, count int) {
 	for n := range count {
 		s.Pods = append(s.Pods, pod("default", fmt.Sprintf("u-%d", n), d.jitter(d.size()).requests()))

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nodeClass is the name of the one node class that pools refer to. A scenario
-// does not hold it: its instance types say all that it would.
+// nodeClass is the name of the only node class. The scenario does not contain it, because
+// its instance types have the same information.
 const nodeClass = "default"
 
 type requirement = karpenter.NodeSelectorRequirementWithMinValues
@@ -24,7 +24,7 @@ func newer(generation string) requirement {
 	return requirement{Key: karpenter.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{generation}}
 }
 
-// What pools demand.
+// Requirements of pools.
 var (
 	onDemandOnly = in(karpenter.CapacityTypeLabelKey, karpenter.CapacityTypeOnDemand)
 	spotOnly     = in(karpenter.CapacityTypeLabelKey, karpenter.CapacityTypeSpot)
@@ -36,7 +36,8 @@ var (
 	linux        = in(corev1.LabelOSStable, string(corev1.Linux))
 )
 
-// pool has no budget on disruption: the kinds to consolidate are about cost.
+// pool returns a pool without a disruption budget, because the kinds to consolidate
+// measure cost.
 func pool(name string, requirements ...requirement) karpenter.NodePool {
 	p := karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Template.Spec.Requirements = append(requirements, linux)
@@ -49,7 +50,7 @@ func pool(name string, requirements ...requirement) karpenter.NodePool {
 	return p
 }
 
-// one is a single pool of ordinary types from the third generation on.
+// one returns a single pool of common types from the third generation on.
 func one(capacity, arch requirement) func(int) []karpenter.NodePool {
 	return func(int) []karpenter.NodePool {
 		return []karpenter.NodePool{pool("default", capacity, arch, ordinary, newer("2"))}
@@ -62,9 +63,9 @@ const (
 	teamData = "data"
 )
 
-// five are what a platform team ends up with: a tainted pool of GPUs, a cheap
-// pool with a limit that is soon reached, a pool of one team, one for everybody
-// and one for what is left. Limits grow with the number of pods.
+// five returns the pools of a typical platform team: a tainted GPU pool, a cheap pool
+// with a low limit, a pool of one team, a general pool, and a fallback. Limits grow with
+// the number of pods.
 func five(size int) []karpenter.NodePool {
 	gpu := pool("gpu", spotToo, in(karpenter.LabelInstanceCategory, "g", "p"), in(karpenter.LabelInstanceGPUManufacturer, "nvidia"))
 	gpu.Spec.Template.Spec.Taints = []corev1.Taint{{Key: string(karpenter.ResourceNVIDIAGPU), Effect: corev1.TaintEffectNoSchedule}}

@@ -12,7 +12,7 @@ import (
 
 const testSeed = 42
 
-// waiting counts the pods of a scenario that have no node.
+// waiting returns the number of pending pods of a scenario.
 func waiting(s Scenario) int {
 	count := len(s.Pods)
 	for _, g := range s.PodGroups {
@@ -42,7 +42,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		if first != again {
 			t.Errorf("%s: two scenarios of a seed differ:\n%s", k.Name, cmp.Diff(first, again))
 		}
-		// Identical pods are the same whatever is drawn, but for the seed's own field.
+		// Identical pods do not depend on the seed, except for the seed's own field.
 		if k.Name != "a" && first == other {
 			t.Errorf("%s: the seed changes nothing", k.Name)
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// constraint is what a deployment demands.
+// constraint is a scheduling constraint of a deployment.
 type constraint struct {
 	apply func(*draw, *corev1.Pod)
-	// most is how many replicas such a deployment has at most; 0 is any number.
+	// most is the maximum number of replicas of such a deployment; 0 is no limit.
 	most int
 }
 
@@ -24,11 +24,11 @@ func constrained(d *draw, s *Scenario, count int, shares []share[constraint]) {
 	})
 }
 
-// services carry what people put on services: about half are spread over zones,
-// a fifth keep replicas on different hosts, a tenth stay in one zone of their
-// choice, a tenth in a given one.
+// services adds deployments with typical constraints: about half are spread over zones, a
+// fifth keep replicas on different hosts, a tenth stay together in one zone, a tenth in a
+// given zone.
 func services(d *draw, s *Scenario, count int) {
-	const hostsMost = 20 // Nobody asks for a hundred hosts of one service.
+	const hostsMost = 20 // A service does not need a hundred hosts.
 	constrained(d, s, count, []share[constraint]{
 		{48, constraint{apply: zonesSpread}},
 		{20, constraint{apply: hostsApart, most: hostsMost}},
@@ -38,10 +38,10 @@ func services(d *draw, s *Scenario, count int) {
 	})
 }
 
-// teams share a cluster of five pools: most take any node or any of an
-// architecture; some must have the data team's nodes, on-demand, a GPU, a zone.
+// teams adds deployments that share five pools: most take any node or any of an
+// architecture; some require the data team's nodes, on-demand, a GPU, or a zone.
 func teams(d *draw, s *Scenario, count int) {
-	const withGPUsMost = 16 // They are dear, and the limit of their pool shall not be what decides.
+	const withGPUsMost = 16 // They are expensive, and their pool's limit should not decide the result.
 	constrained(d, s, count, []share[constraint]{
 		{25, constraint{apply: onArch(karpenter.ArchitectureAMD64)}},
 		{24, constraint{apply: plain}},
@@ -62,14 +62,14 @@ func zonesSpread(_ *draw, p *corev1.Pod)  { spread(p, corev1.LabelTopologyZone, 
 func hostsApart(_ *draw, p *corev1.Pod)   { apart(p, corev1.LabelHostname, own(p)) }
 func zoneTogether(_ *draw, p *corev1.Pod) { together(p, corev1.LabelTopologyZone, own(p)) }
 
-// zonal ties a deployment to a zone, as one with a volume is.
+// zonal requires a zone, as a volume does.
 func zonal(d *draw, p *corev1.Pod) { tied(p, corev1.LabelTopologyZone, oneOf(d, Zones()...)) }
 
 func onArch(arch string) func(*draw, *corev1.Pod) {
 	return func(_ *draw, p *corev1.Pod) { tied(p, corev1.LabelArchStable, arch) }
 }
 
-// reliable pods refuse spot.
+// reliable requires on-demand capacity.
 func reliable(_ *draw, p *corev1.Pod) {
 	affine(p, karpenter.CapacityTypeLabelKey, karpenter.CapacityTypeOnDemand)
 }

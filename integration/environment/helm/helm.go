@@ -13,25 +13,26 @@ import (
 )
 
 const (
-	// root is the repository, as seen from a package in a folder of integration, such as suites/charts.
+	// root is the repository, relative to a package in a folder of integration, such as
+	// suites/charts.
 	root = "../../.."
-	// Joist is the chart of what runs in the cluster.
+	// Joist is the chart of the services in the cluster.
 	Joist = root + "/deploy/charts/joist"
 	// Definitions is the chart of the CRDs.
 	Definitions = root + "/deploy/charts/joist-crd"
 
 	helmVersion = "v3.22.0"
-	// kubeVersion is what charts are rendered for without a cluster. A helm that was
-	// built by the go command would say a Kubernetes of years ago.
+	// kubeVersion is the Kubernetes version for rendering without a cluster. A helm built
+	// by the go command has an old default.
 	kubeVersion = "--kube-version=1.36"
 )
 
-// Release is what helm is asked for.
+// Release has the arguments of helm.
 type Release struct {
 	// Name and Namespace are the release's. Chart is the chart's folder.
 	Name, Namespace, Chart string
-	// Files are files of values. Strings and Set are values as in --set-string and
-	// --set, which come after.
+	// Files are value files. Strings and Set are values as in --set-string and --set,
+	// which override them.
 	Files, Strings, Set []string
 }
 
@@ -54,17 +55,17 @@ func Template(ctx context.Context, r Release, flags ...string) (string, error) {
 	return helm(ctx, r.args("template", append(flags, kubeVersion)...)...)
 }
 
-// Install installs a release, or upgrades it, and gives what helm says.
+// Install installs or upgrades a release, and returns helm's output.
 func Install(ctx context.Context, kubeconfig string, r Release) (string, error) {
 	return helm(ctx, append([]string{"upgrade"}, r.args("--install", "--kubeconfig", kubeconfig)...)...)
 }
 
-// Uninstall takes a release away.
+// Uninstall uninstalls a release, and returns helm's output.
 func Uninstall(ctx context.Context, kubeconfig string, r Release) (string, error) {
 	return helm(ctx, "uninstall", r.Name, "--namespace", r.Namespace, "--kubeconfig", kubeconfig)
 }
 
-// helm runs helm. What it says to standard error is in the error.
+// helm runs helm. Errors have its standard error.
 func helm(ctx context.Context, args ...string) (string, error) {
 	path, err := program()
 	if err != nil {
@@ -79,8 +80,8 @@ func helm(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// program builds helm once per version into .cache/bin, as the linter is built, and
-// gives its path.
+// program builds helm once per version into .cache/bin, like the linter, and returns its
+// path.
 var program = sync.OnceValues(func() (path string, err error) {
 	into, err := filepath.Abs(filepath.Join(root, ".cache", "bin"))
 	if err != nil {
@@ -90,7 +91,7 @@ var program = sync.OnceValues(func() (path string, err error) {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for helm: %w", err)
 	}
-	// Tests of two packages may come at the same time.
+	// Tests of several packages may run at the same time.
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("opening helm's lock: %w", err)

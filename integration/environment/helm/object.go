@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Objects reads rendered objects into Kubernetes' own types. A field that their kind
-// does not have, or has twice, is an error: an API server would drop it without a word.
+// Objects decodes rendered objects into Kubernetes's types. An unknown or duplicate field
+// is an error; an API server would silently drop it.
 func Objects(manifest string) ([]runtime.Object, error) {
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Yaml: true, Strict: true})
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -38,7 +38,7 @@ func Objects(manifest string) ([]runtime.Object, error) {
 	}
 }
 
-// empty says that nothing but comments is between two separators.
+// empty reports whether a document has only comments.
 func empty(document string) bool {
 	for line := range strings.Lines(document) {
 		if line = strings.TrimSpace(line); line != "" && line != "---" && !strings.HasPrefix(line, "#") {

@@ -9,12 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Value is one value of a chart that people may set: one with a comment that begins
-// with "--" in values.yaml.
+// Value is a documented value of a chart: its comment in values.yaml begins with "--".
 type Value struct {
-	// Path is dotted: settings.clusterName.
+	// Path has dots: settings.clusterName.
 	Path string
-	// Default is the YAML of the default in one line, and Help the comment.
+	// t Default is the default as YAML in one line, and Help the comment.
 	Default, Help string
 }
 
@@ -53,7 +52,7 @@ func values(mapping *yaml.Node, under string) ([]Value, error) {
 	return found, nil
 }
 
-// inline writes a value into one line.
+// inline formats a value in one line.
 func inline(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -78,7 +77,7 @@ func inline(node *yaml.Node) string {
 	}
 }
 
-// Table is the values as a table of Markdown.
+// Table returns the values as a Markdown table.
 func Table(values []Value) string {
 	var b strings.Builder
 	b.WriteString("| value | default | |\n|---|---|---|\n")
@@ -88,8 +87,8 @@ func Table(values []Value) string {
 	return b.String()
 }
 
-// Keys says of each path whether it is a value ("leaf") or leads to some ("inner"), in
-// YAML. NOTES.txt finds by it what nobody reads.
+// Keys returns as YAML whether each path is a value ("leaf") or the parent of values
+// ("inner"). NOTES.txt uses it to find unknown values.
 func Keys(paths []string) (string, error) {
 	keys := map[string]string{}
 	for _, path := range paths {

@@ -1,7 +1,7 @@
-// Package meter measures what a piece of work takes of the process that does it:
-// CPU and memory, all threads and the garbage collector included.
+// Package meter measures the CPU time and memory that a piece of work uses, including all
+// threads and the garbage collector.
 //
-// A measurement is of the whole process, so nothing else may run in it meanwhile.
+// It measures the whole process, so no other work may run in it at the same time.
 package meter
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Spent is what a piece of work took.
+// Spent is the measured usage.
 type Spent struct {
 	// WallS, UserS and SysS are seconds.
 	WallS float64 `json:"wallS"`
@@ -19,18 +19,18 @@ type Spent struct {
 	// Mallocs counts allocations, and AllocMB is their size in MiB.
 	Mallocs uint64  `json:"mallocs"`
 	AllocMB float64 `json:"allocMB"`
-	// PeakRSSMB is the largest memory of the process since it began, in MiB.
+	// PeakRSSMB is the maximum memory of the process since its start, in MiB.
 	PeakRSSMB float64 `json:"peakRSSMB"`
 }
 
-// Meter is a measurement that has begun.
+// Meter is a measurement in progress.
 type Meter struct {
 	wall      time.Time
 	user, sys float64
 	memory    runtime.MemStats
 }
 
-// Start collects garbage first, so that what came before costs nothing later.
+// Start collects garbage first, so that earlier allocations do not count.
 func Start() *Meter {
 	m := &Meter{}
 	runtime.GC()
@@ -42,7 +42,7 @@ func Start() *Meter {
 
 const mebi = 1 << 20
 
-// Stop tells what was spent since Start.
+// Stop returns the usage since Start.
 func (m *Meter) Stop() Spent {
 	s := Spent{WallS: time.Since(m.wall).Seconds()}
 	user, sys, peak := usage()
@@ -54,7 +54,7 @@ func (m *Meter) Stop() Spent {
 	return s
 }
 
-// usage is of the process so far: CPU seconds, and the largest memory in MiB.
+// usage returns the CPU seconds and the maximum memory in MiB of the process so far.
 func usage() (user, sys, peak float64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// highWater is the largest memory of this program in MiB, where Linux tells it.
-// getrusage is of no use for that: its counter begins with what the parent
-// process held when it started us.
+// highWater returns the maximum memory of this program in MiB, if Linux reports it.
+// getrusage is useless for that: its counter begins with the parent's memory at the start
+// of the process.
 func highWater() (mebibytes float64, known bool) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package plotting is how the project's drawings look: colours of about the same
+// Package plotting defines the style of the project's drawings: colours of similar
 // contrast on white and on near black, lines that also differ in their dashes for
-// those who cannot tell the colours apart, and plots without a background.
+// colour-blind readers, and plots without a background.
 package plotting
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Ink is for text and axes.
+// Ink is the colour of text and axes.
 var Ink = color.NRGBA{0x80, 0x88, 0x92, 0xff}
 
 // Sizes of text.
@@ -28,21 +28,21 @@ var strokes = []draw.LineStyle{
 	{Color: color.NRGBA{0xdc, 0x26, 0x26, 0xff}, Dashes: []vg.Length{vg.Points(1.5), vg.Points(2)}},
 }
 
-// Stroke is the i-th line of a drawing; there are three.
+// Stroke returns the style of the i-th line of a drawing; there are three.
 func Stroke(i int) draw.LineStyle {
 	stroke := strokes[i]
 	stroke.Width = vg.Points(1.8)
 	return stroke
 }
 
-// Faint is the ink, so far as alpha lets it through.
+// Faint returns the ink with an alpha.
 func Faint(alpha uint8) color.NRGBA {
 	out := Ink
 	out.A = alpha
 	return out
 }
 
-// Bare is an empty plot.
+// Bare returns an empty plot.
 func Bare() *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -57,7 +57,7 @@ func Bare() *plot.Plot {
 	return p
 }
 
-// Grid are horizontal lines.
+// Grid returns horizontal lines.
 func Grid() plot.Plotter {
 	g := plotter.NewGrid()
 	g.Vertical.Color = nil
@@ -65,5 +65,5 @@ func Grid() plot.Plotter {
 	return g
 }
 
-// Sans is a font without serifs.
+// Sans sets a font without serifs.
 func Sans(f *font.Font, size vg.Length) { f.Variant, f.Size = "Sans", size }

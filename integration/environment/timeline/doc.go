@@ -1,8 +1,6 @@
-// Package timeline draws what changed in a cluster during one test: panels above
-// each other over one axis of seconds, with a line where each act of the day
-// begins.
+// Package timeline draws the changes of a cluster during a test: panels over one time
+// axis in seconds, with a line at the start of each act.
 //
-// The invariants: equal input gives equal bytes; all panels share one time axis;
-// and colours, without a background of their own, can be read on a light page and
-// on a dark one.
+// Invariants: equal input gives equal bytes; all panels share one time axis; and the
+// colours, without a background, are readable on light and dark pages.
 package timeline

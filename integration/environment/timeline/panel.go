@@ -16,7 +16,7 @@ type Point struct {
 	Value float64
 }
 
-// Points reads one value of each sample.
+// Points returns one value of each sample.
 func Points[S any](samples []S, at func(S) time.Duration, value func(S) float64) []Point {
 	out := make([]Point, len(samples))
 	for i, s := range samples {
@@ -25,7 +25,7 @@ func Points[S any](samples []S, at func(S) time.Duration, value func(S) float64)
 	return out
 }
 
-// Panel is an empty plot with a name on its vertical axis, which begins at 0.
+// Panel returns an empty plot with a label on its vertical axis, which begins at 0.
 func Panel(name string) *plot.Plot {
 	p := plotting.Bare()
 	p.Legend.Top = true
@@ -35,12 +35,12 @@ func Panel(name string) *plot.Plot {
 	return p
 }
 
-// Line draws points with the palette's stroke of that number. A name puts it into
-// the legend.
+// Line draws points with the palette's stroke of that number. A non-empty name is added
+// to the legend.
 func Line(p *plot.Plot, name string, stroke int, points []Point) error {
 	shown := make(plotter.XYs, 0, len(points))
 	for i, one := range points {
-		// Of a stretch without change its two ends are enough.
+		// A constant stretch needs only its two ends.
 		if i > 0 && i < len(points)-1 && points[i-1].Value == one.Value && points[i+1].Value == one.Value {
 			continue
 		}
@@ -59,7 +59,7 @@ func Line(p *plot.Plot, name string, stroke int, points []Point) error {
 	return nil
 }
 
-// Level draws a value that holds until the end, and leaves room above it.
+// Level draws a constant value until the end, with space above it.
 func Level(p *plot.Plot, name string, stroke int, value float64, end time.Duration) error {
 	line, err := plotter.NewLine(plotter.XYs{{X: 0, Y: value}, {X: end.Seconds(), Y: value}})
 	if err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/plotting"
 )
 
-// Measures of the picture.
+// Dimensions of the picture.
 const (
 	width      = 860
 	height     = 620
 	headHeight = 20
 )
 
-// Act is a part of the day. Times are since the beginning.
+// Act is a part of a test. Times are since the beginning.
 type Act struct {
 	Name string        `json:"name"`
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 }
 
-// SVG draws panels below each other, from the beginning to the end of the day. They
-// are its own from then on.
+// SVG draws panels below each other, from the beginning to the end. It modifies them.
 func SVG(end time.Duration, acts []Act, panels ...*plot.Plot) ([]byte, error) {
 	if len(panels) == 0 {
 		return nil, errors.New("drawing a timeline: there is no panel")
@@ -68,8 +67,8 @@ func (s starts) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// nameActs writes the names above the first panel, each over its act when it is
-// long enough.
+// nameActs writes the names above the first panel, each over its act if it is long
+// enough.
 func nameActs(c, first draw.Canvas, p *plot.Plot, acts []Act) {
 	data := p.DataCanvas(first)
 	x, _ := p.Transforms(&data)

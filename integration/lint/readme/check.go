@@ -8,37 +8,37 @@ import (
 	"slices"
 )
 
-// Repository is what commands are held against.
+// Repository has the facts that commands are checked against.
 type Repository struct {
 	// Root is its folder.
 	Root string
-	// Targets and Variables are make's.
+	// Targets and Variables are the Makefile's.
 	Targets, Variables map[string]bool
-	// Kinds are what kubectl can be asked for.
+	// Kinds are the kinds for kubectl.
 	Kinds map[string]bool
-	// Outputs are the stack's.
+	// Outputs are the stack's outputs.
 	Outputs map[string]bool
-	// Tests are those of each folder, relative to Root, with its benchmarks.
+	// Tests are the tests and benchmarks of each folder, relative to Root.
 	Tests map[string][]string
 }
 
-// place is where a command is read and run.
+// place is a command with its location.
 type place struct {
 	Repository
 	Command
-	// dirs are the folders that it may be meant to run in, relative to the root.
+	// dirs are the folders where it may run, relative to the root.
 	dirs []string
 }
 
-// checks are the programs that pages may name, and what is known of their arguments.
+// checks are the programs that pages may use, with the check of their arguments.
 var checks = map[string]func(p place) error{
 	"make": checkMake, "joist": checkJoist, "helm": checkHelm, "kubectl": checkKubectl, "go": checkGo, "aws": checkAWS,
 	"npx": checkNPX, "ko": checkKo, "cfn-lint": checkFiles, "gunzip": checkAnything, "chronyc": checkAnything,
-	// A shell's own, and what only passes text on.
+	// Shell builtins, and programs that only transform text.
 	"cd": checkDir, "export": checkAnything, "eval": checkAnything, "date": checkAnything, "envsubst": checkAnything,
 }
 
-// Begins are the programs by which a command within a line is known.
+// Begins returns the programs that identify inline code as a command.
 func Begins() map[string]bool {
 	begins := map[string]bool{}
 	for program := range checks {
@@ -47,7 +47,7 @@ func Begins() map[string]bool {
 	return begins
 }
 
-// Check says what is wrong with a command of a page, which lies in a folder.
+// Check returns an error if a command on a page in the folder cannot work.
 func (r Repository) Check(c Command, folder string, inline bool) error {
 	check, ok := checks[c.Args[0]]
 	if !ok {
@@ -55,7 +55,7 @@ func (r Repository) Check(c Command, folder string, inline bool) error {
 	}
 	p := place{Repository: r, Command: c, dirs: []string{c.Dir}}
 	if inline {
-		// The sentence says where; each module is a folder to be in.
+		// The sentence names the folder; the command may run in any module.
 		p.dirs = append(p.dirs, folder, "infra", "integration", "shared")
 	}
 	for _, file := range c.Reads {
@@ -70,7 +70,7 @@ func checkAnything(place) error { return nil }
 
 func checkDir(p place) error { return p.exists(".") }
 
-// checkFiles is of programs that read the files that they are given.
+// checkFiles checks programs that read the named files.
 func checkFiles(p place) error {
 	for _, arg := range p.Args[1:] {
 		if arg[0] != '-' {
@@ -84,7 +84,7 @@ func checkFiles(p place) error {
 
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// exists finds a file; a variable in its name stands for anything.
+// exists checks that a file exists; a variable in its name matches any text.
 func (p place) exists(file string) error {
 	if len(p.find(file)) == 0 {
 		return fmt.Errorf("there is no %s", file)
@@ -107,7 +107,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// flagged are the values of a flag, written as -f VALUE or -f=VALUE.
+// flagged returns the values of a flag, written as -f VALUE or -f=VALUE.
 func flagged(args []string, names ...string) []string {
 	var values []string
 	for i, arg := range args {
@@ -123,7 +123,7 @@ func flagged(args []string, names ...string) []string {
 	return values
 }
 
-// known says which of some words is not among others.
+// known returns an error if one of the words is unknown.
 func known(what string, words []string, among map[string]bool) error {
 	if i := slices.IndexFunc(words, func(word string) bool { return !among[word] }); i >= 0 {
 		return fmt.Errorf("there is no %s %s", what, words[i])

@@ -1,14 +1,12 @@
-// Package readme finds the commands that our pages tell people to type, and says which
-// of them could not work.
+// Package readme finds the commands on documentation pages, and reports those that cannot
+// work.
 //
-// A page is right on the day on which it is written. After that a target of make, a flag
-// of joist, a key of the chart or a file is renamed, and nobody reads the page again
-// until somebody new does. So each command is parsed as a shell does it, and held against
-// what it names: the Makefile, the real command tree of joist, the chart's values, the
-// keys that the CDK app reads, files, packages and tests. Nothing is run.
+// Pages become outdated when a make target, a flag of joist, a value of the chart or a
+// file is renamed. So each command is parsed as a shell does, and checked against what it
+// names: the Makefile, joist's real command tree, the chart's values, the context keys of
+// the CDK app, files, packages and tests. No command is run.
 //
-// Invariants: commands are what stands in blocks of sh and console, in indented blocks, and
-// in code within a line that begins with one of the programs; a block without a
-// language holds none; a program without a check is a finding, so that nobody adds one
-// unchecked.
+// Invariants: commands are in blocks of sh and console, in indented blocks, and in inline
+// code that begins with one of the programs; a block without a language has none; and a
+// program without a check is a finding.
 package readme

@@ -12,11 +12,11 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 )
 
-// checkJoist asks joist's own command tree for help with exactly these verbs and flags:
-// it reads them, and does nothing.
+// checkJoist runs joist's own command tree with these commands and flags and --help,
+// which parses them without an effect.
 func checkJoist(p place) error {
 	args := slices.DeleteFunc(slices.Clone(p.Args[1:]), func(arg string) bool { return arg == "…" })
-	// Before the flags, so that no flag without a value takes it for one.
+	// --help comes before the flags, so that a flag without a value cannot consume it.
 	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
 	if at < 0 {
 		at = len(args)
@@ -33,8 +33,8 @@ func checkJoist(p place) error {
 	return verbs(args, usage)
 }
 
-// verbs compares the words before the first flag with the usage of the command that was
-// found: a word that is no verb of a command with verbs is one that nobody knows.
+// verbs compares the words before the first flag with the usage of the command: a word
+// that is not a subcommand is an error.
 func verbs(args []string, usage string) error {
 	words := strings.Fields(strings.TrimSpace(strings.SplitN(usage, "\n", 2)[0]))[1:]
 	i := 0
@@ -42,7 +42,7 @@ func verbs(args []string, usage string) error {
 		i++
 	}
 	parent := strings.Contains(usage, "[command]")
-	// A word in capitals stands for one that the reader chooses.
+	// A word in capitals is a placeholder.
 	if i < len(args) && !strings.HasPrefix(args[i], "-") && args[i] != strings.ToUpper(args[i]) && (i == 0 || parent) {
 		return fmt.Errorf("joist knows no %s", strings.Join(args[:i+1], " "))
 	}

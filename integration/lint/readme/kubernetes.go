@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
-// helmFlags are those of the verbs that pages use.
+// helmFlags returns the flags of the helm commands that pages use.
 func helmFlags() (flags *pflag.FlagSet, set, files *[]string) {
 	flags = pflag.NewFlagSet("helm", pflag.ContinueOnError)
 	for _, name := range []string{"install", "create-namespace", "take-ownership", "wait"} {
@@ -28,7 +28,7 @@ func helmFlags() (flags *pflag.FlagSet, set, files *[]string) {
 	return flags, set, files
 }
 
-// checkHelm finds the chart, and each key that is set among its values.
+// checkHelm checks the chart, and that each set key is a value of it.
 func checkHelm(p place) error {
 	flags, set, files := helmFlags()
 	args := slices.DeleteFunc(slices.Clone(p.Args[1:]), func(arg string) bool { return arg == "…" })
@@ -64,15 +64,15 @@ func checkHelm(p place) error {
 	return nil
 }
 
-// settable tells whether a key is one of the values, or a member of one that is a map
-// of anything.
+// settable reports whether a key is a value, or a member of a value that is a free-form
+// map.
 func settable(key string, values []helm.Value) bool {
 	return slices.ContainsFunc(values, func(v helm.Value) bool {
 		return v.Path == key || strings.HasPrefix(v.Default, "{") && strings.HasPrefix(key, v.Path+".")
 	})
 }
 
-// kubectl's verbs, and whether their first name is a kind.
+// verbsOfKubectl are kubectl's commands, and whether their first argument is a kind.
 var verbsOfKubectl = map[string]bool{
 	"get": true, "delete": true, "scale": true, "wait": true, "annotate": true, "describe": true, "patch": true, "apply": false, "logs": false,
 }
@@ -118,7 +118,7 @@ func checkKubectl(p place) error {
 	return nil
 }
 
-// manifests are files that kubectl could apply.
+// manifests checks that kubectl could apply the files.
 func (p place) manifests(file string) error {
 	if err := p.exists(file); err != nil {
 		return err

@@ -21,7 +21,7 @@ var (
 	test    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)\(`)
 )
 
-// Load reads what commands are held against.
+// Load reads the facts that commands are checked against.
 func Load(root string, files []repolint.File) (Repository, error) {
 	r := Repository{Root: root, Tests: map[string][]string{}, Outputs: map[string]bool{}}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -60,7 +60,7 @@ func named(pattern *regexp.Regexp, text string) map[string]bool {
 	return all
 }
 
-// kinds are Kubernetes' own that pages speak of, and those of the definitions.
+// kinds returns the built-in kinds that pages use, and those of the CRDs.
 func kinds(root string) (map[string]bool, error) {
 	all := map[string]bool{"deployment": true, "pod": true, "pods": true, "node": true, "nodes": true, "lease": true}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/charts/joist-crd/files/*.yaml"))

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Snippet is shell text of a page.
+// Snippet is shell code on a page.
 type Snippet struct {
-	// Line is where it begins, from 1.
+	// t Line is its first line, from 1.
 	Line int
 	Text string
-	// Inline says that it stands within a sentence, which may say where it is run.
+	// Inline is set if it is part of a sentence, which may name the folder.
 	Inline bool
 }
 
@@ -19,14 +19,14 @@ var (
 	code  = regexp.MustCompile("`([^`]+)`")
 )
 
-// Unlabelled is a line of a block without a language that begins with a program.
+// Unlabelled is a line that begins with a program, in a block without a language.
 type Unlabelled struct {
 	Line int
 	Text string
 }
 
-// Snippets are a page's commands. begins are the programs that code within a line
-// begins with, if it is a command.
+// Snippets returns a page's commands. begins are the programs that identify inline code
+// as a command.
 func Snippets(page string, begins map[string]bool) (found []Snippet, unlabelled []Unlabelled) {
 	r := reader{begins: begins}
 	for i, line := range strings.Split(page, "\n") {
@@ -42,10 +42,10 @@ func Snippets(page string, begins map[string]bool) (found []Snippet, unlabelled 
 	return r.found, r.unlabelled
 }
 
-// reader goes through a page, line by line.
+// reader reads a page line by line.
 type reader struct {
 	begins map[string]bool
-	// inside says that a block is open, of a language; open is what it has of a shell's.
+	// inside is set in a block with a language; open has its shell code.
 	inside   bool
 	language string
 	open     Snippet
@@ -54,7 +54,7 @@ type reader struct {
 	unlabelled []Unlabelled
 }
 
-// turn opens or closes a block.
+// turn starts or ends a block.
 func (r *reader) turn(language string) {
 	if r.inside && r.open.Text != "" {
 		r.found = append(r.found, r.open)

@@ -15,7 +15,7 @@ import (
 
 const root = "../../.."
 
-// history and borrowed pages are no instructions.
+// History and test data have no current commands.
 var passed = regexp.MustCompile(`^CHANGELOG\.md$|/testdata/`)
 
 var load = sync.OnceValues(func() (readme.Repository, error) {
@@ -35,7 +35,7 @@ func repository(t *testing.T) readme.Repository {
 	return r
 }
 
-// Whatever a page tells to type could work.
+// Every command on a page could work.
 func TestPages(t *testing.T) {
 	files, err := repolint.Files(root)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	// A reader that finds nothing would find everything right.
+	// A parser that finds no commands would accept every page.
 	for page, least := range map[string]int{"README.md": 8, "infra/README.md": 8, "deploy/README.md": 4, "deploy/quickstart/README.md": 8,
 		"deploy/charts/joist/README.md": 2, "deploy/charts/joist-crd/README.md": 2, "CONTRIBUTING.md": 6, "deploy/docs/runbooks/denied.md": 3} {
 		if commands[page] < least {
@@ -119,7 +119,7 @@ d`, []readme.Command{{Args: []string{"cd", "."}, Dir: "y"}, {Args: []string{"a"}
 	}
 }
 
-// What could not work is said to; what could is not.
+// Commands that cannot work are reported, and others are not.
 func TestChecksBite(t *testing.T) {
 	r := repository(t)
 	for _, test := range []struct{ text, says string }{

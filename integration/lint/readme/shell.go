@@ -8,20 +8,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Command is one that a shell would start.
+// Command is a command that a shell would run.
 type Command struct {
-	// Args begin with the program. What only a shell knows stands in them as it is
-	// written: ${NAME}, $(command).
+	// Args begin with the program. Shell expansions stay as they are written: ${NAME},
+	// $(command).
 	Args []string
-	// Dir is where it runs, relative to where the text is typed.
+	// t Dir is its folder, relative to the folder of the text.
 	Dir string
-	// Reads are the files that it is fed.
+	// t Reads are its redirected input files.
 	Reads []string
-	// Set are the variables that are set for it, by their names.
+	// t Set are its environment variables.
 	Set map[string]string
 }
 
-// Parse reads a shell's text. Where a command is in another, both are found.
+// Parse parses shell text. It returns commands inside other commands, too.
 func Parse(text string) ([]Command, error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -36,7 +36,7 @@ type walk struct {
 	text  string
 	found []Command
 	dir   string
-	// within are the nodes that are walked, and the folder that each leaves behind.
+	// within are the parent nodes, each with the folder after it.
 	within []frame
 	reads  []string
 }
@@ -100,7 +100,7 @@ func (w *walk) add(c Command) {
 	w.found = append(w.found, c)
 }
 
-// word is a word without its quotes.
+// word returns a word without its quotes.
 func (w *walk) word(word *syntax.Word) string {
 	if word == nil {
 		return ""
@@ -127,8 +127,8 @@ func (w *walk) parts(parts []syntax.WordPart, quoted bool) string {
 	return b.String()
 }
 
-// unescaped takes the backslashes away that a shell takes away: between double quotes
-// only those before what is special there.
+// unescaped removes the backslashes that a shell removes: between double quotes only
+// those before special characters.
 func unescaped(text string, quoted bool) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -27,7 +27,7 @@ func checkMake(p place) error {
 	return nil
 }
 
-// checkGo finds the packages, and the tests that are named.
+// checkGo checks that the packages and the named tests exist.
 func checkGo(p place) error {
 	if len(p.Args) < 2 {
 		return errors.New("go without a command")
@@ -54,8 +54,8 @@ func checkGo(p place) error {
 	return nil
 }
 
-// packages is the folder of a package, or "" where there is none, and whether those below
-// it are meant as well.
+// packages returns the folder of a package, or "" if it does not exist, and whether the
+// packages below are included.
 func (p place) packages(arg string) (folder string, below bool) {
 	arg, below = strings.CutSuffix(strings.TrimSuffix(arg, "…"), "/...")
 	if folders := p.find(arg); len(folders) > 0 && isDir(folders[0]) {
@@ -64,7 +64,7 @@ func (p place) packages(arg string) (folder string, below bool) {
 	return "", below
 }
 
-// named finds the tests that flags name, in each of the packages.
+// named checks that the tests in the flags exist in the packages.
 func (p place) named(args, packages []string) error {
 	for flag, names := range begins {
 		for _, pattern := range flagged(args, flag) {
@@ -72,7 +72,7 @@ func (p place) named(args, packages []string) error {
 				return errors.New("tests are named, and no package that they are in")
 			}
 			if pattern == "^$" {
-				continue // no test is meant, beside benchmarks
+				continue // -run ^$ selects no tests
 			}
 			for _, arg := range packages {
 				folder, below := p.packages(arg)
@@ -85,13 +85,14 @@ func (p place) named(args, packages []string) error {
 	return nil
 }
 
-// begins are the flags of go test that name functions, and how the names of those begin.
+// begins are the flags of go test that select functions, with the prefixes of their
+// names.
 var begins = map[string]*regexp.Regexp{
 	"-run": regexp.MustCompile("^(Test|Fuzz)"), "-fuzz": regexp.MustCompile("^Fuzz"), "-bench": regexp.MustCompile("^Benchmark"),
 }
 
-// tests finds a test by its pattern in a folder, or in those below it, among those of
-// which the names begin in one way.
+// tests checks that a pattern matches a function with the prefix, in a folder or in those
+// below it.
 func (p place) tests(begins *regexp.Regexp, pattern, folder string, below bool) error {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p place) tests(begins *regexp.Regexp, pattern, folder string, below bool) 
 	return fmt.Errorf("no test of %s is called %s", folder, pattern)
 }
 
-// pinned tells whether something from elsewhere has a version.
+// pinned checks that external tools have a version.
 func pinned(args []string) error {
 	for _, arg := range args {
 		if _, version, _ := strings.Cut(arg, "@"); version == "" || version == "latest" {
@@ -118,14 +119,14 @@ func pinned(args []string) error {
 	return nil
 }
 
-// The versions of the CDK's command line, and of what uploads a stack's files without it,
-// that our pages tell people to use.
+// The versions of the CDK's command line and of cdk-assets, which uploads a stack's files
+// without it, on the pages.
 const (
 	cdkVersion    = "aws-cdk@2.1148.1"
 	assetsVersion = "cdk-assets@4.7.3"
 )
 
-// checkNPX knows the CDK alone: its version, and the keys that the app reads.
+// checkNPX supports only the CDK's tools: their version, and the app's context keys.
 func checkNPX(p place) error {
 	if len(p.Args) > 2 && p.Args[1] == assetsVersion {
 		if p.Args[2] != "publish" {
@@ -155,7 +156,7 @@ func checkNPX(p place) error {
 	return nil
 }
 
-// checkKo finds the commands of which images are built.
+// checkKo checks the commands from which images are built.
 func checkKo(p place) error {
 	for _, arg := range p.Args[2:] {
 		if strings.HasPrefix(arg, "./") {
@@ -167,13 +168,13 @@ func checkKo(p place) error {
 	return p.exists(".ko.yaml")
 }
 
-// awsCommands are those of AWS's command line that pages use
+// awsCommands are the commands of the AWS CLI that pages use
 // (https://docs.aws.amazon.com/cli/latest/reference/).
 var awsCommands = map[string]bool{
 	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
 	"iam list-instance-profiles-for-role": true, "s3 rb": true, "logs delete-log-group": true,
 	"iam create-service-linked-role": true, "sts decode-authorization-message": true,
-	// The service alone, for a person to go on.
+	// Only the service; the reader adds the rest.
 	"service-quotas": true,
 }
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// cardHeadings are what an operator asks of a service, in this order.
+// cardHeadings are the required headings, in this order.
 var cardHeadings = []string{"Consumes", "Emits", "Rights", "Alarms"}
 
-// Cards finds services without a card, and cards that leave a question open. A
-// service whose folder holds no Go file yet may wait with it.
+// Cards finds services whose README is missing or lacks a heading. A service without Go
+// files may have none.
 func Cards(files []File) []Finding {
 	coded, cards := map[string]bool{}, map[string]string{}
 	for _, file := range files {

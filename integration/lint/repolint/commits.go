@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// subjectMax is the length of a commit's subject that git's own tools show whole.
+// subjectMax is the maximum length of a subject that git's tools show completely.
 const subjectMax = 72
 
 // commitFormat separates commits and their parts by bytes that no message has.
 const commitFormat = "--format=%h%x00%s%x00%b%x01"
 
-// Base is the revision from which the present work began: the merge base with
+// Base returns the revision at which the current work began: the merge base with
 // origin/main or, without that branch, the 20th commit before HEAD. It is empty in a
-// clone that lacks the history.
+// clone without that history.
 func Base(root string) string {
 	if out, err := git(root, "rev-parse", "--is-shallow-repository"); err != nil || out != "false" {
 		return ""
@@ -29,7 +29,7 @@ func Base(root string) string {
 	return base
 }
 
-// Log is the messages of the commits since a revision, for Commits.
+// Log returns the messages of the commits since a revision, for Commits.
 func Log(root, base string) (string, error) {
 	return git(root, "log", "--no-merges", commitFormat, base+"..HEAD")
 }
@@ -53,7 +53,7 @@ func Commits(log string) []Finding {
 	return found
 }
 
-// AddedLines are the lines that a working tree has and a revision has not, as
+// AddedLines returns the lines of the working tree that are not in a revision, as
 // path:number.
 func AddedLines(root, base string) (map[string]bool, error) {
 	diff, err := git(root, "diff", "--no-color", "--no-ext-diff", "-U0", base, "--", ".")

@@ -12,9 +12,8 @@ var (
 	runbookName  = regexp.MustCompile(`\bdeploy/docs/[A-Za-z0-9._/-]*[A-Za-z0-9]\.md\b`)
 )
 
-// DeadLinks finds links between the repository's files that lead nowhere: in
-// Markdown every relative link, and in every other file the names of operator
-// documents, which is how an alarm names its runbook.
+// DeadLinks finds links to missing files of the repository: in Markdown every relative
+// link, in other files the paths of operator documents, such as an alarm's runbook.
 func DeadLinks(files []File) []Finding {
 	exists := map[string]bool{".": true}
 	for _, file := range files {
@@ -38,9 +37,9 @@ func DeadLinks(files []File) []Finding {
 	return found
 }
 
-// DeadAnchors finds links to headings that the page has not, with GitHub's names for
-// headings (https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links).
-// Files of other kinds have lines instead of headings, and nobody links to those.
+// DeadAnchors finds links to missing headings, with GitHub's anchors
+// (https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links).
+// Other files have lines instead of headings, and no page links to them.
 func DeadAnchors(files []File) []Finding {
 	anchors := map[string]map[string]bool{}
 	for _, file := range files {
@@ -79,7 +78,7 @@ var (
 	fencedBlock = "```"
 )
 
-// headings are a page's, as links call them.
+// headings returns the anchors of a page's headings.
 func headings(file File) map[string]bool {
 	all, fenced := map[string]bool{}, false
 	file.lines(func(_ int, line string) {
@@ -106,7 +105,7 @@ var (
 	writtenTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)\(`)
 )
 
-// LostTests finds tests that a page names as its witness and that are not there.
+// LostTests finds tests that a page names and that do not exist.
 func LostTests(files []File) []Finding {
 	written := map[string]bool{}
 	for _, file := range files {
@@ -162,7 +161,7 @@ func LostFunctions(files []File) []Finding {
 	return found
 }
 
-// targets lists the files of the repository that a line refers to.
+// targets returns the files of the repository that a line refers to.
 func targets(file File, line string) []string {
 	if !strings.HasSuffix(file.Path, ".md") {
 		return runbookName.FindAllString(line, -1)

@@ -41,7 +41,7 @@ func IdleTests(files []File) []Finding {
 	return found
 }
 
-// PackageDocs finds packages that do not say their idea.
+// PackageDocs finds packages without a doc comment.
 func PackageDocs(files []File) []Finding {
 	documented := map[string]bool{}
 	for _, file := range files {
@@ -50,7 +50,7 @@ func PackageDocs(files []File) []Finding {
 		}
 		syntax, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Text, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
-			continue // the compiler says it better
+			continue // the compiler reports it
 		}
 		dir := path.Dir(file.Path)
 		documented[dir] = documented[dir] || syntax.Doc.Text() != ""
@@ -65,8 +65,8 @@ func PackageDocs(files []File) []Finding {
 	return found
 }
 
-// SharedTypeNames maps the name of each exported type that several packages declare to
-// their folders, sorted. Tests and generated files are left out.
+// SharedTypeNames returns the folders of each exported type name that several packages
+// declare, sorted. It ignores tests and generated files.
 func SharedTypeNames(files []File) map[string][]string {
 	where := map[string][]string{}
 	for _, file := range files {
@@ -88,12 +88,11 @@ func SharedTypeNames(files []File) map[string][]string {
 	return where
 }
 
-// exportedTypes are the names of the exported types that a file declares. An alias
-// declares no type.
+// exportedTypes returns the exported types that a file declares, without aliases.
 func exportedTypes(file File) []string {
 	syntax, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Text, parser.SkipObjectResolution)
 	if err != nil {
-		return nil // the compiler says it better
+		return nil // the compiler reports it
 	}
 	var names []string
 	for _, declared := range syntax.Decls {

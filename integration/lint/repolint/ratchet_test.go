@@ -11,14 +11,13 @@ import (
 	"testing"
 )
 
-// update lowers what the files in testdata allow to what the repository has. It never
-// raises it.
+// update lowers the allowed counts in testdata to the real ones. It never raises them.
 var update = flag.Bool("update", false, "lower the allowed counts in testdata")
 
-// slack is by how much an allowed count may exceed the real one.
+// slack is the maximum difference between an allowed count and the real one.
 const slack = 50
 
-// readCounts reads lines of a name and a number.
+// readCounts reads lines with a name and a number.
 func readCounts(t *testing.T, path string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -37,7 +36,8 @@ func readCounts(t *testing.T, path string) map[string]int {
 	return counts
 }
 
-// lowerCounts writes the smaller of two counts of each name, without those below least.
+// lowerCounts writes the smaller of both counts of each name, and omits counts below
+// least.
 func lowerCounts(t *testing.T, path string, allowed, real map[string]int, least int) {
 	t.Helper()
 	var b strings.Builder
@@ -51,7 +51,7 @@ func lowerCounts(t *testing.T, path string, allowed, real map[string]int, least 
 	}
 }
 
-// TestMarkerWords keeps words that make prose hard to read from growing in number.
+// TestMarkerWords fails if there are more words that make prose hard to read.
 func TestMarkerWords(t *testing.T) {
 	const path = "testdata/wordcounts.txt"
 	files, err := repository()
@@ -88,8 +88,8 @@ func TestMarkerWords(t *testing.T) {
 	}
 }
 
-// recent are the findings in lines that are not committed, or else in those of the last
-// commit, or of all since the base; without history it is the first findings.
+// recent returns the findings in uncommitted lines, else those of the last commit, else
+// those since the base; without history the first findings.
 func recent(t *testing.T, findings []Finding) []Finding {
 	t.Helper()
 	const most = 40
@@ -108,7 +108,7 @@ func recent(t *testing.T, findings []Finding) []Finding {
 	return findings[:min(len(findings), most)]
 }
 
-// TestTypeNames keeps exported type names from getting further meanings.
+// TestTypeNames fails if an exported type name gets another meaning.
 func TestTypeNames(t *testing.T) {
 	const path = "testdata/typenames.txt"
 	files, err := repository()
@@ -138,8 +138,8 @@ func TestTypeNames(t *testing.T) {
 	}
 }
 
-// TestCommits holds the commits of the present work to a subject of at most 72 characters
-// and a body.
+// TestCommits checks that recent commits have a subject of at most 72 characters and a
+// body.
 func TestCommits(t *testing.T) {
 	base := Base("../../..")
 	if base == "" {

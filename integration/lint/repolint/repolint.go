@@ -1,12 +1,12 @@
-// Package repolint reads the repository as text and says what is untidy in it.
+// Package repolint checks the repository's text files.
 //
-// Each check is a function from files to findings, so that its test can feed it
-// a file that is wrong and see that it bites. What is checked: no path of one
-// particular machine, no promise of work without an issue, no private code, no Go file that
-// has outgrown its idea, a package doc for each package, links that lead somewhere, tests
-// and functions that exist where a page names them, and a card for each service. Three
-// habits are held as well: the number of marker words and of type names with several
-// meanings may only fall, and commits have a short subject and a body.
+// Each check is a function from files to findings, so that its test can pass it a file
+// with a problem. The checks find: paths of one particular machine, unfinished work
+// without an issue, private codes, Go files that are too long, packages without a doc
+// comment, dead links, missing tests and functions that a page names, and services
+// without a complete README. Three ratchets apply as well: the number of marker words and
+// of type names with several meanings may only fall, and commits need a short subject and
+// a body.
 package repolint
 
 import (
@@ -24,14 +24,14 @@ type File struct {
 	Text string
 }
 
-// Finding is one thing to mend.
+// Finding is one problem in the repository.
 type Finding struct {
 	Path string
 	Line int // 0 when the finding is about the whole file
 	What string
 }
 
-// String is the finding as editors like it: path:line: what.
+// String returns the finding in the format of editors: path:line: message.
 func (f Finding) String() string {
 	if f.Line == 0 {
 		return f.Path + ": " + f.What
@@ -39,10 +39,11 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.Path, f.Line, f.What)
 }
 
-// sizeMax bounds a text file: larger ones are data, compared by other tests.
+// sizeMax is the maximum size of a text file: larger files are data, which other tests
+// compare.
 const sizeMax = 1 << 20
 
-// Files reads every text file that git tracks or would track.
+// Files returns every text file that git tracks, or would track.
 func Files(root string) ([]File, error) {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
@@ -54,7 +55,7 @@ func Files(root string) ([]File, error) {
 	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		switch {
-		case os.IsNotExist(err): // deleted, and not yet committed so
+		case os.IsNotExist(err): // deleted, but not in git's index
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("reading %s: %w", name, err)
@@ -78,7 +79,7 @@ func (f File) lines(yield func(number int, line string)) {
 func (f File) isGo() bool   { return strings.HasSuffix(f.Path, ".go") }
 func (f File) isTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
-// isData tells whether a file is material for a test, kept byte for byte.
+// isData reports whether a file is test data, which must not change.
 func (f File) isData() bool { return strings.Contains("/"+f.Path, "/testdata/") }
 
 // isGenerated follows the go command's convention.

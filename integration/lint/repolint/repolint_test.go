@@ -41,8 +41,8 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestFilesSeesTheRepository guards against a listing that is empty by mistake,
-// under which every check would pass.
+// TestFilesSeesTheRepository fails for a listing that is empty by mistake, with which
+// every check would succeed.
 func TestFilesSeesTheRepository(t *testing.T) {
 	files, err := repository()
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// machinePath finds absolute paths of one machine. It is put together from
-// parts so that this file does not find itself.
+// machinePath finds absolute paths of one machine. It is assembled from parts so that it
+// does not match this file.
 var machinePath = regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(` + strings.Join([]string{"work", "root", "tmp/bash[^/]*"}, "|") + `)/`)
 
-// MachinePaths finds paths that exist on one machine only: whoever clones the
-// repository cannot follow them.
+// MachinePaths finds paths that exist only on one machine.
 func MachinePaths(files []File) []Finding {
 	var found []Finding
 	for _, file := range files {
@@ -29,8 +28,7 @@ var (
 	issue   = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\(#\d+\)`)
 )
 
-// Promises finds notes of unfinished work that name no issue: such a note is
-// read by nobody who could act on it.
+// Promises finds notes of unfinished work without an issue.
 func Promises(files []File) []Finding {
 	var found []Finding
 	for _, file := range files {
@@ -46,12 +44,11 @@ func Promises(files []File) []Finding {
 	return found
 }
 
-// linesMax is where a Go file has outgrown its idea.
+// linesMax is the maximum length of a Go file.
 const linesMax = 500
 
-// LongFiles finds hand-written Go files that should be split by idea. The allowed
-// ones map to the reason why they may be long; an entry that is no longer needed
-// is a finding too, so that the list can only shrink.
+// LongFiles finds hand-written Go files that are too long. allowed has exceptions with
+// their reason; an exception that is no longer needed is a finding too.
 func LongFiles(files []File, allowed map[string]string) []Finding {
 	var found []Finding
 	used := map[string]bool{}

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// privateCode finds references to lists that readers do not have. It is put together
-// from parts so that this file does not find itself.
+// privateCode finds references to lists that readers do not have. It is assembled from
+// parts so that it does not match this file.
 var (
 	privateCode = regexp.MustCompile(`\b[AB]\d{3}\b|(?i)\b(` + strings.Join([]string{"seeds? 00", "architecture ", "ask "}, "|") + `)\d+\b`)
 	graphicCard = regexp.MustCompile(`^[AB][1-9]00$`)
 )
 
-// PrivateCodes finds references to numbered rows of lists outside the repository. Names
-// of GPUs (A100) are not such references.
+// PrivateCodes finds references to numbered rows of lists outside the repository, except
+// names of GPUs (A100).
 func PrivateCodes(files []File) []Finding {
 	var found []Finding
 	for _, file := range files {
@@ -33,11 +33,11 @@ func PrivateCodes(files []File) []Finding {
 // Word is a word that makes prose hard to read.
 type Word struct {
 	Pattern *regexp.Regexp
-	Instead string // what to write
+	Instead string // the replacement
 }
 
-// ReadWords reads a list of words: on each line a regular expression, a tab and what to
-// write instead. Lines that begin with # are comments.
+// ReadWords parses a list of words. Each line has a regular expression, a tab and a
+// replacement. Lines that begin with # are comments.
 func ReadWords(text string) ([]Word, error) {
 	var words []Word
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
@@ -102,7 +102,7 @@ func marked(files []File, words []Word, counts func(File) bool, prose func(line 
 
 var literal = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// proseOfGo is what people read of a line of Go: its comment and its string literals.
+// proseOfGo returns the comment and the string literals of a line of Go.
 func proseOfGo(line string) string {
 	code, comment, _ := strings.Cut(line, "//")
 	if !strings.Contains(code, `"`) {

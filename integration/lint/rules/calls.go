@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Ban forbids some names of an imported package, where forbidding the import
-// would go too far: decisions use time.Duration, but no clock.
+// Ban forbids some names of an imported package that is otherwise permitted: decisions
+// use time.Duration, but no clock.
 type Ban struct {
-	Packages []string // which packages it binds, as in a Rule
+	Packages []string // patterns of the affected packages, as in a Rule
 	Import   string
 	Names    []string
 	Reason   string
 	Fix      string
 }
 
-// Bans lists every such ban.
+// Bans returns all bans.
 func Bans() []Ban {
 	return []Ban{{
 		Packages: slices.Concat(decisions, []string{"./services/planner/internal/...", "./services/disruption/internal/..."}),
@@ -32,9 +32,9 @@ func Bans() []Ban {
 	}}
 }
 
-// CheckCalls returns a message for each use of a banned name in the non-test
-// files of the graph's own packages. A use is any reference, called or not:
-// time.Now passed as a value is a clock too.
+// CheckCalls returns a message for each use of a banned name in the non-test files of the
+// graph's own packages. Any reference is a use: time.Now passed as a value is a clock
+// too.
 func CheckCalls(g Graph, bans []Ban) ([]string, error) {
 	var found []string
 	for _, ban := range bans {
@@ -81,7 +81,7 @@ func (b Ban) judge(file string) ([]string, error) {
 	return found, nil
 }
 
-// localName is the name under which a file knows an import, or "".
+// localName returns the name of an import in a file, or "".
 func localName(file *ast.File, importPath string) string {
 	for _, spec := range file.Imports {
 		if value, err := strconv.Unquote(spec.Path.Value); err != nil || value != importPath {

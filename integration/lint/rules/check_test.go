@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// validGraph is a small graph in which nothing is wrong; each case below breaks it
-// in one place, and the row of the table that guards the place must say so.
+// validGraph returns a small graph without violations; each case below breaks one rule
+// and expects its name.
 func validGraph() Graph {
 	g := Graph{}
 	for path, imports := range map[string][]string{
@@ -57,7 +57,7 @@ func TestEachRuleFindsItsViolation(t *testing.T) {
 		subject string
 		adds    string
 		test    bool
-		want    string // name of the rule, or "" when the import is fine
+		want    string // name of the rule, or "" if the import is permitted
 	}{
 		{"a library in the contract", "shared/event", "github.com/google/go-cmp/cmp", false, "event and fault use the standard library alone"},
 		{"a port in the contract", "shared/fault", own("shared/queue"), false, "event and fault use the standard library alone"},
@@ -243,7 +243,8 @@ func TestAbsences(t *testing.T) {
 	}
 }
 
-// TestALoadedModuleWithAHoleIsAnError uses a module whose import cannot resolve.
+// TestALoadedModuleWithAHoleIsAnError loads a module with an import that cannot be
+// resolved.
 func TestALoadedModuleWithAHoleIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -259,7 +260,7 @@ func TestALoadedModuleWithAHoleIsAnError(t *testing.T) {
 	}
 }
 
-// TestALoadedModuleIsJudgedUnderEveryTag proves that a build tag hides nothing.
+// TestALoadedModuleIsJudgedUnderEveryTag checks that build tags hide no import.
 func TestALoadedModuleIsJudgedUnderEveryTag(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Package is what the rules need to know of one package.
+// Package has the facts about one package that the rules need.
 type Package struct {
 	Path        string
 	Dir         string
@@ -26,10 +26,10 @@ type Package struct {
 	Dependency  bool // listed only because another package imports it
 }
 
-// Graph maps import paths to packages, as one module sees them.
+// Graph maps import paths to packages of one module and its dependencies.
 type Graph map[string]Package
 
-// Roots lists the module's own packages in order.
+// Roots returns the module's own packages in order.
 func (g Graph) Roots() []string {
 	var roots []string
 	for path := range maps.Keys(g) {
@@ -41,7 +41,7 @@ func (g Graph) Roots() []string {
 	return roots
 }
 
-// listed is the part of the go command's answer that is read here.
+// listed is the part of go list's output that Load reads.
 type listed struct {
 	ImportPath, Dir                    string
 	DepOnly                            bool
@@ -52,9 +52,9 @@ type listed struct {
 
 const fields = "-json=ImportPath,Dir,DepOnly,GoFiles,CgoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports,Error"
 
-// Load asks the go command for the graph of the module in dir. The workspace is
-// switched off unless the caller wants it, because a released binary is built
-// without it. A graph with holes is an error: it could hide a violation.
+// Load returns the graph of the module in dir, from the go command. It ignores the
+// workspace unless workspace is set, because released binaries are built without it. An
+// incomplete graph is an error, because it could hide a violation.
 func Load(dir string, workspace bool) (Graph, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps", fields, "./...")
 	cmd.Dir = dir
@@ -109,8 +109,8 @@ func (l listed) asPackage() (Package, error) {
 	return p, p.addIgnored(l.IgnoredGoFiles)
 }
 
-// addIgnored adds the imports of our own files that a build tag leaves out: a
-// rule holds on every platform and under every tag.
+// addIgnored adds the imports of files that build tags exclude: a rule applies on every
+// platform and with every tag.
 func (p *Package) addIgnored(names []string) error {
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly)

@@ -9,12 +9,12 @@ import (
 	"os"
 )
 
-// mainLinesMax is generous for a straight line of constructors; whatever needs
-// more is logic, and logic in a main is logic that no test reaches.
+// mainLinesMax is generous for a list of constructor calls. Longer main functions have
+// logic, which no test covers.
 const mainLinesMax = 150
 
-// CheckMain judges one file of a command: wiring only, so it is short and
-// exports nothing.
+// CheckMain checks one file of a command: it only wires parts, so it is short and exports
+// nothing.
 func CheckMain(file string) ([]string, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Absence is a module that another module's go.mod may not name. It repeats a
-// transitive rule in the file that a reviewer of rights reads first.
+// Absence is a module that another module's go.mod must not require. It repeats a
+// transitive rule in the file that a security reviewer reads first.
 type Absence struct {
 	Module string // directory in this repository
 	Absent string // module path, or a prefix that ends in a slash
 	Reason string
 }
 
-// Absences lists every such promise.
+// Absences returns all of them.
 func Absences() []Absence {
 	var all []Absence
 	for _, service := range []string{"launcher", "planner", "disruption", "catalog", "interruption"} {
@@ -36,7 +36,7 @@ func Absences() []Absence {
 	return all
 }
 
-// Required lists the modules that the go.mod in dir names, indirect ones too.
+// Required returns the modules that the go.mod in dir requires, also indirectly.
 func Required(dir string) ([]string, error) {
 	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(dir, "go.mod")).Output()
 	if err != nil {
@@ -53,7 +53,7 @@ func Required(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// Judge returns a message when the required modules break the promise.
+// Judge returns a message if the required modules include the absent one.
 func (a Absence) Judge(required []string) (string, bool) {
 	for _, path := range required {
 		if path == a.Absent || strings.HasSuffix(a.Absent, "/") && strings.HasPrefix(path, a.Absent) {

@@ -9,10 +9,10 @@ import (
 // Module is the import path that "./" stands for in a pattern.
 const Module = "github.com/joist-autoscaler/joist"
 
-// outside is the pattern of packages that others publish.
+// outside is the pattern of third-party packages.
 const outside = "outside"
 
-// matchAny reports whether the last pattern that matches, if any, is one without "!".
+// matchAny reports whether the last matching pattern is one without "!".
 func matchAny(patterns []string, importPath string) bool {
 	for _, pattern := range slices.Backward(patterns) {
 		if rest, negative := cutNegation(pattern); match(rest, importPath) {
@@ -22,7 +22,7 @@ func matchAny(patterns []string, importPath string) bool {
 	return false
 }
 
-// cutNegation takes the "!" off a pattern that excludes packages.
+// cutNegation removes the "!" of a pattern that excludes packages.
 func cutNegation(pattern string) (rest string, negative bool) { return strings.CutPrefix(pattern, "!") }
 
 func match(pattern, importPath string) bool {
@@ -49,15 +49,15 @@ func isOwn(importPath string) bool {
 	return importPath == Module || strings.HasPrefix(importPath, Module+"/")
 }
 
-// isStandard follows the go command: only a path whose first element has a dot
-// can be fetched, the rest is the standard library.
+// isStandard reports whether a path is in the standard library: as in the go command, the
+// first element of other paths has a dot.
 func isStandard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")
 }
 
-// literal is the directory in this repository below which a pattern can match,
-// or "" for a pattern of others' packages.
+// literal returns the directory in this repository below which a pattern can match, or ""
+// for a pattern of third-party packages.
 func literal(pattern string) string {
 	rest, ok := strings.CutPrefix(pattern, "./")
 	if !ok {

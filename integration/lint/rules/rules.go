@@ -1,14 +1,13 @@
-// Package rules checks who may import whom.
+// Package rules checks the imports between packages.
 //
-// The layout of Joist is a promise about rights and about purity: the part that
-// calls EC2 cannot touch Kubernetes, the part that touches Kubernetes cannot
-// call EC2, and decisions use no clock, no random numbers and no network. [Table]
-// states each promise as a rule with its reason, and the test compares the rules with
-// what the go command reports.
+// The layout of Joist ensures separate permissions and pure decisions: the part that
+// calls EC2 cannot call Kubernetes, the part that calls Kubernetes cannot call EC2, and
+// decisions use no clock, no random numbers and no network. [Table] has each of these as
+// a rule with its reason, and the test checks the rules with the go command's output.
 //
 // Invariants: a rule applies to what is shipped (each service alone, outside the
-// workspace); a rule that matches nothing although its directory exists is
-// itself a failure; and every folder of shared is a layer.
+// workspace); a rule that matches nothing although its directory exists is a failure; and
+// every folder of shared is a layer.
 package rules
 
 import (
@@ -17,49 +16,47 @@ import (
 	"strings"
 )
 
-// Reach says how far a rule looks.
+// Reach is the depth of a rule.
 type Reach int
 
 const (
-	// Direct judges the imports written in the package's own files.
+	// Direct checks the imports in the package's own files.
 	Direct Reach = iota
-	// Transitive judges everything that is linked in through those imports.
+	// Transitive checks everything that the package links.
 	Transitive
 )
 
-// Rule forbids some packages to some others. Patterns are import paths: a
-// leading "./" stands for this repository, "*" for one element, a final "..."
-// for a path and all below it, and the word "outside" for every package that is
-// neither ours nor the standard library's. A pattern that begins with "!" excludes
-// packages: of the patterns that match a package, the last decides.
+// Rule forbids some packages to import some others. Patterns are import paths: a leading
+// "./" stands for this repository, "*" for one element, a final "..." for a path and all
+// below it, and "outside" for third-party packages. A pattern with a leading "!" excludes
+// packages: the last matching pattern decides.
 type Rule struct {
 	Name     string
-	Packages []string // which packages the rule binds
-	Forbid   []string // what they may not import
-	Own      bool     // whether a package may import packages below itself all the same
+	Packages []string // the packages that the rule applies to
+	Forbid   []string // the forbidden imports
+	Own      bool     // whether a package may still import packages below itself
 	Reach    Reach
-	Tests    bool   // whether test files are bound as well
-	Home     string // the directory that may use what is forbidden; guards against an outdated rule
-	Reason   string // why, as a sentence that a contributor can accept
+	Tests    bool   // whether the rule applies to test files, too
+	Home     string // the directory that may use the forbidden packages; it detects an outdated rule
+	Reason   string // why, in one sentence for contributors
 	Fix      string // what to do instead
 }
 
-// Violation is one import that a rule forbids, with the way that leads to it.
+// Violation is one forbidden import, with its import chain.
 type Violation struct {
 	Rule  Rule
-	Chain []string // from the bound package to the forbidden one
+	Chain []string // from the checked package to the forbidden one
 }
 
-// String says what imports what, why that is wrong, and how to fix it.
+// String describes the import, why it is forbidden, and the fix.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s\n\twhy: %s\n\tfix: %s",
 		v.Rule.Name, strings.Join(v.Chain, " imports "), v.Rule.Reason, v.Rule.Fix)
 }
 
-// Check returns every violation of the rules in a graph, each bound package
-// being reported once per forbidden import. A package that merely reaches the
-// forbidden one through another bound package is left out: to fix the nearest fixes
-// them all.
+// Check returns every violation of the rules in a graph, at most one per package and
+// forbidden import. It omits packages that reach the forbidden one only through another
+// checked package, because fixing that one fixes them all.
 func Check(g Graph, rules []Rule) []Violation {
 	var found []Violation
 	for _, rule := range rules {
@@ -74,13 +71,12 @@ func Check(g Graph, rules []Rule) []Violation {
 
 func (r Rule) binds(path string) bool { return matchAny(r.Packages, path) }
 
-// forbids reports whether the rule forbids one package of the chain's first to import
-// another.
+// forbids reports whether the rule forbids the import of path by from.
 func (r Rule) forbids(from, path string) bool {
 	return matchAny(r.Forbid, path) && (!r.Own || !strings.HasPrefix(path, from+"/"))
 }
 
-// judge walks breadth first, so that the chain it reports is a shortest one.
+// judge searches breadth-first, so that it reports a shortest chain.
 func (r Rule) judge(g Graph, subject string) []Violation {
 	var found []Violation
 	seen := map[string]bool{subject: true}
@@ -105,8 +101,8 @@ func (r Rule) judge(g Graph, subject string) []Violation {
 	return found
 }
 
-// imports lists what the last package of a chain imports. Only the bound
-// package's own tests matter: nobody links the tests of a dependency.
+// imports returns the imports of a chain's last package. Test files count only for the
+// chain's first package, because tests of dependencies are not linked.
 func (r Rule) imports(g Graph, chain []string) []string {
 	p, ok := g[chain[len(chain)-1]]
 	if !ok {

@@ -12,8 +12,8 @@ import (
 
 const root = "../../.."
 
-// loaded asks the go command once for the whole test run. Each module is judged
-// as it is released; integration alone lives in the workspace.
+// loaded loads all graphs once. Each module is checked as it is released; only
+// integration is in the workspace.
 var loaded = sync.OnceValue(func() map[string]facts {
 	all := map[string]facts{}
 	var mu sync.Mutex
@@ -46,14 +46,14 @@ func modules() []string {
 	})
 }
 
-// each runs a check over every module's graph, a subtest a module.
+// each runs a check on every module's graph, in a subtest per module.
 func each(t *testing.T, check func(t *testing.T, g Graph)) {
 	for _, module := range modules() {
 		t.Run(module, func(t *testing.T) { check(t, loaded()[module].graph) })
 	}
 }
 
-// TestGraphsAreWhole comes first: a hole could hide what the others look for.
+// TestGraphsAreWhole checks that no graph is incomplete, which could hide violations.
 func TestGraphsAreWhole(t *testing.T) {
 	for _, module := range modules() {
 		if err := loaded()[module].err; err != nil {
@@ -113,8 +113,8 @@ func TestGoModsNameNoForbiddenModule(t *testing.T) {
 	}
 }
 
-// TestEveryFolderOfSharedIsALayer keeps a new directory, or a misspelt layer, from
-// escaping the rules.
+// TestEveryFolderOfSharedIsALayer fails for a new directory, or a misspelt layer, to
+// which the rules would not apply.
 func TestEveryFolderOfSharedIsALayer(t *testing.T) {
 	var found []string
 	entries, err := os.ReadDir(filepath.Join(root, "shared"))
@@ -132,8 +132,8 @@ func TestEveryFolderOfSharedIsALayer(t *testing.T) {
 	}
 }
 
-// TestNoDeadRule finds rows whose packages were renamed: once the directory
-// exists, its pattern must match, and what a row forbids must exist in its home.
+// TestNoDeadRule finds rules whose packages were renamed: if the directory exists, its
+// pattern must match, and the forbidden packages must be used in the rule's home.
 func TestNoDeadRule(t *testing.T) {
 	known := map[string]bool{}
 	for _, f := range loaded() {
@@ -166,8 +166,8 @@ func anyMatch(known map[string]bool, pattern string) bool {
 	return false
 }
 
-// hasGo tells whether a directory holds Go files that a graph should show, which
-// leaves out tests, test data and the nested modules outside the workspace.
+// hasGo reports whether a directory has Go files that a graph should have, which excludes
+// tests, test data and nested modules outside the workspace.
 func hasGo(t *testing.T, dir string) bool {
 	t.Helper()
 	found := false
@@ -191,7 +191,8 @@ func hasGo(t *testing.T, dir string) bool {
 	return found
 }
 
-// foreign tells whether a directory's Go files belong to no module judged here.
+// foreign reports whether a directory's Go files belong to a module that is not checked
+// here.
 func foreign(path, name string) bool {
 	if name == "testdata" || strings.HasPrefix(name, ".") && len(name) > 2 {
 		return true

@@ -2,35 +2,35 @@ package rules
 
 import "slices"
 
-// layers are the folders of shared from the bottom up. A package imports its own folder
-// and the folders below it.
+// layers are the folders of shared, from the lowest. A package may import its own folder
+// and lower ones.
 var layers = []string{
-	"fault", "event", // What services of different versions agree on.
+	"fault", "event", // What services of different versions must agree on.
 	"aws", "karpenter", "topology",
-	"queue", "blob", "cloud", "cluster", // Ports, each with its adapters, its model and its conformance suite.
+	"queue", "blob", "cloud", "cluster", // Ports, each with adapters, an in-memory model and a conformance suite.
 	"catalog", "manifest", "planning", "launchspec", "scenario",
 	"host", // Runs handlers.
 }
 
-// The packages of shared, by their directories.
+// The packages of shared, by directory.
 var (
 	contract = below("shared", "event", "fault")
 	models   = []string{"./shared/*/mem*/..."}
 	suites   = []string{"./shared/*/*test/...", "./shared/*/*/*test/..."}
-	// adapters wrap one technology each. They stand below their ports, beside models,
-	// suites and a few helpers that use no technology.
+	// adapters wrap one technology each. They are below their ports, with models, suites
+	// and helpers that use no technology.
 	adapters = []string{
 		"./shared/queue/*/...", "./shared/blob/*/...", "./shared/cloud/*/...", "./shared/cluster/*/...",
 		"!./shared/*/mem*/...", "!./shared/*/*test/...", "!./shared/*/*/*test/...",
 		"!./shared/queue/batcher/...", "!./shared/queue/eventpattern/...", "!./shared/cluster/lease/...", "!./shared/cluster/outbox/...",
 	}
-	// decisions are what services decide with: functions of their arguments, and ports.
+	// decisions are the packages with decisions: pure functions and ports.
 	decisions = slices.Concat(
 		below("shared", slices.DeleteFunc(slices.Clone(layers), func(layer string) bool { return layer == "aws" || layer == "host" })...),
 		except(adapters), except(models), except(suites))
 )
 
-// services are the deployables; each is a module.
+// services are the deployed services; each is a module.
 var services = []string{"watcher", "catalog", "planner", "disruption", "interruption", "launcher", "lifecycle", "cli"}
 
 const (
@@ -39,7 +39,7 @@ const (
 	controllers = "sigs.k8s.io/controller-runtime/..."
 )
 
-// below turns names into patterns under a directory of this repository.
+// below returns the patterns of names under a directory of this repository.
 func below(dir string, names ...string) []string {
 	var out []string
 	for _, name := range names {
@@ -48,7 +48,7 @@ func below(dir string, names ...string) []string {
 	return out
 }
 
-// except turns patterns round.
+// except negates patterns.
 func except(patterns []string) []string {
 	var out []string
 	for _, pattern := range patterns {
@@ -61,7 +61,7 @@ func except(patterns []string) []string {
 	return out
 }
 
-// Table lists every import rule.
+// Table returns every import rule.
 func Table() []Rule {
 	table := []Rule{
 		{
@@ -179,7 +179,7 @@ func Table() []Rule {
 		},
 		{
 			Name:     "adapters and models do not import each other",
-			Packages: slices.Concat(adapters, models, []string{"!./shared/cluster/memworkload/..."}), // It acts on memcluster.
+			Packages: slices.Concat(adapters, models, []string{"!./shared/cluster/memworkload/..."}), // It uses memcluster.
 			Forbid:   slices.Concat(adapters, models),
 			Own:      true,
 			Reach:    Direct,
@@ -203,8 +203,8 @@ func Table() []Rule {
 	return table
 }
 
-// otherServices forbids a service all the others. The cli is free: its demo runs all of
-// Joist in one process.
+// otherServices forbids a service to import the others, except for the cli, whose demo
+// runs all of Joist in one process.
 func otherServices(service string) Rule {
 	rule := Rule{
 		Name:     "no service imports another",

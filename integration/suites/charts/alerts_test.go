@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
-// The alerts of the chart are those that the metric catalogue generates.
+// The chart has the alerts that the metric catalogue generates.
 func TestAlerts(t *testing.T) {
 	generated, err := os.ReadFile(root + "/deploy/grafana/alerts.yaml")
 	if err != nil {

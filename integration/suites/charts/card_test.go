@@ -15,8 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/cardtest"
 )
 
-// rights are verbs by what they are on: a resource, the names that bound them, and the
-// namespace unless it is any.
+// rights are verbs by their object: a resource, its resourceNames, and the namespace, if
+// there is one.
 type rights map[string][]string
 
 func (r rights) add(on string, verbs ...string) {
@@ -25,8 +25,8 @@ func (r rights) add(on string, verbs ...string) {
 	r[on] = slices.Compact(r[on])
 }
 
-// What a service's card lists as rights in Kubernetes is what the chart gives it, and
-// what it says of a feature gate is given with that gate alone.
+// Each service's README lists exactly the Kubernetes permissions of the chart, and each
+// permission that it assigns to a feature gate is granted only with that gate.
 func TestCardsListTheRights(t *testing.T) {
 	gates := map[string]string{"NodeOverlay": "nodeOverlay", "CapacityBuffer": "capacityBuffer"}
 	for _, service := range []string{"watcher", "lifecycle"} {
@@ -50,10 +50,11 @@ func TestCardsListTheRights(t *testing.T) {
 	}
 }
 
-// namespaces are what cards call the namespaces that rights are bound to.
+// namespaces are the READMEs' names of namespaces.
 var namespaces = map[string]string{"joist": " of its namespace", "kube-system": " of Karpenter's namespace"}
 
-// chartRights are those of the roles that a rendered chart binds to a service's account.
+// chartRights returns the permissions that a rendered chart grants to a service's
+// account.
 func chartRights(t *testing.T, service string, set ...string) rights {
 	t.Helper()
 	text, err := helm.Template(t.Context(), helm.Release{Name: "joist", Namespace: "joist", Chart: helm.Joist, Set: append(slices.Clone(needed), set...)})
@@ -104,11 +105,10 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	return out
 }
 
-// granted is a role, in a namespace or in none.
+// granted is a role with its namespace, if it has one.
 type granted struct{ namespace, kind, name string }
 
-// named is what a verb is on, in its scope. What is created has no name yet that could
-// bound it.
+// named returns the objects of a verb in its scope. resourceNames cannot restrict create.
 func named(resource, verb string, names []string, scope string) []string {
 	if len(names) == 0 || verb == "create" {
 		return []string{resource + scope}
@@ -126,8 +126,8 @@ var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
 )
 
-// cardRights are the rights of a card by the gate that they need: rows of
-// "Kinds, Kinds `names`: verbs; their status: verbs; only with the gate `X`".
+// cardRights returns a README's permissions by their gate, from rows of the form "Kinds,
+// Kinds `names`: verbs; their status: verbs; only with the gate `X`".
 func cardRights(t *testing.T, service string) map[string]rights {
 	t.Helper()
 	_, section, err := cardtest.ReadSection(root, service, "Rights")
@@ -178,8 +178,8 @@ func cardRights(t *testing.T, service string) map[string]rights {
 	return out
 }
 
-// kindsOf are the kinds of a subject as the API calls them, with the names that bound
-// them, and their scope: "Leases `a` and `b` of its namespace" are "leases a" and "leases b".
+// kindsOf returns the resources of a subject with their names, and their scope: "Leases
+// `a` and `b` of its namespace" yields "leases a" and "leases b".
 func kindsOf(subject string) (kinds []string, scope string) {
 	for _, of := range namespaces {
 		if bare, found := strings.CutSuffix(subject, of); found {

@@ -15,17 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// root is the repository.
+// root is the repository's folder.
 const root = "../../.."
 
 var update = flag.Bool("update", false, "write the goldens, the keys and the READMEs' tables anew")
 
-// needed are the values without which nothing is installed.
+// needed are the required values.
 var needed = []string{"settings.clusterName=prod", "settings.region=eu-west-1", "settings.accountID=111122223333", image}
 
 const image = "controller.image.repository=registry.example.com/joist"
 
-// given is one set of values that people may have.
+// given is one set of a user's values.
 type given struct {
 	name, namespace string
 	files, set      []string
@@ -51,7 +51,7 @@ func cases(t *testing.T) []given {
 	}
 }
 
-// karpenters is the values.yaml of the Karpenter that our peer is, as it is published.
+// karpentersPath returns the path of the values.yaml of Karpenter's released chart.
 var karpentersPath = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output() //nolint:noctx // it reads the module cache
 	return filepath.Join(strings.TrimSpace(string(out)), "charts/karpenter/values.yaml"), err
@@ -66,8 +66,8 @@ func karpenters(t *testing.T) string {
 	return path
 }
 
-// release asks for a chart whose NOTES.txt is an object, too: helm tells notes of
-// installations alone.
+// release returns the chart with NOTES.txt as an additional object, because helm renders
+// notes only during an installation.
 func (g given) release(t *testing.T) helm.Release {
 	t.Helper()
 	chart := filepath.Join(t.TempDir(), "joist")
@@ -90,10 +90,10 @@ func (g given) render(t *testing.T, flags ...string) string {
 	return out
 }
 
-// The seeds' values, and Karpenter's own as they are, are taken, and what becomes of each
-// is told.
+// The chart accepts the seeds' values and Karpenter's own, and its notes describe the
+// effect of each.
 func TestGoldens(t *testing.T) {
-	// It comes after TestKeys, which may write what notes are made from.
+	// It runs after TestKeys, which may write the input of the notes.
 	t.Parallel()
 	for _, g := range cases(t) {
 		t.Run(g.name, func(t *testing.T) {

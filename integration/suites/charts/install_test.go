@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
-// site is a real control plane with machines that Joist does not manage, and one that
-// it does.
+// site is a real control plane with nodes that Joist does not manage, and one that it
+// manages.
 type site struct {
 	*testing.T
 	plane *controlplane.ControlPlane
@@ -74,7 +74,7 @@ func (s *site) node(name string, labels map[string]string) {
 	s.check(err)
 }
 
-// available waits until a service's Deployment has as many pods that are ready.
+// available waits until a service's Deployment has the number of ready pods.
 func (s *site) available(service string, replicas int32) {
 	s.Helper()
 	var last *appsv1.Deployment
@@ -91,8 +91,8 @@ func (s *site) available(service string, replicas int32) {
 	}
 }
 
-// TestInstall installs the charts as people do, into a namespace that enforces the
-// restricted standard, changes the values to a seed's, and takes everything away.
+// TestInstall installs the charts into a namespace that enforces the restricted standard,
+// upgrades to a seed's values, and uninstalls.
 func TestInstall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -131,7 +131,8 @@ func TestInstall(t *testing.T) {
 	s.judgeLeft()
 }
 
-// besideKarpenter is refused: Joist would hold another Lease than the Karpenter that runs.
+// besideKarpenter checks that the chart fails if it would use another Lease than the
+// running Karpenter.
 func (s *site) besideKarpenter(r helm.Release) {
 	s.Helper()
 	leases := s.kube.CoordinationV1().Leases("karpenter")
@@ -144,7 +145,7 @@ func (s *site) besideKarpenter(r helm.Release) {
 	s.check(leases.Delete(s.Context(), "karpenter-leader-election", metav1.DeleteOptions{}))
 }
 
-// judgePlaces finds the replicas of a service on two machines, and none on one that
+// judgePlaces checks that a service's replicas are on two nodes, and none on a node that
 // Joist manages.
 func (s *site) judgePlaces() {
 	s.Helper()
@@ -163,7 +164,7 @@ func (s *site) judgePlaces() {
 	}
 }
 
-// judgeEnforced shows that the namespace would have refused pods with more rights.
+// judgeEnforced checks that the namespace rejects pods with more privileges.
 func (s *site) judgeEnforced() {
 	s.Helper()
 	pods := s.kube.CoreV1().Pods("joist")
@@ -176,7 +177,8 @@ func (s *site) judgeEnforced() {
 	}
 }
 
-// judgeLeft finds the definitions, which nobody wants to lose, and nothing else.
+// judgeLeft checks that only the CRDs remain, because deleting them would delete their
+// objects.
 func (s *site) judgeLeft() {
 	s.Helper()
 	groups, err := s.kube.Discovery().ServerGroups()

@@ -9,7 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// policies are the rendered NetworkPolicies by the service whose pods they select.
+// policies returns the rendered NetworkPolicies by service.
 func (g given) policies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 	t.Helper()
 	g.flags = nil
@@ -26,8 +26,8 @@ func (g given) policies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 	return found
 }
 
-// No NetworkPolicy is made unless it is asked for. Then each service's pods take the
-// kubelet's probes from everywhere, /metrics from the peers that are named, and nothing else.
+// By default there are no NetworkPolicies. With them, each service's pods accept the
+// kubelet's probes from everywhere, /metrics from the named peers, and nothing else.
 func TestNetworkPolicy(t *testing.T) {
 	t.Parallel()
 	off := given{namespace: "joist", set: needed}
@@ -62,7 +62,7 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// portOf is the one port of a rule, and 0 where it has several.
+// portOf returns the only port of a rule, or 0 if it has several.
 func portOf(rule networkingv1.NetworkPolicyIngressRule) int32 {
 	if len(rule.Ports) != 1 || rule.Ports[0].Port == nil {
 		return 0
@@ -70,8 +70,8 @@ func portOf(rule networkingv1.NetworkPolicyIngressRule) int32 {
 	return rule.Ports[0].Port.IntVal
 }
 
-// A pod without requests is evicted first: where nothing is said, each service requests
-// what was measured, and no limit is set. What is said replaces that.
+// Pods without requests are evicted first: by default each service requests its measured
+// usage, without a limit. Values replace the default.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

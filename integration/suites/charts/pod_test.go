@@ -42,8 +42,8 @@ func (g given) deployments(t *testing.T) map[string]*appsv1.Deployment {
 	return found
 }
 
-// Whatever the values, what is rendered has the fields of its kind and no others.
-// ServiceMonitors are no kinds of Kubernetes'.
+// With any values, the rendered objects have only fields of their kind. ServiceMonitors
+// are not checked, because they are not built-in.
 func TestStrict(t *testing.T) {
 	for _, g := range cases(t) {
 		t.Run(g.name, func(t *testing.T) {
@@ -60,9 +60,10 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// The pods keep to the restricted standard whatever the values, but for hostNetwork,
-// which NOTES.txt warns of (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
-// An API server judges the same in TestInstall.
+// With any values except hostNetwork, about which NOTES.txt warns, the pods meet the
+// restricted standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). TestInstall
+// checks the same with an API server.
 func TestRestricted(t *testing.T) {
 	for _, g := range cases(t) {
 		t.Run(g.name, func(t *testing.T) {
@@ -104,8 +105,8 @@ func unconfined(c *corev1.SecurityContext) []string {
 	return problems
 }
 
-// Terms between pods concern the service's own pods, and no pod of Joist may be on a
-// node that Joist manages.
+// Terms between pods select the service's own pods, and no pod of Joist may run on a node
+// that Joist manages.
 func TestPlacement(t *testing.T) {
 	for service, d := range (given{namespace: "joist", set: needed}).deployments(t) {
 		pod := d.Spec.Template.Spec
@@ -129,7 +130,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// environ is a container's environment, with its fields filled in.
+// environ returns a container's environment, with its field references resolved.
 func environ(d *appsv1.Deployment) map[string]string {
 	found := map[string]string{}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
@@ -141,8 +142,9 @@ func environ(d *appsv1.Deployment) map[string]string {
 	return found
 }
 
-// A pod's environment is what its service's main reads, all of what it requires, and
-// nothing else; Go's own and the user's aside. "everything" sets whatever has a value.
+// A pod's environment has all variables that its service requires, and only variables
+// that its main reads, except Go's own and the user's. The values "everything" set every
+// optional variable.
 func TestEnvironmentIsWhatIsRead(t *testing.T) {
 	names := variables(t)
 	for service, d := range cases(t)[1].deployments(t) {
@@ -157,7 +159,7 @@ func TestEnvironmentIsWhatIsRead(t *testing.T) {
 		for _, aside := range []string{"GOMEMLIMIT", "GOGC", "HTTPS_PROXY"} {
 			delete(got, aside)
 		}
-		// POD_NAME is the holder's by its field; the rest is set nowhere on purpose.
+		// POD_NAME comes from the pod's field; the other exceptions are not set on purpose.
 		for _, aside := range []string{settings.Kubeconfig} {
 			delete(read, aside)
 		}
@@ -167,7 +169,7 @@ func TestEnvironmentIsWhatIsRead(t *testing.T) {
 	}
 }
 
-// variables are the names of shared/host/settings' constants.
+// variables returns the names of shared/host/settings's constants.
 func variables(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -188,7 +190,7 @@ func variables(t *testing.T) map[string]string {
 	return found
 }
 
-// mentioned are the constants of shared/host/settings that a main names.
+// mentioned returns the constants of shared/host/settings that a main uses.
 func mentioned(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string
@@ -214,8 +216,8 @@ func parse(t *testing.T, file string) *ast.File {
 	return syntax
 }
 
-// The chart's defaults are the services' own: what is rendered reads as though nothing
-// but what must be said was set.
+// The chart's defaults are the services' defaults: the result equals that of the required
+// values alone.
 func TestDefaultsAreTheServices(t *testing.T) {
 	for service, d := range (given{namespace: "joist", set: needed}).deployments(t) {
 		all := environ(d)
@@ -244,7 +246,7 @@ func read(t *testing.T, environ map[string]string) settings.Settings {
 	return s
 }
 
-// What the chart calls queues is what carries the cluster's events is called.
+// The chart and the topology have the same names of queues.
 func TestQueuesAreTheTopologys(t *testing.T) {
 	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
@@ -266,7 +268,8 @@ func TestQueuesAreTheTopologys(t *testing.T) {
 	}
 }
 
-// A memory limit becomes Go's own at nine tenths, whatever its unit, unless somebody says otherwise.
+// Go's memory limit is nine tenths of the container's, in any unit, unless the values set
+// it.
 func TestMemoryLimit(t *testing.T) {
 	for limit, want := range map[string]string{
 		"512Mi": "483183820", "1.5Gi": "1449551462", "2G": "1800000000", "1000000000": "900000000", "1e9": "900000000",

@@ -19,7 +19,7 @@ import (
 
 const quickstart = root + "/deploy/quickstart"
 
-// What the quickstart's README says of its manifests is what `joist plan` answers.
+// The quickstart's README shows the output of `joist plan` for its manifests.
 func TestQuickstartPlans(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds the command")
@@ -35,7 +35,7 @@ func TestQuickstartPlans(t *testing.T) {
 	command := exec.CommandContext(t.Context(), binary, "plan", "-f", quickstart, "--region", "eu-west-1", "--var", "CLUSTER_NAME=prod")
 	command.Stdout, command.Stderr = &out, &trouble
 	var exit *exec.ExitError
-	// 2 says that there is something to launch.
+	// Exit code 2: there are nodes to launch.
 	if err := command.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Fatalf("joist plan: %v\n%s", err, trouble.String())
 	}
@@ -48,8 +48,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"NodePool":     {Group: "karpenter.sh", Version: "v1", Resource: "nodepools"},
 }
 
-// quickstart applies the quickstart's manifests: the API server judges them by the
-// definitions that helm installed.
+// quickstart applies the quickstart's manifests, which the API server validates with the
+// installed CRDs.
 func (s *site) quickstart() {
 	s.Helper()
 	files, err := filepath.Glob(quickstart + "/*.yaml")

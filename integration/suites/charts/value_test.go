@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// eras are the values that Karpenter's charts have and ours reads elsewhere.
+// eras returns the values of Karpenter's charts that this chart has under another name.
 func eras(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(helm.Joist + "/files/eras.yaml")
@@ -42,7 +42,7 @@ func documented(t *testing.T, chart string) []helm.Value {
 	return found
 }
 
-// What NOTES.txt takes for known are the values of values.yaml and of other eras.
+// The keys that NOTES.txt accepts are the values in values.yaml and the old names.
 func TestKeys(t *testing.T) {
 	paths := eras(t)
 	for _, v := range documented(t, helm.Joist) {
@@ -55,7 +55,7 @@ func TestKeys(t *testing.T) {
 	golden(t, helm.Joist+"/files/keys.yaml", keys)
 }
 
-// Every value of Karpenter's own chart is known.
+// The chart knows every value of Karpenter's own chart.
 func TestKarpentersValuesAreKnown(t *testing.T) {
 	notes := given{namespace: "joist", files: []string{karpenters(t)}, set: needed}.render(t, "--show-only", "templates/notes.yaml")
 	if strings.Contains(notes, "WARNING") {
@@ -63,7 +63,7 @@ func TestKarpentersValuesAreKnown(t *testing.T) {
 	}
 }
 
-// The schema bounds every value, and nothing else.
+// The schema has every value, and no others.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile(helm.Joist + "/values.schema.json")
 	if err != nil {
@@ -105,7 +105,7 @@ func (b bound) leaves(path string) []string {
 	return all
 }
 
-// The READMEs' tables are the values.
+// The READMEs have the tables of the values.
 func TestTables(t *testing.T) {
 	for _, chart := range []string{helm.Joist, helm.Definitions} {
 		readme := chart + "/README.md"
@@ -121,8 +121,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// What cannot run is refused, at once and with the remedy; a typing error in a value is,
-// too, and one in a key is told (TestGoldens, everything).
+// Values that cannot work are rejected together, with the fix. An invalid value is an
+// error; an unknown key is a note (TestGoldens, everything).
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string

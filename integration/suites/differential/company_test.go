@@ -8,7 +8,7 @@ import (
 
 var topologies = []string{corev1.LabelTopologyZone, corev1.LabelHostname, labelCapacityType}
 
-// others selects the pod's own workload most of the time.
+// others returns a selector that usually selects the pod's own workload.
 func others(t *rapid.T, p *corev1.Pod) *metav1.LabelSelector {
 	app := p.Labels["app"]
 	if rapid.IntRange(0, 3).Draw(t, "selects others") == 3 {

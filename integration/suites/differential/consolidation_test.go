@@ -19,10 +19,10 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 )
 
-// TestConsolidationAgainstUpstream consolidates random small clusters of one
-// NodePool on both sides, until nothing is left to do. Every command of ours is
-// valid, and each of them saves; what both leave in the end is told, and ours costs
-// at most a little more over all clusters together.
+// TestConsolidationAgainstUpstream consolidates random small clusters of one NodePool
+// with both, until there is nothing more to do. Every command of Joist is valid and saves
+// money. The test logs both final prices; over all clusters Joist's is at most slightly
+// higher.
 func TestConsolidationAgainstUpstream(t *testing.T) {
 	seen := &fleetTally{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,16 +36,16 @@ func TestConsolidationAgainstUpstream(t *testing.T) {
 	}
 }
 
-// dearerMost is how much more ours may cost over many clusters: each takes a set of
-// nodes now and then that leaves less for the sets after it.
+// dearerMost is the maximum ratio of Joist's price to upstream's over many clusters:
+// sometimes either removes a set of nodes that leaves less for later sets.
 const dearerMost = 1.03
 
-// fleetTally is what came of all clusters together.
+// fleetTally sums up all clusters.
 type fleetTally struct {
 	clusters, changed, cheaper, alike, dearer, invalid int
 	before, ours, theirs                               float64
 	ourMoves, theirMoves                               int
-	// example is of a cluster in which ours is dearer.
+	// example is a cluster in which Joist's result is more expensive.
 	example string
 }
 
@@ -96,7 +96,7 @@ func (f *fleetTally) add(us, them *planvalidator.Consolidation) {
 	f.ourMoves, f.theirMoves = f.ourMoves+us.PodsMoved, f.theirMoves+them.PodsMoved
 }
 
-// rounds says in short what was done.
+// rounds summarizes the commands.
 func rounds(c *planvalidator.Consolidation) string {
 	var out bytes.Buffer
 	for _, r := range c.Rounds {
@@ -109,7 +109,7 @@ func rounds(c *planvalidator.Consolidation) string {
 	return out.String()
 }
 
-// ourFleet consolidates a scenario with the command that people use.
+// ourFleet consolidates a scenario with the joist command.
 func ourFleet(text []byte) (*planvalidator.Consolidation, error) {
 	defer hurry(text)()
 	var stdout, stderr bytes.Buffer
@@ -166,7 +166,7 @@ func fleet(t *rapid.T) planvalidator.Scenario {
 	return s
 }
 
-// taken is what the nodes of a cluster count for in limits.
+// taken returns how much of the limits a cluster's nodes use.
 func taken(s planvalidator.Scenario) corev1.ResourceList {
 	cpu := resource.Quantity{}
 	for _, n := range s.Nodes {
@@ -179,7 +179,7 @@ func taken(s planvalidator.Scenario) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: cpu, "nodes": *resource.NewQuantity(int64(len(s.Nodes)), resource.DecimalSI)}
 }
 
-// ordinary are the offerings that a pool could have launched, devices left out.
+// ordinary returns the offerings without devices that a pool could have launched.
 func ordinary(pool planvalidator.NodePool) []planvalidator.Node {
 	var all []planvalidator.Node
 	for _, m := range machines() {
@@ -197,7 +197,7 @@ func ordinary(pool planvalidator.NodePool) []planvalidator.Node {
 	return all
 }
 
-// inhabited draws a node, and pods that it has room for.
+// inhabited draws a node with pods that fit on it.
 func inhabited(t *rapid.T, name string, kinds []planvalidator.Node) planvalidator.Node {
 	n := rapid.SampledFrom(kinds).Draw(t, "kind")
 	n.Name = name
@@ -245,7 +245,7 @@ func sized(name, cpu, memory string) corev1.Pod {
 	}
 }
 
-// alone keeps pods of one sort on different nodes.
+// alone keeps pods of one kind on different nodes.
 func alone(p *corev1.Pod) {
 	p.Labels = map[string]string{"app": "alone"}
 	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{

@@ -14,9 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// TestMain keeps rapid from writing files, because what it has to say is the
-// scenario, and from drawing anew in each run: a pull request must not fail for
-// what is not in it. Another -rapid.seed looks elsewhere.
+// TestMain keeps rapid from writing files, because the scenario has all information, and
+// fixes the seed, because a pull request must not fail for an unrelated reason.
+// -rapid.seed selects another seed.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	defaults := map[string]string{"rapid.nofailfile": "true", "rapid.seed": "1"}
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAgainstUpstream plays random scenarios on both sides.
+// TestAgainstUpstream plans random scenarios with both.
 func TestAgainstUpstream(t *testing.T) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAgainstUpstream(t *testing.T) {
 	}
 }
 
-// TestReplay plays the scenarios that were counterexamples once.
+// TestReplay plans the scenarios that were counterexamples once.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob("testdata/replay/*.json")
 	if err != nil {
@@ -62,13 +62,13 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// fataler is a test, drawn or not.
+// fataler is a *testing.T or *rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// compare plans a scenario on both sides and asks of the plans what must hold.
+// compare plans a scenario with both and checks the plans.
 func compare(t fataler, text []byte, competing bool, seen *tally) {
 	t.Helper()
 	s, err := planvalidator.ParseScenario(text, beside)
@@ -88,7 +88,7 @@ func compare(t fataler, text []byte, competing bool, seen *tally) {
 	}
 	seen.add(us, them, bound, text)
 	if len(them.violations) > 0 {
-		return // it placed what cannot be placed so
+		return // it placed pods where they are not allowed
 	}
 	if us.placed() < them.placed() {
 		t.Fatalf("we place %d pods and Karpenter %d; we say %v, it says %v\nscenario: %s", us.placed(), them.placed(), us.Unscheduled, them.Unscheduled, text)
@@ -98,7 +98,7 @@ func compare(t fataler, text []byte, competing bool, seen *tally) {
 	}
 	theirs := map[string]bool{}
 	for name := range them.Unscheduled {
-		theirs[path.Base(name)] = true // workloads have names of their own in all namespaces
+		theirs[path.Base(name)] = true // workload names are unique across namespaces
 	}
 	for _, name := range slices.Sorted(maps.Keys(us.Unscheduled)) {
 		if !theirs[path.Base(name)] {

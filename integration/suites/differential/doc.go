@@ -1,17 +1,16 @@
-// Package differential plans random scenarios with Joist and with upstream
-// Karpenter's scheduler and compares what comes of them.
+// Package differential plans random scenarios with Joist and with upstream Karpenter's
+// scheduler and compares the plans.
 //
-// What must hold: every plan of Joist is found valid by a judge that shares no
-// code with it; Joist places at least as many pods as Karpenter does, and those
-// that Karpenter places wherever pods do not compete; the price is no lower than
-// the judge's bound; and the same problem gives the same plan, byte for byte,
-// whatever the order in which its pods are told. What is told and not asserted:
-// the price beside Karpenter's, and the plans of Karpenter's that the judge
-// refuses, which are left out of the comparison.
+// It asserts: a validator that shares no code with Joist finds every plan of Joist valid;
+// Joist places at least as many pods as Karpenter, and all pods that Karpenter places if
+// pods do not compete; the price is not below the validator's bound; and the same problem
+// yields the same plan, byte for byte, in any order of its pods. It logs without
+// asserting: the price compared with Karpenter's, and Karpenter's invalid plans, which
+// are excluded from the comparison.
 //
-// Clusters are consolidated on both sides, too: every command of Joist's must be
-// valid and save, and what is left is told beside what upstream leaves.
+// It also consolidates clusters with both: every command of Joist must be valid and save
+// money, and the final price is logged with upstream's.
 //
-// A counterexample is printed as a scenario file, shrunk; put into testdata it is
-// played in every run.
+// A counterexample is printed as a minimized scenario file; scenarios in testdata run
+// every time.
 package differential

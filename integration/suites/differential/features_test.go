@@ -2,7 +2,7 @@ package differential
 
 import "pgregory.net/rapid"
 
-// features are what a scenario may have.
+// features are the features that a scenario may have.
 type features struct {
 	selectors, alternatives, preferences bool
 	taints, weights, minValues, limits   bool
@@ -12,13 +12,13 @@ type features struct {
 	nodes, daemons                       bool
 }
 
-// group is a combination that is played.
+// group is a tested combination of features.
 type group struct {
 	name string
 	on   features
 }
 
-// groups are played one after the other.
+// groups are tested one after the other.
 var groups = []group{
 	{"sizes", features{daemons: true, devices: true, sidecars: true}},
 	{"selection", features{selectors: true, alternatives: true, taints: true, weights: true, devices: true}},
@@ -38,7 +38,7 @@ var groups = []group{
 	}},
 }
 
-// sometimes is true in a third of the draws of a feature that is on.
+// sometimes is true in a third of the draws of an enabled feature.
 func sometimes(t *rapid.T, on bool, what string) bool {
 	return on && rapid.IntRange(0, 2).Draw(t, what) == 2
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// machinesFile is in testdata, so that the scenarios there and those that are
-// printed can be played by any planner.
+// machinesFile is in testdata, so that any planner can read the scenarios there and the
+// printed ones.
 const machinesFile = "machines.json"
 
 var update = flag.Bool("update", false, "rewrite testdata/"+machinesFile)
@@ -38,11 +38,11 @@ func TestMachinesFile(t *testing.T) {
 	}
 }
 
-// family is a line of machines that differ in size alone.
+// family is a series of types that differ only in size.
 type family struct {
 	name, category, arch string
 	gibPerCPU            int64
-	// price is in US dollars an hour for a CPU, on demand.
+	// price is the on-demand price of a CPU in US dollars per hour.
 	price float64
 	sizes []int64
 	gpus  bool
@@ -61,8 +61,8 @@ var zones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 
 const labelPrefix = "karpenter.k8s.aws/instance-"
 
-// machines are a few dozen types: not every type is in every zone, some
-// offerings are sold out, and spot differs by zone.
+// machines returns a few dozen types: not every type is in every zone, some offerings are
+// unavailable, and spot prices differ by zone.
 func machines() []planvalidator.InstanceType {
 	var all []planvalidator.InstanceType
 	for _, f := range families {
@@ -107,5 +107,5 @@ func offerings(f family, place int, cpus int64) []planvalidator.Offering {
 	return all
 }
 
-// cents rounds to hundredths of a cent, as price lists do.
+// cents rounds to hundredths of a cent, like price lists.
 func cents(price float64) float64 { return math.Round(price*1e4) / 1e4 }

@@ -13,7 +13,7 @@ import (
 
 const podsMax = 40
 
-// workloads draws groups of equal pods, as deployments make them.
+// workloads draws groups of equal pods, like deployments.
 func workloads(t *rapid.T, on features) []planvalidator.PodGroup {
 	var all []planvalidator.PodGroup
 	left := podsMax
@@ -86,7 +86,7 @@ func tolerate(t *rapid.T, on features, p *corev1.Pod) {
 	}).Draw(t, "tolerations")
 }
 
-// expressions are what pods ask of nodes; the last two can be satisfied nowhere.
+// expressions are node requirements of pods; no node satisfies the last two.
 var expressions = []corev1.NodeSelectorRequirement{
 	{Key: corev1.LabelTopologyZone, Operator: "In", Values: zones[:1]},
 	{Key: corev1.LabelTopologyZone, Operator: "In", Values: zones[1:]},
@@ -117,7 +117,7 @@ func terms(t *rapid.T, n int) []corev1.NodeSelectorTerm {
 	return all
 }
 
-// pick draws what the pod asks of its node.
+// pick draws the pod's node requirements.
 func pick(t *rapid.T, on features, p *corev1.Pod) {
 	if sometimes(t, on.selectors, "selects") {
 		p.Spec.NodeSelector = rapid.SampledFrom([]map[string]string{

@@ -16,7 +16,7 @@ const (
 	labelTier         = "tier"
 )
 
-// wishes are requirements that pools draw from; all of them leave something.
+// wishes are the requirements of pools; each permits some types.
 var wishes = []planvalidator.Requirement{
 	{Key: labelCapacityType, Operator: "In", Values: []string{"spot", "on-demand"}},
 	{Key: labelCapacityType, Operator: "In", Values: []string{"on-demand"}},
@@ -41,7 +41,7 @@ var poolTaints = []corev1.Taint{
 	{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule},
 }
 
-// pools draws one to three.
+// pools draws one to three pools.
 func pools(t *rapid.T, on features) []planvalidator.NodePool {
 	var all []planvalidator.NodePool
 	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {

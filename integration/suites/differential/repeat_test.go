@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRepeat plans more than a thousand random scenarios twice, and once more
-// with the same pods told in another order: the bytes are the same. The order of
-// the file matters only in that it decides on the pods' UIDs.
+// TestRepeat plans more than a thousand random scenarios twice, and once more with the
+// pods in another order: the bytes are the same. The order in the file matters only
+// because it determines the pods' UIDs.
 func TestRepeat(t *testing.T) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// drawn draws a whole planning problem.
+// drawn draws a complete planning problem.
 func drawn(t *rapid.T, on features) planvalidator.Scenario {
 	s := planvalidator.Scenario{Name: "random", InstanceTypesFile: machinesFile, NodePools: pools(t, on), PodGroups: workloads(t, on)}
 	if on.daemons {
@@ -25,17 +25,17 @@ func drawn(t *rapid.T, on features) planvalidator.Scenario {
 	return s
 }
 
-// written is the scenario as a file.
+// written returns the scenario as a file.
 func written(s planvalidator.Scenario) []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // drawn values can be written
+		panic(err) // drawn values can be encoded
 	}
 	return text
 }
 
-// daemons draws up to two. They have one alternative at most: upstream drops
-// alternatives of a daemon for good once one type has refused them.
+// daemons draws up to two daemons. They have at most one alternative: upstream drops a
+// daemon's alternatives permanently after one type has rejected them.
 func daemons(t *rapid.T, on features) []corev1.Pod {
 	var all []corev1.Pod
 	for i := range rapid.IntRange(0, 2).Draw(t, "daemons") {
@@ -76,8 +76,8 @@ func nodes(t *rapid.T, on features) []planvalidator.Node {
 	return all
 }
 
-// compete reports whether placing one pod can keep another from a place: then
-// only the numbers of placed pods can be compared.
+// compete reports whether placing one pod can prevent the placement of another: then only
+// the numbers of placed pods are comparable.
 func compete(s planvalidator.Scenario) bool {
 	if slices.ContainsFunc(s.NodePools, func(p planvalidator.NodePool) bool { return len(p.Spec.Limits) > 0 }) {
 		return true

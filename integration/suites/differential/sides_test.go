@@ -16,11 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// beside reads the machines that scenarios name.
+// beside reads the instance types that a scenario names.
 func beside(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
 
-// ours plans a scenario file with Joist. Shuffle may reorder the pods before
-// they are told.
+// ours plans a scenario file with Joist. shuffle may reorder the pods.
 func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	s, err := scenario.Parse(os.DirFS("testdata"), "scenario.json", text)
 	if err != nil {
@@ -35,18 +34,18 @@ func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	return json.Marshal(s.Outcome(pods, solver.SolveWithTypes(batch, stock)))
 }
 
-// patience is many times what a plan of so few pods takes on a busy machine.
+// patience is many times the duration of a plan of so few pods on a busy machine.
 const patience = 20 * time.Second
 
-// hurry ends the whole run when a plan takes so long that something must hang: a
-// planner that does may take the machine's memory with it.
+// hurry ends the whole run if a plan takes too long, because a planner in an endless loop
+// may use all memory.
 func hurry(text []byte) (stop func()) {
 	late := time.AfterFunc(patience, func() { panic(fmt.Sprintf("no plan after %s\nscenario: %s", patience, text)) })
 	return func() { late.Stop() }
 }
 
-// theirs plans a scenario file with upstream Karpenter, by one worker, because
-// more of them race for ties.
+// theirs plans a scenario file with upstream Karpenter, with one worker, because several
+// break ties nondeterministically.
 func theirs(text []byte) ([]byte, error) {
 	s, err := karpenterbaseline.Parse(text, beside)
 	if err != nil {
@@ -59,7 +58,7 @@ func theirs(text []byte) ([]byte, error) {
 	return json.Marshal(result)
 }
 
-// judged is a plan and what the judge thinks of it.
+// judged is a plan with the validator's findings.
 type judged struct {
 	*planvalidator.Result
 	violations []planvalidator.Violation

@@ -12,19 +12,19 @@ import (
 
 var examples = flag.Bool("examples", false, "print scenarios for which Karpenter's plan is not valid")
 
-// tally tells how the plans compared, beside what is asserted.
+// tally has the statistics that are logged and not asserted.
 type tally struct {
 	scenarios, pods    int
 	ourPods, theirPods int
-	// comparable scenarios are those in which both placed the same number of
-	// pods onto new nodes; the prices are theirs, in US dollars an hour.
+	// comparable is the number of scenarios in which both placed the same number of pods
+	// on new nodes; the prices are of those, in US dollars per hour.
 	comparable                   int
 	ourPrice, theirPrice, bounds float64
 	dearer                       int
 	worst                        float64
 	ourNodes, theirNodes         int
 	refused                      int
-	// examples are one for each rule, the one with the fewest violations.
+	// examples has one example per rule, the one with the fewest violations.
 	examples map[planvalidator.Rule]example
 }
 

@@ -17,27 +17,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// TestFunctions runs what may run under Lambda as functions.
+// TestFunctions runs the services that support Lambda as functions.
 func TestFunctions(t *testing.T) { play(t, true) }
 
-// TestPollers runs everything as pollers and loops.
+// TestPollers runs all services as pollers and loops.
 func TestPollers(t *testing.T) { play(t, false) }
 
 const (
 	replicas = 5
-	// manifests are the demo's: a pool of small Graviton machines, spot first.
+	// manifests are the demo's: a pool of small Graviton types that prefers spot.
 	manifests = testbed.Root + "/services/cli/internal/demo/manifests/"
 	// consolidateAfter replaces the manifest's ten minutes.
 	consolidateAfter = "5s"
 )
 
-// scene is a world, and the story that is told of it.
+// scene is a testbed with a log of its changes.
 type scene struct {
 	*testbed.TestBed
 	story story
 }
 
-// newScene starts a world whose every look is told.
+// newScene starts a testbed and logs every change.
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
@@ -67,7 +67,7 @@ func play(t *testing.T, lambda bool) {
 	w.chapter("the end", w.end)
 }
 
-// chapter is a part of the story, without which the next makes no sense.
+// chapter runs a subtest that the following ones depend on.
 func (w *scene) chapter(name string, tell func()) {
 	began := time.Now()
 	tell()
@@ -76,7 +76,7 @@ func (w *scene) chapter(name string, tell func()) {
 	}
 	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
 	w.Logf("%s", done)
-	// The story comes at the end; whoever waits hears this much.
+	// The log is printed at the end; this line shows the progress.
 	fmt.Fprintln(os.Stderr, w.Name(), done)
 }
 
@@ -131,8 +131,8 @@ func (w *scene) settled() {
 	})
 }
 
-// interrupt lets AWS take the first spot instance back. As soon as there is a
-// claim for another, every service of Joist dies.
+// interrupt sends an interruption for the first spot instance. As soon as a replacement
+// claim exists, it kills every service.
 func (w *scene) interrupt() {
 	var victim string
 	for _, r := range w.RunningInstances() {
@@ -149,8 +149,8 @@ func (w *scene) interrupt() {
 	claims := len(w.Claims())
 	w.WaitUntil(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
 	w.RestartJoist()
-	// What a service held in its hands when it died comes back when its
-	// visibility ends, which may be 70 s.
+	// A message that was in flight when a service was killed is delivered again after its
+	// visibility timeout, up to 70 s.
 	w.WaitUntil(2*time.Minute, "the node to be replaced", func() bool {
 		r, _ := w.Cloud.Record(victim)
 		for _, claim := range w.Claims() {
@@ -172,8 +172,8 @@ func (w *scene) interrupt() {
 
 func (w *scene) deflate() {
 	w.scale(0)
-	// The pool's budget lets one node of five go at a time, and each is proposed,
-	// looked at again 15 s later, and drained: half a minute for each replica.
+	// The pool's budget permits one of five nodes at a time. Each is proposed, confirmed
+	// after 15 s, and drained: half a minute per replica.
 	w.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
 		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.AllTerminated()
 	})
@@ -190,7 +190,7 @@ func (w *scene) deflate() {
 	w.Logf("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
 }
 
-// end stops Joist, and looks for what it left behind.
+// end stops Joist, and checks what it leaves.
 func (w *scene) end() {
 	w.title("SIGTERM")
 	w.Stop()

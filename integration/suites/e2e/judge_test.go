@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// judgeFleet compares every instance with its node, its claim, and what the pool
-// allows.
+// judgeFleet compares every instance with its node, its claim, and the pool's
+// requirements.
 func (w *scene) judgeFleet() {
 	w.Helper()
 	nodes := map[string]*corev1.Node{}
@@ -47,13 +47,13 @@ func (w *scene) judgeFleet() {
 	}
 }
 
-// sizes are the types that the pool allows: vCPUs and MiB (https://aws.amazon.com/ec2/instance-types/t4/).
+// sizes are the types that the pool permits, with vCPUs and MiB
+// (https://aws.amazon.com/ec2/instance-types/t4/).
 var sizes = map[string][2]string{
 	"medium": {"2", "4096"}, "large": {"2", "8192"}, "xlarge": {"4", "16384"},
 }
 
-// judgeNode asserts every label that a pod may ask of such a node,
-// and that nothing of its start is left.
+// judgeNode checks every label that pods may select, and that no startup taint remains.
 func (w *scene) judgeNode(r memcloud.Record, node *corev1.Node) {
 	w.Helper()
 	size := strings.TrimPrefix(r.Type, "t4g.")
@@ -116,8 +116,8 @@ func (w *scene) zoneID(r memcloud.Record) string {
 	return ""
 }
 
-// judgeTags asserts every tag of everything that came with the instance,
-// and those that name it afterwards.
+// judgeTags checks every tag on the instance's resources, and the tags that are added
+// after the launch.
 func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
 	w.Helper()
 	owner := map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 )
 
-// judgeRights asks the API server what the services may not do. That they may do
-// what they must, the rest of the story shows.
+// judgeRights checks with the API server what the services may not do. The rest of the
+// test shows that they have the permissions that they need.
 func (w *scene) judgeRights() {
 	w.Helper()
 	for _, c := range []struct {

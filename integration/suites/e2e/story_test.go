@@ -16,27 +16,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// story tells what can be seen from outside.
+// story logs the visible changes.
 type story struct {
-	// said is the last thing that was said of each pod, node, claim and instance.
+	// said is the last logged state of each pod, node, claim and instance.
 	said map[string]string
-	// pods is what is to be said of the pods, and since when.
+	// pods is the pods' current state, and since is when it began.
 	pods  string
 	since time.Time
-	// claims are the names of all that ever were.
+	// claims are the names of all claims so far.
 	claims map[string]bool
-	// unschedulable says that the scheduler was seen to refuse a pod.
+	// unschedulable is set once the scheduler has reported an unschedulable pod.
 	unschedulable bool
 }
 
-// steady is how long pods must be as they are to be worth a line.
+// steady is how long the pods' state must be stable before it is logged.
 const steady = 150 * time.Millisecond
 
 func (w *scene) title(format string, args ...any) {
 	w.Logf("▸ "+format, args...)
 }
 
-// look says what has changed since the last look.
+// look logs the changes since the last call.
 func (w *scene) look() {
 	now := map[string]string{"pods": w.story.said["pods"]}
 	if counts := "pods: " + w.podCounts(); counts != w.story.pods {
@@ -64,7 +64,7 @@ func (w *scene) look() {
 	w.tell(now)
 }
 
-// tell says what is new and what is gone.
+// tell logs new and deleted objects.
 func (w *scene) tell(now map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
 		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
@@ -113,7 +113,7 @@ func podState(pod *corev1.Pod) string {
 	return "new"
 }
 
-// running counts the pods that run on nodes of ours that are ready.
+// running counts the pods that run on ready nodes of Joist.
 func (w *scene) running() int {
 	ready := map[string]bool{}
 	for _, node := range w.Nodes() {

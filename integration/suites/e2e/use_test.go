@@ -13,9 +13,10 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 )
 
-// unused says why a right is given that this story has no use for. What is watched
-// may be listed, too: an API server that does not stream lists is asked so, and
-// this one does (https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists).
+// unused are permissions that this test does not use, with the reason to grant them.
+// Watched resources may be listed, too: an API server without streaming lists needs it,
+// and this one streams
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists).
 var unused = map[string]string{
 	"watcher create events":                                      "a pod that no batch can take along is told so; here every pod finds a place",
 	"watcher get karpenter.sh/nodeclaims":                        "a claim of the last plan that the watch does not show is looked for; here the watch shows all in time",
@@ -31,9 +32,8 @@ var unused = map[string]string{
 	"lifecycle update configmaps joist-unavailable in joist":     "the second shortage is written beside the first; here is none or one",
 }
 
-// judgeUse compares the rights of the chart with what was asked of the API server
-// from the beginning to the end: nothing was refused, and no right is without use or
-// a reason.
+// judgeUse compares the chart's permissions with all calls to the API server: no call was
+// denied, and each permission was used or has a reason.
 func (w *scene) judgeUse() {
 	w.Helper()
 	calls, err := w.Plane.Calls()
@@ -72,7 +72,7 @@ func (w *scene) judgeUse() {
 	w.Logf("%d rights of two services were compared with %d kinds of calls", n, len(calls))
 }
 
-// right is one verb on one resource, of one name if there is one.
+// right is one verb on one resource, optionally of one name.
 type right struct{ verb, group, resource, namespace, name string }
 
 func (r right) String() string {
@@ -96,7 +96,7 @@ func (r right) used(account string, calls map[controlplane.Call]int) bool {
 	return false
 }
 
-// granted are the rights that the API server has for a service's account.
+// granted returns the permissions of a service's account in the API server.
 func (w *scene) granted(service string) []right {
 	w.Helper()
 	name := "joist-" + service

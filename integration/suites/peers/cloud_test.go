@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/zonalshift"
 )
 
-// account is all adapters of package cloud over one server.
+// account has all adapters of package cloud, connected to one server.
 type account struct {
 	ec2cloud.Cloud
 	ssmparameters.Parameters
@@ -33,8 +33,8 @@ func newAccount(server aws.Config) account {
 	}
 }
 
-// TestMotoCloud runs the cloud suite against moto. Nobody has a hand inside of
-// moto, so shortages, denials, lost answers and zonal shifts are not tried.
+// TestMotoCloud runs the cloud suite against moto. Faults cannot be injected into moto,
+// so shortages, denials, lost responses and zonal shifts are not tried.
 func TestMotoCloud(t *testing.T) {
 	at := peers(t)
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestMotoCloud(t *testing.T) {
 	})
 }
 
-// forget empties moto.
+// forget resets moto.
 func forget(t *testing.T, url string) {
 	t.Helper()
 	response, err := http.Post(url+"/moto-api/reset", "", nil)
@@ -65,7 +65,7 @@ func forget(t *testing.T, url string) {
 	}
 }
 
-// furnish makes the world of the suite by plain API calls. moto makes neither
+// furnish creates the suite's resources by direct API calls. moto supports neither
 // capacity reservations nor placement groups, so the suite skips what needs them.
 func furnish(t *testing.T, server aws.Config) cloudtest.World {
 	t.Helper()

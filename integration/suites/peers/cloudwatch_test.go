@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// callCloudWatch calls CloudWatch by its query protocol: the SDK speaks CBOR to it, which
-// neither emulator understands.
+// callCloudWatch calls CloudWatch with its query protocol, because neither emulator
+// supports the SDK's protocol, CBOR.
 func callCloudWatch(ctx context.Context, server aws.Config, action, name, value string) (object, error) {
 	form := url.Values{"Action": {action}, "Version": {"2010-08-01"}, name: {value}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, *server.BaseEndpoint, strings.NewReader(form.Encode()))
@@ -41,14 +41,14 @@ func callCloudWatch(ctx context.Context, server aws.Config, action, name, value 
 	return result, nil
 }
 
-// element is an element of XML.
+// element is an XML element.
 type element struct {
 	XMLName xml.Name
 	Text    string    `xml:",chardata"`
 	Inner   []element `xml:",any"`
 }
 
-// value is the element as JSON has it: members make a list.
+// value returns the element as a JSON value: members become a list.
 func (e element) value() any {
 	if len(e.Inner) == 0 {
 		return parseAttribute(strings.TrimSpace(e.Text))

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stream is what test2json makes of a run: a pass, a known failure, another
-// failure of the same behaviour as a known one, a skip, a failure of a setup.
+// stream is test2json's output of a run: a pass, a known failure, another failure of the
+// same behaviour, a skip, and a failed setup.
 const stream = `
 {"Action":"start"}
 {"Action":"run","Test":"TestElasticMQ"}
@@ -49,8 +49,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestJudgement wants a table that is exactly true: no failure without a row,
-// no row without its failure.
+// TestJudgement checks that the table must be exact: each failure has a row, and each row
+// a failure.
 func TestJudgement(t *testing.T) {
 	noJava := difference{"TestRuler", "", nil, ""}
 	for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreReasoned: a row is nothing without its words and reason.
+// TestDifferencesAreReasoned checks that each row has a failure message and a reason.
 func TestDifferencesAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range differences {

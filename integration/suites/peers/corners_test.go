@@ -1,7 +1,7 @@
 package peers
 
-// corners are questions that neither the cases nor the drawn patterns ask; both
-// sides have to give the same answer, whichever it is.
+// corners are corner cases that neither the cases nor the random patterns cover; both
+// sides must give the same answer.
 var corners = []struct{ name, pattern, event string }{
 	{"a large number compared", `{"a": [{"numeric": ["<", 4000000000]}]}`, `{"a": 3999999999.5}`},
 	{"a larger number than may be compared", `{"a": [{"numeric": [">", 1]}]}`, `{"a": 5500000000}`},

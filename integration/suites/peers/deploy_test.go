@@ -24,7 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event/noticetest"
 )
 
-// Where the stack is deployed: in the account and region of the corpus of AWS's events.
+// The stack is deployed in the account and region of the corpus of AWS's events.
 const (
 	deployedAccount = noticetest.Account
 	deployedRegion  = noticetest.Region
@@ -33,9 +33,9 @@ const (
 	templateName    = deployedStack + ".template.json"
 )
 
-// removals are the parts of the template without which an emulator completes the
-// deployment. For each of them there is the behaviour "deploys <part>", which must fail
-// in the way that its row in the table of differences has.
+// removals are the parts of the template that prevent a deployment to an emulator. For
+// each there is a behaviour "deploys <part>", which must fail as its row in the table of
+// differences states.
 var removals = map[string][]part{
 	"TestLocalStackDeploy": {{kind: "AWS::Lambda::Function"}},
 	"TestMotoDeploy":       {{"AWS::Events::Archive", "EventPattern"}},
@@ -64,9 +64,9 @@ func TestMotoDeploy(t *testing.T) {
 }
 
 // deployTo deploys, compares, sends messages, destroys and deploys again. Every step is a
-// behaviour of its own; what follows from a step that failed is not tried. One command of
-// the CDK may take as long as patience: the CDK waits for ever for an emulator that does
-// not complete a deployment.
+// behaviour; steps that depend on a failed one are not tried. patience is the time limit
+// of one CDK command, because the CDK never stops waiting for an emulator that does not
+// complete a deployment.
 func deployTo(t *testing.T, start func(*testing.T, installed) (url string), patience time.Duration) {
 	at := peers(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func deployTo(t *testing.T, start func(*testing.T, installed) (url string), pati
 	})
 }
 
-// summarize says what was removed: the parts, and the resources by type.
+// summarize describes what was removed: the parts, and the resources by type.
 func summarize(full []byte, parts []part, removed []string) string {
 	d, err := parseTemplate(full)
 	if err != nil {
@@ -141,8 +141,8 @@ func summarize(full []byte, parts []part, removed []string) string {
 	return fmt.Sprintf("%s (%d resources of %d)", strings.Join(out, ", "), len(removed), len(d.section("Resources")))
 }
 
-// synthesize makes the cloud assembly as `make synth` does, but for the functions' code:
-// placeholders, because no emulator runs it and building it for arm64 takes minutes.
+// synthesize creates the cloud assembly as `make synth` does, with placeholders for the
+// functions' code, because no emulator runs it and building it for arm64 takes minutes.
 func synthesize(t *testing.T) (assembly string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -169,23 +169,23 @@ func synthesize(t *testing.T) (assembly string) {
 	return assembly
 }
 
-// deployArgs are those that no person is asked for.
+// deployArgs prevent prompts.
 var deployArgs = []string{"--require-approval", "never"}
 
-// cdk is the CDK's command line with one cloud assembly and one emulator.
+// cdk runs the CDK's command line with one cloud assembly and one emulator.
 type cdk struct {
 	program, assembly, home string
 	server                  aws.Config
 	patience                time.Duration
 }
 
-// newCDK copies the assembly and puts another template into the copy.
+// newCDK copies the assembly and replaces the template in the copy.
 func newCDK(t *testing.T, at installed, url, assembly string, template []byte, patience time.Duration) cdk {
 	t.Helper()
 	dir := t.TempDir()
 	c := cdk{program: at.cdk, assembly: filepath.Join(dir, "cdk.out"), home: dir, server: config(url), patience: patience}
 	c.server.Region = deployedRegion
-	// LocalStack reads the account out of the access key.
+	// LocalStack takes the account from the access key.
 	c.server.Credentials = credentials.NewStaticCredentialsProvider(deployedAccount, "secret", "")
 	if err := os.CopyFS(c.assembly, os.DirFS(assembly)); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func newCDK(t *testing.T, at installed, url, assembly string, template []byte, p
 	return c
 }
 
-// run gives the end of what the command printed.
+// run runs a command and returns the end of its output.
 func (c cdk) run(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), c.patience)
@@ -223,12 +223,12 @@ func (c cdk) run(t *testing.T, command string, args ...string) (string, error) {
 	return "\n" + strings.Join(lines[max(0, len(lines)-40):], "\n"), err
 }
 
-// withoutAWS drops the settings of AWS that a person has: none of them is for a peer.
+// withoutAWS removes the user's AWS settings, none of which apply to a peer.
 func withoutAWS(environment []string) []string {
 	return slices.DeleteFunc(environment, func(each string) bool { return strings.HasPrefix(each, "AWS_") })
 }
 
-// must runs a command as a behaviour; what comes after it cannot be tried without it.
+// must runs a command as a behaviour; later steps depend on it.
 func (c cdk) must(t *testing.T, command string, args ...string) {
 	t.Helper()
 	if !t.Run(command, func(t *testing.T) {
@@ -240,7 +240,7 @@ func (c cdk) must(t *testing.T, command string, args ...string) {
 	}
 }
 
-// parsePlaced resolves the template where it is deployed.
+// parsePlaced resolves the template for its account and region.
 func parsePlaced(t *testing.T, text []byte) *template.Stack {
 	t.Helper()
 	parsed, err := template.Parse(text)
@@ -250,7 +250,7 @@ func parsePlaced(t *testing.T, text []byte) *template.Stack {
 	return parsed.DeployTo(template.Place{Account: deployedAccount, Region: deployedRegion, Partition: "aws", Name: deployedStack})
 }
 
-// pair is a resource of the template, and how the peer answers it.
+// pair is a resource of the template with the peer's response.
 type pair struct {
 	id        string
 	want, got object
@@ -327,7 +327,8 @@ func compareStack(t *testing.T, server aws.Config, in *template.Stack) {
 	}
 }
 
-// report fails the test with one message: how many are wrong, and the first of them.
+// report fails the test with one message: the number of differences, and the first of
+// them.
 func report(t *testing.T, wrong []string, total int) {
 	t.Helper()
 	if len(wrong) > 0 {
@@ -385,13 +386,13 @@ func uninstall(t *testing.T, c cdk, in *template.Stack) {
 			LogGroupName: aws.String("/joist/" + deployedCluster + "/facts"),
 		})
 		for _, each := range readStack(t, c.server, in)["AWS::IAM::ManagedPolicy"] {
-			// moto leaves them, which the behaviours above have seen.
+			// moto does not delete them, which the behaviours above report.
 			_, _ = iam.NewFromConfig(c.server).DeletePolicy(t.Context(), &iam.DeletePolicyInput{
 				PolicyArn: aws.String("arn:aws:iam::" + deployedAccount + ":policy/" + *nameOf(each.want, "ManagedPolicyName")),
 			})
 		}
-		// LocalStack finds no change set of a stack whose name a deleted one had; it does
-		// without a change set.
+		// LocalStack finds no change set for a stack with the name of a deleted one; a
+		// deployment without a change set works.
 		if out, err := c.run(t, "deploy", append(slices.Clone(deployArgs), "--method", "direct")...); err != nil {
 			t.Fatal(err, out)
 		}

@@ -2,16 +2,16 @@ package peers
 
 import "strings"
 
-// difference is a behaviour in which a peer is known not to be like AWS.
+// difference is a behaviour in which a peer is known to differ from AWS.
 type difference struct {
 	test, behaviour string
-	// says are parts of what the behaviour fails with: each message has one.
+	// says are parts of the failure messages: each message has one.
 	says []string
-	// reason is what the peer does, and what AWS does instead.
+	// reason describes the peer's and AWS's behaviour.
 	reason string
 }
 
-// full is the name under which the testing package knows the behaviour.
+// full returns the behaviour's name in the testing package.
 func (d difference) full() string { return d.test + "/" + strings.ReplaceAll(d.behaviour, " ", "_") }
 
 var differences = []difference{

@@ -1,15 +1,14 @@
-// Package peers puts what others wrote where our fakes stand: a fake that no
-// one else checked proves nothing.
+// Package peers checks Joist's fakes and models against independent implementations,
+// because a fake that only its author checks proves nothing.
 //
-// The very suites that our models and fakes pass run against ElasticMQ, moto
-// and AWS's own event-ruler. A peer is a fake too, so it may fail a behaviour
-// for which the table of differences has a row, with the words that it fails
-// with and the reason. A failure without a row fails the run, and so does a row
-// whose failure is gone: the table stays true.
+// The conformance suites of the models and fakes run against ElasticMQ, moto and AWS's
+// own event-ruler. A peer is a fake, too, so it may fail a behaviour that has a row in
+// the table of differences, with the failure message and the reason. A failure without a
+// row fails the run, and so does a row without a failure, so the table stays correct.
 //
-// The synthesized stack is deployed to LocalStack and to moto by the CDK's own command
-// line, read back through the AWS SDK, and removed again.
+// The CDK's command line deploys the synthesized stack to LocalStack and to moto; the
+// test reads it back through the AWS SDK, and removes it.
 //
-// It needs Java, Maven, Python and Node, and fetches the peers into .cache/peers;
-// that is why it runs by `make peers` alone and `go test` skips it.
+// The package needs Java, Maven, Python and Node, and downloads the peers into
+// .cache/peers; so only `make peers` runs it, and `go test` skips it.
 package peers

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The drawn language is small, so that patterns often meet events: three
-// fields, and words of two letters.
+// The random language is small, so that patterns often match events: three fields, and
+// words of two letters.
 var (
 	names   = []string{"a", "b", "c"}
 	words   = rapid.StringOfN(rapid.RuneFrom([]rune("aAb")), 1, 3, -1)
@@ -33,7 +33,7 @@ func drawEvent(t *rapid.T) string {
 	return text(t, fields(t, names, 3, func() any { return eventValue(t, 2) }))
 }
 
-// fields draws an object of at least one member and at most some.
+// fields draws an object with at least one and at most the given number of members.
 func fields(t *rapid.T, names []string, most int, value func() any) object {
 	out := object{}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID).Draw(t, "names") {
@@ -68,9 +68,9 @@ func eventValue(t *rapid.T, depth int) any {
 	return nil
 }
 
-// language is what a drawn pattern may say: wildcards, or matching in any case.
-// Where both stand in one pattern event-ruler finds what neither means; a
-// corner has it.
+// language determines the operators of a random pattern: wildcards, or case-insensitive
+// matching. If one pattern has both, event-ruler returns wrong results; a corner case
+// covers that.
 type language struct{ wild bool }
 
 func drawPattern(t *rapid.T) string {
@@ -78,9 +78,9 @@ func drawPattern(t *rapid.T) string {
 	return text(t, l.object(t, names, 2))
 }
 
-// object draws an object of fields of these names. No field stands both
-// inside and outside of an $or, for which we refuse a pattern, and no field in
-// two alternatives, where event-ruler may miss one; a corner has it.
+// object draws an object with fields of these names. No field is both inside and outside
+// an $or, because Joist rejects such patterns, and no field is in two alternatives,
+// because event-ruler may miss one; a corner case covers that.
 func (l language) object(t *rapid.T, names []string, depth int) object {
 	out := fields(t, names, 1+rapid.IntRange(0, 2).Draw(t, "more")/2, func() any { return l.value(t, depth) })
 	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return out[name] != nil })
@@ -138,7 +138,7 @@ func (l language) matcher(t *rapid.T) any {
 	return nil
 }
 
-// fold is a wildcard in the other language.
+// fold draws a case-insensitive match in the one language, and a wildcard in the other.
 func (l language) fold(t *rapid.T) object {
 	if l.wild {
 		return object{"wildcard": stars(t)}
@@ -153,7 +153,7 @@ func (l language) affix(t *rapid.T) any {
 	return words.Draw(t, "word")
 }
 
-// exception is what anything-but turns around, alone or in a list.
+// exception draws the operand of anything-but, alone or in a list.
 func (l language) exception(t *rapid.T) object {
 	out := l.fold(t)
 	if other := rapid.SampledFrom([]string{"", "prefix", "suffix"}).Draw(t, "operator"); other != "" {
@@ -167,7 +167,7 @@ func (l language) exception(t *rapid.T) object {
 	return out
 }
 
-// stars is a wildcard whose stars do not touch.
+// stars draws a wildcard without adjacent stars.
 func stars(t *rapid.T) string {
 	star := rapid.SampledFrom([]string{"", "*"})
 	return fmt.Sprintf("%s%s*%s%s", star.Draw(t, "left"), words.Draw(t, "one"), words.Draw(t, "two"), star.Draw(t, "right"))

@@ -19,8 +19,8 @@ import (
 
 const tagKey, tagValue = "karpenter.sh/discovery", "web"
 
-// furnisher puts things into an account with the SDK alone: what our adapters
-// read must not have been written by them.
+// furnisher creates resources in an account directly with the SDK, because the adapters
+// under test must not create what they read.
 type furnisher struct {
 	t      *testing.T
 	server aws.Config
@@ -35,7 +35,7 @@ func done[T any](t *testing.T, out T, err error) T {
 	return out
 }
 
-// discovered is the tag by which the suite finds things of this kind.
+// discovered returns the tag by which the suite discovers resources of this type.
 func discovered(kind types.ResourceType) []types.TagSpecification {
 	return []types.TagSpecification{{
 		ResourceType: kind, Tags: []types.Tag{{Key: aws.String(tagKey), Value: aws.String(tagValue)}},
@@ -74,8 +74,8 @@ func (f furnisher) network() network {
 	return out
 }
 
-// image copies one that is there: what moto registers has no architecture, and
-// it forgets tags that come with a copy.
+// image copies an existing image, because moto registers images without an architecture,
+// and loses the tags of copies.
 func (f furnisher) image() cloud.Image {
 	client, ctx := ec2.NewFromConfig(f.server), f.t.Context()
 	public, err := client.DescribeImages(ctx, &ec2.DescribeImagesInput{Filters: []types.Filter{

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// group has nothing to do: only Unix has process groups.
+// group does nothing: only Unix has process groups.
 func group(*exec.Cmd) {}
 
-// end kills the program alone.
+// end kills only the program.
 func end(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-// endOwnGroup ends this process alone.
+// endOwnGroup ends only this process.
 func endOwnGroup() { os.Exit(1) }

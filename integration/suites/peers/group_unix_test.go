@@ -7,11 +7,10 @@ import (
 	"syscall"
 )
 
-// group gives the program and all that it starts a process group of its own.
+// group starts the program and its children in a separate process group.
 func group(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// end kills what is left of the group: servers, where the suites ended too
-// suddenly to stop them.
+// end kills the remaining processes of the group: servers that the suites did not stop.
 func end(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // endOwnGroup kills this process and all others of its group.

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// installed is where the peers are on this machine.
+// installed has the paths of the peers on this machine.
 type installed struct {
 	// classes is Java's class path, python the interpreter that has moto.
 	classes, python string
-	// localstack is the interpreter that has LocalStack, whose dependencies exclude
-	// moto's; cdk is the script of the CDK's command line.
+	// localstack is the Python interpreter that has LocalStack, whose dependencies
+	// conflict with moto's; cdk is the script of the CDK's command line.
 	localstack, cdk string
 }
 
-// tools are the programs that have to be here, and how one gets them.
+// tools are the required programs, with how to install them.
 var tools = []struct{ name, hint string }{
 	{"java", "install a JDK, 17 or newer"},
 	{"javac", "install a JDK, 17 or newer; a runtime environment alone has no compiler"},
@@ -30,7 +30,7 @@ var tools = []struct{ name, hint string }{
 	{"npm", "install npm, which comes with Node.js"},
 }
 
-// missing says of every tool that is not here what to do.
+// missing returns an error for every missing tool.
 func missing() error {
 	var all []error
 	for _, tool := range tools {
@@ -41,7 +41,7 @@ func missing() error {
 	return errors.Join(all...)
 }
 
-// locate names the folder of the peers: another one for other versions.
+// locate returns the folder of the peers, which depends on their versions.
 func locate() (dir string, at installed, err error) {
 	sum := sha256.New()
 	for _, name := range []string{"pom.xml", "requirements.txt", "localstack.txt", "package.json", "ruler/Ask.java"} {
@@ -59,8 +59,8 @@ func locate() (dir string, at installed, err error) {
 	return dir, at, err
 }
 
-// install fetches the peers once per set of versions. The registries are those
-// that Maven, pip and npm are configured for.
+// install downloads the peers once per set of versions, from the registries that Maven,
+// pip and npm are configured for.
 func install() error {
 	dir, at, err := locate()
 	if err != nil {
@@ -73,7 +73,7 @@ func install() error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	// npm reads the versions from the folder that it installs into.
+	// npm reads the versions from package.json in the folder.
 	versions, err := os.ReadFile("package.json")
 	if err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// peer is a peer and the test that is about it.
+// peer is a peer with its test.
 type peer struct {
 	test, name string
-	// version finds its version in one of our files.
+	// t version matches its version in the file.
 	file    string
 	version *regexp.Regexp
 }
@@ -28,7 +28,7 @@ var allOfThem = []peer{
 	{"TestRuler", "event-ruler", "pom.xml", regexp.MustCompile(`event-ruler</artifactId>\s*<version>(.*)<`)},
 }
 
-// allPeers is the regular expression of their tests.
+// allPeers returns the regular expression of their tests.
 func allPeers() string {
 	var names []string
 	for _, p := range allOfThem {
@@ -49,18 +49,18 @@ func (p peer) String() string {
 	return p.name + " " + string(found[1])
 }
 
-// judgement is what the suites say of the peers.
+// judgement is the comparison of the suites' results with the table.
 type judgement struct {
 	passed, skipped map[string][]string // by test
-	notes           map[string][]string // what passed and had something to say
+	notes           map[string][]string // passed tests with log output
 	known           []difference
-	// strange are failures that no row explains, vanished the rows that
-	// explain nothing any more, unseen those whose behaviour did not run.
+	// strange are failures without a row, vanished are rows without a failure, unseen are
+	// rows whose behaviour did not run.
 	strange          []string
 	vanished, unseen []difference
 }
 
-// compare holds the results against the table.
+// compare compares the results with the table.
 func compare(results []result, table []difference) judgement {
 	out := judgement{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}}
 	ran := map[string]result{}
@@ -95,8 +95,8 @@ func compare(results []result, table []difference) judgement {
 	return out
 }
 
-// explain finds the row of a failure. All that the failure says must be what
-// the row expects, so that a known difference cannot hide another one.
+// explain returns the row of a failure. The row must expect all messages of the failure,
+// so that a known difference cannot hide another one.
 func explain(r result, table []difference) *difference {
 	at := slices.IndexFunc(table, func(d difference) bool { return d.full() == r.test })
 	if at < 0 || len(r.messages()) == 0 {
@@ -110,8 +110,8 @@ func explain(r result, table []difference) *difference {
 	return &table[at]
 }
 
-// print writes the summary. It is an error when the table is not the truth;
-// some tells that only a part was asked for.
+// print writes the summary. It returns an error if the table is not exact; some is set if
+// only a part of the tests ran.
 func (j judgement) print(w io.Writer, some bool) error {
 	var wrong []error
 	fmt.Fprintf(w, "%-34s %8s %8s %10s\n", "peer", "agrees", "differs", "not tried")

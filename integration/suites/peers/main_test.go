@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// wantedEnv asks for the peers; `make peers` sets it.
+	// wantedEnv enables the peers; `make peers` sets it.
 	wantedEnv = "JOIST_PEERS"
-	// judgedEnv tells the run that is judged from the one that judges, and has the
-	// address at which the latter listens.
+	// judgedEnv is set in the child process that runs the suites; it has the address at
+	// which the parent listens.
 	judgedEnv = "JOIST_PEERS_JUDGED"
 )
 
-// TestMain judges. A suite fails its test where a peer differs, and a test
-// cannot take that back; so the suites run in a process of their own, and this
-// one holds what it says against the table of differences.
+// TestMain runs the suites in a child process and compares its results with the table of
+// differences, because a suite fails its test if a peer differs, and a failed test cannot
+// become a success.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(wantedEnv) == "" || os.Getenv(judgedEnv) != "" {
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// endWith ends this process and all that it started once the process that listens at the
-// address has ended, in whatever way: killed, interrupted or timed out.
+// endWith ends this process group when the process that listens at the address ends for
+// any reason: killed, interrupted or timed out.
 func endWith(address string) {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
@@ -49,7 +49,7 @@ func endWith(address string) {
 	}()
 }
 
-// judge installs the peers, runs the suites and prints what came of it.
+// judge installs the peers, runs the suites and prints the comparison.
 func judge() error {
 	if err := missing(); err != nil {
 		return err
@@ -65,8 +65,7 @@ func judge() error {
 	return compare(results, differences).print(os.Stdout, selected != "")
 }
 
-// judged runs this very binary again and reads its test events. That a test
-// failed is no error of the run.
+// judged runs this binary again and reads its test events. Failed tests are not an error.
 func judged(selected string) ([]result, error) {
 	if selected == "" {
 		selected = allPeers()

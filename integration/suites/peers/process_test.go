@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// patience is how long a peer may take to answer its first request; the Java
-// and Python ones take 5 s on a machine that has nothing else to do.
+// patience is the time limit of a peer's first response; the Java and Python ones need 5
+// s on an idle machine.
 const patience = 2 * time.Minute
 
-// peers skips the test unless this is the run that `make peers` judges.
+// peers skips the test unless it runs in the child process of `make peers`.
 func peers(t *testing.T) installed {
 	t.Helper()
 	if os.Getenv(judgedEnv) == "" {
@@ -28,7 +28,7 @@ func peers(t *testing.T) installed {
 	return at
 }
 
-// freePort is a loopback port that nothing listens on.
+// freePort returns an unused loopback port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func serve(t *testing.T, url, program string, args ...string) {
 	}
 }
 
-// answers waits until anything answers at the url.
+// answers waits until the URL responds.
 func answers(url string, ended chan error) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

@@ -21,7 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// maxReceives is after how many receives a message is a dead letter.
+// maxReceives is the number of receives after which SQS moves a message to the
+// dead-letter queue.
 const maxReceives = 3
 
 // TestElasticMQ runs the queue suite against ElasticMQ.
@@ -66,7 +67,7 @@ func TestMotoQueues(t *testing.T) {
 	})
 }
 
-// message is one that the routes carry.
+// message is a message that the routes carry.
 var message = queue.Outgoing{Source: queuetest.BusSource, Type: "test.v1", Body: []byte(`{}`)}
 
 func tellsMissingQueue(t *testing.T, server aws.Config) {
@@ -82,7 +83,7 @@ func tellsMissingQueue(t *testing.T, server aws.Config) {
 	}
 }
 
-// unwrapping does what InputPath should have done: an event becomes its detail.
+// unwrapping does what InputPath should have done: it replaces an event by its detail.
 type unwrapping struct{ queue.Queue }
 
 func (u unwrapping) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
@@ -99,13 +100,13 @@ func (u unwrapping) Receive(ctx context.Context, limit int, wait, visibility tim
 	return messages, err
 }
 
-// site is a queue of a peer, and where it is.
+// site is a queue of a peer with its location.
 type site struct {
 	queuetest.Subject
 	url string
 }
 
-// queues makes a queue with dead letters in the peer. Its clock is the real one.
+// queues creates a queue with a dead-letter queue in the peer. Its clock is the real one.
 func queues(t *testing.T, server aws.Config) site {
 	t.Helper()
 	name := fmt.Sprintf("q-%d", time.Now().UnixNano())
@@ -142,7 +143,7 @@ func arn(t *testing.T, server aws.Config, url string) string {
 	return out.Attributes["QueueArn"]
 }
 
-// route makes a bus whose rule brings what the suite sends into the queue.
+// route creates a bus with a rule that sends the suite's events to the queue.
 func route(t *testing.T, server aws.Config, url string) *eventbus.Bus {
 	t.Helper()
 	name := "bus-" + path.Base(url)

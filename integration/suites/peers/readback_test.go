@@ -25,11 +25,11 @@ import (
 )
 
 // reader reads one resource from a peer, as properties with CloudFormation's names. It
-// looks for the resource whose properties are want.
+// finds the resource by the properties in want.
 type reader func(ctx context.Context, server aws.Config, want object) (object, error)
 
-// readers are by CloudFormation's types. A type of the template without a reader fails
-// the test.
+// readers are the readers by CloudFormation type. A type of the template without a reader
+// fails the test.
 var readers = map[string]reader{
 	"AWS::CloudWatch::Alarm":           readAlarm,
 	"AWS::CloudWatch::Dashboard":       readDashboard,
@@ -53,20 +53,20 @@ var readers = map[string]reader{
 	"AWS::Scheduler::ScheduleGroup":    readScheduleGroup,
 }
 
-// unread are properties that no call answers.
+// unread are properties that no API returns.
 var unread = map[string]string{
 	"AWS::Lambda::Function Code": "Lambda answers a link to the code, not its place in S3",
 }
 
 var errAbsent = errors.New("the peer does not have it")
 
-// nameOf is a property that is a string.
+// nameOf returns a string property.
 func nameOf(o object, name string) *string {
 	s, _ := o[name].(string)
 	return &s
 }
 
-// shape is an answer of the SDK as JSON without what is not set: the SDK's names are
+// shape returns an SDK response as JSON without unset fields. The SDK's names are
 // CloudFormation's, with a few exceptions that the readers rename.
 func shape(answer any) object {
 	out, _ := prune(reparse(answer)).(object)
@@ -74,7 +74,7 @@ func shape(answer any) object {
 	return out
 }
 
-// reparse turns any value into what encoding/json makes of its JSON.
+// reparse converts any value to encoding/json's types.
 func reparse(value any) any {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -135,7 +135,7 @@ func readQueue(ctx context.Context, server aws.Config, want object) (object, err
 	return tagged(read, tags.Tags, nil)
 }
 
-// parseAttribute is the value of an attribute of SQS or of an element of XML, which are strings.
+// parseAttribute parses an SQS attribute or an XML element, which are strings.
 func parseAttribute(value string) any {
 	if n, err := strconv.ParseFloat(value, 64); err == nil {
 		return n
@@ -169,7 +169,7 @@ func readQueuePolicy(ctx context.Context, server aws.Config, want object) (objec
 	return read, nil
 }
 
-// eventTags are the tags of a bus or a rule.
+// eventTags adds the tags of a bus or a rule.
 func eventTags(ctx context.Context, client *eventbridge.Client, read object, arn *string) (object, error) {
 	out, err := client.ListTagsForResource(ctx, &eventbridge.ListTagsForResourceInput{ResourceARN: arn})
 	if err != nil {
@@ -283,7 +283,7 @@ func s3Client(server aws.Config) *s3.Client {
 	return s3.NewFromConfig(server, func(o *s3.Options) { o.UsePathStyle = true })
 }
 
-// unescape decodes a policy document, which IAM answers escaped for URLs.
+// unescape decodes a policy document, which IAM returns URL-encoded.
 func unescape(document *string) string {
 	out, err := url.PathUnescape(aws.ToString(document))
 	if err != nil {

@@ -20,11 +20,11 @@ type part struct{ kind, property string }
 
 func (p part) String() string { return strings.TrimSuffix(p.kind+" "+p.property, " ") }
 
-// document is a template as JSON, numbers as they are written.
+// document is a template as JSON, with its numbers' spelling.
 type document struct {
 	object
-	// order lists the resources as they are written: moto makes them in this order, and
-	// fails in another one.
+	// order has the resources in the template's order: moto creates them in this order,
+	// and fails in another one.
 	order []string
 }
 
@@ -73,13 +73,13 @@ func (d document) encode() ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// section is one of the template's maps by logical ids.
+// section returns one of the template's maps by logical id.
 func (d document) section(name string) object {
 	out, _ := d.object[name].(object)
 	return out
 }
 
-// find lists the logical ids of the resources that the part is about.
+// find returns the logical ids of the part's resources.
 func (d document) find(p part) []string {
 	var out []string
 	for id, each := range d.section("Resources") {
@@ -94,10 +94,10 @@ func (d document) find(p part) []string {
 	return out
 }
 
-// removeParts returns the template without the parts, without the resources and outputs
-// that refer to a removed resource, and the logical ids of the resources it removed. A
-// dependency alone (DependsOn) on a removed resource is dropped. It fails when the
-// template has no such part.
+// removeParts returns the template without the parts and without resources and outputs
+// that refer to a removed resource, and the logical ids of the removed resources. A mere
+// dependency (DependsOn) on a removed resource is deleted. It fails if the template has
+// no such part.
 func removeParts(text []byte, parts ...part) (reduced []byte, removed []string, err error) {
 	d, err := parseTemplate(text)
 	if err != nil {
@@ -130,8 +130,8 @@ func removeParts(text []byte, parts ...part) (reduced []byte, removed []string, 
 	return reduced, slices.Sorted(maps.Keys(gone)), err
 }
 
-// keepPart returns a template that has the first resource of the part, with all its
-// properties, and the resources that it needs; nothing else.
+// keepPart returns a template with only the part's first resource, with all its
+// properties, and the resources that it needs.
 func keepPart(text []byte, p part) ([]byte, error) {
 	d, err := parseTemplate(text)
 	if err != nil {
@@ -155,7 +155,8 @@ func keepPart(text []byte, p part) ([]byte, error) {
 	return d.encode()
 }
 
-// keep drops the other resources, the dependencies on them and the outputs about them.
+// keep removes the other resources, the dependencies on them and the outputs that refer
+// to them.
 func (d document) keep(kept func(id string) bool) {
 	resources, outputs := d.section("Resources"), d.section("Outputs")
 	gone := map[string]bool{}
@@ -173,7 +174,7 @@ func (d document) keep(kept func(id string) bool) {
 	maps.DeleteFunc(outputs, func(_ string, output any) bool { return refersTo(output, gone) })
 }
 
-// dependencies are the logical ids in a resource's DependsOn.
+// dependencies returns the logical ids in a resource's DependsOn.
 func dependencies(resource object) []string {
 	var out []string
 	switch d := resource["DependsOn"].(type) {
@@ -193,8 +194,8 @@ func refersTo(value any, ids map[string]bool) bool {
 
 var substituted = regexp.MustCompile(`\$\{([^!.}][^.}]*)[^}]*\}`)
 
-// references lists what a value names by Ref, Fn::GetAtt and Fn::Sub: logical ids,
-// parameters and pseudo parameters, in the order of their places.
+// references returns the names in a value's Ref, Fn::GetAtt and Fn::Sub: logical ids,
+// parameters and pseudo parameters, in order.
 func references(value any) []string {
 	var out []string
 	switch v := value.(type) {
@@ -222,7 +223,7 @@ func references(value any) []string {
 	return out
 }
 
-// asList is the argument of a function as a list, and the text of its first member.
+// asList returns the argument of a function as a list, and the text of its first member.
 func asList(argument any) (list []any, first string) {
 	list, ok := argument.([]any)
 	if !ok {
@@ -234,7 +235,7 @@ func asList(argument any) (list []any, first string) {
 	return list, first
 }
 
-// connected is a template in which a function stands between two roles and a mapping.
+// connected is a template in which a function is connected to two roles and a mapping.
 const connected = `{
 	"Parameters": {"Name": {"Type": "String"}},
 	"Resources": {
@@ -252,7 +253,7 @@ const connected = `{
 	}
 }`
 
-// outline is a template's resources with what they depend on, and its outputs.
+// outline returns a template's resources with their dependencies, and its outputs.
 func outline(t *testing.T, text []byte) map[string][]string {
 	t.Helper()
 	d, err := parseTemplate(text)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// result is what became of one test.
+// result is the result of one test.
 type result struct {
 	// test is its full name: "TestMotoCloud/fleet/refuses_a_count_of_none".
 	test string
 	// action is "pass", "fail" or "skip".
 	action string
-	// output is all lines that it printed itself.
+	// output has the lines that it printed itself.
 	output []string
-	// inner means that it has subtests.
+	// inner is set if it has subtests.
 	inner bool
 }
 
-// slow is from how many seconds on the end of a test is worth a line of progress.
+// slow is the duration in seconds from which the end of a test is printed as progress.
 const slow = 5
 
-// read reads the events that test2json writes, and prints progress: each test that ends,
-// if it stands alone or was slow.
+// read reads test2json's events and prints progress: each completed test without
+// subtests, and each slow one.
 func read(from io.Reader, progress io.Writer) ([]result, error) {
 	var order []string
 	byName := map[string]*result{}
@@ -69,10 +69,10 @@ func read(from io.Reader, progress io.Writer) ([]result, error) {
 	return out, nil
 }
 
-// beginning is how the testing package begins what a test logs.
+// beginning is the testing package's prefix of logged lines.
 var beginning = regexp.MustCompile(`^ +\S+\.go:\d+: `)
 
-// messages are what the test logged, each with its further lines.
+// messages returns what the test logged, each with its continuation lines.
 func (r result) messages() []string {
 	var out []string
 	for _, line := range r.output {
@@ -86,7 +86,7 @@ func (r result) messages() []string {
 	return out
 }
 
-// failed tells whether the test failed by itself, and not by its subtests.
+// failed reports whether the test itself failed, not only its subtests.
 func (r result) failed() bool {
 	return r.action != "pass" && r.action != "skip" && (!r.inner || len(r.messages()) > 0)
 }

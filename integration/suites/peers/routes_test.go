@@ -30,19 +30,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
-// arrival is how long a message may take from a bus to its queue or log.
+// arrival is the time limit for a message from a bus to its queue or log.
 const arrival = 20 * time.Second
 
 // router sends messages through the deployed buses and receives them from the deployed
-// queues, by our adapters.
+// queues, with Joist's adapters.
 type router struct {
 	server                  aws.Config
 	bus                     *eventbus.Bus
 	interruption, lifecycle queue.Queue
 }
 
-// routeMessages sends a message of every kind that the deployed rules are for, and checks
-// that it arrives where the service that reads it polls.
+// routeMessages sends a message of every kind that the deployed rules match, and checks
+// that it arrives in the queue of the service that reads it.
 func routeMessages(t *testing.T, server aws.Config, in *template.Stack) {
 	r := router{server: server, bus: eventbus.New(server, deployedCluster+"-joist", "JOIST_BUS")}
 	r.interruption = r.open(t, deployedCluster)
@@ -81,11 +81,11 @@ func (r router) open(t *testing.T, name string) queue.Queue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The host that a peer writes into the URL need not resolve on this machine.
+	// The host in a peer's URL need not resolve on this machine.
 	return sqsqueue.New(r.server, fmt.Sprintf("%s/%s/%s", *r.server.BaseEndpoint, deployedAccount, template.Name(*found.QueueUrl)), "JOIST_QUEUE_URL")
 }
 
-// receive takes the next message off the queue.
+// receive receives the next message of the queue.
 func (r router) receive(t *testing.T, from queue.Queue) queue.Message {
 	t.Helper()
 	for late := time.Now().Add(arrival); time.Now().Before(late); {
@@ -104,7 +104,7 @@ func (r router) receive(t *testing.T, from queue.Queue) queue.Message {
 	return queue.Message{}
 }
 
-// putEvent puts an event of AWS on the account's bus.
+// putEvent puts an AWS event on the account's default bus.
 func (r router) putEvent(t *testing.T, body []byte) {
 	t.Helper()
 	var e struct {
@@ -128,7 +128,7 @@ func (r router) putEvent(t *testing.T, body []byte) {
 	}
 }
 
-// shownInstances is what EC2 shows the interruption service.
+// shownInstances are the instances that EC2 shows to the interruption service.
 type shownInstances struct{}
 
 func (shownInstances) DescribeInstances(_ context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
@@ -146,8 +146,8 @@ func (shownInstances) DescribeInstances(_ context.Context, filter cloud.Instance
 	return out, nil
 }
 
-// routeNotice sends an event of AWS, has the interruption service handle what its queue
-// receives, and reads its facts from lifecycle's queue.
+// routeNotice sends an AWS event, lets the interruption service handle the message in its
+// queue, and reads its facts from lifecycle's queue.
 func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time) {
 	r.putEvent(t, entry.Body)
 	message := r.receive(t, r.interruption)
@@ -187,8 +187,8 @@ func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time
 	}
 }
 
-// routeNoStart sends a state change that the rule's pattern leaves out, and then one that
-// it takes: the second must be the next message of the queue.
+// routeNoStart sends a state change that the rule's pattern excludes, and then one that
+// it matches: the second must be the next message of the queue.
 func (r router) routeNoStart(t *testing.T) {
 	for _, state := range []string{"running", "stopping"} {
 		body := fmt.Sprintf(`{"source": "aws.ec2", "detail-type": "EC2 Instance State-change Notification", "time": %q,
@@ -200,8 +200,8 @@ func (r router) routeNoStart(t *testing.T) {
 	}
 }
 
-// readFacts are the golden files of the contract for every type that goes to the bus, as
-// their producers send them.
+// readFacts returns the contract's golden files of every type on the bus, as their
+// producers send them.
 func readFacts(t *testing.T) []event.Envelope {
 	t.Helper()
 	var out []event.Envelope
@@ -230,7 +230,8 @@ func (r router) publish(t *testing.T, fact event.Envelope) {
 	}
 }
 
-// receiveFact takes the next fact off lifecycle's queue, whole event or detail alone.
+// receiveFact receives the next fact from lifecycle's queue, either the whole event or
+// only its detail.
 func (r router) receiveFact(t *testing.T) event.Envelope {
 	t.Helper()
 	body := r.receive(t, r.lifecycle).Body
@@ -245,7 +246,7 @@ func (r router) receiveFact(t *testing.T) event.Envelope {
 	return fact
 }
 
-// routeFact sends a fact and wants the same from lifecycle's queue.
+// routeFact sends a fact and expects the same from lifecycle's queue.
 func (r router) routeFact(t *testing.T, fact event.Envelope) {
 	r.publish(t, fact)
 	got := r.receiveFact(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/eventpattern/patterntest"
 )
 
-// ruler is AWS's event-ruler, which answers a line with a line.
+// ruler is a process of AWS's event-ruler, which answers each line with a line.
 type ruler struct {
 	in  io.Writer
 	out *bufio.Scanner
@@ -44,7 +44,7 @@ func startRuler(t *testing.T, at installed) ruler {
 	return ruler{in, bufio.NewScanner(out)}
 }
 
-// ask gives "match", "no match", or "refused: …".
+// ask returns "match", "no match", or "refused: …".
 func (r ruler) ask(pattern, event string) (string, error) {
 	line, err := json.Marshal(map[string]string{"pattern": pattern, "event": event})
 	if err != nil {
@@ -59,7 +59,7 @@ func (r ruler) ask(pattern, event string) (string, error) {
 	return r.out.Text(), nil
 }
 
-// ours is the same question to package eventpattern.
+// ours returns package eventpattern's answer in the same form.
 func ours(pattern, event string) string {
 	compiled, err := eventpattern.Compile([]byte(pattern))
 	if err != nil {
@@ -75,13 +75,13 @@ func ours(pattern, event string) string {
 	return "no match"
 }
 
-// verdict leaves out why a pattern is refused: the words differ.
+// verdict removes the reason why a pattern is rejected, because the texts differ.
 func verdict(answer string) string {
 	word, _, _ := strings.Cut(answer, ":")
 	return word
 }
 
-// TestRuler asks event-ruler what our own tests say of patterns.
+// TestRuler compares event-ruler with Joist's own tests of patterns.
 func TestRuler(t *testing.T) {
 	at := peers(t)
 	t.Parallel()

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// region is the one that all peers are asked for.
+// region is the region of all peers.
 const region = "eu-west-1"
 
-// config makes AWS clients that call the peer at the url.
+// config returns the configuration of AWS clients for the peer at the URL.
 func config(url string) aws.Config {
 	return aws.Config{
 		Region: region, BaseEndpoint: aws.String(url),
@@ -27,7 +27,7 @@ rest-sqs { enabled = true, bind-hostname = "127.0.0.1", bind-port = %[1]s, sqs-l
 rest-stats { enabled = false }
 `
 
-// startElasticMQ gives the URL of a server that is for this test alone.
+// startElasticMQ starts a server for this test and returns its URL.
 func startElasticMQ(t *testing.T, at installed) string {
 	t.Helper()
 	port := freePort(t)
@@ -40,7 +40,7 @@ func startElasticMQ(t *testing.T, at installed) string {
 	return url
 }
 
-// startMoto gives the URL of a server that is for this test alone.
+// startMoto starts a server for this test and returns its URL.
 func startMoto(t *testing.T, at installed) string {
 	t.Helper()
 	port := freePort(t)
@@ -49,9 +49,9 @@ func startMoto(t *testing.T, at installed) string {
 	return url
 }
 
-// startLocalStack gives the URL of a server that is for this test alone. It runs as a
-// process of this machine, without Docker even where there is Docker, so that it lacks
-// the same everywhere.
+// startLocalStack starts a server for this test and returns its URL. It runs as a process
+// of this machine, also if Docker is available, so that it lacks the same features
+// everywhere.
 func startLocalStack(t *testing.T, at installed) string {
 	t.Helper()
 	port, dir := freePort(t), t.TempDir()

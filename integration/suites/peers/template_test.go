@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// templates are what the CDK app makes of every kind of set-up: golden files of its own
-// tests, so that nothing has to be synthesized here.
+// templates are the CDK app's golden files for every kind of set-up, so that the test
+// need not synthesize.
 const templates = "../../../infra/stack/testdata/*.template.json"
 
-// TestTemplates has AWS's own linter read the templates that the CDK app makes, by the
-// schemas of the resources that CloudFormation publishes. Everything that it says
-// counts: errors, warnings and what it calls informational.
+// TestTemplates runs AWS's own linter on the CDK app's templates, with the resource
+// schemas that CloudFormation publishes. All its findings count: errors, warnings and
+// informational ones.
 func TestTemplates(t *testing.T) {
 	at := peers(t)
 	files, err := filepath.Glob(templates)

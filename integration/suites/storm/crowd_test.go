@@ -19,33 +19,33 @@ import (
 type app struct {
 	name     string
 	replicas int
-	// kept is how many of the replicas a PodDisruptionBudget keeps available; zero
-	// is without one.
+	// kept is the number of replicas that a PodDisruptionBudget keeps available; zero is
+	// no budget.
 	kept int
-	// protected pods must not be disrupted.
+	// protected pods have the do-not-disrupt annotation.
 	protected bool
 	// grace is the pods' terminationGracePeriodSeconds.
 	grace int64
 }
 
-// size is how large a storm is.
+// size is the size of a storm.
 type size struct {
 	apps []app
-	// warned is how many instances in a hundred lose their place, within so many seconds.
+	// warned is the percentage of interrupted instances, all within the given seconds.
 	warned, seconds int
-	// anyNode warns nodes of protected pods too, which then take the two minutes
-	// that EC2 gives.
+	// anyNode also interrupts nodes with protected pods, which then take EC2's full two
+	// minutes.
 	anyNode bool
-	// patience multiplies every limit of time.
+	// patience multiplies every time limit.
 	patience int
-	// noticeMax is how long a warning may take to become a taint, at the 99th
-	// percentile: 5 s is promised, and held where nothing else runs beside.
+	// noticeMax is the limit on the time from a warning to the taint, at the 99th
+	// percentile: the goal is 5 s, and applies if nothing else runs on the machine.
 	noticeMax time.Duration
 }
 
-// crowd is so many Deployments, plain and guarded by a budget, of equal size; two
-// of a quarter as many replicas that must not be disrupted, and one of half as
-// many that end slowly.
+// crowd returns Deployments of equal size, plain and with a budget; two with a quarter of
+// the replicas and protected pods; and one with half the replicas and pods that end
+// slowly.
 func crowd(plain, guarded, replicas int) []app {
 	var apps []app
 	for i := range plain {
@@ -68,10 +68,10 @@ func (s size) pods() int {
 	return n
 }
 
-// podsOfANode is how many fit a machine of eight vCPUs, 7.91 of which are free.
+// podsOfANode is how many pods fit on a node of eight vCPUs, 7.91 of which are free.
 const podsOfANode = 10
 
-// deploy creates the Deployments, and the budgets before them.
+// deploy creates the budgets and then the Deployments.
 func (s *scene) deploy() {
 	for _, a := range s.size.apps {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.name}}
@@ -105,7 +105,7 @@ func (s *scene) deploy() {
 	}
 }
 
-// empty scales every Deployment to nothing.
+// empty scales every Deployment to zero.
 func (s *scene) empty() {
 	for _, a := range s.size.apps {
 		_, err := s.Kube.AppsV1().Deployments("default").Patch(s.Context(), a.name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
 
-// SVG draws a report: the pods that wait, the nodes and instances, and the time
-// from each warning to the taint of its node.
+// SVG draws a report: the pending pods, the nodes and instances, and the time from each
+// warning to the taint of its node.
 func SVG(r Report) ([]byte, error) {
 	if len(r.Samples) == 0 {
 		return nil, errors.New("drawing a storm: there are no samples")
@@ -51,8 +51,8 @@ func fleetPanel(r Report) (*plot.Plot, error) {
 	return p, err
 }
 
-// noticesPanel has a dot for each notice, and lines at the median and at the
-// 99th percentile.
+// noticesPanel has a dot for each notice, and lines at the median and at the 99th
+// percentile.
 func noticesPanel(r Report) (*plot.Plot, error) {
 	p := timeline.Panel("seconds, warning to taint")
 	var dots plotter.XYs
@@ -80,7 +80,7 @@ func noticesPanel(r Report) (*plot.Plot, error) {
 	return p, nil
 }
 
-// points are one number of all samples.
+// points returns one value of all samples.
 func (r Report) points(of func(Sample) int) []timeline.Point {
 	return timeline.Points(r.Samples, func(s Sample) time.Duration { return s.At }, func(s Sample) float64 { return float64(of(s)) })
 }

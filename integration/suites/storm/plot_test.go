@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/storm.svg")
 
-// canned is a made-up day: up, a storm of twelve notices, down.
+// canned returns an invented report: scale-up, twelve notices, scale-down.
 func canned() Report {
 	r := Report{Pods: 400, Acts: []timeline.Act{
 		{Name: "up", From: 0, To: 20 * time.Second},

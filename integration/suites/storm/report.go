@@ -10,39 +10,39 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
 
-// Sample is what the cluster was at a moment.
+// Sample is the cluster's state at one time.
 type Sample struct {
-	// At is since the beginning, as all times of a Report.
+	// At is the time since the beginning, as in all of Report.
 	At time.Duration `json:"at"`
-	// Pending pods have no node, and Running ones are ready on one.
+	// Pending pods have no node; Running pods are ready on one.
 	Pending int `json:"pending"`
 	Running int `json:"running"`
 	Nodes   int `json:"nodes"`
-	// Going are the nodes that carry the taint of those that are drained.
+	// Going is the number of nodes with the disruption taint.
 	Going int `json:"going"`
-	// Instances are pending or running.
+	// t Instances are pending or running.
 	Instances int `json:"instances"`
 }
 
-// Notice is what became of one warned instance. A time is zero when it never came.
+// Notice is the course of one interruption. A zero time did not happen.
 type Notice struct {
 	Instance string `json:"instance"`
 	// Warned is when EC2 emitted the warning, before any bus or queue.
 	Warned time.Duration `json:"warned"`
-	// Cordoned is when its node was seen with the taint.
+	// Cordoned is when the node was first observed with the taint.
 	Cordoned time.Duration `json:"cordoned"`
-	// Evicting is when the first pod of it was seen to go.
+	// Evicting is when its first pod was observed terminating.
 	Evicting time.Duration `json:"evicting"`
-	// Drained is when no pod was left that is not on every node.
+	// Drained is when only daemon pods were left.
 	Drained time.Duration `json:"drained"`
-	// Gone is when the instance ended.
+	// Gone is when the instance terminated.
 	Gone time.Duration `json:"gone"`
-	// Ahead says that a NodeClaim for each notice up to this one was there before
-	// the first pod of the node went.
+	// Ahead is set if there was a replacement NodeClaim for each notice up to this one
+	// before the node's first pod was evicted.
 	Ahead bool `json:"ahead"`
 }
 
-// Report is all that was measured.
+// Report has all measurements.
 type Report struct {
 	Pods    int            `json:"pods"`
 	Acts    []timeline.Act `json:"acts"`
@@ -50,12 +50,12 @@ type Report struct {
 	Notices []Notice       `json:"notices"`
 }
 
-// Cordons are the times from warning to taint of those that got there, sorted.
+// Cordons returns the times from warning to taint of the tainted nodes, sorted.
 func (r Report) Cordons() []time.Duration {
 	return r.times(func(n Notice) time.Duration { return n.Cordoned })
 }
 
-// Drains are the times from warning to the last pod's end, sorted.
+// Drains returns the times from warning to the last pod's end, sorted.
 func (r Report) Drains() []time.Duration {
 	return r.times(func(n Notice) time.Duration { return n.Drained })
 }
@@ -71,8 +71,8 @@ func (r Report) times(end func(Notice) time.Duration) []time.Duration {
 	return all
 }
 
-// Percentile is the smallest of the sorted times that p of a hundred do not
-// exceed; zero when there are none.
+// Percentile returns the smallest of the sorted times that at least p percent do not
+// exceed; zero if there are none.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -81,7 +81,7 @@ func Percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Summary is what a person wants to read first.
+// Summary returns a short text for people.
 func (r Report) Summary() string {
 	var out strings.Builder
 	for _, act := range r.Acts {

@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// scene is a world in a storm.
+// scene is a testbed during a storm.
 type scene struct {
 	*testbed.Timeline
 	size size
@@ -29,7 +29,7 @@ type scene struct {
 	record
 }
 
-// sizes are 40 nodes, for every change of Joist, and 500 (JOIST_STORM=1).
+// sizes are 40 nodes, which run for every change of Joist, and 500 (JOIST_STORM=1).
 var (
 	small = size{apps: crowd(6, 3, 40), warned: 30, seconds: 10, patience: 1, noticeMax: 20 * time.Second}
 	full  = size{apps: crowd(44, 5, 100), warned: 30, seconds: 60, anyNode: true, patience: 4, noticeMax: 5 * time.Second}
@@ -70,13 +70,13 @@ func play(t *testing.T, storm size) {
 	s.judge()
 }
 
-// words say how things stand.
+// words describes the current state.
 func (s *scene) words() string {
 	now := s.latest()
 	return fmt.Sprintf("%d pods without a node, %d running; %d nodes, %d of them going; %d instances", now.Pending, now.Running, now.Nodes, now.Going, now.Instances)
 }
 
-// await waits for the samples to show something.
+// await waits until a sample meets the condition.
 func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool) {
 	s.Helper()
 	s.WaitFor(limit, what, func() bool { return holds(s.latest()) })
@@ -104,7 +104,7 @@ func (s *scene) up() {
 	s.stormy, s.calmClaims = true, len(s.claims)
 }
 
-// whole reports whether every pod runs, and none too many.
+// whole reports whether exactly the wanted number of pods runs.
 func (s *scene) whole(now Sample) bool { return now.Running == s.size.pods() && now.Pending == 0 }
 
 func (s *scene) initialized() bool {
@@ -113,7 +113,7 @@ func (s *scene) initialized() bool {
 	})
 }
 
-// storm lets EC2 warn its victims, one after the other.
+// storm interrupts the victims, one after the other.
 func (s *scene) storm() {
 	victims := s.victims()
 	pause := time.Duration(s.size.seconds) * time.Second / time.Duration(len(victims))
@@ -128,7 +128,7 @@ func (s *scene) storm() {
 	s.Logf("%d instances were warned", len(victims))
 }
 
-// victims are drawn, equally in every run, from the spot instances.
+// victims draws from the spot instances, the same in every run.
 func (s *scene) victims() []string {
 	spared := map[string]bool{}
 	for _, pod := range cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods) {
@@ -153,8 +153,8 @@ func (s *scene) victims() []string {
 	return spot[:wanted]
 }
 
-// protect notes which protected pods stay until when: on a node that is warned
-// now until its deadline is nearer than their grace, elsewhere for good.
+// protect records until when protected pods must stay: on an interrupted node until their
+// grace period before its deadline, elsewhere always.
 func (s *scene) protect(victim string) {
 	r, _ := s.Cloud.Record(victim)
 	s.mu.Lock()
@@ -174,7 +174,8 @@ func (s *scene) protect(victim string) {
 	}
 }
 
-// drained waits until every warned instance has gone, and every pod runs elsewhere.
+// drained waits until every interrupted instance is terminated, and every pod runs
+// elsewhere.
 func (s *scene) drained() {
 	s.await(150*time.Second, "the warned instances to go, and every pod to run again", func(now Sample) bool {
 		for _, n := range s.result().Notices {
@@ -206,7 +207,7 @@ func (s *scene) down() {
 	})
 }
 
-// judge holds the times against what was promised.
+// judge compares the times with their limits.
 func (s *scene) judge() {
 	r := s.result()
 	if cordons := r.Cordons(); len(cordons) != len(r.Notices) || Percentile(cordons, 99) >= s.size.noticeMax {
@@ -219,7 +220,7 @@ func (s *scene) judge() {
 	}
 }
 
-// keep writes what was measured, also of a day that went wrong.
+// keep writes the measurements, also of a failed run.
 func (s *scene) keep() {
 	r := s.result()
 	drawing, err := SVG(r)

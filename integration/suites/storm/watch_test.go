@@ -14,30 +14,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// watchEvery is how exact the times of a report are.
+// watchEvery is the precision of a report's times.
 const watchEvery = 50 * time.Millisecond
 
-// record is what was seen so far, behind the scene's lock.
+// record is the observed state; the scene's lock protects it.
 type record struct {
 	report  Report
 	notices map[string]*Notice
-	// nodes are the names of the warned instances' nodes.
+	// nodes are the node names of the interrupted instances.
 	nodes map[string]string
-	// calm are the pods that must not be disrupted, with the times from which they
-	// may be: zero is for those whose node is not warned.
+	// calm are the protected pods, with the times from which they may be evicted: zero for
+	// those whose node is not interrupted.
 	calm map[types.UID]time.Duration
-	// stormy is between the end of going up and the beginning of going down.
+	// stormy is set between the scale-up and the scale-down.
 	stormy bool
-	// claims are the names of all that ever were, and calmClaims is how many that
-	// was when the storm began.
+	// claims are the names of all claims so far, and calmClaims their number when the
+	// storm began.
 	claims     map[string]bool
 	calmClaims int
-	// broken are broken promises, each said once.
+	// broken are the violated limits, each once.
 	broken map[string]bool
 	looks  int
 }
 
-// noticed hears every event of EC2 before the bus does.
+// noticed observes every event of EC2 before the bus does.
 func (s *scene) noticed(raw []byte) {
 	var e struct {
 		Type   string `json:"detail-type"`
@@ -53,7 +53,7 @@ func (s *scene) noticed(raw []byte) {
 	s.notices[e.Detail.Instance] = &Notice{Instance: e.Detail.Instance, Warned: time.Since(s.Began)}
 }
 
-// watch looks at the cluster once.
+// watch takes one sample of the cluster.
 func (s *scene) watch() error {
 	records := s.Cloud.Records()
 	pods, nodes := cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes()
@@ -84,14 +84,14 @@ func (s *scene) watch() error {
 		n.follow(now, s.nodes[n.Instance], tainted, left, going, ended[n.Instance])
 		n.Ahead = n.Ahead || n.Evicting == 0 && len(s.claims)-s.calmClaims >= s.rank(n)
 	}
-	// A look in five is kept.
+	// Every fifth sample is kept.
 	if s.looks++; s.looks%5 == 1 {
 		s.report.Samples = append(s.report.Samples, seen)
 	}
 	return nil
 }
 
-// rank is how many notices had come when this one came.
+// rank returns how many notices had arrived, including this one.
 func (s *scene) rank(n *Notice) int {
 	count := 0
 	for _, other := range s.notices {
@@ -102,7 +102,7 @@ func (s *scene) rank(n *Notice) int {
 	return count
 }
 
-// follow notes what has become of a notice.
+// follow updates the times of a notice.
 func (n *Notice) follow(now time.Duration, node string, tainted map[string]bool, left, going map[string]int, ended bool) {
 	reach := func(at *time.Duration, is bool) {
 		if *at == 0 && is {
@@ -115,8 +115,7 @@ func (n *Notice) follow(now time.Duration, node string, tainted map[string]bool,
 	reach(&n.Gone, ended)
 }
 
-// lookAtPods counts pods, for each node those on it and those of them that go,
-// and holds the promises against them.
+// lookAtPods counts pods in total and per node, and checks the limits.
 func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) (left, going map[string]int) {
 	left, going = map[string]int{}, map[string]int{}
 	available, calm := map[string]int{}, map[types.UID]bool{}
@@ -152,14 +151,14 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) 
 	return left, going
 }
 
-// promises are the broken ones so far.
+// promises returns the violated limits so far.
 func (s *scene) promises() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.broken))
 }
 
-// latest is the sample that was kept last.
+// latest returns the last sample that was kept.
 func (s *scene) latest() Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +168,7 @@ func (s *scene) latest() Sample {
 	return s.report.Samples[len(s.report.Samples)-1]
 }
 
-// result is the report with its notices in order.
+// result returns the report with its notices in order.
 func (s *scene) result() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 )
 
-// The command that an alarm says to run first is one that joist has, with these flags.
+// The first command of each alarm's runbook is a joist command with valid flags.
 func TestFirstCommandsAreJoists(t *testing.T) {
 	for _, w := range board.Alerts {
 		words := strings.Fields(w.FirstStep)
@@ -22,7 +22,7 @@ func TestFirstCommandsAreJoists(t *testing.T) {
 		code := cli.Run(t.Context(), cli.Env{
 			Args: append(words[1:], "--help"), Stdout: &out, Stderr: &complaint, Now: time.Now,
 		})
-		// Help of a verb that is none is the root's own.
+		// The help of an unknown command is the root's.
 		if verb := strings.Join(words[:2], " "); code != cli.ExitNothing || !strings.Contains(out.String(), "\n  "+verb+" ") {
 			t.Errorf("%s says to run %q, which joist does not know: exit code %d, %s", w.Name, w.FirstStep, code, complaint.String())
 		}

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "draw the pictures anew")
 
 const deploy = "../../../../deploy"
 
-// The pictures of the documentation are those of the dashboards as they are.
+// The documentation has pictures of the current dashboards.
 func TestPicturesAreOfTheDashboards(t *testing.T) {
 	pages := map[string]struct {
 		file, title string

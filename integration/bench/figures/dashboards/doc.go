@@ -1,8 +1,8 @@
-// Package dashboards draws the dashboards of deploy with demo data, so that a reader sees
-// them before there is a cluster.
+// Package dashboards draws the dashboards in deploy with demo data, so that readers see
+// them without a cluster.
 //
-// The idea: what is drawn is read from the dashboards' own JSON, so that a picture shows
-// the panels that people get; only the values are made up, by a seeded generator that
-// plays six hours in which four hundred pods arrive, spot instances are taken, and the
-// pods go again. The invariant: the same dashboard gives the same bytes.
+// It reads the dashboards' JSON, so a picture shows the real panels; only the values are
+// invented, by a seeded generator that simulates six hours in which four hundred pods
+// arrive, spot instances are interrupted, and the pods are deleted. Invariant: the same
+// dashboard gives the same bytes.
 package dashboards

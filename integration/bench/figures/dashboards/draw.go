@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/plotting"
 )
 
-// Measures of a picture: of one cell of the grid, and of what stands above all.
+// Dimensions of a picture: of one cell of the grid, and of the header.
 const (
 	cellWide   = 40
 	cellHigh   = 17
@@ -24,7 +24,7 @@ const (
 	margin     = 5
 )
 
-// note is said above each picture, for nobody may take it for a measurement.
+// note is printed above each picture, so that it is not mistaken for a measurement.
 const note = "demo data: made up by a seeded generator, not measured"
 
 // SVG draws pictures on their grid.
@@ -47,7 +47,7 @@ func SVG(title string, pictures []Picture) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// paint puts each picture into its place.
+// paint draws each picture in its place.
 func paint(c draw.Canvas, title string, pictures []Picture) error {
 	head := plotting.Bare().Title.TextStyle
 	head.XAlign, head.YAlign = draw.XLeft, draw.YCenter
@@ -68,7 +68,7 @@ func paint(c draw.Canvas, title string, pictures []Picture) error {
 	return nil
 }
 
-// panel draws one, with the names of its first lines below it.
+// panel draws one panel, with the names of its first lines below it.
 func panel(c draw.Canvas, p Picture) error {
 	shown := p.Lines[:min(len(p.Lines), linesShown)]
 	plotted := plotting.Bare()

@@ -26,12 +26,12 @@ var (
 	cloudWatchLabel = regexp.MustCompile(`\$\{PROP\('Dim\.(\w+)'\)\}`)
 )
 
-// named fills in the labels of a legend.
+// named replaces the labels in a legend by demo values.
 func named(legend string, label *regexp.Regexp) string {
 	return label.ReplaceAllStringFunc(legend, func(found string) string { return demoLabels[label.FindStringSubmatch(found)[1]] })
 }
 
-// Grafana reads one of Grafana's dashboards.
+// Grafana parses a Grafana dashboard.
 func Grafana(text []byte) ([]Picture, error) {
 	var body struct {
 		Panels []struct {
@@ -54,7 +54,7 @@ func Grafana(text []byte) ([]Picture, error) {
 	return all, nil
 }
 
-// CloudWatch reads the body of a dashboard of CloudWatch.
+// CloudWatch parses the body of a CloudWatch dashboard.
 func CloudWatch(text []byte) ([]Picture, error) {
 	var body struct {
 		Widgets []struct {

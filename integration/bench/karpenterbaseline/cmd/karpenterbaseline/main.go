@@ -1,4 +1,4 @@
-// Command incumbent plans a scenario with upstream Karpenter's scheduler and
+// Command karpenterbaseline plans a scenario with upstream Karpenter's scheduler and
 // prints the plan as JSON.
 //
 //	go run ./integration/bench/karpenterbaseline/cmd/karpenterbaseline [-timeout 1m] FILE
