@@ -1,10 +1,10 @@
-// Command bench measures planners on the benchmark's scenarios, side by side:
-// plans for pods that wait, and consolidations of nodes that exist (kinds e and f).
+// Command bench measures planners on the benchmark's scenarios: plans for pending pods,
+// and consolidations of existing nodes (kinds e and f).
 //
-//	go run ./integration/bench                                  Joist beside Karpenter on generated scenarios
+//	go run ./integration/bench                                  Joist and Karpenter on generated scenarios
 //	go run ./integration/bench -set 'e,f=100'                   consolidation
-//	go run ./integration/bench -only joist -scenarios DIR       Joist alone on scenarios that there are
-//	go run ./integration/bench -write DIR -set 'b=1000'         no measuring: the scenarios alone
+//	go run ./integration/bench -only joist -scenarios DIR       only Joist, on existing scenarios
+//	go run ./integration/bench -write DIR -set 'b=1000'         only write scenarios
 package main
 
 import (
@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 	return keep(o.into, r)
 }
 
-// show prints what was measured, and all that went wrong.
+// show prints the measurements and all problems.
 func show(r report.Record) {
 	if len(r.Rows) > 0 {
 		fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows))
@@ -78,7 +78,8 @@ func show(r report.Record) {
 	}
 }
 
-// tables shows a contest of two side by side, and others line by line.
+// tables prints two planners in one table with ratios, and other numbers of planners line
+// by line.
 func tables(rows []contest.Row) string {
 	if pairs := report.PairsOf(rows); len(pairs) > 0 {
 		return pairs.Cost() + "\n\n" + pairs.Effort()
@@ -86,8 +87,8 @@ func tables(rows []contest.Row) string {
 	return report.Each(rows)
 }
 
-// choose finds the scenarios, or makes them: those with pods that wait, and those
-// with nodes alone.
+// choose finds or generates the scenarios: samples with pending pods, and fleets with
+// nodes only.
 func choose(o options, scratch string) (samples, fleets []contest.Sample, err error) {
 	dir := o.scenarios
 	if dir == "" {
@@ -108,7 +109,7 @@ func choose(o options, scratch string) (samples, fleets []contest.Sample, err er
 	return samples, fleets, nil
 }
 
-// planners are those that take part, each built for this run unless it is named.
+// planners returns the planners, each built for this run unless its path is given.
 func planners(ctx context.Context, o options, scratch string) ([]contest.Planner, error) {
 	if o.only != "" && o.only != "joist" && o.only != "karpenter" {
 		return nil, fmt.Errorf("there is no planner %q: -only takes joist or karpenter", o.only)

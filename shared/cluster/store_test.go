@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// A store shows what a plain map would show, in order and by node, whether it trims
-// objects or not. A reader that reads again only what Drain names sees the same.
+// A store has the same objects as a plain map, in order and by node, with and without
+// trimming. A reader that reads only the keys from Drain has the same objects.
 func TestStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var trim func(cluster.Object)
@@ -59,8 +59,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// relist gives the store a list in which some objects are the same as before,
-// some changed and some gone.
+// relist replaces the store with a list in which some objects are unchanged, some changed
+// and some deleted.
 func relist(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod, draw func() *corev1.Pod) {
 	for _, key := range slices.SortedFunc(maps.Keys(plain), cluster.Key.Compare) {
 		if rapid.Bool().Draw(t, "gone") {
@@ -122,7 +122,7 @@ func same(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod, h
 	}
 }
 
-// A list that shows nothing new is not a change, and keeps the objects there are.
+// A list without changes is not a change, and keeps the existing objects.
 func TestStoreRelistsQuietly(t *testing.T) {
 	pod := func(version string, uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version, UID: uid}}
@@ -151,8 +151,8 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	}
 }
 
-// A store keeps nothing of what is trimmed off, and a change of that is no change. A list
-// that shows a trimmed object with other content is a change, as the watch's event is.
+// A store keeps nothing of the trimmed fields, and a change of only those is not a
+// change. A listed object with other content is a change, like a watch event.
 func TestStoreTrims(t *testing.T) {
 	trim := func(o cluster.Object) { o.(*corev1.Pod).Status = corev1.PodStatus{} }
 	list := func(s *cluster.Store, pod cluster.Object) { s.Replace([]cluster.Object{pod}) }

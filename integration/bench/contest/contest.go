@@ -9,7 +9,7 @@ import (
 type Contest struct {
 	Planners []Planner
 	Samples  []Sample
-	// t Runs of each planner on each scenario, 1 or more.
+	// Runs of each planner on each scenario, 1 or more.
 	Runs int
 	// Judge may be nil: then plans are not validated, and the tables say so.
 	Judge PlanValidator

@@ -38,7 +38,7 @@ type Consolidation struct {
 	PodsMoved  int     `json:"podsMoved"`
 	// Complete is set if the planner found nothing more to do.
 	Complete bool `json:"complete"`
-	// t Steps are the commands, in order.
+	// Steps are the commands, in order.
 	Steps []Step `json:"steps"`
 	// UserS is the CPU time of the decisions, and ProcessUserS that of the whole process,
 	// in seconds.

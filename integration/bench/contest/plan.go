@@ -20,9 +20,9 @@ type Plan struct {
 // Node is one node of a plan.
 type Node struct {
 	InstanceType string `json:"instanceType"`
-	// t Price is in US dollars per hour.
+	// Price is in US dollars per hour.
 	Price float64 `json:"price"`
-	// t Options is the number of instance types that the launch may choose from.
+	// Options is the number of instance types that the launch may choose from.
 	Options int `json:"options"`
 }
 

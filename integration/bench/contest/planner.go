@@ -15,11 +15,11 @@ const File = "{scenario}"
 
 // Planner is a program that reads a scenario and prints a plan as JSON.
 type Planner struct {
-	// t Name is the planner's name in the tables.
+	// Name is the planner's name in the tables.
 	Name string
 	// Command is the program and its arguments, with File among them.
 	Command []string
-	// t Fleet is the same for consolidating a scenario's nodes.
+	// Fleet is the same for consolidating a scenario's nodes.
 	Fleet []string
 	// Deadline is the process's time limit. A planner's own limit on solving is an
 	// argument of its command, and shorter.

@@ -16,7 +16,7 @@ import (
 
 // Sample is a scenario in a file.
 type Sample struct {
-	// t Name is the scenario's name.
+	// Name is the scenario's name.
 	Name string
 	// Path is an uncompressed file that planners can read, with its types in the same
 	// folder.
@@ -24,7 +24,7 @@ type Sample struct {
 	// Kind is the first part of the name; Pods is the number of pending pods.
 	Kind string
 	Pods int
-	// t Nodes is the number of existing nodes.
+	// Nodes is the number of existing nodes.
 	Nodes int
 }
 

@@ -29,7 +29,7 @@ type NewNode struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
-	// t Price is in US dollars per hour.
+	// Price is in US dollars per hour.
 	Price       float64             `json:"price"`
 	Options     int                 `json:"options"`
 	OptionTypes []string            `json:"optionTypes"`

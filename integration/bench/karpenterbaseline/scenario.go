@@ -45,7 +45,7 @@ type machine struct {
 
 type offering struct {
 	Zone, ZoneID, CapacityType string
-	// t Price is in US dollars per hour.
+	// Price is in US dollars per hour.
 	Price     float64
 	Available bool
 }

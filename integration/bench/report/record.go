@@ -21,7 +21,7 @@ type Record struct {
 	Seed    uint64          `json:"seed"`
 	// Runs is the number of runs of each planner on each scenario.
 	Runs int `json:"runs"`
-	// t Limit is Karpenter's time limit for solving.
+	// Limit is Karpenter's time limit for solving.
 	Limit string        `json:"limit"`
 	Rows  []contest.Row `json:"rows"`
 	// FleetLimit is Karpenter's time limit for each scenario of Fleets.

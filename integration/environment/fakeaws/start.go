@@ -31,7 +31,7 @@ const (
 type Options struct {
 	// Broker has the queues and the buses.
 	Broker *memqueue.Broker
-	// t Blobs are the objects of the bucket, whose name is Bucket by default.
+	// Blobs are the objects of the bucket, whose name is Bucket by default.
 	Blobs  *memblob.Store
 	Bucket string
 	// More are additional APIs, such as EC2.

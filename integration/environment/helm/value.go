@@ -13,7 +13,7 @@ import (
 type Value struct {
 	// Path has dots: settings.clusterName.
 	Path string
-	// t Default is the default as YAML in one line, and Help the comment.
+	// Default is the default as YAML in one line, and Help the comment.
 	Default, Help string
 }
 

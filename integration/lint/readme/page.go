@@ -7,7 +7,7 @@ import (
 
 // Snippet is shell code on a page.
 type Snippet struct {
-	// t Line is its first line, from 1.
+	// Line is its first line, from 1.
 	Line int
 	Text string
 	// Inline is set if it is part of a sentence, which may name the folder.

@@ -13,11 +13,11 @@ type Command struct {
 	// Args begin with the program. Shell expansions stay as they are written: ${NAME},
 	// $(command).
 	Args []string
-	// t Dir is its folder, relative to the folder of the text.
+	// Dir is its folder, relative to the folder of the text.
 	Dir string
-	// t Reads are its redirected input files.
+	// Reads are its redirected input files.
 	Reads []string
-	// t Set are its environment variables.
+	// Set are its environment variables.
 	Set map[string]string
 }
 

@@ -40,7 +40,7 @@ func (s scheduler) place(p *replica, hosts []*host) *host {
 	return best
 }
 
-// resources returns the mean score of both resource plugins, from 0 to 100.
+// resources returns the sum of both resource plugins' scores, each from 0 to 100.
 func resources(need room, h *host) int {
 	var free, part [2]float64
 	for d := range free {

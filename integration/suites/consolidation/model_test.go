@@ -64,11 +64,11 @@ type host struct {
 	zone      string
 	price     float64
 	all, used room
-	// t counts are its numbers of pods by app.
+	// counts are its numbers of pods by app.
 	counts map[string]int
 	pods   []*replica
 	boots  time.Time
-	// t going is its command while it is disrupted.
+	// going is its command while it is disrupted.
 	going *replacing
 }
 

@@ -29,7 +29,7 @@ type Sample struct {
 
 // Report has all measurements.
 type Report struct {
-	// t Pods is the number of pods after the scale-down.
+	// Pods is the number of pods after the scale-down.
 	Pods    int            `json:"pods"`
 	Acts    []timeline.Act `json:"acts"`
 	Samples []Sample       `json:"samples"`

@@ -10,40 +10,40 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/meter"
 )
 
-// Side is one of the two.
+// Side is one of the two services in the comparison.
 type Side struct {
 	Name string
-	// ready builds what it runs on, which is not measured, and gives what serves the
-	// bench until its context ends.
+	// ready prepares the service, which is not measured, and returns the function that
+	// runs it on the bench until its context ends.
 	ready func(ctx context.Context, b *bench, messages []Message) (run func(ctx context.Context) error, err error)
 }
 
-// Joist and Karpenter are the sides of the contest.
+// Joist and Karpenter are the two sides.
 var (
 	Joist     = Side{"joist", readyJoist}
 	Karpenter = Side{"karpenter", readyKarpenter}
 )
 
-// Result is what one side made of one scene.
+// Result is one side's result in one scene.
 type Result struct {
 	Side     string `json:"side"`
 	Messages int    `json:"messages"`
-	// Known is how many in a hundred are about the cluster's instances.
+	// Known is the percentage of messages about the cluster's instances.
 	Known int `json:"known"`
-	// QueueMS and APIMS are the scene's trips.
+	// QueueMS and APIMS are the scene's round trips in milliseconds.
 	QueueMS int64 `json:"queueMs"`
 	APIMS   int64 `json:"apiMs"`
-	// PerSecond is how many were dealt with, and deleted, each second.
+	// PerSecond is the number of messages processed and deleted per second.
 	PerSecond float64 `json:"perSecond"`
-	// CPUMicros is of the whole process for each message, the model of SQS and the
-	// garbage collector included.
+	// CPUMicros is the CPU time of the whole process per message in microseconds,
+	// including the SQS model and the garbage collector.
 	CPUMicros float64 `json:"cpuMicros"`
 	Allocs    float64 `json:"allocs"`
 }
 
-// Match lets both sides deal with the same messages, in turns, and gives for each
-// the round whose CPU is the median: a process does some things once, and a machine
-// is never quite at rest.
+// Match makes both sides process the same messages, alternately, and returns for each the
+// round with the median CPU time, because some work happens only once per process, and
+// the machine's load varies.
 func Match(ctx context.Context, scene Scene, known int, messages []Message, rounds int) ([]Result, error) {
 	sides := []Side{Joist, Karpenter}
 	played := make([][]Result, len(sides))
@@ -64,7 +64,7 @@ func Match(ctx context.Context, scene Scene, known int, messages []Message, roun
 	return medians, nil
 }
 
-// Play lets one side deal with messages, all of which are there at the start.
+// Play makes one side process messages that are all in the queue at the start.
 func Play(ctx context.Context, side Side, scene Scene, known int, messages []Message) (Result, error) {
 	b := newBench(scene)
 	for _, m := range messages {
@@ -98,7 +98,7 @@ func Play(ctx context.Context, side Side, scene Scene, known int, messages []Mes
 	}, nil
 }
 
-// await looks each millisecond whether the condition holds.
+// await checks the condition every millisecond.
 func (b *bench) await(ctx context.Context, done <-chan error, holds func() bool) error {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// What is promised of Joist, and held in the full contest alone: a machine that
-// does something else meanwhile proves nothing.
+// Joist's goals, which are checked only in the full comparison, because they need an
+// otherwise idle machine.
 const (
 	perSecondMin = 4000
 	cpuMax       = 10.0 // µs
 	recoveryMax  = 2 * time.Second
 )
 
-// The scenes: calls that take no time show the CPU, and calls as AWS's show what
-// waits for what.
+// The scenes: calls without latency show the CPU time, and calls with AWS's latency show
+// the waiting.
 var scenes = []Scene{{}, {QueueTrip: 10 * time.Millisecond, APITrip: 5 * time.Millisecond}}
 
 // TestSideBySide runs both sides on the same messages and prints the figures.
-// JOIST_INTERRUPTED names a folder, and makes it the full contest: 15,000 messages,
-// outages of 45 s in real time, and the promises.
+// JOIST_INTERRUPTED names a folder, and runs the full comparison: 15,000 messages,
+// outages of 45 s in real time, and the goals.
 func TestSideBySide(t *testing.T) {
 	into := os.Getenv("JOIST_INTERRUPTED")
 	messages := 600
@@ -59,9 +59,9 @@ func TestSideBySide(t *testing.T) {
 	promises(t, report)
 }
 
-// rounds is how often each side plays a scene in the full contest: five times where
-// CPU is what is asked for, of which a single run of a tenth of a second says
-// little, and once where what takes time is waiting.
+// rounds returns the number of rounds in the full comparison: five if CPU time is
+// measured, because a single run of a tenth of a second is imprecise, and one if waiting
+// dominates.
 func rounds(scene Scene, into string) int {
 	if into == "" || scene.QueueTrip > 0 {
 		return 1
@@ -69,11 +69,11 @@ func rounds(scene Scene, into string) int {
 	return 5
 }
 
-// tries is how often each side is cut off; the slowest recovery counts.
+// tries is the number of outages per side; the slowest recovery counts.
 const tries = 5
 
-// outages cuts each side off from each of its neighbours, all at the same time: they
-// do next to nothing meanwhile.
+// outages cuts each side off from each of its dependencies, all at the same time, because
+// the sides are almost idle meanwhile.
 func outages(t *testing.T, length time.Duration) []Outage {
 	cuts, sides := []string{"queue", "api"}, []Side{Joist, Karpenter}
 	all := make([]Outage, len(cuts)*len(sides))
@@ -120,7 +120,7 @@ func promises(t *testing.T, r Report) {
 	}
 }
 
-// TestRecover cuts both sides off for a moment: the measurement itself works.
+// TestRecover runs a short outage of both sides, to test the measurement itself.
 func TestRecover(t *testing.T) {
 	for _, outage := range outages(t, time.Second) {
 		if outage.AfterS <= 0 || outage.AfterS > 30 {
@@ -129,8 +129,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestUpstreamReadsTheCorpus keeps the comparison honest: Karpenter reads what AWS
-// writes, and the corpus has something to lose.
+// TestUpstreamReadsTheCorpus checks that the comparison is fair: Karpenter's parser reads
+// AWS's events, and the corpus contains events that it loses.
 func TestUpstreamReadsTheCorpus(t *testing.T) {
 	r := Read(time.Now().Truncate(time.Second))
 	if r.Lost == 0 || r.Lost > r.True/2 || r.Wrong == 0 || r.LostWarnings >= r.Warnings {

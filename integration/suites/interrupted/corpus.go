@@ -10,25 +10,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event/noticetest"
 )
 
-// Reading is what Karpenter's parser makes of the corpus of odd events. Joist's
-// verdicts are the corpus's own: its tests hold it to them.
+// Reading is the result of Karpenter's parser for the corpus of unusual events. The
+// corpus has Joist's dispositions, which its own tests check.
 type Reading struct {
-	// Bodies are all of them.
+	// Bodies is the number of events.
 	Bodies int `json:"bodies"`
-	// True counts events of ours that are to be acted on, and Lost those of them
-	// that it drops or takes for nothing.
+	// True counts the cluster's events that need an action, and Lost the ones that
+	// Karpenter drops or ignores.
 	True int `json:"true"`
 	Lost int `json:"lost"`
-	// Warnings are the spot warnings among them, each of which is a node's two minutes.
+	// Warnings counts the spot warnings among them, each of which is a node's two minutes.
 	Warnings     int `json:"warnings"`
 	LostWarnings int `json:"lostWarnings"`
-	// Others are to be left alone: foreign, stale, or contradicting themselves. Wrong
-	// counts those that it would act on, for an instance of ours.
+	// Others counts events that need no action: foreign, stale, or inconsistent. Wrong
+	// counts those on which Karpenter would act for an instance of the cluster.
 	Others int `json:"others"`
 	Wrong  int `json:"wrong"`
 }
 
-// Read lets Karpenter's parser read the corpus.
+// Read parses the corpus with Karpenter's parser.
 func Read(now time.Time) Reading {
 	parser := interruption.NewEventParser(interruption.DefaultParsers...)
 	var r Reading
@@ -41,7 +41,7 @@ func Read(now time.Time) Reading {
 		}
 		if e.Want != noticetest.Act {
 			r.Others++
-			// A recommendation it only tells.
+			// Karpenter only publishes an Event for a rebalance recommendation.
 			r.Wrong += one(len(named) > 0 && message.Kind() != messages.RebalanceRecommendationKind)
 			continue
 		}
@@ -54,7 +54,7 @@ func Read(now time.Time) Reading {
 	return r
 }
 
-// ours are the ids that a claim of the cluster would have.
+// ours returns the ids that a claim of the cluster would have.
 func ours(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id != noticetest.Ended && !slices.Contains(noticetest.Ours, id) })
 }

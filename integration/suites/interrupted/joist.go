@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// ec2 shows every instance: the cluster's with its tags, and strangers with theirs.
+// ec2 shows every instance: the cluster's with its tags, and others with other tags.
 type ec2 struct {
 	link      *link
 	instances map[string]cloud.Instance
@@ -51,7 +51,7 @@ func (e ec2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter)
 
 func (e ec2) DescribeStatus(context.Context) ([]cloud.Status, error) { return nil, nil }
 
-// bus takes facts and forgets them, ten with each call.
+// bus accepts and drops facts, ten per call.
 type bus struct{ link *link }
 
 func (b bus) Send(ctx context.Context, facts ...queue.Outgoing) error {
@@ -63,7 +63,7 @@ func (b bus) Send(ctx context.Context, facts ...queue.Outgoing) error {
 	return nil
 }
 
-// readyJoist gives the host of the service, as its binary puts it together.
+// readyJoist returns the service's host, configured as in its binary.
 func readyJoist(ctx context.Context, b *bench, messages []Message) (func(ctx context.Context) error, error) {
 	told, err := telemetry.New(ctx, telemetry.Options{Service: "interruption", Cluster: cluster, Out: io.Discard})
 	if err != nil {

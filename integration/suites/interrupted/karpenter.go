@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 )
 
-// provider is Karpenter's word for SQS, with its own batch and visibility.
+// provider is Karpenter's interface to SQS, with its own batch size and visibility
+// timeout.
 type provider struct{ queue far }
 
 func (p provider) Name() string { return "notices" }
@@ -47,8 +48,8 @@ func (p provider) DeleteSQSMessage(ctx context.Context, m *sqstypes.Message) err
 	return p.queue.Delete(ctx, aws.ToString(m.ReceiptHandle))
 }
 
-// store answers lists by instance as an informer's index does, with copies, and
-// takes deletions over the link. Whatever else is called panics and is seen.
+// store answers lists by instance as an informer's index does, with copies, and sends
+// deletions over the link. Other calls panic.
 type store struct {
 	client.Client
 	link   *link
@@ -75,7 +76,7 @@ func newStore(l *link, messages []Message) *store {
 	return s
 }
 
-// List knows claims and nodes by instance.
+// List returns claims and nodes by instance.
 func (s *store) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
@@ -99,13 +100,13 @@ func (s *store) Delete(ctx context.Context, _ client.Object, _ ...client.DeleteO
 	return s.link.pass(ctx)
 }
 
-// quiet takes Kubernetes Events and forgets them.
+// quiet drops Kubernetes Events.
 type quiet struct{}
 
 func (quiet) Publish(...events.Event) {}
 
-// readyKarpenter drives Reconcile as controller-runtime drives a singleton: again at
-// once after success, and by the default rate limiter after an error.
+// readyKarpenter calls Reconcile as controller-runtime calls a singleton: again at once
+// after success, and with the default rate limiter after an error.
 func readyKarpenter(_ context.Context, b *bench, messages []Message) (func(ctx context.Context) error, error) {
 	controller := interruption.NewController(newStore(&b.toAPI, messages), clock.RealClock{}, nil, quiet{},
 		provider{b.far()}, nil, cache.NewUnavailableOfferings(), nil)

@@ -7,28 +7,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Where the messages come from.
+// The account, region and cluster of the messages.
 const (
 	account = "123456789012"
 	region  = "us-west-2"
 	cluster = "web"
 )
 
-// Message is one event of AWS about one instance.
+// Message is one AWS event about one instance.
 type Message struct {
 	Body     []byte
 	Instance string
-	// State is what EC2 shows of the instance when it is asked.
+	// State is the instance's state in EC2.
 	State cloud.State
-	// Known instances are the cluster's.
+	// Known is set for the cluster's instances.
 	Known bool
 }
 
-// states are those of Karpenter's benchmark.
+// states are the states in Karpenter's benchmark.
 var states = []cloud.State{cloud.Stopping, cloud.Stopped, cloud.ShuttingDown, cloud.Terminated}
 
-// Mix is n messages, a third of each kind and in turns, of which so many in a
-// hundred are about instances of the cluster. They are said now.
+// Mix returns n messages of the current time: a third of each kind, alternately, of which
+// the given percentage is about the cluster's instances.
 func Mix(n, known int, now time.Time) []Message {
 	out := make([]Message, n)
 	for i := range out {
@@ -51,7 +51,7 @@ func Mix(n, known int, now time.Time) []Message {
 	return out
 }
 
-// written is an event in the envelope of EventBridge.
+// written returns an event in EventBridge's envelope.
 func written(i int, now time.Time, source, detailType, id, detail string) []byte {
 	return fmt.Appendf(nil, `{"version":"0","id":"00000000-0000-0000-0000-%012d","detail-type":%q,"source":%q,"account":%q,"time":%q,"region":%q,`+
 		`"resources":["arn:aws:ec2:%s:%s:instance/%s"],"detail":%s}`,

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Outage is how one side came back.
+// Outage is one side's recovery.
 type Outage struct {
 	Side string `json:"side"`
-	// Cut is what did not answer: "queue" or "api".
+	// Cut is the unavailable dependency: "queue" or "api".
 	Cut    string  `json:"cut"`
 	ForS   float64 `json:"forS"`
 	AfterS float64 `json:"afterS"`
 }
 
 const (
-	// calm is how long everything works before the cut.
+	// calm is the time before the outage.
 	calm = 2 * time.Second
-	// pace is between two messages, all the time.
+	// pace is the interval between messages.
 	pace = 100 * time.Millisecond
-	// patience is how long a side may take to come back.
+	// patience is the time limit of a recovery.
 	patience = 2 * time.Minute
 )
 
-// Recover cuts one side off for a while, in real time, while messages keep coming,
-// and measures from the end of the cut to the first message that is dealt with.
+// Recover cuts one side off for a time, in real time, while messages keep arriving, and
+// measures the time from the end of the outage to the first processed message.
 func Recover(ctx context.Context, side Side, scene Scene, cut string, length time.Duration) (Outage, error) {
 	b := newBench(scene)
 	link := &b.toQueue
@@ -65,7 +65,7 @@ func Recover(ctx context.Context, side Side, scene Scene, cut string, length tim
 	return out, nil
 }
 
-// trickle puts one message after the other into the queue.
+// trickle sends the messages one after the other.
 func (b *bench) trickle(ctx context.Context, messages []Message) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()

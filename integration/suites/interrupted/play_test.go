@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkPlay is the contest's first scene alone, for a profile of where the time
-// goes: calls take no time, and 15,000 messages are there at the start.
+// BenchmarkPlay runs only the comparison's first scene, for CPU profiles: calls take no
+// time, and 15,000 messages are in the queue at the start.
 func BenchmarkPlay(b *testing.B) {
 	for _, side := range []Side{Joist, Karpenter} {
 		for _, known := range []int{100, 50, 0} {

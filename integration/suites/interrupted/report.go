@@ -6,14 +6,14 @@ import (
 	"text/tabwriter"
 )
 
-// Report is all that was measured.
+// Report has all measurements.
 type Report struct {
 	Results []Result `json:"results"`
 	Outages []Outage `json:"outages,omitempty"`
 	Reading Reading  `json:"reading"`
 }
 
-// Table is the report for a person.
+// Table returns the report as text.
 func (r Report) Table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -21,7 +21,7 @@ func (r Report) Table() string {
 	for _, x := range r.Results {
 		fmt.Fprintf(w, "%d\t%d %%\t%d ms\t%d ms\t%s\t%.0f\t%.0f µs\t%.0f\t\n", x.Messages, x.Known, x.QueueMS, x.APIMS, x.Side, x.PerSecond, x.CPUMicros, x.Allocs)
 	}
-	// A builder takes everything.
+	// A strings.Builder never fails.
 	_ = w.Flush()
 	for _, x := range r.Outages {
 		fmt.Fprintf(&out, "%s after %.0f s without its %s: the first message after %.1f s at worst\n", x.Side, x.ForS, x.Cut, x.AfterS)

@@ -10,14 +10,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// Scene is what the messages meet.
+// Scene has the latencies of the calls.
 type Scene struct {
-	// QueueTrip is what a call to SQS takes, and APITrip one to another API.
+	// QueueTrip is the latency of a call to SQS, and APITrip that of a call to another
+	// API.
 	QueueTrip, APITrip time.Duration
 }
 
-// link is the way to something: it takes its time, and may be cut, which shows
-// after that time.
+// link delays calls, and can be cut; a call then fails after the delay.
 type link struct {
 	trip time.Duration
 	cut  atomic.Bool
@@ -45,7 +45,7 @@ func (l *link) pass(ctx context.Context) error {
 type far struct {
 	*memqueue.Queue
 	link *link
-	// deleted counts the receipts that were deleted.
+	// deleted counts the deleted receipts.
 	deleted *atomic.Int64
 }
 
@@ -81,21 +81,21 @@ func (f far) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	return f.Queue.Send(ctx, messages...)
 }
 
-// bench is one side's queues and links.
+// bench has one side's queues and links.
 type bench struct {
 	broker      *memqueue.Broker
 	queue, dead *memqueue.Queue
 	toQueue     link
 	toAPI       link
-	// deleted counts the messages that were dealt with. The model's own count
-	// costs a walk over all of them.
+	// deleted counts the processed messages. The model's own count iterates over all
+	// messages.
 	deleted atomic.Int64
 }
 
 func (b *bench) far() far { return far{b.queue, &b.toQueue, &b.deleted} }
 
-// newBench makes empty queues. Receive waits in steps, as a model has no other way
-// to hear of a message that comes meanwhile.
+// newBench returns a bench with empty queues. Receive polls, because the model cannot
+// notify it of a message that arrives meanwhile.
 func newBench(s Scene) *bench {
 	const step = 10 * time.Millisecond
 	b := &bench{broker: memqueue.New(memqueue.Options{Now: time.Now, Seed: 1, Idle: func(ctx context.Context, until time.Time) error {

@@ -13,7 +13,7 @@ import (
 // peer is a peer with its test.
 type peer struct {
 	test, name string
-	// t version matches its version in the file.
+	// version matches its version in the file.
 	file    string
 	version *regexp.Regexp
 }

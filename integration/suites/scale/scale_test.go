@@ -14,23 +14,23 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/scale"
 )
 
-// The limits of a large cluster: the first watcher's memory and its share of a core
-// at rest.
+// The limits of a large cluster: the watcher's memory, and its CPU usage in cores at
+// rest.
 const (
 	maxResident = 1 << 30 // bytes
 	maxCores    = 0.1
 )
 
-// trial is a cluster and how long its quiet is watched.
+// trial is a cluster with the duration of its measurement.
 type trial struct {
 	server          scale.Server
 	settle, measure time.Duration
-	// cores is the limit to the share of a core; none for a cluster that is small.
+	// cores is the limit of the CPU usage; zero for a small cluster, which has none.
 	cores float64
 }
 
-// small proves the measuring; large is what is promised; busy is told and, but for
-// its memory, not promised: each second five pods make room for others.
+// small tests the measurement; large is checked against the limits; busy, in which five
+// pods are replaced each second, is only checked for its memory.
 var (
 	small = &trial{server: scale.Server{Size: scale.Size{Nodes: 20, Pods: 400, Apps: 10}, Restarts: 20, Heartbeats: 10, Turnover: 5}, settle: 500 * time.Millisecond, measure: time.Second}
 	large = &trial{server: scale.Server{Size: scale.Size{Nodes: 5000, Pods: 100_000, Apps: 500}, Restarts: 20, Heartbeats: 17}, settle: 15 * time.Second, measure: time.Minute, cores: maxCores}
@@ -72,8 +72,7 @@ func watching(t *testing.T, try *trial) {
 	}
 }
 
-// begin starts the watcher as a process of its own, with the limit to its memory
-// that the chart sets.
+// begin starts the watcher as a separate process with the chart's memory limit.
 func begin(t *testing.T, url string) (pid int, said *speech) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
@@ -95,7 +94,7 @@ func begin(t *testing.T, url string) (pid int, said *speech) {
 	return command.Process.Pid, said
 }
 
-// speech is what the process has said so far.
+// speech is the process's output so far.
 type speech struct {
 	mu    sync.Mutex
 	lines []string
@@ -115,7 +114,7 @@ func (s *speech) listen(from *bufio.Scanner) {
 	close(s.told)
 }
 
-// line is the first that begins so; empty when there is none.
+// line returns the first line with the prefix, or "".
 func (s *speech) line(begins string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +141,7 @@ func (s *speech) await(t *testing.T, begins string) {
 	}
 }
 
-// cpu is what a process has used of it so far.
+// cpu returns a process's CPU time so far.
 func cpu(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text := read(t, pid, "stat")
@@ -158,7 +157,7 @@ func cpu(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// memory is a line of the process's status, in bytes.
+// memory returns a line of the process's status, in bytes.
 func memory(t *testing.T, pid int, name string) int64 {
 	t.Helper()
 	for line := range strings.Lines(read(t, pid, "status")) {

@@ -18,11 +18,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Server lists and watches a cluster of a size, and answers nothing else.
+// Server lists and watches a cluster of a size, and serves no other request.
 type Server struct {
 	Size Size
-	// Restarts and Heartbeats are how many statuses of pods and nodes change a
-	// second, and Turnover how many pods are replaced by others.
+	// Restarts and Heartbeats are the numbers of status changes of pods and nodes per
+	// second, and Turnover the number of replaced pods per second.
 	Restarts, Heartbeats, Turnover int
 
 	words   *words
@@ -61,7 +61,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.list(w, r, kind)
 }
 
-// list answers page by page.
+// list responds page by page.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
 	count, shape := s.Size.objects(kind)
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -87,7 +87,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind cluster.Kind)
 	_ = s.words.encoder(kind).Encode(list, w)
 }
 
-// watch streams the list if that is asked for, and then changes.
+// watch streams the list if requested, and then the changes.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
 	stream := s.words.stream(w, kind)
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -108,10 +108,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind cluster.Kind
 	s.live(r.Context(), stream, kind)
 }
 
-// stride spreads what changes over the cluster.
+// stride distributes changes over the cluster.
 const stride = 7919
 
-// live changes what changes all day: statuses, and which pods there are.
+// live makes continuous changes: of statuses, and of pods that are replaced.
 func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 	each := map[cluster.Kind]int{cluster.Pods: s.Restarts + s.Turnover, cluster.Nodes: s.Heartbeats}[kind]
 	if each == 0 {

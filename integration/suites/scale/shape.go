@@ -15,13 +15,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Size is how large a cluster is. Its pods are spread evenly over its nodes, and
-// over its applications, each with pods of its own shape in one of 50 namespaces.
+// Size is the size of a cluster. Its pods are distributed evenly over its nodes and its
+// applications, each with its own pod template in one of 50 namespaces.
 type Size struct{ Nodes, Pods, Apps int }
 
 const spaces = 50
 
-// objects are how many there are of a kind and what each is like.
+// objects returns the number of objects of a kind, and a function that returns each.
 func (s Size) objects(kind cluster.Kind) (count int, shape func(i int) cluster.Object) {
 	switch kind {
 	case cluster.Pods:
@@ -63,14 +63,14 @@ func list(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// room is what a node has of them, and for how many pods.
+// room returns a node's resources, including the number of pods.
 func room(cpu, memory string) corev1.ResourceList {
 	out := list(cpu, memory)
 	out[corev1.ResourcePods] = resource.MustParse("234")
 	return out
 }
 
-// pod is a running pod as Deployments make them, with all that a pod drags along.
+// pod returns a running pod of a Deployment with all usual fields.
 func (s Size) pod(i int) *corev1.Pod {
 	app := i % s.Apps
 	p := &corev1.Pod{ObjectMeta: identity(fmt.Sprintf("app-%d-7d9f8c6b5", app), i)}
@@ -115,7 +115,8 @@ func container(name string, requests corev1.ResourceList) corev1.Container {
 	}
 }
 
-// status is that of a running pod whose container has been restarted so often.
+// status returns the status of a running pod whose container restarted the given number
+// of times.
 func status(restarts int32) corev1.PodStatus {
 	out := corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "10.0.0.1", PodIP: "10.0.1.1", QOSClass: "Burstable", StartTime: new(metav1.Unix(1_700_000_000, 0))}
 	for _, kind := range []corev1.PodConditionType{"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"} {

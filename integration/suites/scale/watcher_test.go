@@ -23,11 +23,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// serverVariable tells a process that it is the watcher, and where its API server
-// is.
+// serverVariable is set in the watcher's process, to the URL of its API server.
 const serverVariable = "JOIST_SCALE_SERVER"
 
-// watched is what the watcher's own main watches without gates.
+// watched are the kinds that the watcher's main watches without feature gates.
 var watched = []cluster.Kind{
 	cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deaf takes all messages and says how many of each queue there were.
+// deaf accepts and drops all messages and logs their number per queue.
 type deaf struct{ name string }
 
 func (d deaf) Send(_ context.Context, messages ...queue.Outgoing) error {
@@ -53,7 +52,7 @@ func (d deaf) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return nil
 }
 
-// narrow keeps the catalogue's pointer and forgets every snapshot.
+// narrow keeps only the catalogue's pointer and drops snapshots.
 type narrow struct{ *memblob.Store }
 
 func (n narrow) Put(ctx context.Context, key string, data []byte) error {
@@ -64,7 +63,7 @@ func (n narrow) Put(ctx context.Context, key string, data []byte) error {
 	return n.Store.Put(ctx, key, data)
 }
 
-// watch is the watcher as its main makes it, but for what is not Kubernetes.
+// watch runs the watcher as its main does, except that only Kubernetes is real.
 func watch(ctx context.Context, url string) error {
 	client, err := kubecluster.New(&rest.Config{Host: url}, "joist-watcher")
 	if err != nil {
@@ -95,7 +94,7 @@ func watch(ctx context.Context, url string) error {
 	loop := host.Loop{
 		Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause, Changed: cache.Changed(),
 		ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) {
-			// Before, it says that it waits for the watches.
+			// Until then it logs that it waits for the watches.
 			if cache.Synced() {
 				fmt.Println("trouble:", err)
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// words are how an API server writes: protobuf for its own kinds, JSON for those
-// of definitions.
+// words is the encoding of an API server: protobuf for built-in kinds, JSON for custom
+// resources.
 type words struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory

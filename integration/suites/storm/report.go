@@ -20,7 +20,7 @@ type Sample struct {
 	Nodes   int `json:"nodes"`
 	// Going is the number of nodes with the disruption taint.
 	Going int `json:"going"`
-	// t Instances are pending or running.
+	// Instances are pending or running.
 	Instances int `json:"instances"`
 }
 

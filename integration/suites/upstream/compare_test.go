@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// unordered are the lists in a manifest whose order means nothing.
+// unordered are the lists in a manifest whose order has no meaning.
 var unordered = map[string]bool{
 	"required": true, "enum": true, "x-kubernetes-validations": true, "x-kubernetes-list-map-keys": true,
 	"categories": true, "shortNames": true,
 }
 
-// compareManifests names every difference with its path, in order. Descriptions are texts and do not count; a field that
-// is called description is an object and does.
+// compareManifests returns every difference with its path, in order. It ignores
+// descriptions, but not a field with the name description.
 func compareManifests(path string, ours, theirs any) []string {
 	a, aIsMap := ours.(map[string]any)
 	b, bIsMap := theirs.(map[string]any)
@@ -72,7 +72,7 @@ func compareSets(path string, ours, theirs []any) []string {
 	return problems
 }
 
-// missing lists what is in one list and not in the other.
+// missing returns the items of one list that are not in the other.
 func missing(from, in []any) []any {
 	return slices.DeleteFunc(slices.Clone(from), func(value any) bool {
 		return slices.ContainsFunc(in, func(other any) bool { return reflect.DeepEqual(value, other) })

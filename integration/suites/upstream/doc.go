@@ -1,7 +1,9 @@
-// Package upstream compares shared/karpenter with Karpenter itself, which is a peer here and never a part of Joist.
+// Package upstream compares shared/karpenter with Karpenter itself, which is only a test
+// dependency and never part of Joist.
 //
-// Its tests hold five promises: an object passes from either side's types to the other's and back without loss; upstream
-// has no JSON field that we lack; our manifests accept exactly what upstream's accept; the drift hashes are equal; and so are the
-// claims that no longer are what their pool requires.
-// A new Karpenter release is taken up by raising its version in go.mod and reading what these tests print.
+// Its tests check that an object converts from either side's types to the other's and
+// back without loss; that both sides have the same JSON fields; that Joist's manifests
+// accept exactly what upstream's accept; and that drift hashes and claims that no longer
+// match their pool's requirements are equal. To adopt a new Karpenter release, raise its
+// version in go.mod and read the tests' output.
 package upstream

@@ -20,12 +20,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// drawn are pools and claims whose labels and requirements meet.
+// drawn draws pools and claims whose labels and requirements overlap.
 type drawn struct{ *rand.Rand }
 
 func (d drawn) of(words ...string) string { return words[d.IntN(len(words))] }
 
-// values of labels that requirements are about, well-known ones and others.
+// values are the values of the requirements' labels, well-known ones and others.
 var values = map[string][]string{
 	corev1.LabelTopologyZone: {"a", "b", "c"}, corev1.LabelFailureDomainBetaZone: {"a", "b", "c"}, corev1.LabelArchStable: {"amd64", "arm64"},
 	karpenter.LabelInstanceCPU: {"2", "4", "16"}, karpenter.LabelInstanceFamily: {"m6i", "c7g"}, "team": {"web", "db"}, "example.com/tier": {"1", "2"},
@@ -50,8 +50,8 @@ func (d drawn) requirement() karpenter.NodeSelectorRequirementWithMinValues {
 	return out
 }
 
-// forgetful requirements are those that upstream reads as less than they say: beside
-// NotIn it forgets that Exists, Gt and Lt want the label to be there at all.
+// forgetful reports requirements that upstream treats as weaker: with NotIn it ignores
+// that Exists, Gt and Lt require the label to exist.
 func forgetful(list []karpenter.NodeSelectorRequirementWithMinValues) bool {
 	there, not := map[string]bool{}, map[string]bool{}
 	for _, r := range list {
@@ -79,8 +79,8 @@ func (d drawn) labels() map[string]string {
 	return out
 }
 
-// Which claims no longer are what their pool requires is what upstream says too,
-// for a thousand pools and a claim of each.
+// Joist and upstream find the same claims that no longer match their pool's requirements,
+// for a thousand pools with one claim each.
 func TestSameRequirementsDrift(t *testing.T) {
 	const pools = 1000
 	d, now := drawn{rand.New(rand.NewPCG(1, 1))}, memcluster.Epoch
@@ -137,7 +137,7 @@ func TestSameRequirementsDrift(t *testing.T) {
 	}
 }
 
-// drifts is upstream's answer.
+// drifts returns upstream's answer.
 func drifts(t *testing.T, pool *karpenter.NodePool, claim *karpenter.NodeClaim) bool {
 	t.Helper()
 	var theirs karpv1.NodePool

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Upstream has no JSON field that we lack, nor we one that upstream lacks, at any depth. Unlike the round trip, this names
-// every missing field at once after an upgrade.
+// Joist's and upstream's types have the same JSON fields, at any depth. Unlike the round
+// trip, this lists every missing field at once after an upgrade.
 func TestSameFields(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func compareStructs(path string, ours, theirs reflect.Type) []string {
 	return problems
 }
 
-// tags are those that something reads: how a field is encoded, and whether it is hashed. Upstream's copies of other
-// projects' types have further ones.
+// tags returns the struct tags that code reads: the encoding of a field, and whether it
+// is hashed. Upstream's copies of other projects' types have more.
 func tags(field reflect.StructField) string {
 	var out []string
 	for _, key := range []string{"json", "hash"} {
@@ -108,7 +108,8 @@ func tags(field reflect.StructField) string {
 	return strings.Join(out, " ")
 }
 
-// fields maps JSON names to fields; those of embedded structs without a name of their own count as the outer struct's.
+// fields returns fields by JSON name; those of embedded structs without a name belong to
+// the outer struct.
 func fields(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
 	for field := range t.Fields() {
@@ -123,7 +124,8 @@ func fields(t reflect.Type) map[string]reflect.StructField {
 	return out
 }
 
-// bare takes pointers and lists off: where we hold values, upstream sometimes holds pointers.
+// bare removes pointers and lists, because upstream sometimes has pointers where Joist
+// has values.
 func bare(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

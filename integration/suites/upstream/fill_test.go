@@ -18,8 +18,9 @@ var (
 	aliases    = []string{"", "al2@latest", "al2023@v20240625", "bottlerocket@v1.10.0", "windows2022@latest", "windows2025@latest"}
 )
 
-// fill sets every field of the object from the seed. It stays within what JSON can carry: whole seconds, and values
-// that their own types can read back. One pointer in ten is nil and one list or map in ten is empty.
+// fill sets every field of the object from the seed, with values that JSON can represent:
+// whole seconds, and values that their types can parse. One pointer in ten is nil, and
+// one list or map in ten is empty.
 func fill(seed int64, object any) {
 	randfill.NewWithSeed(seed).NilChance(0.1).NumElements(1, 3).MaxDepth(30).Funcs(
 		func(t *metav1.Time, c randfill.Continue) {
@@ -55,7 +56,8 @@ func fill(seed int64, object any) {
 			c.FillNoCustom(term)
 			term.Alias = pick(c, aliases)
 		},
-		// Upstream holds pointers where the schema forbids null, and we hold values: fill without nil.
+		// Upstream has pointers where the schema forbids null, and Joist has values: fill
+		// without nil.
 		func(list *[]*awsv1.BlockDeviceMapping, c randfill.Continue) {
 			*list = []*awsv1.BlockDeviceMapping{{}, {}}
 			c.Fill((*list)[0])

@@ -11,7 +11,7 @@ import (
 
 const fixtures = "../../../shared/karpenter/testdata/"
 
-// The golden hashes that shared/karpenter keeps are the ones that upstream computes from the same manifests.
+// The golden hashes in shared/karpenter equal upstream's hashes of the same manifests.
 func TestGoldenHashesAreUpstreams(t *testing.T) {
 	var pool karpv1.NodePool
 	var class awsv1.EC2NodeClass

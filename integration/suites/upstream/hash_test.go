@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Nodes that one side launched must not look drifted to the other.
+// Nodes that one side launched have not drifted for the other.
 func TestSameNodePoolHash(t *testing.T) {
 	if karpenter.NodePoolHashVersion != karpv1.NodePoolHashVersion {
 		t.Fatalf("hash version %s, upstream's %s", karpenter.NodePoolHashVersion, karpv1.NodePoolHashVersion)
@@ -66,7 +66,8 @@ func compareHashes(t *testing.T, pair func(seed int64) (ours, theirs string, err
 	}
 }
 
-// Empty objects hash alike too; upstream treats an absent authority as the empty one.
+// Hashes of empty objects are equal, too; upstream treats an absent authority as the
+// empty one.
 func TestSameHashOfNothing(t *testing.T) {
 	pool, err := new(karpenter.NodePool).Hash()
 	if want := new(karpv1.NodePool).Hash(); err != nil || pool != want {

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// kind pairs one of our types with upstream's type of the same name.
+// kind is one of Joist's types with upstream's type of the same name.
 type kind struct {
 	name         string
 	ours, theirs func() any
@@ -45,7 +45,7 @@ func encode(t *testing.T, value any) []byte {
 	return text
 }
 
-// decode refuses fields that the type does not have.
+// decode rejects fields that the type does not have.
 func decode(t *testing.T, text []byte, into any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -55,7 +55,7 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// difference compares two JSON texts as values; numbers are compared as they are written.
+// difference compares two JSON texts as values; numbers are compared by their spelling.
 func difference(one, two []byte) (string, error) {
 	a, err := loose(one)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// undecided are the labels that a type leaves open.
+// undecided are the labels with several values for one type.
 var undecided = []string{
 	corev1.LabelTopologyRegion, corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
 	karpenter.LabelInstanceTenancy,
 }
 
-// TestLabelsAreKarpenters compares the labels of recorded types with those
-// that Karpenter's code gives them, whichever of the two has one.
+// TestLabelsAreKarpenters compares the labels of recorded types with the labels from
+// Karpenter's code, in both directions.
 func TestLabelsAreKarpenters(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {

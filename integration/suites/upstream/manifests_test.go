@@ -13,8 +13,8 @@ import (
 
 const deployed = "../../../deploy/charts/joist-crd/files/"
 
-// checkedValues is how requirements differ from upstream's, whose maxLength and pattern stand on the list of values, where
-// API servers ignore them. Ours stand on each value.
+// checkedValues is the difference in requirements: upstream sets maxLength and pattern on
+// the list of values, where API servers ignore them. Joist sets them on each value.
 var checkedValues = []string{
 	".items.maxLength: ours alone: 63",
 	".items.pattern: ours alone: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
@@ -22,14 +22,15 @@ var checkedValues = []string{
 	".pattern: upstream's alone: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
 }
 
-// Our manifests say the same as those of Karpenter's AWS provider: the same fields, types, defaults, limits and rules, the same
-// names, columns and subresources, but for the differences that are listed. Descriptions are ours.
+// Joist's manifests equal those of Karpenter's AWS provider, except for the listed
+// differences: fields, types, defaults, limits, rules, names, columns and subresources.
+// Descriptions are Joist's own.
 func TestSameManifests(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		theirs []byte
-		rules  int // validation rules, with those that the AWS provider adds
-		// checked is the requirements' path, where there are any.
+		rules  int // validation rules, including the AWS provider's
+		// checked is the requirements' path, if there are any.
 		checked string
 	}{
 		{"karpenter.sh_nodepools.yaml", awsapis.NodePoolCRD, 20, "spec.template.spec"},
@@ -97,7 +98,7 @@ x-kubernetes-validations:
 	}
 }
 
-// manifest reads YAML and drops the generator's annotation.
+// manifest parses YAML and removes the generator's annotation.
 func manifest(t *testing.T, text []byte) any {
 	t.Helper()
 	var out map[string]any

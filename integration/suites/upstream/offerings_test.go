@@ -41,7 +41,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// sale is what one instance type costs, and what NodeOverlays and capacity reservations add.
+// sale has the prices of one instance type, with NodeOverlays and capacity reservations.
 type sale struct {
 	usage        []string
 	onDemand     float64
@@ -66,8 +66,9 @@ func need(key string, values ...string) karpenter.OverlayRequirement {
 	return karpenter.OverlayRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// TestSameOfferingsWithoutPrices compares which offerings of a type can be bought, and at what price, where AWS publishes
-// no price: the code of Karpenter's offering provider and its NodeOverlay controller beside ours.
+// TestSameOfferingsWithoutPrices compares the available offerings of a type and their
+// prices if AWS publishes no price, with Karpenter's offering provider and NodeOverlay
+// controller.
 func TestSameOfferingsWithoutPrices(t *testing.T) {
 	both, named := []string{"on-demand", "spot"}, need(corev1.LabelInstanceTypeStable, saleType, "other.large")
 	adjusted := karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "adjusted"}, Spec: karpenter.NodeOverlaySpec{
@@ -108,7 +109,8 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 	}
 }
 
-// samePrice leaves out what orders our reservations without a public price: we take the on-demand price for a dollar, and Karpenter for none.
+// samePrice ignores the small amounts that order reservations without a public price:
+// Joist uses a dollar as their on-demand price, and Karpenter zero.
 func samePrice(a, b float64) bool { return math.Abs(a-b) < 2e-7 }
 
 func (s sale) class() karpenter.EC2NodeClass {
@@ -168,7 +170,7 @@ func (s sale) theirs(t *testing.T) map[string]float64 {
 	}
 	store := nodeoverlay.NewInstanceTypeStore()
 	controller := nodeoverlay.NewController(clock.RealClock{}, provider.kube, provider, store, state.NewCluster(clock.RealClock{}, provider.kube, provider))
-	for range 2 { // The second time, the conditions of the overlays are known.
+	for range 2 { // In the second round, the overlays' conditions are known.
 		if _, err := controller.Reconcile(ctx, reconcile.Request{}); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +189,8 @@ func (s sale) theirs(t *testing.T) map[string]float64 {
 	return out
 }
 
-// upstreamTypes is Karpenter's cloud provider for one instance type. It also answers for prices and reservations.
+// upstreamTypes is Karpenter's cloud provider for one instance type. It also returns
+// prices and reservations.
 type upstreamTypes struct {
 	cloudprovider.CloudProvider
 	pricing.Provider
@@ -235,7 +238,7 @@ func (u *upstreamTypes) GetInstanceTypes(context.Context, *karpv1.NodePool) ([]*
 	return nil, fmt.Errorf("no recorded type %s", saleType)
 }
 
-// overlayClient is the part of a Kubernetes client that overlays need.
+// overlayClient implements the part of a Kubernetes client that overlays need.
 type overlayClient struct {
 	client.Client
 

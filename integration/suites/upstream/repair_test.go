@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// What makes a node sick, and for how long it may be, is what it is with Karpenter.
+// Joist and Karpenter have the same conditions of unhealthy nodes, with the same
+// tolerations.
 func TestSameRepairPolicies(t *testing.T) {
 	ours, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// setting is one way to set nodes up, for Karpenter and for us.
+// setting is one configuration of nodes, for Karpenter and for Joist.
 type setting struct {
 	name     string
 	kubelet  karpenter.KubeletConfiguration
@@ -57,7 +57,7 @@ var families = []string{
 	karpenter.AMIFamilyAL2, karpenter.AMIFamilyAL2023, karpenter.AMIFamilyBottlerocket, karpenter.AMIFamilyCustom, karpenter.AMIFamilyWindows2022,
 }
 
-// theirs is what Karpenter makes of a type.
+// theirs returns Karpenter's resources of a type.
 func (s setting) theirs(t *testing.T, info ec2types.InstanceTypeInfo, family string) (capacity, overhead, allocatable corev1.ResourceList) {
 	t.Helper()
 	ctx := options.ToContext(t.Context(), &options.Options{VMMemoryOverheadPercent: s.overhead, ReservedENIs: s.reserved})
@@ -88,7 +88,7 @@ func (s setting) ours(it catalog.InstanceType, family string) (capacity, overhea
 }
 
 // TestResourcesAreKarpenters computes the resources of recorded types in every family and
-// setting, by Karpenter's code and by ours.
+// setting, with Karpenter's code and with Joist's.
 func TestResourcesAreKarpenters(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestResourcesAreKarpenters(t *testing.T) {
 	t.Logf("%d types, %d comparisons", len(recorded.InstanceTypes), compared)
 }
 
-// differ says which resources have other quantities; none is as good as zero.
+// differ returns the resources with different quantities; a missing one equals zero.
 func differ(what string, want, got corev1.ResourceList) string {
 	var out []string
 	for name := range want {

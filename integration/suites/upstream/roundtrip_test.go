@@ -4,8 +4,8 @@ import "testing"
 
 const seeds = 100
 
-// Every object that upstream can say passes through our types unchanged, and the other way round. Decoding is strict on
-// each step, so a field that one side lacks fails at once.
+// Every object converts between upstream's and Joist's types unchanged, in both
+// directions. Decoding is strict, so a field that one side lacks fails at once.
 func TestRoundTrip(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name+" from upstream", func(t *testing.T) { roundTrip(t, k.theirs, k.ours) })
@@ -38,7 +38,7 @@ func roundTrip(t *testing.T, home, abroad func() any) {
 	}
 }
 
-// The spelling of a duration survives the way over either side's types byte for byte.
+// The spelling of a duration is preserved byte for byte by both sides' types.
 func TestDurationsKeepTheirSpelling(t *testing.T) {
 	for _, spelling := range durations {
 		text := `{"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":null,"expireAfter":"` + spelling +

@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Which taints a node loses by itself, for every key that matters, with every effect.
+// Both sides agree on the taints that a node loses by itself, for every relevant key and
+// effect.
 func TestSameEphemeralTaints(t *testing.T) {
 	keys := []string{"dedicated", karpenter.DisruptedTaintKey, "readiness.k8s.io/network", "readiness.k8s.io", corev1.TaintNodeUnschedulable}
 	for _, known := range theirs.KnownEphemeralTaints {

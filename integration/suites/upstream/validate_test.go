@@ -11,7 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// drawer makes pools that are mostly good, with few flaws each, so that every rule is alone in deciding some.
+// drawer draws pools that are mostly valid, with few errors each, so that every rule
+// decides some pools alone.
 type drawer struct{ *rand.Rand }
 
 func (d drawer) of(good, bad []string) string {
@@ -86,8 +87,8 @@ func (d drawer) pool() *karpv1.NodePool {
 	return pool
 }
 
-// What upstream refuses at run time we refuse, and nothing else: a pool must not become ready, or cease to be, by
-// a change of the autoscaler.
+// Joist rejects exactly the pools that upstream rejects at run time, so that changing the
+// autoscaler does not change a pool's readiness.
 func TestSameValidation(t *testing.T) {
 	const pools = 20000
 	verdicts := map[bool]int{}

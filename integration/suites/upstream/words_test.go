@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// The words that users, dashboards and other controllers rely on.
+// The names that users, dashboards and other controllers depend on are equal.
 func TestSameConstants(t *testing.T) {
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.NodePoolLabelKey, karpv1.NodePoolLabelKey},
@@ -73,8 +73,8 @@ func TestSameConstants(t *testing.T) {
 	}
 }
 
-// The reasons of Events. Upstream gives no name to those that are spelled
-// out here.
+// The reasons of Events are equal. Upstream has no constants for those that are literals
+// here.
 func TestEventReasonsAreKarpenters(t *testing.T) {
 	pod := &corev1.Pod{}
 	for _, c := range []struct{ ours, theirs string }{
@@ -105,7 +105,7 @@ func TestEventReasonsAreKarpenters(t *testing.T) {
 	}
 }
 
-// The reasons of a CapacityBuffer's conditions, which lifecycle writes.
+// The reasons of a CapacityBuffer's conditions, which lifecycle writes, are equal.
 func TestBufferReasonsAreKarpenters(t *testing.T) {
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.BufferResolved, capacitybuffer.ReasonResolved},
@@ -150,7 +150,8 @@ func TestSameLabelSets(t *testing.T) {
 	}
 }
 
-// Upstream's AWS operator adds the EBS driver's zone label when it starts, which is not part of its API package.
+// Upstream's AWS operator adds the EBS driver's zone label at its start, outside its API
+// package.
 func TestSameNormalizedLabels(t *testing.T) {
 	ours := karpenter.NormalizedLabels()
 	delete(ours, "topology.ebs.csi.aws.com/zone")
@@ -172,7 +173,8 @@ func TestSameRestrictedLabels(t *testing.T) {
 	}
 }
 
-// Upstream sets every condition that Ready depends on to Unknown as soon as it looks at an object.
+// Upstream sets every condition that Ready depends on to Unknown when it first reconciles
+// an object.
 func TestSameConditions(t *testing.T) {
 	pool, claim, class, overlay := &karpv1.NodePool{}, &karpv1.NodeClaim{}, &awsv1.EC2NodeClass{}, &karpv1alpha1.NodeOverlay{}
 	overlay.StatusConditions()

@@ -19,7 +19,7 @@ import (
 // span is a span that a collector received.
 type span struct {
 	service, name, trace, id, parent string
-	// t links are spans of other traces, as trace/span.
+	// links are spans of other traces, as trace/span.
 	links      []string
 	attributes map[string]string
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// alphaKinds round-trips the kinds behind feature gates, and what they name.
+// alphaKinds round-trips the kinds behind feature gates, and the kinds that they name.
 func alphaKinds(s *suite) {
 	overlay := create(s, &karpenter.NodeOverlay{ObjectMeta: s.global("a"), Spec: karpenter.NodeOverlaySpec{
 		Requirements: []karpenter.OverlayRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}}},

@@ -1,9 +1,9 @@
-// Package clustertest proves the promises of package cluster of any
-// implementation: the model, and the adapter before a real API server.
+// Package clustertest is the conformance suite of package cluster, for the model and for
+// the adapter with a real API server.
 //
-// Every behaviour gets a Subject of its own, so that an implementation may
-// start afresh or give another namespace. Names of cluster-scoped objects carry
-// the namespace, so that behaviours do not meet on a server that they share.
+// Every behaviour gets its own Subject, so that an implementation may start a new server
+// or provide another namespace. Names of cluster-scoped objects contain the namespace, so
+// that behaviours on a shared server do not interfere.
 package clustertest
 
 import (
@@ -23,32 +23,31 @@ import (
 // Subject is an implementation under test.
 type Subject struct {
 	Client cluster.Client
-	// NewCache opens a cache of all kinds, or of those that exist, which trims objects
-	// with the functions. It lives as long as the test.
+	// NewCache opens a cache of all supported kinds, which trims objects with the
+	// functions. It is closed when the test ends.
 	NewCache func(t *testing.T, trim cluster.Trims) cluster.Feed
 	// Break ends a cache's watch of a kind, so that the cache lists the kind again and
-	// never gets the events that were on their way. Nil skips what needs it.
+	// loses the events in flight. If it is nil, behaviours that need it are skipped.
 	Break func(cache cluster.Feed, kind cluster.Kind)
-	// Namespace exists, and is this behaviour's own.
+	// Namespace is an existing namespace for this behaviour only.
 	Namespace string
-	// Wait lets the world go on for a little while: time in a model, a short
-	// pause before a real server. The suite calls it until what it waits for
-	// has come, and gives up after a thousand times.
+	// Wait waits briefly: it advances a model's clock, or pauses with a real server. The
+	// suite calls it until a condition holds, at most a thousand times.
 	Wait     func()
 	Features Features
 }
 
-// Features are what a subject can do beyond the API server itself.
+// Features are abilities of a subject beyond the API server.
 type Features struct {
-	// Custom says that Karpenter's kinds are installed.
+	// Custom is set if Karpenter's kinds are installed.
 	Custom bool
-	// Budgets says that something keeps the status of PodDisruptionBudgets. If
-	// not, the suite writes it.
+	// Budgets is set if a controller updates the status of PodDisruptionBudgets. Otherwise
+	// the suite writes it.
 	Budgets bool
 }
 
-// Run proves every behaviour; those of caches twice: with whole objects, and with objects
-// that are trimmed as the watcher's cache trims them.
+// Run tests every behaviour, and those of caches twice: with whole objects, and with
+// objects trimmed as the watcher's cache trims them.
 func Run(t *testing.T, open func(t *testing.T) Subject) {
 	behaviours := []struct {
 		name   string
@@ -117,20 +116,20 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 type suite struct {
 	*testing.T
 	Subject
-	// trim is what the behaviour's caches trim with.
+	// trim has the trim functions of the behaviour's caches.
 	trim cluster.Trims
 }
 
 func (s *suite) ctx() context.Context { return s.Context() }
 
-// key names something in the behaviour's own namespace.
+// key returns the key of an object in the behaviour's namespace.
 func (s *suite) key(name string) cluster.Key { return cluster.Key{Namespace: s.Namespace, Name: name} }
 
 func (s *suite) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
 }
 
-// global is a name for something outside of namespaces.
+// global returns the metadata of a cluster-scoped object.
 func (s *suite) global(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: s.Namespace + "-" + name}
 }
@@ -139,7 +138,7 @@ func (s *suite) configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: s.meta(name), Data: map[string]string{"a": "1"}}
 }
 
-// create makes an object that goes with the test.
+// create creates an object and deletes it when the test ends.
 func create[T cluster.Object](s *suite, object T) T {
 	s.Helper()
 	made, err := s.Client.Create(s.ctx(), object)
@@ -148,7 +147,7 @@ func create[T cluster.Object](s *suite, object T) T {
 	}
 	kind, _ := cluster.KindOf(object)
 	s.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The test's own context has already ended.
 		ctx := context.Background()
 		_ = s.Client.Delete(ctx, kind, cluster.KeyOf(made), "")
 		if kind == cluster.Pods {
@@ -196,7 +195,7 @@ func (s *suite) fails(err error, kind fault.Kind, what string) {
 	}
 }
 
-// gone waits for an object to be gone.
+// gone waits until an object is deleted.
 func (s *suite) gone(kind cluster.Kind, key cluster.Key) {
 	s.Helper()
 	s.eventually(kind.Kind+" "+key.String()+" is gone", func() bool {
@@ -205,7 +204,7 @@ func (s *suite) gone(kind cluster.Kind, key cluster.Key) {
 	})
 }
 
-// eventually waits for something to come true.
+// eventually waits until a condition holds.
 func (s *suite) eventually(what string, holds func() bool) {
 	s.Helper()
 	for range 1000 {
@@ -217,7 +216,7 @@ func (s *suite) eventually(what string, holds func() bool) {
 	s.Fatalf("it never came true that %s", what)
 }
 
-// near allows for the server's clock and its whole seconds.
+// near tolerates the server's clock and its precision of seconds.
 func near(got, want time.Time) bool {
 	gap := got.Sub(want)
 	return -10*time.Second < gap && gap < 10*time.Second

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// cacheTells changes one object after the other and hears of each once. Others
-// may change what is in other namespaces: they are left out.
+// cacheTells changes objects one after the other and checks that TakeChanges returns each
+// change once. It ignores other namespaces, which others may change.
 func cacheTells(s *suite) {
 	create(s, s.configMap("old"))
 	cache := s.newCache()
@@ -40,7 +40,7 @@ func cacheTells(s *suite) {
 	s.told(cache, nil)
 }
 
-// told checks what is drained at this moment.
+// told checks the keys that TakeChanges returns now.
 func (s *suite) told(cache cluster.Feed, want []string) {
 	s.Helper()
 	changed := cache.TakeChanges(cluster.ConfigMaps)
@@ -55,8 +55,8 @@ func (s *suite) told(cache cluster.Feed, want []string) {
 	}
 }
 
-// cacheTellsAll keeps a copy by looking again at what is told alone, while
-// objects come, change and go.
+// cacheTellsAll maintains a copy by reading only the keys from TakeChanges, while objects
+// are created, changed and deleted.
 func cacheTellsAll(s *suite) {
 	cache := s.newCache()
 	cache.TakeChanges(cluster.ConfigMaps)

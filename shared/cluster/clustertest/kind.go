@@ -27,7 +27,7 @@ func (s *suite) claim(name string) *karpenter.NodeClaim {
 	}}
 }
 
-// kinds round-trips one object of each kind that needs little to be valid.
+// kinds round-trips one object of each kind that is valid with few fields.
 func kinds(s *suite) {
 	create(s, s.lease("a"))
 	if got := get[*coordinationv1.Lease](s, cluster.Leases, s.key("a")); *got.Spec.HolderIdentity != "me" {
@@ -88,8 +88,8 @@ func customKinds(s *suite) {
 	}
 }
 
-// status proves that the status and the rest are written apart, and that the
-// generation counts changes of the spec alone.
+// status checks that the status and the rest are written separately, and that the
+// generation counts only changes of the spec.
 func status(s *suite) {
 	object := s.claim("a")
 	object.Status.NodeName = "born with it"

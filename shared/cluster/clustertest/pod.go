@@ -17,14 +17,14 @@ const otherUID = "00000000-0000-0000-0000-000000000000"
 func (s *suite) pod(name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: s.meta(name), Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Image: "example.com/pause"}},
-		// No scheduler takes it away from the test.
+		// No scheduler binds it during the test.
 		SchedulerName: "none",
 	}}
 	pod.Labels = map[string]string{"app": "web"}
 	return pod
 }
 
-// running makes a pod that runs on a node which nobody watches.
+// running creates a running pod on a node that no kubelet manages.
 func (s *suite) running(name string, healthy bool) *corev1.Pod {
 	s.Helper()
 	pod := s.pod(name)
@@ -114,8 +114,8 @@ func evict(s *suite) {
 	}
 }
 
-// budget makes a PodDisruptionBudget over the suite's pods, and waits until
-// its status says how many may go.
+// budget creates a PodDisruptionBudget for the suite's pods, and waits until its status
+// has the number of permitted disruptions.
 func (s *suite) budget(name string, least int32, policy *policyv1.UnhealthyPodEvictionPolicyType, healthy, allowed int32) {
 	s.Helper()
 	made := create(s, &policyv1.PodDisruptionBudget{ObjectMeta: s.meta(name), Spec: policyv1.PodDisruptionBudgetSpec{

@@ -39,7 +39,7 @@ func lists(s *suite) {
 	}
 }
 
-// listsBy finds the pods of a node and no others.
+// listsBy checks that ListBy returns exactly the pods of a node.
 func listsBy(s *suite) {
 	for _, name := range []string{"c", "a", "b"} {
 		s.running(name, true)
@@ -97,7 +97,7 @@ func isolation(s *suite) {
 	}
 }
 
-// cached finds an object in a cache once it has come.
+// cached waits until a cache has an object that meets the condition, and returns it.
 func (s *suite) cached(cache cluster.Cache, kind cluster.Kind, key cluster.Key, holds func(cluster.Object) bool) cluster.Object {
 	s.Helper()
 	var found cluster.Object
@@ -172,11 +172,11 @@ func (s *suite) node() *corev1.Node {
 	return create(s, &corev1.Node{ObjectMeta: s.global("n")})
 }
 
-// nodeWrites is how often a node is written while controllers write it too.
+// nodeWrites is the number of writes to a node that controllers write, too.
 const nodeWrites = 20
 
-// changeNode reads a node, changes it and writes it. It does so again where a controller of a real
-// control plane has written the node meanwhile.
+// changeNode reads a node, changes it and writes it. It retries if a controller of a real
+// control plane has written the node in between.
 func (s *suite) changeNode(node *corev1.Node, change func(*corev1.Node), write func(context.Context, cluster.Object) (cluster.Object, error)) {
 	s.Helper()
 	for range nodeWrites {
@@ -191,7 +191,7 @@ func (s *suite) changeNode(node *corev1.Node, change func(*corev1.Node), write f
 	s.Fatalf("node %s was written by others %d times", node.Name, nodeWrites)
 }
 
-// taint makes a taint the only one of a node.
+// taint sets a node's only taint.
 func (s *suite) taint(node *corev1.Node, key string) {
 	s.Helper()
 	s.changeNode(node, func(live *corev1.Node) {
@@ -221,8 +221,8 @@ func cacheLearnsNodes(s *suite) {
 	})
 }
 
-// cacheRelists changes a node, breaks the watch before the change arrives, and finds the
-// change in what the next list shows.
+// cacheRelists changes a node, breaks the watch before the change arrives, and checks
+// that the next list has the change.
 func cacheRelists(s *suite) {
 	if s.Break == nil {
 		s.Skip("the subject cannot break a watch")
@@ -287,7 +287,7 @@ func cacheFinds(s *suite) {
 	}
 }
 
-// own are the objects in the behaviour's own namespace.
+// own returns the objects in the behaviour's namespace.
 func (s *suite) own(objects []cluster.Object) (out []cluster.Object) {
 	for _, o := range objects {
 		if o.GetNamespace() == s.Namespace {

@@ -12,8 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// badMetadata proves that the server refuses metadata that is no metadata, whether an
-// object is created with it or gets it later.
+// badMetadata checks that the server rejects invalid metadata in creates and updates.
 func badMetadata(s *suite) {
 	made := create(s, s.configMap("good"))
 	for _, bad := range []struct {
@@ -48,8 +47,8 @@ func badMetadata(s *suite) {
 	create(s, good)
 }
 
-// badRequirements proves that the server refuses a NodeClaim by its schema. Values are
-// left out: upstream's schema does not check them.
+// badRequirements checks that the server rejects NodeClaims with an invalid schema.
+// Values are excluded, because upstream's schema does not check them.
 func badRequirements(s *suite) {
 	const in, gt = corev1.NodeSelectorOpIn, corev1.NodeSelectorOpGt
 	type requirement = karpenter.NodeSelectorRequirementWithMinValues

@@ -119,7 +119,7 @@ func finalizers(s *suite) {
 	object.Finalizers = []string{"joist.example/test"}
 	made := create(s, object)
 	s.Cleanup(func() {
-		// Whatever failed above, nothing may stay behind.
+		// No object may remain after a failure.
 		if left, err := s.Client.Get(context.Background(), cluster.ConfigMaps, s.key("a")); err == nil {
 			left.SetFinalizers(nil)
 			_, _ = s.Client.Update(context.Background(), left)

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 )
 
-// What client-go says is JSON like every other line.
+// client-go's log lines are JSON like all others.
 func TestLogTo(t *testing.T) {
 	t.Cleanup(klog.ClearLogger)
 	var out bytes.Buffer

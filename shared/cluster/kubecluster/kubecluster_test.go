@@ -31,7 +31,7 @@ var (
 	podName = schema.GroupResource{Resource: "pods"}
 )
 
-// serve makes a client before a server that answers every request alike.
+// serve returns a client of a server with the handler for all requests.
 func serve(t *testing.T, handler http.HandlerFunc) *kubecluster.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -43,7 +43,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *kubecluster.Client {
 	return client
 }
 
-// say answers with an error as the API server encodes one.
+// say returns a handler that responds with an error in the API server's encoding.
 func say(err *apierrors.StatusError) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -63,8 +63,8 @@ func plain(code int, text string) http.HandlerFunc {
 
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// What the server says, or that it says nothing, becomes a kind: for a read and
-// for a write.
+// Each error response, and a missing response, has a fault kind, for reads and for
+// writes.
 func TestErrors(t *testing.T) {
 	forbidden := apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot get resource "pods" in API group "" in the namespace "default"`))
 	budgets := apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
@@ -134,7 +134,7 @@ func TestNobodyThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A connection that never came about did nothing, not even a write.
+	// A connection that was never established had no effect, so a write can be retried.
 	check(t, "writing", client.Evict(t.Context(), pod, ""), fault.Retry, "can be reached")
 }
 
@@ -151,7 +151,7 @@ func TestCancelledInFlight(t *testing.T) {
 	}
 }
 
-// The paths, methods and bodies are the API's.
+// Paths, methods and bodies are the API's.
 func TestRequests(t *testing.T) {
 	claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "5"}}
 	fresh := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
@@ -201,7 +201,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What the port rules out never reaches the server.
+// Requests that the port forbids never reach the server.
 func TestRefusedBeforeTheServer(t *testing.T) {
 	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the request %s %s was sent", r.Method, r.URL)

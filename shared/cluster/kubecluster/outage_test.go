@@ -30,7 +30,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// told is one event of a pod.
+// told is one watch event of a pod, with its version.
 type told struct {
 	version int
 	what    watchEvent
@@ -41,8 +41,8 @@ type watchEvent struct {
 	Object runtime.Object `json:"object"`
 }
 
-// apiServer lists and watches pods as the real one does: it remembers what happened
-// up to a version that has expired, and may be broken.
+// apiServer lists and watches pods like the real one: it has the events since the expired
+// version. It can be broken.
 type apiServer struct {
 	streams bool
 
@@ -52,13 +52,13 @@ type apiServer struct {
 	pods    map[string]*corev1.Pod
 	log     []told
 	news    chan struct{}
-	// broken answers instead, if it says so; cut is closed when watches end, with the
-	// last event that they send.
+	// broken responds instead if it returns true. cut is closed to end watches, after the
+	// event last.
 	broken func(w http.ResponseWriter, r *http.Request) bool
 	cut    chan struct{}
 	last   *watchEvent
 	asked  int
-	// refused counts the watches that began too late.
+	// refused counts the watches that started at an expired version.
 	refused int
 }
 
@@ -66,7 +66,7 @@ func newAPIServer(streams bool) *apiServer {
 	return &apiServer{streams: streams, version: 1, pods: map[string]*corev1.Pod{}, news: make(chan struct{}), cut: make(chan struct{})}
 }
 
-// put creates a pod, or changes the one of that name and UID.
+// put creates a pod, or changes the pod with that name and UID.
 func (s *apiServer) put(name, uid, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,7 @@ func (s *apiServer) tell(what string, p *corev1.Pod) {
 	s.news = make(chan struct{})
 }
 
-// end ends all watches, with an event if there is one; what happened so far is
-// forgotten.
+// end ends all watches, after an optional last event, and expires all versions so far.
 func (s *apiServer) end(last *watchEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +219,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pipes is a network in memory, on which time is the test's.
+// pipes is an in-memory network, so that tests can use fake time.
 type pipes struct {
 	open chan net.Conn
 	done chan struct{}
@@ -254,7 +253,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// follower knows of pods what the changes tell.
+// follower maintains its pods by the cache's changes only.
 type follower struct {
 	cache *kubecluster.Cache
 	pods  map[string]string
@@ -276,11 +275,11 @@ func (f *follower) look() {
 	}
 }
 
-// Whatever the API server says to a watch, or whether it says nothing for a minute:
-// of what happens meanwhile nothing is lost, nothing that was known is forgotten
-// before it is known better, and the server is not asked without a pause.
+// After any error response to a watch, and after a minute without responses: no change in
+// between is lost, known objects stay until newer ones arrive, and requests are not sent
+// in a tight loop.
 func TestWatchesComeBack(t *testing.T) {
-	// One of client-go's handlers of errors keeps a clock across all tests.
+	// One of client-go's error handlers shares a clock between tests.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
@@ -294,7 +293,7 @@ func TestWatchesComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		breaks func(s *apiServer)
-		// expires says that what happens meanwhile is forgotten by the server.
+		// expires is set if the server expires the versions in between.
 		expires bool
 	}{
 		{"410 in a watch", func(s *apiServer) {
@@ -359,8 +358,8 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 		t.Fatal("a cache that knows all is not synced")
 	}
 
-	// A watch that ends in its first second without a word is not begun anew where it
-	// stood, but with a list.
+	// client-go restarts a watch that ends within its first second without an event by
+	// listing, not by resuming.
 	time.Sleep(2 * time.Second)
 	breaks(server)
 	synctest.Wait()
@@ -369,7 +368,7 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 	server.drop("b")
 	server.put("c", "2", "")
 	server.put("d", "1", "")
-	// Who watches already has heard of it.
+	// Active watches have already received the changes.
 	synctest.Wait()
 	if expires {
 		server.expire()
@@ -381,7 +380,7 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 			t.Fatalf("in the outage it knows %v, synced %t", f.pods, cache.Synced())
 		}
 	}
-	// A server that cannot answer is not helped by questions.
+	// An overloaded server must not get many requests.
 	if asked = server.requests() - asked; asked > 75 {
 		t.Errorf("%d requests in a minute", asked)
 	}
@@ -391,8 +390,8 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 	until(time.Second, map[string]string{"a": "1 on n", "c": "2 on ", "d": "1 on ", "e": "1 on "})
 }
 
-// watching runs a cache of pods before the server, in memory. If trimmed is true, the
-// cache trims pods as the watcher's does.
+// watching runs a cache of pods with the in-memory server. If trimmed is true, the cache
+// trims pods as the watcher's does.
 func watching(t *testing.T, server *apiServer, trimmed bool) *kubecluster.Cache {
 	t.Helper()
 	network := &pipes{open: make(chan net.Conn), done: make(chan struct{})}

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// A cache says why it is not synced. Once it is, a watch that breaks is the ordinary
-// course of things, and a right that is missing is told until it is there.
+// Problem returns why a cache is not synced. When it is synced, a broken watch is not a
+// problem, and a missing permission is one until it is granted.
 func TestProblem(t *testing.T) {
 	group := schema.GroupResource{Resource: "persistentvolumeclaims"}
 	denied := apierrors.NewForbidden(group, "", errors.New(`User "x" cannot watch resource "persistentvolumeclaims"`))

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// When the rate of evictions and Events is used up, they wait, and nothing else
-// does: a node is tainted in the middle of a storm.
+// If the rate limit of evictions and Events is exhausted, only these wait: a node can be
+// tainted in the middle of many evictions.
 func TestBesideEverythingElse(t *testing.T) {
 	var mu sync.Mutex
 	served := map[string]int{}

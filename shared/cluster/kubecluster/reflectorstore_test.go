@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// A shelf refuses with an error what is no object, and its transformer leaves it alone.
+// A reflectorStore returns an error for values that are not objects, and its transformer
+// returns them unchanged.
 func TestShelfRefusesWhatIsNoObject(t *testing.T) {
 	shelf := reflectorStore{cluster.NewStore(cluster.Pods, nil), func() {}}
 	for what, err := range map[string]error{
@@ -24,8 +25,8 @@ func TestShelfRefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// A shelf notifies of each change and of each list, and not of an event that changes
-// nothing.
+// A reflectorStore notifies of each change and of each list, and not of an event without
+// a change.
 func TestShelfNotifies(t *testing.T) {
 	notified := 0
 	shelf := reflectorStore{cluster.NewStore(cluster.Pods, func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }), func() { notified++ }}

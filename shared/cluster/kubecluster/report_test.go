@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A full memory forgets what was said longest ago, and only that: ten thousand
-// waiting pods are not all spoken of again because of one more.
+// A full cache of recent events drops only the oldest one, so that one more pending pod
+// does not repeat the events of ten thousand others.
 func TestMemory(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := newRecentEvents(3)

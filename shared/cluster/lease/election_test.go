@@ -12,7 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 )
 
-// Which Leases a writer of Joist's holds, and which are left when it has stopped.
+// A writer holds the right Leases in each situation, and releases the right ones when it
+// stops.
 func TestElection(t *testing.T) {
 	own := cluster.Key{Namespace: "joist", Name: "joist-watcher"}
 	for _, c := range []struct {
@@ -49,7 +50,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// elsewhere is a world with the namespaces that Joist and Karpenter may be in.
+// elsewhere returns a world with the namespaces of Joist and Karpenter.
 func elsewhere() *world {
 	w := newWorld()
 	for _, name := range []string{"joist", "karpenter"} {
@@ -58,7 +59,7 @@ func elsewhere() *world {
 	return w
 }
 
-// holders are who holds which Lease.
+// holders returns the holder of each Lease.
 func holders(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -74,8 +75,8 @@ func holders(t *testing.T, w *world) map[string]string {
 	return out
 }
 
-// Whoever is alone does not act beside Karpenter either; and nobody acts with half
-// of what is needed.
+// A single replica does not act either while Karpenter holds its Lease, and of two
+// replicas only the one that holds both Leases leads.
 func TestElectionBesideKarpenter(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := elsewhere()

@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// lock is the Lease as client-go's leader election sees it.
+// lock is the Lease in client-go's leader election.
 type lock struct {
 	client cluster.Client
 	last   *coordinationv1.Lease
@@ -64,8 +64,8 @@ func (l *lock) RecordEvent(string) {}
 func (l *lock) Identity() string   { return "karpenter" }
 func (l *lock) Describe() string   { return key.String() }
 
-// karpenter runs client-go's leader election as Karpenter does, with
-// controller-runtime's durations, until the context ends.
+// karpenter runs client-go's leader election as Karpenter does, with controller-runtime's
+// durations, until the context ends.
 func karpenter(ctx context.Context, t *testing.T, client cluster.Client, leads *atomic.Bool) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &lock{client: client}, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
@@ -81,9 +81,8 @@ func karpenter(ctx context.Context, t *testing.T, client cluster.Client, leads *
 	elector.Run(ctx)
 }
 
-// Joist and Karpenter's own leader election never lead together: whoever comes
-// second waits, and takes over when the first has stopped, died or lost the API
-// server.
+// Joist and Karpenter's own leader election never lead at the same time: the second one
+// waits, and takes over when the first has stopped, crashed or lost the API server.
 func TestNeverBesideKarpenter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
@@ -95,7 +94,8 @@ func TestNeverBesideKarpenter(t *testing.T) {
 			return func() { cancel(); <-done }
 		}
 		ours := &lease.Lease{Key: key, Holder: lease.KarpenterHolder}
-		// pass lets Joist look twice a second, if it runs, and says who led at the end.
+		// pass advances the clock, runs Joist's election twice a second if runs is set, and
+		// returns who leads at the end.
 		pass := func(d time.Duration, runs bool) (us, them bool) {
 			t.Helper()
 			for end := time.Now().Add(d); time.Now().Before(end); {

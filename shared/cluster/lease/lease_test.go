@@ -15,7 +15,7 @@ import (
 
 var key = cluster.Key{Namespace: "kube-system", Name: lease.KarpenterName}
 
-// world is a cluster and a clock that the test moves.
+// world is a cluster with a manual clock.
 type world struct {
 	*memcluster.Server
 	now time.Time
@@ -27,7 +27,7 @@ func newWorld() *world {
 	return w
 }
 
-// hold lets a holder try, as the actor of its name.
+// hold calls AcquireOrRenew with the holder's client.
 func (w *world) hold(t *testing.T, l *lease.Lease) bool {
 	t.Helper()
 	held, err := l.AcquireOrRenew(t.Context(), w.ClientFor(l.Holder), w.now)
@@ -73,8 +73,8 @@ func TestTakeAndRenew(t *testing.T) {
 	}
 }
 
-// A lease is taken over when it was not renewed for its duration, as observed:
-// what the holder's own clock said does not matter.
+// A lease is taken over if it was not renewed for its duration since it was observed; the
+// holder's clock does not matter.
 func TestTakeOver(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
@@ -113,8 +113,8 @@ func TestRenewalsAreObserved(t *testing.T) {
 	}
 }
 
-// Karpenter writes the same Lease. While it renews, Joist does not act; when it
-// lets go, Joist does at once; and Karpenter's own duration counts.
+// Karpenter uses the same Lease. While it renews, Joist does not act; when it releases
+// the Lease, Joist acts at once; and the Lease's duration is Karpenter's.
 func TestKarpenter(t *testing.T) {
 	w := newWorld()
 	holder, seconds, renewed := "karpenter-7d4b_1f2e", int32(40), metav1.NewMicroTime(w.now)
@@ -139,8 +139,8 @@ func TestKarpenter(t *testing.T) {
 	}
 }
 
-// Both of Joist's writers hold Karpenter's lease under one name, so that
-// neither shuts the other out, and either alone keeps it.
+// Both of Joist's writers hold Karpenter's Lease with the same holder name, so that
+// neither excludes the other, and each alone keeps it.
 func TestTwoWritersShare(t *testing.T) {
 	w := newWorld()
 	watcher, lifecycle, karpenter := by(lease.KarpenterHolder), by(lease.KarpenterHolder), by("karpenter")
@@ -192,7 +192,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Of two that find no lease, one creates it.
+// If two find no Lease, only one creates it.
 func TestOneOfTwoCreates(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
@@ -213,7 +213,7 @@ func TestAll(t *testing.T) {
 	if held, err := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, mine); !held || err != nil {
 		t.Errorf("the one alone: %t, %v", held, err)
 	}
-	// The lease that cannot be had stands first: the second is left to others.
+	// The first Lease is not available, so the second is not acquired.
 	third := &lease.Lease{Key: cluster.Key{Namespace: "kube-system", Name: "third"}, Holder: "pod-1"}
 	if held, _ := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, by("x"), third); held {
 		t.Error("held")
@@ -223,7 +223,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// Whoever stops lets the next one begin at once, and takes nothing from anybody.
+// Release lets the next holder acquire the Lease at once, and never releases another
+// holder's Lease.
 func TestRelease(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
@@ -244,7 +245,7 @@ func TestRelease(t *testing.T) {
 	if w.hold(t, a) {
 		t.Error("it is taken back from its new holder")
 	}
-	// a was cut off for so long that b leads, and hears of it last.
+	// a was cut off until b led, and observes this last.
 	w.now = w.now.Add(time.Minute)
 	w.hold(t, a)
 	w.now = w.now.Add(lease.Duration)

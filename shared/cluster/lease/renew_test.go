@@ -34,7 +34,7 @@ func (r replica) renew(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(lease.RetryPeriod):
-			_ = r.RenewLeases(ctx, r.client, time.Now()) // The act ends if that matters.
+			_ = r.RenewLeases(ctx, r.client, time.Now()) // A failure that matters ends the act.
 		}
 	}
 }
@@ -47,9 +47,9 @@ func (r replica) leads(t *testing.T) bool {
 	return leads
 }
 
-// acting lets a first replica act for a minute while a second one tries to lead twice a
-// second. It returns how long the act took, how long after its beginning the second led
-// (zero if it did not), and the error of the act.
+// acting makes a first replica act for a minute while a second one tries to acquire the
+// Leases twice a second. It returns the duration of the act, the time after which the
+// second led (zero if it did not), and the act's error.
 func acting(t *testing.T, renews bool, during func(*memcluster.Server)) (took, second time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
@@ -87,7 +87,7 @@ func acting(t *testing.T, renews bool, during func(*memcluster.Server)) (took, s
 	return took, second, err
 }
 
-// A leader keeps its Leases during an act that takes four times as long as they last.
+// A leader keeps its Leases during an act that takes four times the lease duration.
 func TestLeasesAreRenewedDuringAnAct(t *testing.T) {
 	took, second, err := acting(t, true, func(*memcluster.Server) {})
 	if took != time.Minute || second != 0 || err != nil {
@@ -98,8 +98,8 @@ func TestLeasesAreRenewedDuringAnAct(t *testing.T) {
 	}
 }
 
-// A leader that cannot renew its Leases stops to act before another one may begin; it
-// bears an API server that is away for a moment.
+// A leader that cannot renew its Leases stops its act before another may begin; it
+// tolerates a short outage of the API server.
 func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
 	cutOff := func(times int) func(*memcluster.Server) {
 		return func(s *memcluster.Server) {
@@ -118,7 +118,7 @@ func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
 	}
 }
 
-// A leader whose Lease is another's stops to act at its next renewal.
+// A leader that lost its Lease to another stops its act at the next renewal.
 func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
 	took, _, err := acting(t, true, func(s *memcluster.Server) {
 		s.ChangeObject(cluster.Leases, key, func(o cluster.Object) { setHolder(o, "karpenter") })
@@ -128,7 +128,7 @@ func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
 	}
 }
 
-// A replica that never led does not act, and takes no Lease by renewing.
+// A replica that never led does not act, and renewing acquires no Lease.
 func TestStandbysDoNotAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})

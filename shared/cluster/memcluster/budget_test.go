@@ -40,8 +40,8 @@ func webPod(i int, healthy bool) *corev1.Pod {
 	}
 }
 
-// The numbers are those of the disruption controller: percentages round up,
-// and count what the controller wants rather than what exists.
+// The numbers equal the disruption controller's: percentages round up, and are of the
+// controller's desired replicas, not of the existing pods.
 func TestBudgets(t *testing.T) {
 	tests := []struct {
 		name           string

@@ -94,8 +94,8 @@ func TestMutationsOfTheCacheAreFound(t *testing.T) {
 	}
 }
 
-// However late and jittered, a cache passes through the states of an object in
-// order, and ends with what the server has.
+// With any delay and jitter, a cache shows the states of an object in order, and finally
+// the server's.
 func TestCachesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
@@ -104,7 +104,8 @@ func TestCachesConverge(t *testing.T) {
 		last := map[cluster.Key]string{}
 		look := func() {
 			for _, o := range cache.List(cluster.ConfigMaps) {
-				// Versions are decimal and of growing length: compare as numbers.
+				// Versions are decimal numbers of increasing length, so pad them before the
+				// comparison.
 				now, k := fmt.Sprintf("%12s", o.GetResourceVersion()), cluster.KeyOf(o)
 				if now < last[k] {
 					t.Fatalf("%s went from version %s back to %s", k, last[k], now)

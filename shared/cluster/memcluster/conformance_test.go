@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-// The model keeps the port's promises, with caches that lag and jitter.
+// The model passes the conformance suite with delayed and jittered caches.
 func TestConformance(t *testing.T) {
 	clustertest.Run(t, func(t *testing.T) clustertest.Subject {
 		s, c := newServer(1)

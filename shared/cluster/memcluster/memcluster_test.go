@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// clock is a clock that a test moves.
+// clock is a manual clock.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time           { return c.now }
@@ -182,7 +182,7 @@ func TestEventsAreSaidOnceInAWhile(t *testing.T) {
 	}
 }
 
-// With a key, the text and the object are no news; another reason is.
+// With a key, another text or object is not a new Event, but another reason is.
 func TestEventsWithAKey(t *testing.T) {
 	ctx := context.Background()
 	s, c := newServer(1)

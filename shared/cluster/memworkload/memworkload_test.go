@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 )
 
-// world is a server, Kubernetes beside it, and a clock that jumps from one
-// thing that is due to the next.
+// world is a server, Kubernetes's controllers, and a clock that jumps to the next due
+// action.
 type world struct {
 	*testing.T
 	server *memcluster.Server
@@ -33,7 +33,7 @@ func newWorld(t *testing.T, options memworkload.Options) *world {
 	return w
 }
 
-// run lets time pass, and stops at nothing but what is due.
+// run advances the clock and runs all due actions.
 func (w *world) run(by time.Duration) {
 	w.Helper()
 	end := w.now.Add(by)
@@ -62,7 +62,7 @@ func (w *world) pods() []*corev1.Pod {
 	return pods
 }
 
-// count counts the pods by phase and node: "2 Running on a, 1 Pending".
+// count returns the number of pods by phase and node: "2 Running on a, 1 Pending".
 func (w *world) count() map[string]int {
 	out := map[string]int{}
 	for _, pod := range w.pods() {
@@ -145,8 +145,8 @@ func boot(id string) memworkload.Boot {
 	}
 }
 
-// A machine's whole life: it joins through its user data, runs what waits, dies
-// and is forgotten, and its pods are made anew.
+// The whole life of a node: it joins through its user data, runs pending pods, fails and
+// is deleted, and its pods are recreated.
 func TestLifeOfAMachine(t *testing.T) {
 	options := memworkload.Typical("prod", machines)
 	options.ForgetAfter = 90 * time.Second
@@ -177,7 +177,7 @@ func TestLifeOfAMachine(t *testing.T) {
 		t.Errorf("the node takes %d pods, want the 20 of its user data", got)
 	}
 	w.run(30 * time.Second)
-	w.want(map[string]int{"Pending": 3}) // the taint of its user data keeps them away
+	w.want(map[string]int{"Pending": 3}) // the taint in its user data repels them
 
 	w.server.ChangeObject(cluster.Nodes, cluster.KeyOf(n), func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
 	w.run(5 * time.Second)

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 )
 
-// Whatever comes and goes, no node holds more than it has, and at rest no pod
-// waits that some node would take.
+// After any changes, no node has more pods than fit, and at rest no pod is pending that
+// fits on a node.
 func TestNodesAreFilledButNotOverfilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx, now := context.Background(), memcluster.Epoch

@@ -18,8 +18,8 @@ func required(key string, operator corev1.NodeSelectorOperator, values ...string
 	}}}
 }
 
-// Two nodes: a, which is small, old and free; and b, which is large and new,
-// and which pods without a reason to go elsewhere prefer.
+// Two nodes: a is small, old and free; b is large and new, and preferred by pods without
+// constraints.
 func TestScheduling(t *testing.T) {
 	small := func(n *corev1.Node) {
 		n.Labels["gen"], n.Labels["old"] = "4", "yes"
@@ -33,7 +33,7 @@ func TestScheduling(t *testing.T) {
 		name  string
 		pod   func(*corev1.PodSpec)
 		nodes func(a, b *corev1.Node)
-		on    string // "": nowhere
+		on    string // "": on no node
 		says  string
 	}{
 		{"prefers the emptier", nil, nil, "b", ""},

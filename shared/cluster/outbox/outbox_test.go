@@ -22,7 +22,7 @@ var (
 	plan  = event.DigestOf([]byte("p"))
 )
 
-// The steps to each state, as those take them who may.
+// The transitions to each state, as their writers make them.
 var (
 	idle     = outbox.Outbox{State: outbox.Idle}
 	sent     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Sent, Batch: batch}
@@ -39,7 +39,7 @@ func read(t *testing.T, client cluster.Client) outbox.Stored {
 	return held
 }
 
-// at brings a new outbox into a state.
+// at returns a new outbox in a state.
 func at(t *testing.T, client cluster.Client, state outbox.State) outbox.Stored {
 	t.Helper()
 	held := read(t, client)
@@ -132,7 +132,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A plan passes only where it is waited for, and again only as the one that passed.
+// A plan is admitted only if it is awaited, and admitted again only if it is the same
+// plan.
 func TestFits(t *testing.T) {
 	planned := event.Ref{Kind: "plans", Digest: plan, Size: 1}
 	another := event.Ref{Kind: "plans", Digest: event.DigestOf([]byte("q")), Size: 1}
@@ -163,7 +164,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// An epoch never goes back: who led earlier cannot lead again under its number.
+// The epoch never decreases: an earlier leader cannot lead again with its old number.
 func TestEpochNeverGoesBack(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	held := at(t, server, outbox.Done)
@@ -173,7 +174,7 @@ func TestEpochNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Of two that read the same state one wins, whoever they are.
+// Of two writers that read the same state, exactly one succeeds.
 func TestOneOfTwoWins(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	at(t, server, outbox.Sent)
@@ -193,7 +194,7 @@ func TestOneOfTwoWins(t *testing.T) {
 	}
 }
 
-// A swap whose answer was lost has happened; who does not know reads again.
+// A swap with a lost response may have succeeded; the caller reads the state again.
 func TestLostAnswer(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	held := at(t, server, outbox.Sent)
@@ -207,7 +208,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// A new ConfigMap is another outbox: nothing of the old one fits it.
+// A recreated ConfigMap is another outbox: nothing of the old one matches it.
 func TestRecreated(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	old := at(t, server, outbox.Sent)
@@ -229,7 +230,7 @@ func TestRecreated(t *testing.T) {
 
 func TestTwoCreateIt(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
-	// The read says that there is none, and then somebody else is faster.
+	// The read returns that there is none, and another writer creates it first.
 	server.InjectFaults(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
 	read(t, server)
 	if _, err := outbox.Read(t.Context(), server.ClientFor("late"), namespace); !fault.Is(err, fault.Conflict) {

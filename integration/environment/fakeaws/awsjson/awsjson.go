@@ -50,7 +50,7 @@ func Op[In any](do func(r *http.Request, in In) (any, error)) Operation {
 type API struct {
 	// Target is the prefix before the dot in X-Amz-Target.
 	Target string
-	// t Version is the protocol's version: "1.0" or "1.1".
+	// Version is the protocol's version: "1.0" or "1.1".
 	Version    string
 	Operations map[string]Operation
 }

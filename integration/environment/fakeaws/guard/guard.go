@@ -37,7 +37,7 @@ func (p Place) arn(service, resource string) string {
 
 // Role is the caller for an access key, with its policies.
 type Role struct {
-	// t ARN is the role's ARN.
+	// ARN is the role's ARN.
 	ARN      string
 	Policies []evaluator.Policy
 	// Trust are the role's trust policies.

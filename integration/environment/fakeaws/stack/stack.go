@@ -52,7 +52,7 @@ type QueuePolicy struct {
 // Rule is an AWS::Events::Rule.
 type Rule struct {
 	Name, EventBusName string
-	// t Arn is not a property in the template.
+	// Arn is not a property in the template.
 	Arn          string `json:"-"`
 	EventPattern json.RawMessage
 	State        string
