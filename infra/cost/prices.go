@@ -2,7 +2,7 @@ package cost
 
 // Price is the price of one billed item.
 type Price struct {
-	// What is billed, by Per units, for Dollars.
+	// What names the billed item: Per units of it cost Dollars.
 	What    string
 	Per     float64
 	Dollars float64

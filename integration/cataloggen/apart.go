@@ -8,8 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// readApart reads the prices of regions outside of AWS's largest partition. Nothing names their zones, so they make no
-// market; but GovCloud has no price list that could be asked, and so these prices are all that anybody has.
+// readApart reads the prices of regions outside AWS's largest partition. Their zones are
+// unknown, so they have no market; but GovCloud has no price list API, so these are the
+// only available prices.
 func readApart(dir string) (map[string]map[string]float64, error) {
 	out := map[string]map[string]float64{}
 	for file, partition := range map[string]string{"zz_generated.pricing_aws_us_gov.go": "USGov", "zz_generated.pricing_aws_cn.go": "CN"} {
@@ -22,7 +23,7 @@ func readApart(dir string) (map[string]map[string]float64, error) {
 	return out, nil
 }
 
-// priceLists are the prices of those regions, by region and by type.
+// priceLists returns the prices of those regions, by region and by type.
 func priceLists(src sources) []catalog.PriceList {
 	var out []catalog.PriceList
 	for _, region := range slices.Sorted(maps.Keys(src.apart)) {

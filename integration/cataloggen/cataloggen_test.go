@@ -112,7 +112,7 @@ func TestMarketPrices(t *testing.T) {
 	if want := (catalog.Price{Type: "a1.large", OnDemand: 2, Spot: 1.5, Zones: 0b101}); got != want || reason != "" {
 		t.Errorf("got %+v %q, want %+v", got, reason, want)
 	}
-	// A newer on-demand price wins, and the older spot price does not stay above it.
+	// The newer on-demand price is used, and the older spot price is lowered to it.
 	src.onDemand = map[string]map[string]float64{"r": {"a1.large": 1}}
 	if got, _ := pricesOf(one, src, "r", zones); got.OnDemand != 1 || got.Spot != 1 {
 		t.Errorf("got %+v, want both at 1", got)

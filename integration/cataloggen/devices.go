@@ -6,8 +6,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// gpuModels translates the data's marketing names to what EC2 reports: its own short name, and the memory of one card
-// that software sees, which is less than the round figure.
+// gpuModels maps the data's marketing names to EC2's: its short name, and the memory of
+// one card that software sees, which is less than the nominal size.
 var gpuModels = map[string]catalog.GPU{
 	"NVIDIA T4 Tensor Core":  {Manufacturer: "NVIDIA", Name: "T4", MemoryMiB: 16384},
 	"NVIDIA T4G Tensor Core": {Manufacturer: "NVIDIA", Name: "T4g", MemoryMiB: 16384},
@@ -24,10 +24,11 @@ var gpuModels = map[string]catalog.GPU{
 	"AMD Radeon Pro V520":    {Manufacturer: "AMD", Name: "Radeon Pro V520", MemoryMiB: 8192},
 }
 
-// gpuMemoryMiB are families that carry the larger edition of a model.
+// gpuMemoryMiB are families with the larger edition of a model.
 var gpuMemoryMiB = map[string]int64{"p3dn": 32768, "p4de": 81920}
 
-// neuron are the families of AWS's own chips. The data calls Trainium an Inferentia, and miscounts Trainium2.
+// neuron are the families of AWS's own chips. The data calls Trainium an Inferentia, and
+// miscounts Trainium2.
 var neuron = map[string]catalog.Accelerator{
 	"inf1":  {Manufacturer: "AWS", Name: "Inferentia", CoresPerDevice: 4},
 	"inf2":  {Manufacturer: "AWS", Name: "Inferentia2", CoresPerDevice: 2},
@@ -36,12 +37,12 @@ var neuron = map[string]catalog.Accelerator{
 	"trn2":  {Manufacturer: "AWS", Name: "Trainium2", CoresPerDevice: 8, Count: 16},
 }
 
-// habana are devices that the data leaves out. EC2 lists Gaudi cards among the GPUs.
+// habana are devices that the data lacks. EC2 lists Gaudi cards among the GPUs.
 var habana = map[string]catalog.GPU{
 	"dl1": {Manufacturer: "Habana", Name: "Gaudi HL-205", Count: 8, MemoryMiB: 32768},
 }
 
-// qualcomm devices are inference accelerators that are no Neuron.
+// qualcomm are inference accelerators that are not Neuron devices.
 var qualcomm = map[string]catalog.Accelerator{
 	"dl2q": {Manufacturer: "Qualcomm", Name: "Qualcomm AI100", Count: 8},
 }

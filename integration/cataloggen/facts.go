@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// clockByFamily is the sustained clock speed that EC2 reports, in MHz, where the data has none or another one (it often
-// quotes the base or the turbo speed). A type's own entry goes before its family's.
+// clockByFamily is EC2's sustained clock speed in MHz, where the data has none or another
+// one (often the base or the turbo speed). A type's entry overrides its family's.
 var clockByFamily = map[string]int64{
 	"c5.12xlarge": 3600, "c5.24xlarge": 3600, "c5.metal": 3600, "c5d.12xlarge": 3600, "c5d.24xlarge": 3600, "c5d.metal": 3600,
 	"c5n": 3400, "c7g": 2600, "c7gd": 2600, "m7g": 2600, "m7gd": 2600, "r7g": 2600, "r7gd": 2600, "m6g": 2500,
@@ -22,7 +22,7 @@ var clockByFamily = map[string]int64{
 	"u-6tb1": 2100, "u7i-6tb": 1900, "u7i-8tb": 1900, "u7i-12tb": 1900, "u7in-16tb": 1900, "u7in-24tb": 1900, "u7in-32tb": 1900,
 }
 
-// graviton4Families run at 2.8 GHz, but for their two-socket sizes, which run at 2.7.
+// graviton4Families run at 2.8 GHz, except for their two-socket sizes, which run at 2.7.
 var graviton4Families = strings.Fields("c8g c8gd m8g m8gd r8g r8gd x8g")
 
 func clockFact(name string) int64 {
@@ -39,18 +39,19 @@ func clockFact(name string) int64 {
 	return 2800
 }
 
-// memoryMiB is the memory that EC2 reports, where the data has the advertised figure instead.
+// memoryMiB is the memory that EC2 reports, where the data has the nominal size.
 var memoryMiB = map[string]int64{"r3.large": 15360}
 
-// ebsByFamily is the EBS bandwidth where the data lacks it or is older than a raise, in Mbps.
+// ebsByFamily is the EBS bandwidth in Mbps, where the data lacks it or is outdated.
 var ebsByFamily = map[string]int64{
 	"hpc6a": 2085, "hpc6id": 2085, "hpc7a": 2085, "p4de": 19000, "p5e": 80000, "trn2": 80000, "u7i-6tb": 100000, "u7i-8tb": 100000, "u7i-12tb": 100000,
 }
 
-// ebsOnRequest are the families whose EBS optimization must be asked for, and so counts for nothing here.
+// ebsOnRequest are the families whose EBS optimization is optional, and therefore not
+// counted.
 var ebsOnRequest = strings.Fields("c3 g2 i2 m3 r3")
 
-// storageByFamily are instance stores that the data leaves out.
+// storageByFamily are instance stores that the data lacks.
 var storageByFamily = map[string]catalog.LocalStorage{
 	"p4de":   {Disks: 8, TotalGB: 8000, NVMe: true},
 	"p5e":    {Disks: 8, TotalGB: 30400, NVMe: true},
@@ -59,7 +60,7 @@ var storageByFamily = map[string]catalog.LocalStorage{
 	"trn2":   {Disks: 4, TotalGB: 7600, NVMe: true},
 }
 
-// networkByFamily are the types that the VPC limits leave out. All of them run on Nitro.
+// networkByFamily are the types that the VPC limits lack. All of them run on Nitro.
 var networkByFamily = map[string]catalog.Network{
 	"hpc6a":  {ENIs: 2, IPv4PerENI: 50, Cards: 1},
 	"hpc6id": {ENIs: 1, IPv4PerENI: 50, Cards: 2},
@@ -67,10 +68,12 @@ var networkByFamily = map[string]catalog.Network{
 	"trn2":   {ENIs: 2, IPv4PerENI: 50, Cards: 16},
 }
 
-// generation is the first number of a family's name after its letters: 7 in c7gn, 1 in u-6tb1, 7 in u7i-12tb.
+// generation is the first number in a family's name after its prefix: 7 in c7gn, 1 in
+// u-6tb1, 7 in u7i-12tb.
 var generation = regexp.MustCompile(`^[a-z]+(?:-\d+tb)?(\d+)`)
 
-// encryptingFamilies encrypt traffic between instances although their generation is older than 7, from which on all do.
+// encryptingFamilies encrypt traffic between instances although their generation is
+// before 7, from which on all families do.
 var encryptingFamilies = strings.Fields(`
 	c5a c5ad c5n c6a c6gn c6i c6id c6in d3 d3en dl1 dl2q f2 g4ad g4dn g5 g6 g6e gr6 hpc6a hpc6id i3en i4g i4i im4gn
 	inf1 inf2 is4gen m5dn m5n m5zn m6a m6i m6id m6idn m6in p3dn p4d p4de p5 p5e p5en r5dn r5n r6a r6i r6id r6idn r6in
@@ -89,7 +92,8 @@ func encryptsInTransit(name string) bool {
 	return n >= 7
 }
 
-// efaSizes are the sizes of each family that carry Elastic Fabric Adapters, as EC2 documents them.
+// efaSizes are the sizes of each family with Elastic Fabric Adapters, from EC2's
+// documentation.
 var efaSizes = map[string]string{
 	"c5n": "9xlarge 18xlarge metal", "c6a": "48xlarge metal", "c6gn": "16xlarge", "c6i": "32xlarge metal",
 	"c6id": "32xlarge metal", "c6in": "32xlarge metal", "c7a": "48xlarge metal-48xl", "c7g": "16xlarge metal",

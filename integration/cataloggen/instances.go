@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// instance is the part of an entry of instances.json that is used.
+// instance is the used part of an entry of instances.json.
 type instance struct {
 	Name      string              `json:"instance_type"`
 	Arch      []string            `json:"arch"`
@@ -39,7 +39,7 @@ type instance struct {
 	} `json:"pricing"`
 }
 
-// price is US dollars per hour, written as a string; anything that is no number counts as no price.
+// price is a string with US dollars per hour; other strings mean no price.
 type price float64
 
 func (p *price) UnmarshalJSON(text []byte) error {
@@ -55,7 +55,8 @@ func (p *price) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// readInstances decodes one entry at a time: the file is 96 MB, mostly prices that are not used.
+// readInstances decodes one entry at a time, because the file has 96 MB, mostly unused
+// prices.
 func readInstances(path string) ([]instance, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// The limits, prices and bandwidths are Go source. They are parsed as syntax and never compiled: compiling would pull
-// each module's whole graph of dependencies in for the sake of one map.
+// The limits, prices and bandwidths are Go source, which is parsed but not compiled:
+// compiling would need each module's whole dependency graph for one map.
 
-// limit is the part of a VPC limit that is used.
+// limit is the used part of a VPC limit.
 type limit struct {
 	IPv4, Branch, Cards, DefaultCardENIs int64
 	Trunking, BareMetal                  bool
@@ -40,7 +40,8 @@ func readLimits(path string) (map[string]limit, error) {
 	return limits, nil
 }
 
-// readPrices reads the on-demand prices of a partition: AWS, USGov or CN, as the variable is called.
+// readPrices reads the on-demand prices of a partition: AWS, USGov or CN, as in the
+// variable's name.
 func readPrices(path, partition string) (map[string]map[string]float64, error) {
 	entries, err := variable(path, "InitialOnDemandPrices"+partition)
 	if err != nil {
@@ -58,7 +59,7 @@ func readBandwidth(path string) (map[string]float64, error) {
 	return numbers(entries), err
 }
 
-// variable finds a package variable that is a map literal with string keys.
+// variable returns a package variable that is a map literal with string keys.
 func variable(path, name string) (map[string]ast.Expr, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -78,7 +79,7 @@ func variable(path, name string) (map[string]ast.Expr, error) {
 	return found, nil
 }
 
-// entriesOf are the entries of a map literal whose keys are strings.
+// entriesOf returns the entries of a map literal with string keys.
 func entriesOf(e ast.Expr) map[string]ast.Expr {
 	entries := map[string]ast.Expr{}
 	for _, element := range elements(e) {
@@ -89,7 +90,7 @@ func entriesOf(e ast.Expr) map[string]ast.Expr {
 	return entries
 }
 
-// fieldsOf are the fields of a struct literal.
+// fieldsOf returns the fields of a struct literal.
 func fieldsOf(e ast.Expr) map[string]ast.Expr {
 	fields := map[string]ast.Expr{}
 	for _, element := range elements(e) {

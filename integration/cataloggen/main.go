@@ -1,7 +1,9 @@
-// Command cataloggen makes the offline catalogue that shared/catalog embeds. It reads four public Go modules as data,
-// at fixed versions with fixed checksums, and writes one hardware file and one market file for each region.
+// Command cataloggen generates the offline catalogue that shared/catalog embeds. It reads
+// four public Go modules as data, at pinned versions with pinned checksums, and writes
+// one hardware file and one market file for each region.
 //
-// The same inputs give the same bytes. It is run by hand, because its output is reviewed and committed: see README.md.
+// The same inputs produce the same bytes. It is run by hand, because its output is
+// reviewed and committed: see README.md.
 package main
 
 import (
@@ -51,7 +53,7 @@ func run(out string, progress io.Writer) error {
 	return nil
 }
 
-// write stores a value under its name, and says how large it became.
+// write writes a value to the named file, and prints its size.
 func write(dir, name string, value any, progress io.Writer) error {
 	packed, err := pack(value)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// leftOut collects what is not in the output, by reason, so that a reader of the progress sees it.
+// leftOut has the omitted types by reason, for the progress output.
 type leftOut map[string][]string
 
 func (l leftOut) lines() []string {
@@ -42,8 +42,8 @@ func mergeHardware(src sources) (catalog.Hardware, leftOut) {
 	return h, dropped
 }
 
-// unfit says why a type cannot be a Kubernetes node, or cannot be described; upstream filters alike, on hardware
-// virtualization and on the two architectures.
+// unfit returns why a type cannot be a Kubernetes node, or cannot be described, or "".
+// Like upstream it requires hardware virtualization and one of the two architectures.
 func unfit(i instance, src sources) string {
 	_, limited := src.limits[i.Name]
 	_, own := networkByFamily[family(i.Name)]
@@ -84,7 +84,7 @@ func instanceType(i instance, src sources) catalog.InstanceType {
 		t.OS = append(t.OS, catalog.Windows)
 	}
 	if !limited && !t.BareMetal {
-		t.Hypervisor = "nitro" // The types that the VPC limits leave out are the newest, or made for computing clusters.
+		t.Hypervisor = "nitro" // The types that the VPC limits lack are the newest, or made for HPC clusters.
 	}
 	t.GPUs, t.Accelerators = devices(i)
 	return t
@@ -147,18 +147,19 @@ func manufacturer(processor string) string {
 			return m.name
 		}
 	}
-	return "Intel" // "Variable": the oldest types, which ran on several generations of Intel.
+	return "Intel" // "Variable": the oldest types, which used several generations of Intel processors.
 }
 
 var clockDigits = regexp.MustCompile(`[0-9.]+`)
 
-// clockMHz reads "2.5 GHz" and "Up to 3.7 GHz".
+// clockMHz parses "2.5 GHz" and "Up to 3.7 GHz".
 func clockMHz(text string) int64 {
 	ghz, _ := strconv.ParseFloat(clockDigits.FindString(text), 64)
 	return int64(math.Round(ghz * 1000))
 }
 
-// usage is how a type may be bought anywhere: a type without a spot price in any region has no spot at all.
+// usage returns the capacity types of a type: without a spot price in any region it has
+// no spot.
 func usage(i instance) []string {
 	for _, region := range i.Pricing {
 		if region.Linux.Spot > 0 {
@@ -171,7 +172,8 @@ func usage(i instance) []string {
 func mergeMarket(src sources, hardware catalog.Hardware, region string) (catalog.Market, leftOut) {
 	m := catalog.Market{
 		Region: region, Partition: "aws",
-		// The oldest source that prices depend on: spot prices of every region come from it.
+		// The date of the oldest source of prices: the spot prices of every region come
+		// from it.
 		AsOf: day(instancesModule.Date),
 	}
 	m.Zones = zones(src, region)
@@ -196,8 +198,8 @@ func mergeMarket(src sources, hardware catalog.Hardware, region string) (catalog
 	return m, dropped
 }
 
-// pricesOf is what a type costs in a region. The newer on-demand price wins. A spot price above it is older than a
-// price cut: it is lowered to the on-demand price, above which nobody need pay.
+// pricesOf returns the prices of a type in a region. The newer on-demand price is used. A
+// higher spot price predates a price cut: it is lowered to the on-demand price.
 func pricesOf(i instance, src sources, region string, zones []catalog.Zone) (p catalog.Price, reason string) {
 	listed := i.Pricing[region].Linux
 	p = catalog.Price{
@@ -225,11 +227,11 @@ func pricesOf(i instance, src sources, region string, zones []catalog.Zone) (p c
 // micro rounds to a millionth of a dollar, the precision of the sources.
 func micro(dollars float64) float64 { return math.Round(dollars*1e6) / 1e6 }
 
-// day is midnight UTC of a date that this package wrote itself.
+// day parses a date constant of this package as midnight UTC.
 func day(date string) time.Time {
 	t, err := time.Parse(time.DateOnly, date)
 	if err != nil {
-		panic(err) // A constant of this package is wrong; its test would have said so.
+		panic(err) // unreachable: the constants have a test
 	}
 	return t
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// pack is JSON in one zstd frame. One worker and no clock, so that equal values give equal bytes.
+// pack encodes JSON in one zstd frame, with one worker and without a timestamp, so that
+// equal values give equal bytes.
 func pack(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// module is one Go module read as data. Its checksum is pinned here, because nothing of it is compiled and so no
-// go.sum covers it.
+// module is a Go module that is read as data. Its checksum is pinned here, because it is
+// not compiled and therefore not in go.sum.
 type module struct {
 	catalog.Provenance
 	sum string
@@ -57,13 +57,13 @@ var (
 	}
 )
 
-// sources is all that was read, before anything is merged.
+// sources has everything that was read, before merging.
 type sources struct {
 	instances []instance
 	limits    map[string]limit
-	// onDemand is region, then type, to US dollars per hour.
+	// onDemand has US dollars per hour by region and type.
 	onDemand map[string]map[string]float64
-	// apart are the same of regions in other partitions, in their own currency.
+	// t apart has the same for regions in other partitions, in their own currency.
 	apart     map[string]map[string]float64
 	bandwidth map[string]float64
 	volumes   map[string]catalog.Attachments
@@ -108,7 +108,8 @@ func load(progress io.Writer) (src sources, err error) {
 	return src, err
 }
 
-// regions are those whose zones are known, sorted. Without zones there is nothing to offer.
+// regions returns the regions with known zones, sorted. Regions without zones have no
+// offerings.
 func (s sources) regions() []string {
 	seen := map[string]bool{}
 	for _, i := range s.instances {
@@ -124,11 +125,13 @@ func (s sources) regions() []string {
 	return regions
 }
 
-// download has the go command fetch a module, and returns its directory once its checksum is the pinned one.
+// download downloads a module with the go command, and returns its directory if its
+// checksum equals the pinned one.
 func download(m module, progress io.Writer) (dir string, err error) {
 	fmt.Fprintf(progress, "fetching %s@%s\n", m.Source, m.Version)
 	cmd := exec.Command("go", "mod", "download", "-json", m.Source+"@"+m.Version)
-	// Outside of any module and workspace, so that this generator's own requirements do not matter.
+	// Outside of any module and workspace, so that this generator's own requirements do
+	// not matter.
 	cmd.Dir, cmd.Env = os.TempDir(), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

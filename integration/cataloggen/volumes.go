@@ -6,12 +6,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// xenVolumes is how many volumes a type without Nitro takes for certain. EC2 says 40 of them, one of which the driver
-// leaves to the system.
+// xenVolumes is the guaranteed number of volumes of a type without Nitro. EC2 documents
+// 40, of which the driver reserves one for the system.
 const xenVolumes = 39
 
-// readVolumes reads the tables of the EBS driver: what EC2 says of types other than the common 27 in all, its corrections
-// of that, and the types without Nitro.
+// readVolumes reads the tables of the EBS driver: types with another limit than the
+// common 27 in all, its corrections, and the types without Nitro.
 func readVolumes(dir string) (map[string]catalog.Attachments, error) {
 	table := filepath.Join(dir, "volume_limits_table.go")
 	listed, err := variable(table, "volumeLimits")

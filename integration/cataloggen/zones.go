@@ -8,9 +8,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
 
-// zones lists a region's zones by name. The data knows zone ids only, and AWS maps names to ids anew for each account,
-// so no mapping is right for everyone. The rule here is fixed: the n-th zone id is the n-th letter (apne2-az1 is
-// ap-northeast-2a). Tokyo differs, as it does for accounts made since its second zone closed to them.
+// zones returns a region's zones by name. The data has only zone ids, and AWS maps names
+// to ids differently in each account, so no mapping is right for every account. The
+// mapping here is fixed: the n-th zone id has the n-th suffix (apne2-az1 is
+// ap-northeast-2a). Tokyo differs, as in accounts that were created after its second zone
+// closed for new accounts.
 func zones(src sources, region string) []catalog.Zone {
 	seen := map[string]bool{}
 	for _, i := range src.instances {
@@ -28,7 +30,8 @@ func zones(src sources, region string) []catalog.Zone {
 	return all
 }
 
-// zoneLetter is empty for local and wavelength zones, whose ids name a city too (use1-bos1-az1).
+// zoneLetter returns "" for local and wavelength zones, whose ids also contain a city
+// (use1-bos1-az1).
 func zoneLetter(id string) string {
 	switch id {
 	case "apne1-az4":

@@ -52,7 +52,7 @@ type Server struct {
 	events  []cluster.Event
 	// lastReported is when an event was last stored, by its identity.
 	lastReported map[string]time.Time
-	staleBudgets map[string]bool // namespaces whose budgets have to be computed anew
+	staleBudgets map[string]bool // namespaces whose budgets must be recomputed
 	garbage      bool            // something may have to be collected
 }
 
