@@ -61,7 +61,8 @@ func calledByAdapters(t *testing.T) map[string]bool {
 	return called
 }
 
-// The adapters' calls and the roles' permissions have the same actions.
+// The adapters' calls and the roles' permissions have the same actions, except the two
+// lists above.
 func TestRightsMatchAdapterCalls(t *testing.T) {
 	called := calledByAdapters(t)
 	may := map[string]bool{}

@@ -77,7 +77,8 @@ type world struct {
 	plan    topology.Plan
 	metrics *cloudwatch.Service
 	guard   *guard.Guard
-	// who is the access key of the commands; an unknown key has all permissions.
+	// who is the access key of the commands. If it is empty, the caller is the operator
+	// or, with --yes, the replayer. A key without a role has all permissions.
 	who string
 	// denies is set if the test expects denied requests.
 	denies bool

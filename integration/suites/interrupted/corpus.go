@@ -19,7 +19,8 @@ type Reading struct {
 	// Karpenter drops or ignores.
 	True int `json:"true"`
 	Lost int `json:"lost"`
-	// Warnings counts the spot warnings among them, each of which is a node's two minutes.
+	// Warnings counts the spot warnings in True, and LostWarnings those in Lost. A lost
+	// warning costs a node its two minutes.
 	Warnings     int `json:"warnings"`
 	LostWarnings int `json:"lostWarnings"`
 	// Others counts events that need no action: foreign, stale, or inconsistent. Wrong

@@ -2,23 +2,22 @@ package outbox
 
 import "time"
 
-// Hunt is what the watcher remembers of a search for the pods whose batches get
-// no plan. Only the watcher changes it, with its own swaps;
-// lifecycle carries it along. It is in the outbox because whoever leads next has
-// to go on with it: begun anew at each restart it might never end.
+// Hunt is the state of the watcher's search for pods whose batches get no plan. Only the
+// watcher changes it; lifecycle copies it unchanged. It is in the outbox so that a new
+// leader continues the search: restarted after each failover, it might never end.
 type Hunt struct {
-	// Dead counts the whole batches in a row that got no plan.
+	// Dead counts the consecutive whole batches that got no plan.
 	Dead int `json:"dead,omitempty"`
-	// Parts are the spans of classes that are still to be tried, the next one first.
-	// While there is one, a batch has the classes of the first alone.
+	// Parts are the spans of classes that remain to be tried, the next one first. While
+	// there is one, a batch has only the classes of the first.
 	Parts []Span `json:"parts,omitempty"`
-	// Alive says that the batch before was answered.
+	// Alive is set if the previous batch was answered.
 	Alive bool `json:"alive,omitempty"`
-	// Probe says that the batch has no pod at all, to see whether anybody answers.
+	// Probe is set if the batch has no pods, to test whether batches are answered at all.
 	Probe bool `json:"probe,omitempty"`
-	// Created says that NodeClaims were created for some batch of this search.
+	// Created is set if NodeClaims were created for a batch of this search.
 	Created bool `json:"created,omitempty"`
-	// Parked are the classes that are left out of batches for a while.
+	// Parked are the classes that are excluded from batches for a time.
 	Parked []Parked `json:"parked,omitempty"`
 }
 
@@ -26,9 +25,9 @@ type Hunt struct {
 type Span struct {
 	From uint64 `json:"from,string"`
 	To   uint64 `json:"to,string"`
-	// Times is how often the one class of the span was left out before; 0 for others.
+	// Times is how often the span's only class was excluded before; 0 for other spans.
 	Times int `json:"times,omitempty"`
-	// Tried says that the NodeClaims planned for the span's one class could not be
+	// Tried is set if the NodeClaims planned for the span's only class could not be
 	// created, before any others were.
 	Tried bool `json:"tried,omitempty"`
 }
@@ -36,10 +35,10 @@ type Span struct {
 // Holds reports whether the class is in the span.
 func (s Span) Holds(class uint64) bool { return s.From <= class && class <= s.To }
 
-// Parked is a class that is left out of batches until a time.
+// Parked is a class that is excluded from batches until a time.
 type Parked struct {
 	Class uint64    `json:"class,string"`
 	Until time.Time `json:"until"`
-	// Times is how often in a row it has been left out, this time included.
+	// Times is how often in a row it has been excluded, including this time.
 	Times int `json:"times,omitempty"`
 }

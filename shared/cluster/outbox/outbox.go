@@ -60,19 +60,19 @@ type Outbox struct {
 	Batch event.Ref `json:"batch,omitzero"`
 	// Plan is the digest of the admitted plan.
 	Plan event.Digest `json:"plan,omitempty"`
-	// Claims are the NodeClaims that the plan may create while it is applying, and
-	// those that exist once it is done.
+	// Claims are the NodeClaims that the plan may create while it is applying, and the
+	// existing ones once it is done.
 	Claims []string `json:"claims,omitempty"`
 	// Refused are the NodeClaims of a done plan that do not exist, because the API server
 	// refused a NodeClaim of the same intent with a permanent error.
 	Refused []string `json:"refused,omitempty"`
 	// Since is when the state was entered. No decision depends on it.
 	Since time.Time `json:"since,omitzero"`
-	// Hunt is the search for pods that no batch survives; mostly there is none.
+	// Hunt is the search for pods whose batches get no plan; usually nil.
 	Hunt *Hunt `json:"hunt,omitempty"`
 }
 
-// Stored is an outbox as read: what a swap compares against.
+// Stored is an outbox as it was read; a swap compares against it.
 type Stored struct {
 	Outbox
 	object *corev1.ConfigMap
@@ -82,8 +82,7 @@ type Stored struct {
 // another outbox, and plans of the old one do not match it.
 func (h Stored) UID() string { return string(h.object.UID) }
 
-// IsSameVersion reports whether the outbox is still as it was read, as far as a copy of it
-// tells: a cache's, say.
+// IsSameVersion reports whether the outbox has the version of a copy, such as a cache's.
 func (h Stored) IsSameVersion(copied *corev1.ConfigMap) bool {
 	return h.object != nil && copied != nil && h.object.UID == copied.UID && h.object.ResourceVersion == copied.ResourceVersion
 }
@@ -203,8 +202,8 @@ func (h Stored) closesBatch(next Outbox) bool {
 	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.hasNoPlan()
 }
 
-// finishesPlan reports whether next completes the admitted plan, with no NodeClaims besides
-// those it was admitted with.
+// finishesPlan reports whether next completes the admitted plan, with only NodeClaims
+// that it was admitted with.
 func (h Stored) finishesPlan(next Outbox) bool {
 	other := func(claim string) bool { return !h.ListsClaim(claim) }
 	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && !slices.ContainsFunc(next.Claims, other)
