@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// undisturbed is a scenario without a daemon, so that the numbers are round:
-// a CPU with 2 GiB costs 0.02 as spot and 0.06 on demand.
+// undisturbed returns a scenario without daemons, so that the numbers are round: a CPU
+// with 2 GiB costs 0.02 as spot and 0.06 on demand.
 func undisturbed(pods ...corev1.Pod) *planvalidator.Scenario {
 	s := scenario(pods...)
 	s.DaemonSetPods = nil
@@ -93,8 +93,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// No valid plan is cheaper than the bound: here the one with a machine for each
-// pod, and the one with as few machines as fit one after the other.
+// No valid plan costs less than the bound. The plans here have one node per pod, or as
+// few nodes as fit one after the other.
 func TestBoundIsBelowEveryPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scenario()
@@ -125,8 +125,8 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 	})
 }
 
-// greedy puts up to so many pods in a row onto the cheapest machine that, as the
-// judge sees it, holds them.
+// greedy places up to crowd consecutive pods on the cheapest node on which, according to
+// the validator, they fit.
 func greedy(s *planvalidator.Scenario, crowd int) *planvalidator.Result {
 	var nodes []planvalidator.NewNode
 	for i := 0; i < len(s.Pods); {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reasons of disruption, by which budgets tell them apart.
+// The reasons of disruption in budgets.
 const (
 	empty         = "Empty"
 	underutilized = "Underutilized"

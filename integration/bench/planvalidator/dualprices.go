@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// The program is solved from its dual, where every column is a limit on what
-// pods pay: a price for each class and resource, and one for a host of one's
-// own, so that no column earns more than it costs. Where several classes may be
-// on a column, each of its resources goes to the class that pays most. That
-// makes a limit for every way to share, of which only those are written down
-// that some prices broke. Prices that keep all limits prove their value to be a
-// bound, so nothing depends on how well the search for them went.
+// The program is solved from its dual: a price for each class and resource, and one for a
+// host that pods must not share. Each nodeOption is a constraint: the prices of what it
+// can hold must not exceed its cost. If several classes can use an option, each of its
+// resources goes to the class with the highest price. That yields one constraint for
+// every way to share, of which only those are added that some prices violate. Prices that
+// meet all constraints prove a lower bound, also if the search for the best prices was
+// not complete.
 
 const (
 	roundsMax = 400
-	// limitsAdded are the most that one round adds.
+	// limitsAdded is the maximum number of constraints that one round adds.
 	limitsAdded = 25
-	// gapEnough ends the search: the part that may still be missing to the best
-	// bound.
+	// gapEnough ends the search when the relative distance to the best bound is at most
+	// this.
 	gapEnough = 1e-4
 )
 
@@ -35,7 +35,7 @@ type shadowPrices struct {
 type dualConstraint struct {
 	column int
 	class  []int
-	// broken is by how much the current prices exceed the constraint, as a fraction.
+	// broken is the excess of the current prices over the constraint, as a fraction.
 	broken float64
 }
 
@@ -109,7 +109,8 @@ func (p *linearProgram) cheapestOption(units func(nodeOption) float64) int {
 	return best
 }
 
-// bestConstraint returns the most that a nodeOption can earn and the constraint for it.
+// bestConstraint returns the maximum earnings of a nodeOption and the constraint for
+// them.
 func (p *linearProgram) bestConstraint(i int, paid shadowPrices) (float64, dualConstraint) {
 	col := p.columns[i]
 	l := dualConstraint{column: i, class: slices.Repeat([]int{slices.Index(col.serves, true)}, len(p.resources))}
@@ -126,8 +127,8 @@ func (p *linearProgram) bestConstraint(i int, paid shadowPrices) (float64, dualC
 	return sum, l
 }
 
-// proveBound lowers prices until they satisfy all constraints, and returns their value and the constraints that
-// were broken, worst first.
+// proveBound lowers prices until they meet all constraints, and returns their value and
+// the violated constraints, worst first.
 func (p *linearProgram) proveBound(paid shadowPrices) (float64, []dualConstraint) {
 	value := p.hosts * paid.host
 	for c, demand := range p.classes {

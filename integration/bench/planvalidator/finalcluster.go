@@ -20,11 +20,11 @@ type finalCluster struct {
 	// offered are all ways to launch a node.
 	offered []launchOption
 	daemons []*pod
-	// rooms are what the places have for pods, as far as it was asked.
+	// rooms are the places' free resources, computed on first use.
 	rooms []corev1.ResourceList
-	// likenesses are the pods by what terms see of them, once it was asked.
+	// likenesses groups the pods that terms cannot distinguish, computed on first use.
 	likenesses []podClass
-	// launchables are domains that could be launched, by what asks for them.
+	// launchables are the domains of launchable nodes, by constraint.
 	launchables map[string]map[string]bool
 }
 

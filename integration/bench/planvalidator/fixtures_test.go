@@ -58,7 +58,7 @@ func selects(name, value string) with {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{name: value} }
 }
 
-// wants requires one of some expressions of the node's labels.
+// wants requires one of several expressions on the node's labels.
 func wants(alternatives ...corev1.NodeSelectorRequirement) with {
 	return func(p *corev1.Pod) {
 		selector := &corev1.NodeSelector{}
@@ -133,7 +133,8 @@ func awayFrom(terms ...corev1.PodAffinityTerm) with {
 	}
 }
 
-// machine has its price for each CPU, spot at a third of it, in three zones.
+// machine returns an instance type that is priced by CPU, with spot at a third of the
+// price, in three zones.
 func machine(name, family string, cpus int64) planvalidator.InstanceType {
 	t := planvalidator.InstanceType{
 		Name: name, Arch: "amd64", OS: []string{"linux"},
@@ -162,8 +163,8 @@ func require(key string, operator corev1.NodeSelectorOperator, values ...string)
 	return planvalidator.Requirement{Key: key, Operator: operator, Values: values}
 }
 
-// scenario has small machines of 2 CPUs in two families, large ones of 8, one
-// with a device, a pool called plain and one called tainted, and one daemon.
+// scenario has small types with 2 CPUs in two families, large ones with 8, one with a
+// device, a pool called plain and one called tainted, and one daemon.
 func scenario(pods ...corev1.Pod) *planvalidator.Scenario {
 	gpu := machine("gpu", "g", 8)
 	gpu.Capacity["example.com/gpu"] = resource.MustParse("1")
@@ -180,18 +181,17 @@ func scenario(pods ...corev1.Pod) *planvalidator.Scenario {
 	}
 }
 
-// existing adds a node that is there, on demand.
+// existing adds an existing on-demand node.
 func existing(s *planvalidator.Scenario, name, machine, zone string, pods ...corev1.Pod) {
 	s.Nodes = append(s.Nodes, planvalidator.Node{Name: name, NodePool: "plain", InstanceType: machine, Zone: zone, CapacityType: "on-demand", Pods: pods})
 }
 
-// launch is a node of pool plain, on demand, with one option; its price is
-// filled in by planned.
+// launch returns an on-demand node of pool plain with one option; planned sets its price.
 func launch(machine, zone string, pods ...string) planvalidator.NewNode {
 	return planvalidator.NewNode{NodePool: "plain", InstanceType: machine, Zone: zone, CapacityType: "on-demand", Price: -1, Options: 1, Pods: pods}
 }
 
-// planned is a plan whose sums are right.
+// planned returns a plan with correct sums.
 func planned(s *planvalidator.Scenario, nodes ...planvalidator.NewNode) *planvalidator.Result {
 	r := &planvalidator.Result{Pods: len(s.Pods), NewNodes: nodes, ExistingNodes: map[string]int{}, ExistingPods: map[string][]string{}, Unscheduled: map[string]string{}}
 	for i := range r.NewNodes {
@@ -217,7 +217,7 @@ func priceOf(s *planvalidator.Scenario, n planvalidator.NewNode) float64 {
 	return 0
 }
 
-// join puts pods onto a node that exists.
+// join adds pods to an existing node.
 func join(r *planvalidator.Result, node string, pods ...string) *planvalidator.Result {
 	r.ExistingPods[node] = append(r.ExistingPods[node], pods...)
 	r.ExistingNodes[node] += len(pods)
@@ -225,7 +225,7 @@ func join(r *planvalidator.Result, node string, pods ...string) *planvalidator.R
 	return r
 }
 
-// leave says that pods have no place.
+// leave adds unscheduled pods.
 func leave(r *planvalidator.Result, pods ...string) *planvalidator.Result {
 	for _, name := range pods {
 		r.Unscheduled[name] = "no room"
@@ -234,7 +234,7 @@ func leave(r *planvalidator.Result, pods ...string) *planvalidator.Result {
 	return r
 }
 
-// rulesOf are the different rules of violations, in order.
+// rulesOf returns the distinct rules of violations, in order.
 func rulesOf(violations []planvalidator.Violation) []planvalidator.Rule {
 	var rules []planvalidator.Rule
 	for _, v := range violations {

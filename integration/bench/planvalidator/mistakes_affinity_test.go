@@ -25,7 +25,7 @@ func otherValue(keys ...string) termOption {
 	return func(t *corev1.PodAffinityTerm) { t.MismatchLabelKeys = keys }
 }
 
-// company holds plans that put pods together or apart against their will.
+// affinityMistakes are plans that violate required pod affinity.
 func affinityMistakes() []mistake {
 	x := labelled("app", "x")
 	together, apart := plans(launch("large", "z1", "a", "b")), plans(launch("small", "z1", "a"), launch("small", "z2", "b"))
@@ -64,7 +64,7 @@ func affinityMistakes() []mistake {
 	}...)
 }
 
-// aversions holds plans that put pods together against the will of one of them.
+// antiAffinityMistakes are plans that violate required pod anti-affinity.
 func antiAffinityMistakes() []mistake {
 	x, alone := labelled("app", "x"), awayFrom(podTerm(hostname, "x"))
 	apart := plans(launch("small", "z1", "a"), launch("small", "z1", "b"))

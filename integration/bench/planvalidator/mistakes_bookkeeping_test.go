@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// parsed passes a scenario through its file format, as planners get it.
+// parsed encodes and parses a scenario, because planners read it from a file.
 func parsed(s *planvalidator.Scenario) *planvalidator.Scenario {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -19,7 +19,7 @@ func parsed(s *planvalidator.Scenario) *planvalidator.Scenario {
 	return out
 }
 
-// bookkeeping holds plans that contradict themselves or the scenario.
+// bookkeepingMistakes are plans that contradict themselves or the scenario.
 func bookkeepingMistakes() []mistake {
 	right := plans(launch("large", "z1", "a", "b"))
 	withNode := func() *planvalidator.Scenario {

@@ -11,7 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// fleet is three large nodes with a pod each, and room for all three pods on one.
+// fleet returns three large nodes with one pod each, and enough free capacity for all
+// three pods on one.
 func fleet() *planvalidator.Scenario {
 	s := scenario()
 	for i := range s.NodePools {
@@ -25,8 +26,8 @@ func fleet() *planvalidator.Scenario {
 	return s
 }
 
-// consolidated is a valid result: the pod of b moves to the node of a, and a smaller node
-// comes for c.
+// consolidated returns a valid result: the pod of b moves to the node of a, and a smaller
+// node replaces c.
 func consolidated() *planvalidator.Consolidation {
 	came := launch("little", "z2", "p-c")
 	came.Name, came.Price = "d", 0.12
@@ -121,7 +122,7 @@ func TestInvalidConsolidations(t *testing.T) {
 	}
 }
 
-// A budget of the default and percentages round up.
+// The default budget, and percentages, which round up.
 func TestBudgetsAreReadAsKubernetesDoes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -149,7 +150,7 @@ func TestBudgetsAreReadAsKubernetesDoes(t *testing.T) {
 
 func TestRepackBound(t *testing.T) {
 	s := fleet()
-	// Three cores of pods and half a core of a daemon for each node.
+	// Three cores of pods, and half a core of a daemon per node.
 	bound, err := planvalidator.RepackBound(s)
 	if err != nil || bound <= 3*0.02 || bound > 0.16 {
 		t.Errorf("bound %f, %v; want more than three cores of spot and at most one large node of it", bound, err)

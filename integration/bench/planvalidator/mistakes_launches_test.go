@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// naming gives a launch options by name.
+// naming sets the names of a launch's options.
 func naming(n planvalidator.NewNode, types ...string) planvalidator.NewNode {
 	n.OptionTypes, n.Options = types, len(types)
 	return n
@@ -22,7 +22,7 @@ func limiting(limits corev1.ResourceList) func(*planvalidator.Scenario) {
 	return func(s *planvalidator.Scenario) { s.NodePools[0].Spec.Limits = limits }
 }
 
-// launches holds plans that want more of EC2 than the pools allow.
+// launchMistakes are plans whose launches the pools do not permit.
 func launchMistakes() []mistake {
 	one, big := pod("a"), pod("a", requests("cpu", "4"))
 	families := func(s *planvalidator.Scenario) {

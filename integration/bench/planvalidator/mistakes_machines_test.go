@@ -8,12 +8,12 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// of makes scenarios of pods.
+// of returns a scenario with the pods.
 func of(pods ...corev1.Pod) func() *planvalidator.Scenario {
 	return func() *planvalidator.Scenario { return parsed(scenario(pods...)) }
 }
 
-// altered makes a scenario and changes it.
+// altered returns a scenario with a change.
 func altered(change func(*planvalidator.Scenario), pods ...corev1.Pod) func() *planvalidator.Scenario {
 	return func() *planvalidator.Scenario {
 		s := scenario(pods...)
@@ -22,20 +22,20 @@ func altered(change func(*planvalidator.Scenario), pods ...corev1.Pod) func() *p
 	}
 }
 
-// ofTemplate gives the template of the first pool a label.
+// ofTemplate adds a label to the first pool's template.
 func ofTemplate(name, value string) func(*planvalidator.Scenario) {
 	return func(s *planvalidator.Scenario) {
 		s.NodePools[0].Spec.Template.Metadata.Labels = map[string]string{name: value}
 	}
 }
 
-// inPool changes a launch's pool.
+// inPool sets a launch's pool.
 func inPool(name string, n planvalidator.NewNode) planvalidator.NewNode {
 	n.NodePool = name
 	return n
 }
 
-// bought changes a launch's capacity type.
+// bought sets a launch's capacity type.
 func bought(as string, n planvalidator.NewNode) planvalidator.NewNode {
 	n.CapacityType = as
 	return n
@@ -46,7 +46,7 @@ func stating(labels map[string]string, n planvalidator.NewNode) planvalidator.Ne
 	return n
 }
 
-// machines holds plans whose machines are not to be had.
+// machineMistakes are plans whose instance types are not available.
 func machineMistakes() []mistake {
 	one := pod("a")
 	right := plans(launch("small", "z1", "a"))
@@ -71,7 +71,7 @@ func machineMistakes() []mistake {
 	}
 }
 
-// sidecar is an init container that stays.
+// sidecar adds an init container that keeps running.
 func sidecar(cpu string, ports ...corev1.ContainerPort) with {
 	return func(p *corev1.Pod) {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{
@@ -81,7 +81,7 @@ func sidecar(cpu string, ports ...corev1.ContainerPort) with {
 	}
 }
 
-// hosts holds plans whose nodes are not what their pods want.
+// hostMistakes are plans whose nodes do not meet their pods' requirements.
 func hostMistakes() []mistake {
 	full := func(s *planvalidator.Scenario) { existing(s, "old", "small", "z1", pod("there")) }
 	daemonThere := func(s *planvalidator.Scenario) {

@@ -26,7 +26,7 @@ func ignoreAffinity(c *corev1.TopologySpreadConstraint) {
 
 func sameRevision(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"revision"} }
 
-// alike are pods called a, b, c, … that differ in nothing else.
+// alike returns pods called a, b, c, … that differ only in their names.
 func alike(n int, changes ...with) []corev1.Pod {
 	var pods []corev1.Pod
 	for i := range n {

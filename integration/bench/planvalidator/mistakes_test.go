@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// mistake is an invalid plan and a valid one for the same scenario. Checking both shows that a rule finds the
-// mistake and nothing else.
+// mistake is an invalid plan and a valid one for the same scenario. Checking both shows
+// that a rule finds exactly the mistake.
 type mistake struct {
 	name string
 	rule planvalidator.Rule
@@ -46,7 +46,7 @@ func changed(change func(*planvalidator.Result), nodes ...planvalidator.NewNode)
 	}
 }
 
-// two is a scenario of two ordinary pods.
+// twoPods returns a scenario of two ordinary pods.
 func twoPods() *planvalidator.Scenario { return parsed(scenario(pod("a"), pod("b"))) }
 
 // TestEveryRuleHasAMistake requires a mistake for every rule.

@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxOptions is how many types a launch may name.
+// maxOptions is the maximum number of types in a launch.
 const maxOptions = 60
 
-// checkOptions asks whether the launches could choose from as many types as the plan
-// says, and whether those cover what the pools ask for at least.
+// checkOptions checks that the launches could choose from as many types as the plan
+// states, and that these meet the pools' minValues.
 func (w *finalCluster) checkOptions(out *report) {
 	for _, n := range w.nodes {
 		if n.plan == nil {
@@ -22,7 +22,7 @@ func (w *finalCluster) checkOptions(out *report) {
 		for _, t := range able {
 			names = append(names, t.Name)
 		}
-		// What keeps the node from being an option is a violation of its own.
+		// If the node's own type is not an option, another rule reports the reason.
 		own := slices.Contains(able, n.machine)
 		if n.plan.Options < 1 || (own && n.plan.Options > min(maxOptions, len(able))) {
 			out.add(Options, n.name, "the plan says %d, and %d types could hold its pods", n.plan.Options, len(able))
@@ -35,7 +35,7 @@ func (w *finalCluster) checkOptions(out *report) {
 	}
 }
 
-// checkListedTypes judges options that the plan names.
+// checkListedTypes checks the options that the plan names.
 func (n *node) checkListedTypes(listed, able []string, out *report) {
 	if len(listed) != n.plan.Options {
 		out.add(Options, n.name, "the plan says %d and names %d", n.plan.Options, len(listed))

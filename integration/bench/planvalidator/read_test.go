@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		name, file, text string
 		pods, types      int
-		// trouble is a part of the error.
+		// trouble is a part of the error message.
 		trouble string
 	}{
 		{name: "types in a file", file: "a.json", text: `{"instanceTypesFile": "types.json"}`, types: 1},

@@ -10,13 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// Every operator of a NodePool's requirements, against a label that is there, one
-// that is not, and one that is no number.
+// Every operator of a NodePool's requirements, with an existing label, a missing one, and
+// one that is not a number.
 func TestRequirementOperators(t *testing.T) {
 	for _, c := range []struct {
 		operator corev1.NodeSelectorOperator
 		values   string
-		// matches are the values that satisfy it; "-" is an absent label.
+		// matches are the values that match; "-" is a missing label.
 		matches string
 	}{
 		{"In", "4", "4"},
@@ -59,7 +59,7 @@ func TestRequirementOperators(t *testing.T) {
 	}
 }
 
-// orderedLike sorts words as they stand in a list.
+// orderedLike sorts words in the order of a list.
 func orderedLike(list, words string) string {
 	var out []string
 	for one := range strings.FieldsSeq(list) {
@@ -72,14 +72,14 @@ func orderedLike(list, words string) string {
 	return strings.Join(out, " ")
 }
 
-// The same through a pool: which machines it may launch, and that several lines
-// about one label must all hold.
+// The same through a pool: which types it may launch. Several requirements on one label
+// must all match.
 func TestPoolRequirements(t *testing.T) {
 	const cpu, gpus = "karpenter.k8s.aws/instance-cpu", "karpenter.k8s.aws/instance-gpu-count"
 	for _, c := range []struct {
 		name         string
 		requirements []planvalidator.Requirement
-		// launchable are types that the pool may launch.
+		// launchable are the types that the pool may launch.
 		launchable string
 	}{
 		{"none", nil, "small little large gpu"},
@@ -117,7 +117,7 @@ func TestPoolRequirements(t *testing.T) {
 	}
 }
 
-// Labels that a pool leaves open are chosen for the pods, once for all of them.
+// Labels with several values are chosen once for all pods of the node.
 func TestOpenLabels(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -145,7 +145,7 @@ func TestOpenLabels(t *testing.T) {
 	}
 }
 
-// Startup taints are gone before pods come; other taints keep them away.
+// Startup taints are removed before pods are bound; other taints repel pods.
 func TestStartupTaintsDoNotCount(t *testing.T) {
 	for _, c := range []struct {
 		field string

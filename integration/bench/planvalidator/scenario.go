@@ -28,7 +28,7 @@ type PodGroup struct {
 	Template corev1.Pod `json:"template"`
 }
 
-// InstanceType is one kind of machine.
+// InstanceType is an instance type.
 type InstanceType struct {
 	Name     string              `json:"name"`
 	Arch     string              `json:"arch"`

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// exact is the simplex method's tolerance.
+	// exact is the tolerance of the simplex method.
 	exact = 1e-10
-	// apart keeps limits of nothing from coinciding, in US dollars an hour; it is
-	// far below gapEnough.
+	// apart keeps limits of zero distinct, in US dollars per hour; it is far below
+	// gapEnough.
 	apart = 1e-9
 )
 

@@ -157,7 +157,7 @@ func newSpreadRule(c corev1.TopologySpreadConstraint, p *pod, keys []string) *sp
 	}
 }
 
-// id tells constraints apart that count differently.
+// id is equal for constraints with equal limits that count the same pods and nodes.
 func (s *spreadRule) id() string {
 	least := int32(0)
 	if s.MinDomains != nil {
@@ -166,7 +166,7 @@ func (s *spreadRule) id() string {
 	return fmt.Sprintf("%s|%d|%d|%q|%s", s.podTerm.id(), s.MaxSkew, least, s.keys, s.nodeViewKey())
 }
 
-// nodeViewKey is what of the owner decides on the nodes that take part.
+// nodeViewKey is equal for owners that count the same nodes.
 func (s *spreadRule) nodeViewKey() string {
 	var parts []any
 	if p := s.owners[0]; s.affinity && p.hasNodeConstraints() {

@@ -63,13 +63,13 @@ func newPodTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) podTerm {
 	return t
 }
 
-// id tells terms apart that select differently.
+// id is equal for terms that select the same pods.
 func (t podTerm) id() string {
 	byLabel := "-"
 	if t.byLabel != nil {
 		byLabel = "=" + t.byLabel.String()
 	}
-	// An empty selector and one that selects nothing print alike.
+	// An empty selector and one that selects nothing have the same text.
 	return fmt.Sprintf("%s|%q|%s|%s|%t", t.topology, t.namespaces, byLabel, t.pods.String(), t.pods.Empty())
 }
 
