@@ -132,7 +132,8 @@ func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 	}
 }
 
-// TestCanary checks that the replay stops if the first messages fail again.
+// TestCanary checks that the replay stops if the first messages fail again, and continues
+// if they succeed.
 func TestCanary(t *testing.T) {
 	for _, test := range []struct {
 		name           string

@@ -221,7 +221,8 @@ func with(labels map[string]string, key, value string) map[string]string {
 }
 
 // An evicted pod is recreated with the same name, as a StatefulSet does. It is a
-// different pod, and is evicted too, only by its own UID.
+// different pod: an eviction with the first pod's UID fails, and it stays, because it
+// tolerates the taint.
 func replaced(s *site) {
 	m := s.machine("replaced")
 	first := m.pod("db-0")

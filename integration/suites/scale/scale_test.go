@@ -30,7 +30,7 @@ type trial struct {
 }
 
 // small tests the measurement; large is checked against the limits; busy, in which five
-// pods are replaced each second, is only checked for its memory.
+// pods are replaced each second, may use a whole core.
 var (
 	small = &trial{server: scale.Server{Size: scale.Size{Nodes: 20, Pods: 400, Apps: 10}, Restarts: 20, Heartbeats: 10, Turnover: 5}, settle: 500 * time.Millisecond, measure: time.Second}
 	large = &trial{server: scale.Server{Size: scale.Size{Nodes: 5000, Pods: 100_000, Apps: 500}, Restarts: 20, Heartbeats: 17}, settle: 15 * time.Second, measure: time.Minute, cores: maxCores}
