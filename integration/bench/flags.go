@@ -30,7 +30,7 @@ func parse(args []string) options {
 	flags.StringVar(&o.match, "match", "", "only scenarios whose name contains this")
 	flags.StringVar(&o.only, "only", "", "measure this planner alone: joist or karpenter")
 	flags.StringVar(&o.joist, "joist", "", "the joist command (default: built for this run)")
-	flags.StringVar(&o.karpenter, "karpenter", "", "the incumbent command (default: built for this run)")
+	flags.StringVar(&o.karpenter, "karpenter", "", "the karpenterbaseline command (default: built for this run)")
 	flags.DurationVar(&o.limit, "limit", time.Minute, "time that Karpenter may solve for, as in production")
 	flags.DurationVar(&o.fleetLimit, "fleet-limit", 2*time.Minute, "time that Karpenter may consolidate one scenario of nodes for")
 	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario, in turns; the one with the median CPU counts")

@@ -3,8 +3,8 @@
 //
 // The invariants:
 //
-//   - The same batch and catalogue give the same plan, byte for byte, so that explain can repeat
-//     the decision at any time.
+//   - The same batch and catalogue give the same plan, byte for byte, so that a
+//     decision can be repeated from its documents.
 //   - Every batch that can be read is answered by plan.made, also if no pod could be placed,
 //     because the watcher waits for it.
 //   - Documents are stored before the message that refers to them is sent.
@@ -71,8 +71,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	return nil
 }
 
-// Plan is the decision without I/O. Handle publishes its result, and the CLI's explain and what-if
-// repeat it.
+// Plan is the decision without I/O. Handle publishes its result.
 func Plan(batch planning.Batch, ref event.Ref, cat catalog.Catalogue) (launchspec.Built, error) {
 	return launchspec.Build(batch, ref, solver.Solve(batch, cat), cat)
 }

@@ -33,7 +33,7 @@ func Joist(ctx context.Context, path, scratch string) (Planner, error) {
 // pods placed so far, and upstream's consolidation, which stops after fleetLimit. If path
 // is empty, it builds the planner into scratch.
 func Karpenter(ctx context.Context, path, scratch string, limit, fleetLimit time.Duration) (Planner, error) {
-	path, err := built(ctx, path, karpenterPackage, filepath.Join(scratch, "incumbent"))
+	path, err := built(ctx, path, karpenterPackage, filepath.Join(scratch, "karpenterbaseline"))
 	return Planner{
 		Name: "karpenter", Deadline: max(limit, fleetLimit) + deadlineMargin,
 		Command: []string{path, "-timeout", limit.String(), File}, Fleet: []string{path, "-consolidate", "-timeout", fleetLimit.String(), File},

@@ -26,7 +26,7 @@ func contests() []contest.Row {
 	wrong, late := plan("joist", 1000, 20, 60, 39, 0.0312, 41_000), plan("karpenter", 50_000, 32, 9, 200, 61.5, 43_000_000)
 	wrong.Violations = []string{"spread: dep-7: 3 pods in us-east-1b, 1 in us-east-1d", "once: dep-8"}
 	late.Scheduled, late.TimedOut = 5150, true
-	failed := contest.Measurement{Planner: "karpenter", Pods: 100, Failure: "running incumbent: exit status 2"}
+	failed := contest.Measurement{Planner: "karpenter", Pods: 100, Failure: "running karpenterbaseline: exit status 2"}
 	rows := []contest.Row{
 		{Scenario: "b-hetero-1000", Kind: "b", Pods: 1000, Bound: 34.98, Results: []contest.Measurement{
 			plan("joist", 1000, 25, 17, 35.51, 0.0041, 6100), plan("karpenter", 1000, 5, 5, 46.48, 0.64, 480_000)}},

@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "incumbent:", err)
+		fmt.Fprintln(os.Stderr, "karpenterbaseline:", err)
 		os.Exit(1)
 	}
 }
