@@ -12,7 +12,7 @@ type Price struct {
 
 // PricesOf is the region of the prices and the day of the lookup. AWS's pages load their
 // prices dynamically, so each price was checked against another page (Price.Seen).
-const PricesOf = "us-east-1, 2026-11-22"
+const PricesOf = "us-east-1 on 2026-11-22"
 
 // AWS's pages.
 const (
