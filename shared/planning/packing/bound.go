@@ -5,195 +5,187 @@ import (
 	"slices"
 )
 
-// party is a group of pods that may use the same columns in the same planes, with its shadow prices.
-type party struct {
-	columns Set
-	planes  uint64
-	// demand and prices are by dimension; the last entry is for nodes.
-	demand, prices []float64
-	bound          float64
-}
-
-// Bound returns a lower bound on the cost of the pods in the bins, in US dollars per hour, for any
-// packing. It assumes that nodes and pods are divisible, and applies only resources and, for the rule
-// that needs the most nodes, their number. Pods on reservations are left out, because those are
-// already paid for.
+// LowerBound returns a lower bound on the cost of the pods in the bins, in US dollars per hour, for
+// any packing. It assumes that nodes and pods are divisible, and applies only resources and, for
+// the rule that needs the most nodes, their number. Pods on reservations are left out, because
+// those are already paid for.
 //
-// Each party has its own prices, computed as if its pods were alone. No column may be worth more than
-// it costs even if each of its resources goes to the party with the highest price; the prices of all
-// parties that could use it are scaled down until that holds.
-func (p *Packer) Bound() float64 {
-	was := p.problem.Policy.Tight
-	p.problem.Policy.Tight = false
-	defer func() { p.problem.Policy.Tight = was }()
-	all := make([]int, 0, len(p.problem.Columns))
-	for k := range p.problem.Columns {
-		if p.problem.Columns[k].Supply == 0 {
+// Each segment has its own prices, computed as if its pods were alone. No candidate may be worth
+// more than it costs even if each of its resources goes to the segment with the highest price; the
+// prices of all segments that could use it are scaled down until that holds.
+func (p *Packer) LowerBound() float64 {
+	was := p.problem.Policy.SaveLimits
+	p.problem.Policy.SaveLimits = false
+	defer func() { p.problem.Policy.SaveLimits = was }()
+	all := make([]int, 0, len(p.problem.Candidates))
+	for k := range p.problem.Candidates {
+		if p.problem.Candidates[k].Reservation == 0 {
 			all = append(all, k)
 		}
 	}
-	return p.boundOf(all, p.parties())
+	return p.lowerBoundOf(all, p.segmentBins())
 }
 
-func (p *Packer) boundOf(columns []int, parties []party) float64 {
-	p.appraise(columns, parties)
-	scale := p.overpaid(columns, parties)
-	// Parties that were appraised together share their prices and the bound.
+func (p *Packer) lowerBoundOf(candidates []int, segments []segment) float64 {
+	p.priceSegments(candidates, segments)
+	scale := p.findOvervaluation(candidates, segments)
+	// Segments that were priced together share their prices and the bound.
 	worst := map[*float64]float64{}
-	for i := range parties {
-		at := &parties[i].prices[0]
+	for i := range segments {
+		at := &segments[i].prices[0]
 		worst[at] = max(worst[at], scale[i])
 	}
 	sum := 0.0
-	for i := range parties {
-		if at := &parties[i].prices[0]; worst[at] > 0 {
-			sum += parties[i].bound / worst[at]
+	for i := range segments {
+		if at := &segments[i].prices[0]; worst[at] > 0 {
+			sum += segments[i].bound / worst[at]
 			worst[at] = 0
 		}
 	}
 	return sum
 }
 
-// parties groups the pods in bins into parties.
-func (p *Packer) parties() []party {
-	var out []party
+// segmentBins groups the pods in bins into segments.
+func (p *Packer) segmentBins() []segment {
+	var out []segment
 	for b := range p.bins {
-		if p.problem.Columns[p.bins[b].Column].Supply > 0 {
+		if p.problem.Candidates[p.bins[b].Candidate].Reservation > 0 {
 			continue
 		}
-		for _, part := range p.bins[b].Parts {
-			lot := &p.lots[part.Lot]
+		for _, pods := range p.bins[b].Pods {
+			group := &p.groups[pods.Group]
 			g := 0
-			for g < len(out) && (out[g].planes != lot.Planes || !same(out[g].columns, lot.Columns)) {
+			for g < len(out) && (out[g].zoneCapacityTypes != group.ZoneCapacityTypes || !isSameSet(out[g].candidates, group.Candidates)) {
 				g++
 			}
 			if g == len(out) {
-				out = append(out, party{columns: lot.Columns, planes: lot.Planes, demand: make([]float64, p.problem.Dims+1)})
+				out = append(out, segment{candidates: group.Candidates, zoneCapacityTypes: group.ZoneCapacityTypes, demand: make([]float64, p.problem.Dims+1)})
 			}
-			p.demand(out[g].demand, lot, part.Count)
+			p.addDemand(out[g].demand, group, pods.Count)
 		}
 	}
 	return out
 }
 
-// demand adds n pods of a lot; the last entry counts nodes.
-func (p *Packer) demand(into []float64, lot *Lot, n int) {
-	for r, need := range lot.Need {
+// addDemand adds n pods of a pod group; the last entry counts nodes.
+func (p *Packer) addDemand(into []float64, group *Group, n int) {
+	for r, need := range group.Requests {
 		into[r] += float64(float64(need) * float64(n))
 	}
-	if p.hosted(lot) {
-		into[len(lot.Need)] += float64(n) / float64(p.problem.Rules[p.lonely].WithMember)
+	if p.needsOwnHost(group) {
+		into[len(group.Requests)] += float64(n) / float64(p.problem.Rules[p.hostRule].WithMember)
 	}
 }
 
-// appraise computes the prices of each party. Parties for which all columns cost the same count as
-// one, such as parties in different zones with equal prices: they compete for the same types.
-func (p *Packer) appraise(columns []int, parties []party) {
-	for i := range parties {
-		if parties[i].prices != nil {
+// priceSegments computes the prices of each segment. Segments for which all candidates cost the
+// same count as one, such as segments in different zones with equal prices: they compete for the
+// same types.
+func (p *Packer) priceSegments(candidates []int, segments []segment) {
+	for i := range segments {
+		if segments[i].prices != nil {
 			continue
 		}
-		demand := slices.Clone(parties[i].demand)
-		alike, planes := []int{i}, parties[i].planes
-		for j := i + 1; j < len(parties); j++ {
-			if parties[j].prices == nil && same(parties[i].columns, parties[j].columns) && p.equalPrices(columns, &parties[i], &parties[j]) {
-				alike, planes = append(alike, j), planes|parties[j].planes
-				for r, d := range parties[j].demand {
+		demand := slices.Clone(segments[i].demand)
+		equal, zoneCapacityTypes := []int{i}, segments[i].zoneCapacityTypes
+		for j := i + 1; j < len(segments); j++ {
+			if segments[j].prices == nil && isSameSet(segments[i].candidates, segments[j].candidates) && p.haveEqualPrices(candidates, &segments[i], &segments[j]) {
+				equal, zoneCapacityTypes = append(equal, j), zoneCapacityTypes|segments[j].zoneCapacityTypes
+				for r, d := range segments[j].demand {
 					demand[r] += d
 				}
 			}
 		}
-		// Parties differ more in planes than in columns, so the columns of the last solution are a
-		// good guess for the next one.
+		// Segments differ more in zone-capacity types than in candidates, so the candidates of the last
+		// solution are a good guess for the next one.
 		var prices []float64
 		var bound float64
-		prices, bound, p.decisive = worth(demand, p.rows(columns, parties[i].columns, planes), p.decisive)
-		for _, j := range alike {
-			parties[j].prices, parties[j].bound = prices, bound
+		prices, bound, p.lastBought = computeShadowPrices(demand, p.programRows(candidates, segments[i].candidates, zoneCapacityTypes), p.lastBought)
+		for _, j := range equal {
+			segments[j].prices, segments[j].bound = prices, bound
 		}
 	}
 }
 
-// equalPrices reports whether every column that both could buy costs them the same.
-func (p *Packer) equalPrices(columns []int, a, b *party) bool {
-	for _, k := range columns {
-		if c := &p.problem.Columns[k]; a.columns.Has(k) && c.planes&a.planes != 0 && c.planes&b.planes != 0 && c.price(a.planes) != c.price(b.planes) {
+// haveEqualPrices reports whether every candidate that both could buy costs them the same.
+func (p *Packer) haveEqualPrices(candidates []int, a, b *segment) bool {
+	for _, k := range candidates {
+		if c := &p.problem.Candidates[k]; a.candidates.Has(k) && c.zoneCapacityTypes&a.zoneCapacityTypes != 0 && c.zoneCapacityTypes&b.zoneCapacityTypes != 0 && c.priceIn(a.zoneCapacityTypes) != c.priceIn(b.zoneCapacityTypes) {
 			return false
 		}
 	}
 	return true
 }
 
-// rows returns the columns as rows of the linear program, valid until the next call.
-func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
+// programRows returns the candidates as rows of the linear program, valid until the next call.
+func (p *Packer) programRows(candidates []int, in Set, zoneCapacityTypes uint64) []programRow {
 	if p.scratch.rows == nil {
-		p.scratch.rows = make([]offerRow, 0, len(p.problem.Columns))
+		p.scratch.rows = make([]programRow, 0, len(p.problem.Candidates))
 	}
 	out := p.scratch.rows[:0]
-	for _, k := range columns {
+	for _, k := range candidates {
 		if !in.Has(k) {
 			continue
 		}
-		c := &p.problem.Columns[k]
-		if price := p.cost(c, planes); !math.IsInf(price, 1) && price > 0 {
-			out = append(out, offerRow{room: p.room(k), price: price, column: k})
+		c := &p.problem.Candidates[k]
+		if price := p.ratedCost(c, zoneCapacityTypes); !math.IsInf(price, 1) && price > 0 {
+			out = append(out, programRow{capacity: p.capacityOf(k), price: price, candidate: k})
 		}
 	}
 	p.scratch.rows = out
 	return out
 }
 
-// room returns a column's room as the linear program uses it.
-func (p *Packer) room(k int) []float64 {
-	if p.rooms == nil {
-		p.rooms = p.makeRooms()
+// capacityOf returns a candidate's capacity as the linear program uses it.
+func (p *Packer) capacityOf(k int) []float64 {
+	if p.capacities == nil {
+		p.capacities = p.listCapacities()
 	}
 	size := p.problem.Dims + 1
-	return p.rooms[k*size : (k+1)*size]
+	return p.capacities[k*size : (k+1)*size]
 }
 
-func (p *Packer) makeRooms() []float64 {
-	out := make([]float64, 0, len(p.problem.Columns)*(p.problem.Dims+1))
-	for k := range p.problem.Columns {
-		for _, room := range p.problem.Columns[k].Room {
-			out = append(out, float64(max(0, room)))
+func (p *Packer) listCapacities() []float64 {
+	out := make([]float64, 0, len(p.problem.Candidates)*(p.problem.Dims+1))
+	for k := range p.problem.Candidates {
+		for _, amount := range p.problem.Candidates[k].Allocatable {
+			out = append(out, float64(max(0, amount)))
 		}
 		out = append(out, 1)
 	}
 	return out
 }
 
-// overpaid returns, for each party, the highest ratio of value to price over its columns; at least 1.
-// Prices divided by these ratios overvalue no column.
-func (p *Packer) overpaid(columns []int, parties []party) []float64 {
-	worst, who := make([]float64, len(parties)), make([]int, 0, len(parties))
+// findOvervaluation returns, for each segment, the highest ratio of value to price over its
+// candidates; at least 1. Prices divided by these ratios overvalue no candidate.
+func (p *Packer) findOvervaluation(candidates []int, segments []segment) []float64 {
+	worst, buyers := make([]float64, len(segments)), make([]int, 0, len(segments))
 	for i := range worst {
 		worst[i] = 1
 	}
-	cohorts := cohorts{parties: parties}
-	for _, k := range columns {
-		c, room := &p.problem.Columns[k], p.room(k)
-		who = who[:0]
+	sets := segmentSets{segments: segments}
+	for _, k := range candidates {
+		c, capacity := &p.problem.Candidates[k], p.capacityOf(k)
+		buyers = buyers[:0]
 		least := math.Inf(1)
-		for i := range parties {
-			if parties[i].columns.Has(k) && parties[i].planes&c.planes != 0 {
-				who, least = append(who, i), min(least, worst[i])
+		for i := range segments {
+			if segments[i].candidates.Has(k) && segments[i].zoneCapacityTypes&c.zoneCapacityTypes != 0 {
+				buyers, least = append(buyers, i), min(least, worst[i])
 			}
 		}
-		if len(who) == 0 {
+		if len(buyers) == 0 {
 			continue
 		}
-		buyers := cohorts.of(who)
-		if cohorts.value(buyers, c.planes, room) <= least*c.price(c.planes) {
-			continue // Not overvalued even at the cheapest offer, with all planes combined.
+		set := sets.find(buyers)
+		if sets.valueOf(set, c.zoneCapacityTypes, capacity) <= least*c.priceIn(c.zoneCapacityTypes) {
+			continue // Not overvalued even at the cheapest offering, with all zone-capacity types combined.
 		}
-		for _, o := range c.Offers {
+		for _, o := range c.Prices {
 			if o.Price <= 0 {
 				continue
 			}
-			ratio := cohorts.value(buyers, 1<<o.Plane, room) / o.Price
-			for _, i := range who {
-				if parties[i].planes&(1<<o.Plane) != 0 {
+			ratio := sets.valueOf(set, 1<<o.ZoneCapacityType, capacity) / o.Price
+			for _, i := range buyers {
+				if segments[i].zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 {
 					worst[i] = max(worst[i], ratio)
 				}
 			}

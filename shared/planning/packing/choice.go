@@ -1,21 +1,23 @@
 package packing
 
-// Choice returns the columns that a bin could be bought as: large enough for its pods, in its pool and
-// stage, and offered in its planes. Each bin may be larger than planned by its part of the remaining
-// limits.
-func (p *Packer) Choice(b int) Set {
+// BuyableTypes returns the candidates that a bin could be bought as: large enough for its pods, in
+// its pool and stage, and offered in its zone-capacity types. Each bin may be larger than planned
+// by its share of the remaining limits.
+func (p *Packer) BuyableTypes(b int) Set {
 	bin := &p.bins[b]
-	if bin.choice != nil {
-		return bin.choice
+	if bin.buyable != nil {
+		return bin.buyable
 	}
-	return p.choice(bin, bin.used, bin.Planes, bin.Columns)
+	return p.findBuyable(bin, bin.used, bin.ZoneCapacityTypes, bin.Candidates)
 }
 
-func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
-	was, out := &p.problem.Columns[bin.Column], NewSet(len(p.problem.Columns))
-	in.EachAlso(p.sold[was.Pool], func(k int) bool {
-		c := &p.problem.Columns[k]
-		if c.shelf == was.shelf && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
+// findBuyable returns the candidates that a node planned as the bin's candidate, with the given used
+// amounts, could be bought as.
+func (p *Packer) findBuyable(bin *Bin, used []int64, zoneCapacityTypes uint64, in Set) Set {
+	was, out := &p.problem.Candidates[bin.Candidate], NewSet(len(p.problem.Candidates))
+	in.EachCommon(p.candidatesOf[was.Pool], func(k int) bool {
+		c := &p.problem.Candidates[k]
+		if c.tier == was.tier && c.Reservation == was.Reservation && c.zoneCapacityTypes&zoneCapacityTypes != 0 && fitsInto(used, c.Allocatable) && p.keepsLimits(was, c, bin.extra) {
 			out.Add(k)
 		}
 		return true
@@ -23,12 +25,12 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	return out
 }
 
-// moderateLimits reports whether a column does not exceed the planned capacity plus extra in any
+// keepsLimits reports whether a candidate does not exceed the planned capacity plus extra in any
 // limited resource: limits count the largest type that a node may become.
-func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
+func (p *Packer) keepsLimits(chosen, c *CandidateType, extra []int64) bool {
 	pool := &p.problem.Pools[c.Pool]
-	for r := range pool.Left {
-		if pool.left(r) == Unlimited {
+	for r := range pool.Quota {
+		if pool.quotaOf(r) == Unlimited {
 			continue
 		}
 		most := chosen.Capacity[r]
@@ -42,104 +44,104 @@ func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 	return true
 }
 
-// loosen distributes the remaining limits among the bins, so that launches have more types to choose
-// from.
-func (p *Packer) loosen() {
-	waiting, within := make([]int64, len(p.problem.Pools)), map[*Pool]int64{}
+// shareLimits distributes the remaining limits among the bins, so that launches have more types to
+// choose from.
+func (p *Packer) shareLimits() {
+	sharers, shared := make([]int64, len(p.problem.Pools)), map[*Pool]int64{}
 	for b := range p.bins {
-		p.bins[b].extra, p.bins[b].choice = nil, nil
-		at := p.problem.Columns[p.bins[b].Column].Pool
-		waiting[at]++
-		within[p.spare[at].Within]++
+		p.bins[b].extra, p.bins[b].buyable = nil, nil
+		at := p.problem.Candidates[p.bins[b].Candidate].Pool
+		sharers[at]++
+		shared[p.sparePools[at].Shared]++
 	}
 	for b := range p.bins {
-		at := p.problem.Columns[p.bins[b].Column].Pool
-		pool := &p.spare[at]
-		if pool.limited() {
-			p.loosenOne(&p.bins[b], pool, waiting[at], within[pool.Within])
+		at := p.problem.Candidates[p.bins[b].Candidate].Pool
+		pool := &p.sparePools[at]
+		if pool.hasLimits() {
+			p.shareLimitsWith(&p.bins[b], pool, sharers[at], shared[pool.Shared])
 		}
-		waiting[at]--
-		within[pool.Within]--
+		sharers[at]--
+		shared[pool.Shared]--
 	}
 }
 
-// loosenOne gives a bin its part of the remaining limits, divided by the number of bins of the pool
-// and of all pools within the shared quota.
-func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers, within int64) {
-	bin.extra = make([]int64, len(pool.Left))
-	for r := range pool.Left {
-		if pool.left(r) != Unlimited {
-			bin.extra[r] = pool.part(r, sharers, within)
+// shareLimitsWith gives a bin its share of the remaining limits, divided by the number of bins of
+// the pool and of all pools within the shared quota.
+func (p *Packer) shareLimitsWith(bin *Bin, pool *Pool, sharers, allSharers int64) {
+	bin.extra = make([]int64, len(pool.Quota))
+	for r := range pool.Quota {
+		if pool.quotaOf(r) != Unlimited {
+			bin.extra[r] = pool.shareOf(r, sharers, allSharers)
 		}
 	}
-	chosen, largest := &p.problem.Columns[bin.Column], make([]int64, len(pool.Left))
-	bin.choice = p.choice(bin, bin.used, bin.Planes, bin.Columns)
-	bin.choice.Each(func(k int) bool {
-		for r, c := range p.problem.Columns[k].Capacity {
+	chosen, largest := &p.problem.Candidates[bin.Candidate], make([]int64, len(pool.Quota))
+	bin.buyable = p.findBuyable(bin, bin.used, bin.ZoneCapacityTypes, bin.Candidates)
+	bin.buyable.Each(func(k int) bool {
+		for r, c := range p.problem.Candidates[k].Capacity {
 			largest[r] = max(largest[r], c-chosen.Capacity[r])
 		}
 		return true
 	})
-	pool.take(largest, 1)
+	pool.subtract(largest, 1)
 }
 
-// part returns the part of one bin in the remaining quota of a resource.
-func (p *Pool) part(resource int, sharers, within int64) int64 {
-	part := max(0, p.Left[resource]) / sharers
-	if p.Within != nil {
-		part = min(part, max(0, p.Within.Left[resource])/within)
+// shareOf returns one bin's share of the remaining quota of a resource.
+func (p *Pool) shareOf(resource int, sharers, allSharers int64) int64 {
+	share := max(0, p.Quota[resource]) / sharers
+	if p.Shared != nil {
+		share = min(share, max(0, p.Shared.Quota[resource])/allSharers)
 	}
-	return part
+	return share
 }
 
-// limited reports whether any resource has a limit.
-func (p *Pool) limited() bool {
-	for r := range p.Left {
-		if p.left(r) != Unlimited {
+// hasLimits reports whether any resource has a limit.
+func (p *Pool) hasLimits() bool {
+	for r := range p.Quota {
+		if p.quotaOf(r) != Unlimited {
 			return true
 		}
 	}
 	return false
 }
 
-// enough reports whether a bin with n more pods of a lot, as a node of the column, leaves enough
-// variety for the pool.
-func (p *Packer) enough(bin *Bin, lot *Lot, n, column int) bool {
-	if p.problem.Pools[p.problem.Columns[column].Pool].Enough == nil {
+// keepsVariety reports whether a bin with n more pods of a pod group, as a node of the candidate,
+// leaves enough variety for the pool.
+func (p *Packer) keepsVariety(bin *Bin, group *Group, n, candidate int) bool {
+	if p.problem.Pools[p.problem.Candidates[candidate].Pool].Enough == nil {
 		return true
 	}
 	used := make([]int64, p.problem.Dims)
 	for r := range used {
-		used[r] = bin.used[r] + lot.Need[r]*int64(n)
+		used[r] = bin.used[r] + group.Requests[r]*int64(n)
 	}
-	return p.varied(column, used, bin.Planes&lot.Planes, bin.Columns.And(lot.Columns))
+	return p.hasVariety(candidate, used, bin.ZoneCapacityTypes&group.ZoneCapacityTypes, bin.Candidates.Intersect(group.Candidates))
 }
 
-// varied reports whether a node planned as the column leaves enough variety for the pool, given that
-// limits keep it from becoming larger.
-func (p *Packer) varied(column int, used []int64, planes uint64, in Set) bool {
-	ask := p.problem.Pools[p.problem.Columns[column].Pool].Enough
-	return ask == nil || ask(p.choice(&Bin{Column: column}, used, planes, in), planes)
+// hasVariety reports whether a node planned as the candidate leaves enough variety for the pool,
+// given that limits keep it from becoming larger.
+func (p *Packer) hasVariety(candidate int, used []int64, zoneCapacityTypes uint64, in Set) bool {
+	enough := p.problem.Pools[p.problem.Candidates[candidate].Pool].Enough
+	return enough == nil || enough(p.findBuyable(&Bin{Candidate: candidate}, used, zoneCapacityTypes, in), zoneCapacityTypes)
 }
 
-// settle changes every bin to the cheapest column that holds it.
-func (p *Packer) settle() {
+// useCheapestTypes changes every bin to the cheapest candidate that holds it.
+func (p *Packer) useCheapestTypes() {
 	for b := range p.bins {
 		bin := &p.bins[b]
-		was := &p.problem.Columns[bin.Column]
-		best, price := bin.Column, was.price(bin.Planes)
-		p.buy(bin, -1)
-		bin.Columns.EachAlso(p.sold[was.Pool], func(k int) bool {
-			c := &p.problem.Columns[k]
-			if c.least >= price || c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
+		was := &p.problem.Candidates[bin.Candidate]
+		best, price := bin.Candidate, was.priceIn(bin.ZoneCapacityTypes)
+		p.chargePool(bin, -1)
+		bin.Candidates.EachCommon(p.candidatesOf[was.Pool], func(k int) bool {
+			c := &p.problem.Candidates[k]
+			if c.lowestPrice >= price || c.Stage != was.Stage || c.zoneCapacityTypes&bin.ZoneCapacityTypes == 0 || c.Reservation != was.Reservation {
 				return true
 			}
-			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {
+			if cost := c.priceIn(bin.ZoneCapacityTypes); cost < price && fitsInto(bin.used, c.Allocatable) && p.problem.Pools[c.Pool].FitsNode(c.Capacity) && p.hasVariety(k, bin.used, bin.ZoneCapacityTypes, bin.Candidates) {
 				best, price = k, cost
 			}
 			return true
 		})
-		bin.Column = best
-		p.buy(bin, 1)
+		bin.Candidate = best
+		p.chargePool(bin, 1)
 	}
 }

@@ -1,16 +1,16 @@
 package packing
 
-// cost returns the rated cost of a column: its price, or if Policy.Tight is set the fraction of the
-// limits that it uses.
-func (p *Packer) cost(c *Column, planes uint64) float64 {
-	price := c.price(planes)
-	if !p.problem.Policy.Tight {
+// ratedCost returns the rated cost of a candidate: its price, or if Policy.SaveLimits is set the
+// fraction of the limits that it uses.
+func (p *Packer) ratedCost(c *CandidateType, zoneCapacityTypes uint64) float64 {
+	price := c.priceIn(zoneCapacityTypes)
+	if !p.problem.Policy.SaveLimits {
 		return price
 	}
 	share := 0.0
-	pool := &p.quotas[c.Pool]
-	for r := range pool.Left {
-		if left := pool.left(r); left != Unlimited && left > 0 {
+	pool := &p.initialPools[c.Pool]
+	for r := range pool.Quota {
+		if left := pool.quotaOf(r); left != Unlimited && left > 0 {
 			share = max(share, float64(c.Capacity[r])/float64(left))
 		}
 	}

@@ -6,61 +6,61 @@ import (
 )
 
 const (
-	// perSize is how many columns of similar price are tried.
-	perSize = 3
-	// wasteMax excludes columns that waste more than this fraction of their price even when full, if
+	// maxPerSize is how many candidates of similar price are on the shortlist.
+	maxPerSize = 3
+	// maxWaste excludes candidates that waste more than this fraction of their price even when full, if
 	// their size has better ones.
-	wasteMax = 0.25
-	// slackMin is by how much a score may fall since its candidate was last tried before the other
-	// candidates are compared again.
-	slackMin = 0.002
+	maxWaste = 0.25
+	// minScoreDrop is by how much a score may fall since its option was last tried before the other
+	// options are compared again.
+	minScoreDrop = 0.002
 )
 
-// open opens bins until no lot of the stage fits anywhere.
-func (s *stage) open() {
-	s.shortlist()
-	for s.rest > 0 && !s.beyond() && !s.p.Spent() {
-		c, value, picks := s.best()
-		lot := -1
-		if c == nil {
-			if c, lot = s.rescue(); c == nil {
+// openBins opens bins until no pod group of the stage fits anywhere.
+func (s *stage) openBins() {
+	s.offerShortlist()
+	for s.unplacedValue > 0 && !s.isTooExpensive() && !s.p.IsBudgetUsed() {
+		o, value, picks := s.bestOption()
+		group := -1
+		if o == nil {
+			if o, group = s.optionForRest(); o == nil {
 				return
 			}
-			value, picks = s.fill(c)
+			value, picks = s.fillOption(o)
 		}
-		if value, picks = s.trim(c, value, picks); len(picks) > 0 {
-			s.commit(c, value, picks)
+		if value, picks = s.trimPicks(o, value, picks); len(picks) > 0 {
+			s.openBin(o, value, picks)
 			continue
 		}
-		s.drop(c)
-		if lot >= 0 {
-			s.giveUp(lot)
+		s.dropOption(o)
+		if group >= 0 {
+			s.giveUpGroup(group)
 		}
 	}
 }
 
-// trim removes pods until enough columns hold the rest.
-func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick) {
-	column := &s.p.problem.Columns[c.column]
-	if s.p.scarce {
-		value, picks = s.address(value, picks, s.p.holdsPods(c.column, c.planes))
+// trimPicks removes pods until enough candidates hold the rest.
+func (s *stage) trimPicks(o *option, value float64, picks []pick) (float64, []pick) {
+	candidate := &s.p.problem.Candidates[o.candidate]
+	if s.p.zoneQuotasScarce {
+		value, picks = s.trimToAddresses(value, picks, s.p.podsByAddresses(o.candidate, o.zoneCapacityTypes))
 	}
-	ask := s.p.problem.Pools[column.Pool].Enough
-	if ask == nil {
+	enough := s.p.problem.Pools[candidate.Pool].Enough
+	if enough == nil {
 		return value, picks
 	}
-	bin := Bin{Column: c.column, Planes: c.planes}
+	bin := Bin{Candidate: o.candidate, ZoneCapacityTypes: o.zoneCapacityTypes}
 	for len(picks) > 0 {
 		used := make([]int64, s.p.problem.Dims)
-		bin.Columns, value = nil, 0
+		bin.Candidates, value = nil, 0
 		for _, pick := range picks {
-			bin.Columns = s.p.narrowed(bin.Columns, s.groups[s.group[pick.lot]].columns)
-			value += float64(s.value[pick.lot] * float64(pick.count))
+			bin.Candidates = s.p.intersect(bin.Candidates, s.segments[s.segmentOf[pick.group]].candidates)
+			value += float64(s.value[pick.group] * float64(pick.count))
 			for r := range used {
-				used[r] += s.need[pick.lot*len(used)+r] * int64(pick.count)
+				used[r] += s.requests[pick.group*len(used)+r] * int64(pick.count)
 			}
 		}
-		if ask(s.p.choice(&bin, used, bin.Planes, bin.Columns), bin.Planes) {
+		if enough(s.p.findBuyable(&bin, used, bin.ZoneCapacityTypes, bin.Candidates), bin.ZoneCapacityTypes) {
 			return value, picks
 		}
 		if last := &picks[len(picks)-1]; last.count > 1 {
@@ -72,18 +72,18 @@ func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick
 	return 0, nil
 }
 
-// address removes pods for which the best zone has no addresses.
-func (s *stage) address(value float64, picks []pick, room int) (float64, []pick) {
+// trimToAddresses removes pods for which the best zone has no addresses.
+func (s *stage) trimToAddresses(value float64, picks []pick, addresses int) (float64, []pick) {
 	count := 0
 	for _, pick := range picks {
 		count += pick.count
 	}
-	for over := count - room; over > 0 && len(picks) > 0; {
+	for over := count - addresses; over > 0 && len(picks) > 0; {
 		last := &picks[len(picks)-1]
 		n := min(over, last.count)
 		last.count -= n
 		over -= n
-		value -= float64(s.value[last.lot] * float64(n))
+		value -= float64(s.value[last.group] * float64(n))
 		if last.count == 0 {
 			picks = picks[:len(picks)-1]
 		}
@@ -91,167 +91,169 @@ func (s *stage) address(value float64, picks []pick, room int) (float64, []pick)
 	return value, picks
 }
 
-// giveUp leaves a lot to later stages.
-func (s *stage) giveUp(i int) {
-	s.rest -= float64(s.value[i] * float64(s.left[i]))
-	s.want(i, -s.left[i])
-	s.left[i] = 0
+// giveUpGroup leaves a pod group to later stages.
+func (s *stage) giveUpGroup(i int) {
+	s.unplacedValue -= float64(s.value[i] * float64(s.unplaced[i]))
+	s.addUnplaced(i, -s.unplaced[i])
+	s.unplaced[i] = 0
 }
 
-// worthOfRoom returns the value of a column's whole room at the highest prices.
-func (s *stage) worthOfRoom(c *Column) float64 {
+// allocatableValue returns the value of a candidate's whole capacity at the highest prices.
+func (s *stage) allocatableValue(c *CandidateType) float64 {
 	sum := 0.0
-	for r, price := range s.top {
-		sum += float64(price * float64(max(0, c.Room[r])))
+	for r, price := range s.highestPrices {
+		sum += float64(price * float64(max(0, c.Allocatable[r])))
 	}
 	return sum
 }
 
-// moderate reports whether a full node of the column respects MaxShare, while that is required.
-func (s *stage) moderate(c *Column, worth float64) bool {
+// respectsMaxShare reports whether a full node of the candidate, of the given value, respects
+// MaxShare while that is enforced.
+func (s *stage) respectsMaxShare(c *CandidateType, value float64) bool {
 	policy := &s.p.problem.Policy
-	return !s.modest || worth <= policy.MaxShare*(s.before+s.total) || c.Room[0] <= policy.SmallRoom
+	return !s.enforceMaxShare || value <= policy.MaxShare*(s.earlierCost+s.total) || c.Allocatable[0] <= policy.SmallNode
 }
 
-// score returns the value of a node for its price, reduced for nodes with a large share of the plan.
-func (s *stage) score(c *candidate, value float64) float64 {
-	if c.factor == 0 {
-		c.factor = 1
-		if !s.flexible(c.column, c.planes) {
-			c.factor += s.p.problem.Policy.FlexibleCost
+// rateOption returns the score of an option: the value of a node for its price, reduced for nodes
+// with a large share of the plan.
+func (s *stage) rateOption(o *option, value float64) float64 {
+	if o.factor == 0 {
+		o.factor = 1
+		if !s.hasAlternatives(o.candidate, o.zoneCapacityTypes) {
+			o.factor += s.p.problem.Policy.FlexibleCost
 		}
 	}
-	return value / (c.price * c.factor) * (1 - s.p.problem.Policy.ShareCost*value/s.total)
+	return value / (o.price * o.factor) * (1 - s.p.problem.Policy.ShareCost*value/s.total)
 }
 
-// best returns the candidate with the highest score and its picks. It tries candidates in the order of
-// hopes, the upper limits of their scores: the last score, or the bound from limit if the candidate is
-// untried. Scores only fall as pods are placed, so it stops when the best known score is current. A
-// candidate that takes no pod has the hope 0. The picks are valid until the next fill.
-func (s *stage) best() (c *candidate, value float64, picks []pick) {
-	for len(s.hopes) > 0 && s.hopes[0].score > 0 {
-		at := s.hopes[0].offer
-		top := &s.offers[at]
+// bestOption returns the option with the highest score and its picks. It tries options in the order
+// of upper bounds on their scores: the last score, or the result of boundValue if the option is
+// untried. Scores only fall as pods are placed, so it stops when the best known score is current.
+// An option that takes no pod has the bound 0. The picks are valid until the next fill.
+func (s *stage) bestOption() (o *option, value float64, picks []pick) {
+	for len(s.bounds) > 0 && s.bounds[0].bound > 0 {
+		at := s.bounds[0].option
+		top := &s.options[at]
 		if !top.stale {
-			value, picks = s.fill(top)
+			value, picks = s.fillOption(top)
 			return top, value, picks
 		}
-		if !s.p.Buyable(top.column) {
-			s.hope(0)
+		if !s.p.CanBuy(top.candidate) {
+			s.setTopBound(0)
 			continue
 		}
-		if most := s.limit(top) / top.price; most < s.hopes[0].score {
-			s.hope(most)
+		if most := s.boundValue(top) / top.price; most < s.bounds[0].bound {
+			s.setTopBound(most)
 			continue
 		}
-		value, picks = s.fill(top)
-		was, is := s.hopes[0].score, s.score(top, value)
+		value, picks = s.fillOption(top)
+		was, is := s.bounds[0].bound, s.rateOption(top, value)
 		top.stale = false
-		s.hope(is)
-		if value > 0 && (is >= was*(1-slackMin) || s.hopes[0].offer == at) {
+		s.setTopBound(is)
+		if value > 0 && (is >= was*(1-minScoreDrop) || s.bounds[0].option == at) {
 			return top, value, picks
 		}
 	}
 	return nil, 0, nil
 }
 
-// hope sets the hope of the top candidate.
-func (s *stage) hope(score float64) {
-	s.hopes[0].score = score
-	heap.Fix(&s.hopes, 0)
+// setTopBound sets the bound of the top option.
+func (s *stage) setTopBound(bound float64) {
+	s.bounds[0].bound = bound
+	heap.Fix(&s.bounds, 0)
 }
 
-// offer adds a candidate that is not on the shortlist.
-func (s *stage) offer(c candidate) *candidate {
-	s.offers = append(s.offers, c)
-	heap.Push(&s.hopes, hope{s.limit(&c) / c.price, len(s.offers) - 1})
-	return &s.offers[len(s.offers)-1]
+// addOption adds an option that is not on the shortlist.
+func (s *stage) addOption(o option) *option {
+	s.options = append(s.options, o)
+	heap.Push(&s.bounds, optionBound{s.boundValue(&o) / o.price, len(s.options) - 1})
+	return &s.options[len(s.options)-1]
 }
 
-// drop sets the hope of a candidate to 0.
-func (s *stage) drop(c *candidate) {
-	for i := range s.hopes {
-		if &s.offers[s.hopes[i].offer] == c {
-			s.hopes[i].score = 0
-			heap.Fix(&s.hopes, i)
+// dropOption sets the bound of an option to 0.
+func (s *stage) dropOption(o *option) {
+	for i := range s.bounds {
+		if &s.options[s.bounds[i].option] == o {
+			s.bounds[i].bound = 0
+			heap.Fix(&s.bounds, i)
 			return
 		}
 	}
 }
 
-// commit turns the picks into a bin.
-func (s *stage) commit(c *candidate, value float64, picks []pick) {
+// openBin turns the picks into a bin.
+func (s *stage) openBin(o *option, value float64, picks []pick) {
 	dims := s.p.problem.Dims
-	bin := Bin{Column: c.column, Planes: c.planes, used: make([]int64, dims), Parts: make([]Part, len(picks))}
-	group := -1
+	bin := Bin{Candidate: o.candidate, ZoneCapacityTypes: o.zoneCapacityTypes, used: make([]int64, dims), Pods: make([]GroupCount, len(picks))}
+	segment := -1
 	for j, pick := range picks {
-		bin.Parts[j] = Part{s.ids[pick.lot], pick.count}
-		s.left[pick.lot] -= pick.count
-		s.want(pick.lot, -pick.count)
-		s.p.left[s.ids[pick.lot]] -= pick.count
-		s.p.count(&s.p.lots[s.ids[pick.lot]], pick.count)
+		bin.Pods[j] = GroupCount{s.ids[pick.group], pick.count}
+		s.unplaced[pick.group] -= pick.count
+		s.addUnplaced(pick.group, -pick.count)
+		s.p.unplaced[s.ids[pick.group]] -= pick.count
+		s.p.countMembers(&s.p.groups[s.ids[pick.group]], pick.count)
 		for r := range dims {
-			bin.used[r] += s.need[pick.lot*dims+r] * int64(pick.count)
+			bin.used[r] += s.requests[pick.group*dims+r] * int64(pick.count)
 		}
-		if g := s.group[pick.lot]; g != group {
-			bin.Columns, group = s.p.narrowed(bin.Columns, s.groups[g].columns), g
+		if g := s.segmentOf[pick.group]; g != segment {
+			bin.Candidates, segment = s.p.intersect(bin.Candidates, s.segments[g].candidates), g
 		}
 	}
-	s.p.allot(&bin)
-	s.p.buy(&bin, 1)
-	s.p.charge(&bin, 1)
+	s.p.assignZone(&bin)
+	s.p.chargePool(&bin, 1)
+	s.p.chargeZoneQuota(&bin, 1)
 	s.p.bins = append(s.p.bins, bin)
-	s.spent += c.price
-	s.rest -= value
-	if !slices.ContainsFunc(s.left, func(n int) bool { return n > 0 }) {
-		s.rest = 0
+	s.cost += o.price
+	s.unplacedValue -= value
+	if !slices.ContainsFunc(s.unplaced, func(n int) bool { return n > 0 }) {
+		s.unplacedValue = 0
 	}
-	for i := range s.offers {
-		s.offers[i].stale = true
+	for i := range s.options {
+		s.options[i].stale = true
 	}
 }
 
-// narrowed intersects two shared sets, and allocates only if they differ.
-func (p *Packer) narrowed(was, with Set) Set {
-	if was == nil || same(was, with) {
+// intersect intersects two shared sets, and allocates only if they differ.
+func (p *Packer) intersect(was, with Set) Set {
+	if was == nil || isSameSet(was, with) {
 		return with
 	}
-	return was.And(with)
+	return was.Intersect(with)
 }
 
-// buy subtracts a bin from its pool's quota; sign -1 adds it back.
-func (p *Packer) buy(b *Bin, sign int64) {
-	c := &p.problem.Columns[b.Column]
-	p.problem.Pools[c.Pool].take(c.Capacity, sign)
-	if c.Supply > 0 {
-		p.problem.Supplies[c.Supply-1] -= int(sign)
+// chargePool subtracts a bin from its pool's quota; sign -1 adds it back.
+func (p *Packer) chargePool(b *Bin, sign int64) {
+	c := &p.problem.Candidates[b.Candidate]
+	p.problem.Pools[c.Pool].subtract(c.Capacity, sign)
+	if c.Reservation > 0 {
+		p.problem.Reservations[c.Reservation-1] -= int(sign)
 	}
 }
 
-// rescue returns a candidate for the first lot that no candidate of the shortlist can hold.
-func (s *stage) rescue() (found *candidate, lot int) {
-	buyable := slices.DeleteFunc(slices.Clone(s.columns), func(k int) bool { return !s.p.Buyable(k) })
+// optionForRest adds an option for the first pod group that no option of the shortlist can hold.
+func (s *stage) optionForRest() (o *option, group int) {
+	buyable := slices.DeleteFunc(slices.Clone(s.candidates), func(k int) bool { return !s.p.CanBuy(k) })
 	for i, id := range s.ids {
-		if s.left[i] == 0 {
+		if s.unplaced[i] == 0 {
 			continue
 		}
-		g, best := &s.groups[s.group[i]], candidate{column: -1}
+		g, best := &s.segments[s.segmentOf[i]], option{candidate: -1}
 		for _, k := range buyable {
-			column := &s.p.problem.Columns[k]
-			if !g.columns.Has(k) || column.planes&g.planes == 0 || !fits(s.p.lots[id].Need, column.Room) {
+			candidate := &s.p.problem.Candidates[k]
+			if !g.candidates.Has(k) || candidate.zoneCapacityTypes&g.zoneCapacityTypes == 0 || !fitsInto(s.p.groups[id].Requests, candidate.Allocatable) {
 				continue
 			}
-			if price := s.p.cost(column, g.planes); best.column < 0 || price < best.price {
-				best.column, best.price = k, price
+			if price := s.p.ratedCost(candidate, g.zoneCapacityTypes); best.candidate < 0 || price < best.price {
+				best.candidate, best.price = k, price
 			}
 		}
-		if best.column >= 0 {
-			if c, ok := s.candidate(best.column, g.planes); ok {
-				return s.offer(c), i
+		if best.candidate >= 0 {
+			if o, ok := s.newOption(best.candidate, g.zoneCapacityTypes); ok {
+				return s.addOption(o), i
 			}
 		}
-		s.giveUp(i)
+		s.giveUpGroup(i)
 	}
-	s.rest = 0
+	s.unplacedValue = 0
 	return nil, -1
 }

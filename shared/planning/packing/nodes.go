@@ -2,88 +2,89 @@ package packing
 
 import "slices"
 
-// ontoNodes places lots on existing nodes, in the order of lots and nodes.
-func (p *Packer) ontoNodes(ids []int) {
+// placeOnNodes places pod groups on existing nodes, in the order of pod groups and nodes.
+func (p *Packer) placeOnNodes(ids []int) {
 	for _, id := range ids {
-		lot := &p.lots[id]
-		if p.left[id] == 0 || len(lot.Nodes) == 0 {
+		group := &p.groups[id]
+		if p.unplaced[id] == 0 || len(group.Nodes) == 0 {
 			continue
 		}
-		lot.Nodes.Each(func(i int) bool {
+		group.Nodes.Each(func(i int) bool {
 			// Pods that may be the first of their affinity anywhere are placed later.
-			if _, at := p.ground(i); at.beside(lot) {
-				p.ontoNode(id, i)
+			if _, at := p.nodeState(i); at.hasAffinityPods(group) {
+				p.placeOnNode(id, i)
 			}
-			return p.left[id] > 0
+			return p.unplaced[id] > 0
 		})
 	}
 }
 
-// ground is an existing node on which pods were placed.
-type ground struct {
-	room  []int64
-	site  site
-	parts []Part
+// usedNode is an existing node on which pods were placed.
+type usedNode struct {
+	free []int64
+	site site
+	pods []GroupCount
 }
 
-// ground returns the free capacity of a node and its counts for the rules. Until pods are placed
+// nodeState returns the free capacity of a node and its counts for the rules. Until pods are placed
 // there, both belong to the caller.
-func (p *Packer) ground(i int) (room []int64, at site) {
-	if at := p.trodden[i]; at > 0 {
-		return p.grounds[at-1].room, p.grounds[at-1].site
+func (p *Packer) nodeState(i int) (free []int64, at site) {
+	if at := p.usedNodeOf[i]; at > 0 {
+		return p.usedNodes[at-1].free, p.usedNodes[at-1].site
 	}
 	node := &p.problem.Nodes[i]
-	return node.Room, site{tallies: node.Tallies, counted: true}
+	return node.Free, site{counts: node.RuleCounts, counted: true}
 }
 
-// tread returns the packer's own copy of a node's ground.
-func (p *Packer) tread(i int) *ground {
-	if p.trodden[i] == 0 {
-		room, at := p.ground(i)
-		at.tallies = slices.Clone(at.tallies)
-		p.grounds = append(p.grounds, ground{room: slices.Clone(room), site: at})
-		p.trodden[i] = int32(len(p.grounds))
+// ownNodeState returns the packer's own copy of a node's state.
+func (p *Packer) ownNodeState(i int) *usedNode {
+	if p.usedNodeOf[i] == 0 {
+		free, at := p.nodeState(i)
+		at.counts = slices.Clone(at.counts)
+		p.usedNodes = append(p.usedNodes, usedNode{free: slices.Clone(free), site: at})
+		p.usedNodeOf[i] = int32(len(p.usedNodes))
 	}
-	return &p.grounds[p.trodden[i]-1]
+	return &p.usedNodes[p.usedNodeOf[i]-1]
 }
 
-// Onto returns the parts that were placed on an existing node.
-func (p *Packer) Onto(node int) []Part {
-	if at := p.trodden[node]; at > 0 {
-		return p.grounds[at-1].parts
+// PodsOnNode returns the pods that were placed on an existing node.
+func (p *Packer) PodsOnNode(node int) []GroupCount {
+	if at := p.usedNodeOf[node]; at > 0 {
+		return p.usedNodes[at-1].pods
 	}
 	return nil
 }
 
-// ontoNode places as many pods of a lot on a node as fit.
-func (p *Packer) ontoNode(id, i int) {
-	lot := &p.lots[id]
-	room, at := p.ground(i)
-	n := times(lot.Need, room, p.left[id])
+// placeOnNode places as many pods of a pod group on a node as fit.
+func (p *Packer) placeOnNode(id, i int) {
+	group := &p.groups[id]
+	free, at := p.nodeState(i)
+	n := countFits(group.Requests, free, p.unplaced[id])
 	if n > 0 {
-		n = at.admits(p.problem.Rules, lot, n)
+		n = at.limitByRules(p.problem.Rules, group, n)
 	}
-	if n == 0 || !p.company(lot, &at) {
+	if n == 0 || !p.isAffinityMet(group, &at) {
 		return
 	}
-	own := p.tread(i)
-	for r, need := range lot.Need {
-		own.room[r] -= need * int64(n)
+	own := p.ownNodeState(i)
+	for r, need := range group.Requests {
+		own.free[r] -= need * int64(n)
 	}
-	p.place(id, n, &own.site)
-	own.parts = append(own.parts, Part{id, n})
+	p.countPlaced(id, n, &own.site)
+	own.pods = append(own.pods, GroupCount{id, n})
 }
 
-// company reports whether the site has the pods that the lot has affinity to, or the lot may be the
-// first of its affinity.
-func (p *Packer) company(lot *Lot, s *site) bool {
-	return s.beside(lot) || p.mayLead(lot)
+// isAffinityMet reports whether the site has the pods that the pod group has affinity to, or the
+// pod group may be the first of its affinity.
+func (p *Packer) isAffinityMet(group *Group, s *site) bool {
+	return s.hasAffinityPods(group) || p.mayBeFirst(group)
 }
 
-func (p *Packer) mayLead(lot *Lot) bool {
-	for _, r := range lot.Beside {
+// mayBeFirst reports whether the pod group meets its own affinities, and no pod that does is placed.
+func (p *Packer) mayBeFirst(group *Group) bool {
+	for _, r := range group.AffinityRules {
 		own := false
-		for _, m := range lot.Marks {
+		for _, m := range group.Roles {
 			own = own || m.Rule == r && m.Member
 		}
 		if !own || p.members[r] > 0 {
@@ -93,17 +94,17 @@ func (p *Packer) mayLead(lot *Lot) bool {
 	return true
 }
 
-// place counts n pods of a lot as placed on a site.
-func (p *Packer) place(id, n int, s *site) {
-	lot := &p.lots[id]
-	s.join(lot.Marks, n)
-	p.left[id] -= n
-	p.count(lot, n)
+// countPlaced counts n pods of a pod group as placed on a site.
+func (p *Packer) countPlaced(id, n int, s *site) {
+	group := &p.groups[id]
+	s.addPods(group.Roles, n)
+	p.unplaced[id] -= n
+	p.countMembers(group, n)
 }
 
-// count updates the number of placed members of each rule.
-func (p *Packer) count(lot *Lot, n int) {
-	for _, m := range lot.Marks {
+// countMembers updates the number of placed members of each rule.
+func (p *Packer) countMembers(group *Group, n int) {
+	for _, m := range group.Roles {
 		if m.Member {
 			p.members[m.Rule] += n
 		}

@@ -12,78 +12,78 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// world is a random problem and its lots.
-type world struct {
+// randomProblem is a random problem and its pod groups.
+type randomProblem struct {
 	problem packing.Problem
-	lots    []packing.Lot
+	groups  []packing.Group
 }
 
 const dims = 2
 
-func draw(t *rapid.T) world {
-	var w world
+func drawProblem(t *rapid.T) randomProblem {
+	var w randomProblem
 	w.problem = packing.Problem{Dims: dims, Policy: packing.DefaultPolicy}
 	amount := func(from, to int64, label string) int64 { return rapid.Int64Range(from, to).Draw(t, label) }
-	within := &packing.Pool{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
-	if rapid.IntRange(0, 2).Draw(t, "limited together") == 0 {
-		within.Left[0] = amount(0, 60000, "limit of all")
+	shared := &packing.Pool{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
+	if rapid.IntRange(0, 2).Draw(t, "shared limit") == 0 {
+		shared.Quota[0] = amount(0, 60000, "shared quota")
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "pools") {
-		pool := packing.Pool{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
+		pool := packing.Pool{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
 		if rapid.IntRange(0, 3).Draw(t, "within") > 0 {
-			pool.Within = within
+			pool.Shared = shared
 		}
 		if rapid.Bool().Draw(t, "limited") {
-			pool.Left[0] = amount(0, 60000, "limit")
+			pool.Quota[0] = amount(0, 60000, "limit")
 		}
 		if rapid.IntRange(0, 3).Draw(t, "node limit") == 0 {
 			pool.Nodes = amount(0, 4, "nodes")
 		}
-		if rapid.IntRange(0, 3).Draw(t, "rationed") == 0 {
-			w.problem.Rations = append(w.problem.Rations, packing.Ration{Addresses: amount(0, 30, "addresses"), Nodes: packing.Unlimited})
-			pool.Rations = []int{len(w.problem.Rations), 0}
+		if rapid.IntRange(0, 3).Draw(t, "zone quota") == 0 {
+			w.problem.ZoneQuotas = append(w.problem.ZoneQuotas, packing.ZoneQuota{Addresses: amount(0, 30, "addresses"), Nodes: packing.Unlimited})
+			pool.ZoneQuotas = []int{len(w.problem.ZoneQuotas), 0}
 		}
 		w.problem.Pools = append(w.problem.Pools, pool)
 	}
-	w.problem.Supplies = []int{rapid.IntRange(0, 2).Draw(t, "supply")}
-	for range rapid.IntRange(1, 12).Draw(t, "columns") {
+	w.problem.Reservations = []int{rapid.IntRange(0, 2).Draw(t, "reservations")}
+	for range rapid.IntRange(1, 12).Draw(t, "candidates") {
 		size := amount(1, 16, "size") * 1000
-		column := packing.Column{
+		candidate := packing.CandidateType{
 			Pool: rapid.IntRange(0, len(w.problem.Pools)-1).Draw(t, "pool"), Stage: rapid.IntRange(0, 1).Draw(t, "stage"),
-			Room: []int64{size - 250, size * amount(1, 8, "ratio")}, Capacity: []int64{size, 0},
+			Allocatable: []int64{size - 250, size * amount(1, 8, "ratio")}, Capacity: []int64{size, 0},
 		}
-		for plane := range 2 {
+		for zoneCapacityType := range 2 {
 			if rapid.IntRange(0, 3).Draw(t, "offered") > 0 {
-				column.Offers = append(column.Offers, packing.Offer{Plane: plane, Price: float64(size) * rapid.Float64Range(0.5, 2).Draw(t, "price")})
+				candidate.Prices = append(candidate.Prices, packing.ZonePrice{ZoneCapacityType: zoneCapacityType, Price: float64(size) * rapid.Float64Range(0.5, 2).Draw(t, "price")})
 			}
 		}
 		if rapid.IntRange(0, 6).Draw(t, "reserved") == 0 {
-			column.Supply = 1
+			candidate.Reservation = 1
 		}
-		w.problem.Columns = append(w.problem.Columns, column)
+		w.problem.Candidates = append(w.problem.Candidates, candidate)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "rules") {
 		limit := rapid.Int32Range(1, 3).Draw(t, "limit")
 		w.problem.Rules = append(w.problem.Rules, packing.Rule{WithMember: limit, WithOther: rapid.Int32Range(0, limit).Draw(t, "other")})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "nodes") {
-		w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: []int64{amount(-1, 4000, "room"), amount(0, 16000, "room")}})
+		w.problem.Nodes = append(w.problem.Nodes, packing.Node{Free: []int64{amount(-1, 4000, "free"), amount(0, 16000, "free")}})
 	}
-	for range rapid.IntRange(1, 7).Draw(t, "lots") {
-		w.lots = append(w.lots, w.lot(t))
+	for range rapid.IntRange(1, 7).Draw(t, "pod groups") {
+		w.groups = append(w.groups, w.drawGroup(t))
 	}
 	return w
 }
 
-func (w *world) lot(t *rapid.T) packing.Lot {
-	out := packing.Lot{
-		Need:    []int64{rapid.Int64Range(0, 5000).Draw(t, "cpu"), rapid.Int64Range(0, 20000).Draw(t, "memory")},
-		Columns: packing.NewSet(len(w.problem.Columns)), Nodes: packing.NewSet(len(w.problem.Nodes)),
-		Planes: rapid.Uint64Range(1, 3).Draw(t, "planes"), Count: rapid.IntRange(1, 25).Draw(t, "count"),
+func (w *randomProblem) drawGroup(t *rapid.T) packing.Group {
+	out := packing.Group{
+		Requests:   []int64{rapid.Int64Range(0, 5000).Draw(t, "cpu"), rapid.Int64Range(0, 20000).Draw(t, "memory")},
+		Candidates: packing.NewSet(len(w.problem.Candidates)), Nodes: packing.NewSet(len(w.problem.Nodes)),
+		ZoneCapacityTypes: rapid.Uint64Range(1, 3).Draw(t, "zone-capacity types"), Count: rapid.IntRange(1, 25).Draw(t, "count"),
 	}
-	for k := range w.problem.Columns {
+	for k := range w.problem.Candidates {
 		if rapid.IntRange(0, 4).Draw(t, "allowed") > 0 {
-			out.Columns.Add(k)
+			out.Candidates.Add(k)
 		}
 	}
 	for i := range w.problem.Nodes {
@@ -94,18 +94,18 @@ func (w *world) lot(t *rapid.T) packing.Lot {
 	for r := range w.problem.Rules {
 		owner, member := rapid.Bool().Draw(t, "owner"), rapid.Bool().Draw(t, "member")
 		if owner || member {
-			out.Marks = append(out.Marks, packing.Mark{Rule: int32(r), Owner: owner, Member: member})
+			out.Roles = append(out.Roles, packing.RuleRole{Rule: int32(r), Owner: owner, Member: member})
 		}
 	}
 	return out
 }
 
-// pack packs the lots in two rounds.
-func (w *world) pack() *packing.Packer {
+// pack packs the pod groups in two rounds.
+func (w *randomProblem) pack() *packing.Packer {
 	p := packing.New(w.problem)
-	half := len(w.lots) / 2
-	p.Pack(w.lots[:half])
-	p.Pack(w.lots[half:])
+	half := len(w.groups) / 2
+	p.Pack(w.groups[:half])
+	p.Pack(w.groups[half:])
 	p.Finish()
 	return p
 }
@@ -113,14 +113,14 @@ func (w *world) pack() *packing.Packer {
 func TestRandomProblems(t *testing.T) {
 	placed, left := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := draw(t)
+		w := drawProblem(t)
 		p := w.pack()
 		w.check(t, p)
-		for i := range w.lots {
-			placed, left = placed+w.lots[i].Count-p.Left(i), left+p.Left(i)
+		for i := range w.groups {
+			placed, left = placed+w.groups[i].Count-p.CountUnplaced(i), left+p.CountUnplaced(i)
 		}
 		again := w.pack()
-		if diff := cmp.Diff(describe(p), describe(again)); diff != "" {
+		if diff := cmp.Diff(describeBins(p), describeBins(again)); diff != "" {
 			t.Fatalf("the same problem gave two plans:\n%s", diff)
 		}
 	})
@@ -129,58 +129,58 @@ func TestRandomProblems(t *testing.T) {
 	}
 }
 
-func describe(p *packing.Packer) []string {
+func describeBins(p *packing.Packer) []string {
 	var out []string
 	for b, bin := range p.Bins() {
-		out = append(out, fmt.Sprint(bin.Column, bin.Planes, bin.Parts, p.Choice(b)))
+		out = append(out, fmt.Sprint(bin.Candidate, bin.ZoneCapacityTypes, bin.Pods, p.BuyableTypes(b)))
 	}
 	return out
 }
 
 // check checks every invariant of the package for a plan, with its own counts.
-func (w *world) check(t *rapid.T, p *packing.Packer) {
-	seen := make([]int, len(w.lots))
+func (w *randomProblem) check(t *rapid.T, p *packing.Packer) {
+	seen := make([]int, len(w.groups))
 	used := make([]packing.Pool, len(w.problem.Pools))
 	for i := range used {
-		used[i].Left = make([]int64, dims)
+		used[i].Quota = make([]int64, dims)
 	}
-	supplied, cost := 0, 0.0
+	reserved, cost := 0, 0.0
 	for b, bin := range p.Bins() {
-		column := &w.problem.Columns[bin.Column]
-		w.holds(t, column.Room, bin.Parts, nil)
-		choice := p.Choice(b)
-		if !choice.Has(bin.Column) {
-			t.Fatalf("bin %d was planned as column %d and may not be bought as that", b, bin.Column)
+		candidate := &w.problem.Candidates[bin.Candidate]
+		w.checkFits(t, candidate.Allocatable, bin.Pods, nil)
+		choice := p.BuyableTypes(b)
+		if !choice.Has(bin.Candidate) {
+			t.Fatalf("bin %d was planned as candidate %d and cannot be bought as that", b, bin.Candidate)
 		}
-		ceiling := slices.Clone(column.Capacity)
+		ceiling := slices.Clone(candidate.Capacity)
 		choice.Each(func(k int) bool {
-			c := &w.problem.Columns[k]
-			w.holds(t, c.Room, bin.Parts, nil)
-			if c.Pool != column.Pool || !slices.ContainsFunc(c.Offers, func(o packing.Offer) bool { return bin.Planes&(1<<o.Plane) != 0 }) {
-				t.Fatalf("bin %d may be bought as column %d, which is of another pool or nowhere to be had", b, k)
+			c := &w.problem.Candidates[k]
+			w.checkFits(t, c.Allocatable, bin.Pods, nil)
+			if c.Pool != candidate.Pool || !slices.ContainsFunc(c.Prices, func(o packing.ZonePrice) bool { return bin.ZoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 }) {
+				t.Fatalf("bin %d may be bought as candidate %d, which is of another pool or not offered there", b, k)
 			}
 			for r := range ceiling {
 				ceiling[r] = max(ceiling[r], c.Capacity[r])
 			}
 			return true
 		})
-		for _, part := range bin.Parts {
-			lot := &w.lots[part.Lot]
-			seen[part.Lot] += part.Count
-			if !lot.Columns.Has(bin.Column) || bin.Planes&^lot.Planes != 0 || bin.Planes == 0 {
-				t.Fatalf("lot %d is in a bin of column %d on planes %b", part.Lot, bin.Column, bin.Planes)
+		for _, pods := range bin.Pods {
+			group := &w.groups[pods.Group]
+			seen[pods.Group] += pods.Count
+			if !group.Candidates.Has(bin.Candidate) || bin.ZoneCapacityTypes&^group.ZoneCapacityTypes != 0 || bin.ZoneCapacityTypes == 0 {
+				t.Fatalf("pod group %d is in a bin of candidate %d in zone-capacity types %b", pods.Group, bin.Candidate, bin.ZoneCapacityTypes)
 			}
 		}
-		used[column.Pool].Nodes++
+		used[candidate.Pool].Nodes++
 		for r, c := range ceiling {
-			used[column.Pool].Left[r] += c
+			used[candidate.Pool].Quota[r] += c
 		}
-		if column.Supply > 0 {
-			supplied++
+		if candidate.Reservation > 0 {
+			reserved++
 		} else {
 			price := math.Inf(1)
-			for _, o := range column.Offers {
-				if bin.Planes&(1<<o.Plane) != 0 {
+			for _, o := range candidate.Prices {
+				if bin.ZoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 {
 					price = min(price, o.Price)
 				}
 			}
@@ -188,144 +188,144 @@ func (w *world) check(t *rapid.T, p *packing.Packer) {
 		}
 	}
 	for i := range w.problem.Nodes {
-		w.holds(t, w.problem.Nodes[i].Room, p.Onto(i), w.problem.Nodes[i].Tallies)
-		for _, part := range p.Onto(i) {
-			seen[part.Lot] += part.Count
-			if !w.lots[part.Lot].Nodes.Has(i) {
-				t.Fatalf("lot %d is on node %d, where it may not be", part.Lot, i)
+		w.checkFits(t, w.problem.Nodes[i].Free, p.PodsOnNode(i), w.problem.Nodes[i].RuleCounts)
+		for _, pods := range p.PodsOnNode(i) {
+			seen[pods.Group] += pods.Count
+			if !w.groups[pods.Group].Nodes.Has(i) {
+				t.Fatalf("pod group %d is on node %d, which it does not allow", pods.Group, i)
 			}
 		}
 	}
-	for i := range w.lots {
-		if seen[i]+p.Left(i) != w.lots[i].Count {
-			t.Fatalf("lot %d: %d placed and %d left of %d", i, seen[i], p.Left(i), w.lots[i].Count)
+	for i := range w.groups {
+		if seen[i]+p.CountUnplaced(i) != w.groups[i].Count {
+			t.Fatalf("pod group %d: %d placed and %d unplaced of %d", i, seen[i], p.CountUnplaced(i), w.groups[i].Count)
 		}
 	}
-	w.limits(t, used, supplied)
-	if bound := p.Bound(); bound > cost*(1+1e-9) {
+	w.checkLimits(t, used, reserved)
+	if bound := p.LowerBound(); bound > cost*(1+1e-9) {
 		t.Fatalf("the bound is %v and the plan costs %v", bound, cost)
 	}
 }
 
-// limits checks the limits. Pools without new nodes may have exceeded theirs from the start.
-func (w *world) limits(t *rapid.T, used []packing.Pool, supplied int) {
-	var within *packing.Pool
+// checkLimits checks the limits. Pools without new nodes may have exceeded theirs from the start.
+func (w *randomProblem) checkLimits(t *rapid.T, used []packing.Pool, reserved int) {
+	var shared *packing.Pool
 	together := make([]int64, dims)
 	for i, pool := range w.problem.Pools {
-		if pool.Within != nil {
-			within = pool.Within
+		if pool.Shared != nil {
+			shared = pool.Shared
 			for r := range dims {
-				together[r] += used[i].Left[r]
+				together[r] += used[i].Quota[r]
 			}
 		}
 		if used[i].Nodes > 0 && pool.Nodes != packing.Unlimited && used[i].Nodes > pool.Nodes {
 			t.Fatalf("pool %d: %d nodes of %d", i, used[i].Nodes, pool.Nodes)
 		}
 		for r := range dims {
-			if used[i].Nodes > 0 && pool.Left[r] != packing.Unlimited && used[i].Left[r] > pool.Left[r] {
-				t.Fatalf("pool %d: its nodes may come to %d of resource %d, and %d are left", i, used[i].Left[r], r, pool.Left[r])
+			if used[i].Nodes > 0 && pool.Quota[r] != packing.Unlimited && used[i].Quota[r] > pool.Quota[r] {
+				t.Fatalf("pool %d: its nodes may use %d of resource %d, above its quota %d", i, used[i].Quota[r], r, pool.Quota[r])
 			}
 		}
 	}
 	for r := range dims {
-		if within != nil && within.Left[r] != packing.Unlimited && together[r] > within.Left[r] {
-			t.Fatalf("the nodes of all pools may come to %d of resource %d, and %d are left", together[r], r, within.Left[r])
+		if shared != nil && shared.Quota[r] != packing.Unlimited && together[r] > shared.Quota[r] {
+			t.Fatalf("the nodes of all pools may use %d of resource %d, above the shared quota %d", together[r], r, shared.Quota[r])
 		}
 	}
-	if supplied > w.problem.Supplies[0] {
-		t.Fatalf("%d nodes of a reservation that has %d", supplied, w.problem.Supplies[0])
+	if reserved > w.problem.Reservations[0] {
+		t.Fatalf("%d nodes on a reservation for %d", reserved, w.problem.Reservations[0])
 	}
 }
 
-// holds checks that the parts fit into room and obey every rule.
-func (w *world) holds(t *rapid.T, room []int64, parts []packing.Part, _ []packing.Tally) {
+// checkFits checks that the pods fit into the free capacity and that every rule holds.
+func (w *randomProblem) checkFits(t *rapid.T, free []int64, pods []packing.GroupCount, _ []packing.RuleCount) {
 	total := make([]int64, dims)
-	for _, part := range parts {
+	for _, pods := range pods {
 		for r := range dims {
-			total[r] += w.lots[part.Lot].Need[r] * int64(part.Count)
+			total[r] += w.groups[pods.Group].Requests[r] * int64(pods.Count)
 		}
 	}
 	for r := range dims {
-		if len(parts) > 0 && total[r] > room[r] {
-			t.Fatalf("%v take %d of resource %d, and there are %d", parts, total[r], r, room[r])
+		if len(pods) > 0 && total[r] > free[r] {
+			t.Fatalf("%v request %d of resource %d, and %d are free", pods, total[r], r, free[r])
 		}
 	}
 	for id, rule := range w.problem.Rules {
 		members, inside, outside := int32(0), false, false
-		for _, part := range parts {
-			for _, m := range w.lots[part.Lot].Marks {
+		for _, pods := range pods {
+			for _, m := range w.groups[pods.Group].Roles {
 				if int(m.Rule) != id {
 					continue
 				}
 				if m.Member {
-					members += int32(part.Count)
+					members += int32(pods.Count)
 				}
 				inside, outside = inside || m.Owner && m.Member, outside || m.Owner && !m.Member
 			}
 		}
 		if inside && members > rule.WithMember || outside && members > rule.WithOther {
-			t.Fatalf("%v have %d members of rule %d: %+v", parts, members, id, rule)
+			t.Fatalf("%v have %d members of rule %d: %+v", pods, members, id, rule)
 		}
 	}
 }
 
-// TestNearTheBound packs a fixed mixture of pods at prices proportional to size. The figure is not a
-// target: it fails for a change that packs worse.
-func TestNearTheBound(t *testing.T) {
-	w := world{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
-		{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
+// TestCostNearBound packs a fixed mixture of pods at prices proportional to size. The figure is not a
+// target: the test fails after a change that packs worse.
+func TestCostNearBound(t *testing.T) {
+	w := randomProblem{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
+		{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
 	for _, memory := range []int64{2, 4, 8} {
 		for _, cores := range []int64{2, 4, 8, 16, 32, 64, 96} {
-			w.problem.Columns = append(w.problem.Columns, packing.Column{
-				Room: []int64{cores*1000 - 300, cores*memory*1000 - 600}, Capacity: []int64{cores * 1000, cores * memory * 1000},
-				Offers: []packing.Offer{{Plane: 0, Price: float64(cores) * (0.024 + 0.004*float64(memory))}},
+			w.problem.Candidates = append(w.problem.Candidates, packing.CandidateType{
+				Allocatable: []int64{cores*1000 - 300, cores*memory*1000 - 600}, Capacity: []int64{cores * 1000, cores * memory * 1000},
+				Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: float64(cores) * (0.024 + 0.004*float64(memory))}},
 			})
 		}
 	}
-	all := packing.NewSet(len(w.problem.Columns))
-	for k := range w.problem.Columns {
+	all := packing.NewSet(len(w.problem.Candidates))
+	for k := range w.problem.Candidates {
 		all.Add(k)
 	}
 	for i := range int64(200) {
 		cpu := []int64{50, 100, 250, 500, 1000, 2000, 4000, 8000}[i%8]
-		w.lots = append(w.lots, packing.Lot{Need: []int64{cpu, cpu * (1 + i*7%13) / 2}, Columns: all, Planes: 1, Count: int(1 + i*11%9)})
+		w.groups = append(w.groups, packing.Group{Requests: []int64{cpu, cpu * (1 + i*7%13) / 2}, Candidates: all, ZoneCapacityTypes: 1, Count: int(1 + i*11%9)})
 	}
 	p := packing.New(w.problem)
-	p.Pack(w.lots)
-	if ratio := p.Cost() / p.Bound(); ratio > 1.02 || ratio < 1 {
+	p.Pack(w.groups)
+	if ratio := p.Cost() / p.LowerBound(); ratio > 1.02 || ratio < 1 {
 		t.Errorf("the plan costs %.4f of the bound, want between 1 and 1.02", ratio)
 	}
 }
 
-// TestBudgetLeavesAPartialPlan stops early: placed pods stay placed, the rest is left, and the packer
-// reports a partial plan.
-func TestBudgetLeavesAPartialPlan(t *testing.T) {
+// TestBudgetEndsPlanning stops early: placed pods stay placed, the rest is unplaced, and the
+// packer reports a partial plan.
+func TestBudgetEndsPlanning(t *testing.T) {
 	for _, tt := range []struct {
 		budget  int
 		partial bool
 	}{{40, true}, {1e9, false}} {
-		w := world{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
-			{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
+		w := randomProblem{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
+			{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
 		w.problem.Policy.Budget = tt.budget
-		w.problem.Columns = []packing.Column{{Room: []int64{4000, 8000}, Capacity: []int64{4000, 8000}, Offers: []packing.Offer{{Plane: 0, Price: 1}}}}
+		w.problem.Candidates = []packing.CandidateType{{Allocatable: []int64{4000, 8000}, Capacity: []int64{4000, 8000}, Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: 1}}}}
 		all := packing.NewSet(1)
 		all.Add(0)
 		for i := range int64(30) {
-			w.lots = append(w.lots, packing.Lot{Need: []int64{900 + i, 1500 - i}, Columns: all, Planes: 1, Count: 2})
+			w.groups = append(w.groups, packing.Group{Requests: []int64{900 + i, 1500 - i}, Candidates: all, ZoneCapacityTypes: 1, Count: 2})
 		}
 		p := packing.New(w.problem)
-		p.Pack(w.lots)
+		p.Pack(w.groups)
 		left, placed := 0, 0
-		for i := range w.lots {
-			left += p.Left(i)
+		for i := range w.groups {
+			left += p.CountUnplaced(i)
 		}
 		for _, bin := range p.Bins() {
-			for _, part := range bin.Parts {
-				placed += part.Count
+			for _, pods := range bin.Pods {
+				placed += pods.Count
 			}
 		}
-		if p.Spent() != tt.partial || left > 0 != tt.partial || left+placed != 60 {
-			t.Errorf("budget %d: spent %t, %d left and %d placed of 60", tt.budget, p.Spent(), left, placed)
+		if p.IsBudgetUsed() != tt.partial || left > 0 != tt.partial || left+placed != 60 {
+			t.Errorf("budget %d: used up %t, %d unplaced and %d placed of 60", tt.budget, p.IsBudgetUsed(), left, placed)
 		}
 	}
 }

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// priced is a column, its lowest price, and its room in the first resource, which is a fast check for
-// columns that are too small.
-type priced struct {
-	column int
-	price  float64
-	room   int64
+// pricedCandidate is a candidate, its lowest price, and its allocatable amount of the first
+// resource, which is a fast check for candidates that are too small.
+type pricedCandidate struct {
+	candidate        int
+	price            float64
+	firstAllocatable int64
 }
 
-// byPrice returns the stage's columns, the cheapest first.
-func (s *stage) byPrice() []priced {
+// candidatesByPrice returns the stage's candidates, the cheapest first.
+func (s *stage) candidatesByPrice() []pricedCandidate {
 	if s.cheapest != nil {
 		return s.cheapest
 	}
-	s.cheapest = make([]priced, 0, len(s.columns))
-	for _, k := range s.columns {
-		c := &s.p.problem.Columns[k]
-		s.cheapest = append(s.cheapest, priced{k, s.p.cost(c, c.planes), c.Room[0]})
+	s.cheapest = make([]pricedCandidate, 0, len(s.candidates))
+	for _, k := range s.candidates {
+		c := &s.p.problem.Candidates[k]
+		s.cheapest = append(s.cheapest, pricedCandidate{k, s.p.ratedCost(c, c.zoneCapacityTypes), c.Allocatable[0]})
 	}
-	slices.SortFunc(s.cheapest, func(a, b priced) int {
+	slices.SortFunc(s.cheapest, func(a, b pricedCandidate) int {
 		if a.price != b.price {
 			return cmp.Compare(a.price, b.price)
 		}
-		return cmp.Compare(a.column, b.column)
+		return cmp.Compare(a.candidate, b.candidate)
 	})
 	return s.cheapest
 }

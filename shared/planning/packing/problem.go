@@ -10,74 +10,75 @@ const Unlimited = math.MaxInt64
 
 // Problem is the input of the packer. Amounts are Dims integers in the caller's units and order.
 type Problem struct {
-	Dims    int
-	Pools   []Pool
-	Columns []Column
-	Nodes   []Node
-	Rules   []Rule
-	// Rations are the IP quotas of zones for new nodes.
-	Rations []Ration
-	// Supplies is how many more nodes each reservation can launch.
-	Supplies []int
+	Dims       int
+	Pools      []Pool
+	Candidates []CandidateType
+	Nodes      []Node
+	Rules      []Rule
+	// ZoneQuotas are the IP quotas of zones for new nodes.
+	ZoneQuotas []ZoneQuota
+	// Reservations is how many more nodes each reservation can launch.
+	Reservations []int
 	// Policy has the settings. The zero value ignores resilience and tries a single order.
 	Policy Policy
 }
 
-// Pool is the limits that columns share.
+// Pool is the limits that the candidates of a NodePool share.
 type Pool struct {
-	// Left is the remaining quota by resource; Unlimited if there is no limit.
-	Left []int64
+	// Quota is the remaining quota by resource; Unlimited if there is no limit.
+	Quota []int64
 	// Nodes is how many nodes may still be added.
 	Nodes int64
-	// Within is a quota that several pools share; nodes must fit into it too. It is nil if there is no
-	// such quota, and has no Within itself.
-	Within *Pool
-	// Rations maps each plane to 1 + the index of the ration that nodes there use; 0 or a missing
-	// entry means no ration.
-	Rations []int
-	// Enough reports whether the columns offer enough variety for the pool's minValues; nil if any
-	// column is enough.
-	Enough func(columns Set, planes uint64) bool
+	// Shared is a quota that several pools share; nodes must fit into it too. It is nil if there is no
+	// such quota, and has no Shared itself.
+	Shared *Pool
+	// ZoneQuotas maps each zone-capacity type to 1 + the index of the zone quota that nodes there use;
+	// 0 or a missing entry means no zone quota.
+	ZoneQuotas []int
+	// Enough reports whether the candidates offer enough variety for the pool's minValues; nil if any
+	// candidate is enough.
+	Enough func(candidates Set, zoneCapacityTypes uint64) bool
 }
 
-// Column is one way to buy nodes: an instance type in a pool.
-type Column struct {
+// CandidateType is one way to buy nodes: an instance type in a pool.
+type CandidateType struct {
 	Pool int
-	// Stage is the order of use: a column is only used for pods that no column of a lower stage can
-	// hold.
+	// Stage is the order of use: a candidate is only used for pods that no candidate of a lower stage
+	// can hold.
 	Stage int
-	// Mixed replaces Stage if Policy.Mixed is set.
-	Mixed int
-	// Room is the capacity for pods. Capacity is what the node counts for in limits; it may be nil if
-	// the pool has none.
-	Room, Capacity []int64
-	// Offers are the planes (zone and capacity type) in which the column can be bought, with prices.
-	Offers []Offer
-	// Flexible is how many columns should be able to hold the pods planned for this one, so that the
+	// MixedStage replaces Stage if Policy.MixStages is set.
+	MixedStage int
+	// Allocatable is the capacity for pods. Capacity is what the node counts for in limits; it may be
+	// nil if the pool has none.
+	Allocatable, Capacity []int64
+	// Prices are the zone-capacity types (pairs of a zone and a capacity type) in which the
+	// candidate can be bought, with prices.
+	Prices []ZonePrice
+	// Flexible is how many candidates should be able to hold the pods planned for this one, so that the
 	// plan survives a shortage of one type.
 	Flexible int
-	// Supply is 1 + the index of the reservation that the column uses; 0 for none.
-	Supply int
-	// planes is the bit set of the planes in Offers.
-	planes uint64
-	// least is the lowest price in Offers.
-	least float64
-	// shelf is the original Stage: only columns of one shelf can replace each other.
-	shelf int
+	// Reservation is 1 + the index of the reservation that the candidate uses; 0 for none.
+	Reservation int
+	// zoneCapacityTypes is the bit set of the zone-capacity types in Prices.
+	zoneCapacityTypes uint64
+	// lowestPrice is the lowest price in Prices.
+	lowestPrice float64
+	// tier is the original Stage: only candidates of one tier can replace each other.
+	tier int
 }
 
-// Offer is a price in one plane, in US dollars per hour.
-type Offer struct {
-	Plane int
-	Price float64
+// ZonePrice is a price in one zone-capacity type, in US dollars per hour.
+type ZonePrice struct {
+	ZoneCapacityType int
+	Price            float64
 }
 
 // Node is an existing node.
 type Node struct {
-	// Room is the free capacity.
-	Room []int64
-	// Tallies are the counts of running pods for the rules.
-	Tallies []Tally
+	// Free is the free capacity.
+	Free []int64
+	// RuleCounts are the counts of running pods for the rules.
+	RuleCounts []RuleCount
 }
 
 // Rule bounds how many of certain pods, its members, may share a node with certain other pods, its
@@ -91,189 +92,191 @@ type Rule struct {
 	Soft bool
 }
 
-// Tally counts the pods on a node for one rule.
-type Tally struct {
+// RuleCount counts the pods on a node for one rule.
+type RuleCount struct {
 	Rule int32
-	// Inside counts owners that are members, and Outside owners that are not.
-	Inside, Outside, Members int32
+	// OwnersInside counts owners that are members, and OwnersOutside owners that are not.
+	OwnersInside, OwnersOutside, Members int32
 }
 
-// Mark is the role of a lot's pods in a rule.
-type Mark struct {
+// RuleRole is the role of a pod group's pods in a rule.
+type RuleRole struct {
 	Rule          int32
 	Owner, Member bool
 }
 
-// Lot is a number of equal pods.
-type Lot struct {
-	// Need is the request of one pod.
-	Need []int64
-	// Columns and Nodes are where the pods may go; Planes limits where nodes of the columns may be.
-	Columns Set
-	Nodes   Set
-	Planes  uint64
-	Marks   []Mark
-	// Beside are rules that need a member on the node already, or no member anywhere if the lot is a
-	// member itself: affinity over host names.
-	Beside []int32
-	Count  int
+// Group is a number of equal pods.
+type Group struct {
+	// Requests is the request of one pod.
+	Requests []int64
+	// Candidates and Nodes are where the pods may go; ZoneCapacityTypes limits where nodes of the
+	// candidates may be.
+	Candidates        Set
+	Nodes             Set
+	ZoneCapacityTypes uint64
+	Roles             []RuleRole
+	// AffinityRules are rules that need a member on the node already, or no member anywhere if the pod
+	// group is a member itself: affinity over host names.
+	AffinityRules []int32
+	Count         int
 }
 
-// Part is a number of a lot's pods on one node.
-type Part struct{ Lot, Count int }
+// GroupCount is a number of a pod group's pods on one node.
+type GroupCount struct{ Group, Count int }
 
 // Bin is a new node.
 type Bin struct {
-	// Column is the cheapest column that holds the pods.
-	Column int
-	// Planes are the planes in which the node may be.
-	Planes uint64
-	Parts  []Part
-	// Columns are all columns that the pods allow, of any size.
-	Columns Set
-	used    []int64
-	// ration is 1 + the index of the ration that the node uses; 0 for none.
-	ration int
+	// Candidate is the cheapest candidate that holds the pods.
+	Candidate int
+	// ZoneCapacityTypes are the zone-capacity types in which the node may be.
+	ZoneCapacityTypes uint64
+	Pods              []GroupCount
+	// Candidates are all candidates that the pods allow, of any size.
+	Candidates Set
+	used       []int64
+	// zoneQuota is 1 + the index of the zone quota that the node uses; 0 for none.
+	zoneQuota int
 	// extra is by how much the node may exceed its planned capacity in limited resources.
 	extra []int64
-	// choice is the set of columns to buy the node from, once extra is known.
-	choice Set
+	// buyable is the set of candidates to buy the node from, once extra is known.
+	buyable Set
 }
 
 // Policy sets the trade-off between price and resilience.
 type Policy struct {
 	// MaxShare is the maximum share of a plan's value on one node; 0 for no maximum. Nodes with at
-	// most SmallRoom of the first resource are exempt.
+	// most SmallNode of the first resource are exempt.
 	MaxShare  float64
-	SmallRoom int64
+	SmallNode int64
 	// Premium is how much more a plan that respects MaxShare may cost, as a fraction of the price.
 	Premium float64
-	// EqualPremium is how much more a plan for equal pods may cost than the best plan of one column,
+	// EqualPremium is how much more a plan for equal pods may cost than the best plan of one candidate,
 	// as a fraction of the price.
 	EqualPremium float64
 	// ShareCost rates resilience per node: a node with the share s of the plan's value is rated as if
 	// it cost s times this fraction more.
 	ShareCost float64
-	// FlexibleCost is the fraction by which a column with too few alternatives is rated more
+	// FlexibleCost is the fraction by which a candidate with too few alternatives is rated more
 	// expensive.
 	FlexibleCost float64
-	// Tight minimizes the use of limits instead of the price. It is for pods that otherwise do not fit
-	// into the limits.
-	Tight bool
-	// SmallFirst places pods one by one, the smallest first, each where it uses the least of the
+	// SaveLimits minimizes the use of limits instead of the price. It is for pods that otherwise do
+	// not fit into the limits.
+	SaveLimits bool
+	// SmallestFirst places pods one by one, the smallest first, each where it uses the least of the
 	// limits. It places as many pods as possible under limits.
-	SmallFirst bool
-	// Mixed opens nodes that only some pods need for all pods, so that the others need no further
+	SmallestFirst bool
+	// MixStages opens nodes that only some pods need for all pods, so that the others need no further
 	// node.
-	Mixed bool
-	// Nodes is the maximum number of nodes that Open may add; 0 for no maximum.
-	Nodes int
+	MixStages bool
+	// MaxNodes is the maximum number of nodes that PlaceOnNew may add; 0 for no maximum.
+	MaxNodes int
 	// Effort is the number of steps after which no further orders are tried, and Budget the number
-	// after which the plan stays partial. A step checks a lot, a bin or a column, and was measured at
-	// 5 to 17 ns.
+	// after which the plan stays partial. A step checks a pod group, a bin or a candidate, and was
+	// measured at 5 to 17 ns.
 	Effort, Budget int
 }
 
-// Sold returns the number of the column's offers in some planes.
-func (c *Column) Sold(planes uint64) int {
+// CountOfferings returns the number of the candidate's offerings in some zone-capacity types.
+func (c *CandidateType) CountOfferings(zoneCapacityTypes uint64) int {
 	n := 0
-	for _, o := range c.Offers {
-		n += int(planes >> o.Plane & 1)
+	for _, o := range c.Prices {
+		n += int(zoneCapacityTypes >> o.ZoneCapacityType & 1)
 	}
 	return n
 }
 
-// price returns the lowest price in some planes; infinite if there is no offer.
-func (c *Column) price(planes uint64) float64 {
-	if c.planes&^planes == 0 && c.planes != 0 {
-		return c.least
+// priceIn returns the lowest price in some zone-capacity types; infinite if there is none.
+func (c *CandidateType) priceIn(zoneCapacityTypes uint64) float64 {
+	if c.zoneCapacityTypes&^zoneCapacityTypes == 0 && c.zoneCapacityTypes != 0 {
+		return c.lowestPrice
 	}
 	best := math.Inf(1)
-	for _, o := range c.Offers {
-		if planes&(1<<o.Plane) != 0 && o.Price < best {
+	for _, o := range c.Prices {
+		if zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 && o.Price < best {
 			best = o.Price
 		}
 	}
 	return best
 }
 
-// fits reports whether need fits into room. Nothing fits into negative room, not even a need of zero.
-func fits(need, room []int64) bool {
+// fitsInto reports whether need fits into the free capacity. Nothing fits into a negative one, not
+// even a need of zero.
+func fitsInto(need, free []int64) bool {
 	for i, n := range need {
-		if n > room[i] || room[i] < 0 {
+		if n > free[i] || free[i] < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// Holds reports whether one more node of that capacity fits into the limits.
-func (p *Pool) Holds(capacity []int64) bool {
+// FitsNode reports whether one more node of that capacity fits into the limits.
+func (p *Pool) FitsNode(capacity []int64) bool {
 	if p.Nodes <= 0 {
 		return false
 	}
 	for i, c := range capacity {
-		if left := p.left(i); left != Unlimited && c > left {
+		if left := p.quotaOf(i); left != Unlimited && c > left {
 			return false
 		}
 	}
 	return true
 }
 
-// left returns the remaining quota of a resource, including the shared quota.
-func (p *Pool) left(resource int) int64 {
-	if p.Within == nil {
-		return p.Left[resource]
+// quotaOf returns the remaining quota of a resource, including the shared quota.
+func (p *Pool) quotaOf(resource int) int64 {
+	if p.Shared == nil {
+		return p.Quota[resource]
 	}
-	return min(p.Left[resource], p.Within.Left[resource])
+	return min(p.Quota[resource], p.Shared.Quota[resource])
 }
 
-// Count subtracts an existing node from the quota.
-func (p *Pool) Count(capacity []int64) { p.take(capacity, 1) }
+// SubtractNode subtracts an existing node from the quota.
+func (p *Pool) SubtractNode(capacity []int64) { p.subtract(capacity, 1) }
 
-// Release adds a node that no longer counts back to the pool's quota, but not to the shared one.
-func (p *Pool) Release(capacity []int64) {
-	within := p.Within
-	p.Within = nil
-	p.take(capacity, -1)
-	p.Within = within
+// AddBackNode adds a node that no longer counts back to the pool's quota, but not to the shared one.
+func (p *Pool) AddBackNode(capacity []int64) {
+	shared := p.Shared
+	p.Shared = nil
+	p.subtract(capacity, -1)
+	p.Shared = shared
 }
 
-// take subtracts a node; sign is 1, or -1 to add it back.
-func (p *Pool) take(capacity []int64, sign int64) {
+// subtract subtracts a node; sign is 1, or -1 to add it back.
+func (p *Pool) subtract(capacity []int64, sign int64) {
 	if p.Nodes != Unlimited {
 		p.Nodes -= sign
 	}
 	for i, c := range capacity {
-		if p.Left[i] != Unlimited {
-			p.Left[i] -= sign * c
+		if p.Quota[i] != Unlimited {
+			p.Quota[i] -= sign * c
 		}
 	}
-	if p.Within != nil {
-		p.Within.take(capacity, sign)
+	if p.Shared != nil {
+		p.Shared.subtract(capacity, sign)
 	}
 }
 
-// copied returns copies of the pools. Copies of pools with a shared quota share one copy of it.
-func copied(pools []Pool) []Pool {
-	out, shared := slices.Clone(pools), map[*Pool]*Pool{}
+// copyPools returns copies of the pools. Copies of pools with a shared quota share one copy of it.
+func copyPools(pools []Pool) []Pool {
+	out, copies := slices.Clone(pools), map[*Pool]*Pool{}
 	for i := range out {
-		out[i].Left = slices.Clone(out[i].Left)
-		within := out[i].Within
-		if within == nil {
+		out[i].Quota = slices.Clone(out[i].Quota)
+		shared := out[i].Shared
+		if shared == nil {
 			continue
 		}
-		if shared[within] == nil {
-			shared[within] = &Pool{Left: slices.Clone(within.Left), Nodes: within.Nodes}
+		if copies[shared] == nil {
+			copies[shared] = &Pool{Quota: slices.Clone(shared.Quota), Nodes: shared.Nodes}
 		}
-		out[i].Within = shared[within]
+		out[i].Shared = copies[shared]
 	}
 	return out
 }
 
 // DefaultPolicy pays up to 5 % more for a plan in which no node carries more than a third, and 3 %
 // more for a node with enough alternative types, but for equal pods at most 1 % more than the best
-// plan of one column. Its budget is 10 to 35 s of one core.
+// plan of one candidate. Its budget is 10 to 35 s of one core.
 var DefaultPolicy = Policy{
-	MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, EqualPremium: 0.01, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
+	MaxShare: 1.0 / 3, SmallNode: 8000, Premium: 0.05, EqualPremium: 0.01, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
 }

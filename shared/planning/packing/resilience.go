@@ -5,127 +5,127 @@ import (
 	"slices"
 )
 
-// goodEnough is the ratio of cost to value up to which no further order is tried.
-const goodEnough = 1.02
+// acceptedRatio is the ratio of cost to value up to which no further order is tried.
+const acceptedRatio = 1.02
 
-// outOfReach is the ratio of cost to value above which no order helps: the waste is then due to pods
-// that no type suits.
-const outOfReach = 1.3
+// hopelessRatio is the ratio of cost to value above which no order helps: the waste is then due to
+// pods that no type suits.
+const hopelessRatio = 1.3
 
-// run opens the stage's bins, in the order of lots that gives the cheapest plan. If the plan violates
-// MaxShare, it plans again with smaller nodes and uses that plan unless it costs more than Premium
-// allows.
-func (s *stage) run() {
+// openCheapest opens the stage's bins, in the order of pod groups that gives the cheapest plan. If
+// the plan violates MaxShare, it plans again with smaller nodes and uses that plan unless it costs
+// more than Premium allows.
+func (s *stage) openCheapest() {
 	first, won := len(s.p.bins), orders[0]
-	s.before = s.p.costOf(s.p.bins)
-	s.arrange(won)
-	best, _ := s.attempt(first, math.Inf(1))
+	s.earlierCost = s.p.sumCosts(s.p.bins)
+	s.orderGroups(won)
+	best, _ := s.tryOrder(first, math.Inf(1))
 	tried := [][]int{s.ids}
 	for _, order := range orders[1:] {
-		cost := s.p.costOf(best)
+		cost := s.p.sumCosts(best)
 		if len(s.priced) < 2 {
 			break // With a single priced resource the orders are the same.
 		}
-		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
+		if cost <= acceptedRatio*s.total || cost > hopelessRatio*s.total || s.p.usedSteps > s.p.problem.Policy.Effort {
 			break
 		}
-		s.arrange(order)
+		s.orderGroups(order)
 		if slices.ContainsFunc(tried, func(ids []int) bool { return slices.Equal(ids, s.ids) }) {
 			continue // The same order gives the same plan.
 		}
 		tried = append(tried, s.ids)
-		if other, ok := s.attempt(first, cost); ok && placed(other) >= placed(best) && s.p.costOf(other) < cost {
+		if other, ok := s.tryOrder(first, cost); ok && countPlacedPods(other) >= countPlacedPods(best) && s.p.sumCosts(other) < cost {
 			best, won = other, order
 		}
 	}
-	if s.concentrated(best) {
-		s.modest = true
-		most := s.p.costOf(best) * (1 + s.p.problem.Policy.Premium)
-		s.arrange(won)
-		if modest, ok := s.attempt(first, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
-			best = modest
+	if s.exceedsMaxShare(best) {
+		s.enforceMaxShare = true
+		most := s.p.sumCosts(best) * (1 + s.p.problem.Policy.Premium)
+		s.orderGroups(won)
+		if spread, ok := s.tryOrder(first, most); ok && countPlacedPods(spread) >= countPlacedPods(best) && s.p.sumCosts(spread) <= most {
+			best = spread
 		}
 	}
-	s.redo(best)
-	s.merge(first)
-	s.capEqual(first)
+	s.restoreBins(best)
+	s.mergeBins(first)
+	s.replanEqualPods(first)
 }
 
-// attempt packs in the current order, and undoes the plan. It gives up as soon as the plan must cost
-// more than most: pods that are not placed yet will cost at least their value.
-func (s *stage) attempt(first int, most float64) (bins []Bin, ok bool) {
-	s.most, s.spent = most, 0
-	s.open()
-	s.scratch.offers, s.scratch.hopes = s.offers[:0], s.hopes[:0]
-	return s.undo(first), !s.beyond()
+// tryOrder packs in the current order, and undoes the plan. It gives up as soon as the plan must cost
+// more than maxCost: pods that are not placed yet will cost at least their value.
+func (s *stage) tryOrder(first int, maxCost float64) (bins []Bin, ok bool) {
+	s.maxCost, s.cost = maxCost, 0
+	s.openBins()
+	s.scratch.options, s.scratch.bounds = s.options[:0], s.bounds[:0]
+	return s.removeBins(first), !s.isTooExpensive()
 }
 
-// beyond reports whether the plan already costs too much.
-func (s *stage) beyond() bool { return s.spent+s.rest > s.most*(1+1e-9) }
+// isTooExpensive reports whether the plan already costs too much.
+func (s *stage) isTooExpensive() bool { return s.cost+s.unplacedValue > s.maxCost*(1+1e-9) }
 
-// concentrated reports whether any bin exceeds MaxShare.
-func (s *stage) concentrated(bins []Bin) bool {
+// exceedsMaxShare reports whether any bin exceeds MaxShare.
+func (s *stage) exceedsMaxShare(bins []Bin) bool {
 	policy := &s.p.problem.Policy
 	if policy.MaxShare <= 0 {
 		return false
 	}
-	value := s.worthByLot()
+	value := s.podValues()
 	for b := range bins {
 		bin, sum := &bins[b], 0.0
-		for _, part := range bin.Parts {
-			sum += float64(value[part.Lot] * float64(part.Count))
+		for _, pods := range bin.Pods {
+			sum += float64(value[pods.Group] * float64(pods.Count))
 		}
-		if sum > policy.MaxShare*(s.before+s.total) && s.p.problem.Columns[bin.Column].Room[0] > policy.SmallRoom {
+		if sum > policy.MaxShare*(s.earlierCost+s.total) && s.p.problem.Candidates[bin.Candidate].Allocatable[0] > policy.SmallNode {
 			return true
 		}
 	}
 	return false
 }
 
-// undo removes the bins from the given one on, and returns them.
-func (s *stage) undo(first int) []Bin {
+// removeBins removes the bins from the given one on, and returns them.
+func (s *stage) removeBins(first int) []Bin {
 	p := s.p
-	gone := append([]Bin(nil), p.bins[first:]...)
-	for b := range gone {
-		p.buy(&gone[b], -1)
-		p.charge(&gone[b], -1)
-		for _, part := range gone[b].Parts {
-			p.left[part.Lot] += part.Count
-			p.count(&p.lots[part.Lot], -part.Count)
+	removed := append([]Bin(nil), p.bins[first:]...)
+	for b := range removed {
+		p.chargePool(&removed[b], -1)
+		p.chargeZoneQuota(&removed[b], -1)
+		for _, pods := range removed[b].Pods {
+			p.unplaced[pods.Group] += pods.Count
+			p.countMembers(&p.groups[pods.Group], -pods.Count)
 		}
 	}
 	p.bins = p.bins[:first]
 	p.binSites = p.binSites[:min(first, len(p.binSites))]
-	return gone
+	return removed
 }
 
-// redo restores bins that undo removed.
-func (s *stage) redo(bins []Bin) {
+// restoreBins restores bins that removeBins removed.
+func (s *stage) restoreBins(bins []Bin) {
 	p := s.p
 	for b := range bins {
-		p.buy(&bins[b], 1)
-		p.charge(&bins[b], 1)
-		for _, part := range bins[b].Parts {
-			p.left[part.Lot] -= part.Count
-			p.count(&p.lots[part.Lot], part.Count)
+		p.chargePool(&bins[b], 1)
+		p.chargeZoneQuota(&bins[b], 1)
+		for _, pods := range bins[b].Pods {
+			p.unplaced[pods.Group] -= pods.Count
+			p.countMembers(&p.groups[pods.Group], pods.Count)
 		}
 	}
 	p.bins = append(p.bins, bins...)
 }
 
-func (p *Packer) costOf(bins []Bin) float64 {
+func (p *Packer) sumCosts(bins []Bin) float64 {
 	sum := 0.0
 	for b := range bins {
-		sum += p.cost(&p.problem.Columns[bins[b].Column], bins[b].Planes)
+		sum += p.ratedCost(&p.problem.Candidates[bins[b].Candidate], bins[b].ZoneCapacityTypes)
 	}
 	return sum
 }
 
-func placed(bins []Bin) int {
+func countPlacedPods(bins []Bin) int {
 	n := 0
 	for b := range bins {
-		for _, part := range bins[b].Parts {
-			n += part.Count
+		for _, pods := range bins[b].Pods {
+			n += pods.Count
 		}
 	}
 	return n

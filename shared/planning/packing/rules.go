@@ -1,61 +1,62 @@
 package packing
 
-// tallies are the counts of one node, by rule, while it is filled. One value serves the whole packing:
-// a node touches only the rules of its pods.
-type tallies struct {
+// binCounts are the counts of one node, by rule, while it is filled. One value serves the whole
+// packing: a node touches only the rules of its pods.
+type binCounts struct {
 	rules   []Rule
-	counts  []Tally
+	counts  []RuleCount
 	touched []int32
 }
 
-func newTallies(rules []Rule) tallies {
-	return tallies{rules: rules, counts: make([]Tally, len(rules))}
+func newBinCounts(rules []Rule) binCounts {
+	return binCounts{rules: rules, counts: make([]RuleCount, len(rules))}
 }
 
-// clear resets the counts.
-func (t *tallies) clear() {
+// reset resets the counts.
+func (t *binCounts) reset() {
 	for _, r := range t.touched {
-		t.counts[r] = Tally{}
+		t.counts[r] = RuleCount{}
 	}
 	t.touched = t.touched[:0]
 }
 
-// add counts n more pods of a lot.
-func (t *tallies) add(marks []Mark, n int) {
-	for _, m := range marks {
-		if t.counts[m.Rule] == (Tally{}) {
+// addPods counts n more pods of a pod group.
+func (t *binCounts) addPods(roles []RuleRole, n int) {
+	for _, m := range roles {
+		if t.counts[m.Rule] == (RuleCount{}) {
 			t.counts[m.Rule].Rule = m.Rule
 			t.touched = append(t.touched, m.Rule)
 		}
-		t.counts[m.Rule].count(m, n)
+		t.counts[m.Rule].add(m, n)
 	}
 }
 
-// room returns how many more pods with these marks the rules allow, at most n.
-func (t *tallies) room(marks []Mark, n int) int {
-	for _, m := range marks {
-		if n = t.rules[m.Rule].admits(t.counts[m.Rule], m, n); n <= 0 {
+// countAllowed returns how many more pods with these roles the rules allow, at most n.
+func (t *binCounts) countAllowed(roles []RuleRole, n int) int {
+	for _, m := range roles {
+		if n = t.rules[m.Rule].countAllowed(t.counts[m.Rule], m, n); n <= 0 {
 			return 0
 		}
 	}
 	return n
 }
 
-func (t *Tally) count(m Mark, n int) {
+// add counts n more pods with a role.
+func (t *RuleCount) add(m RuleRole, n int) {
 	switch {
 	case m.Owner && m.Member:
-		t.Inside += int32(n)
+		t.OwnersInside += int32(n)
 	case m.Owner:
-		t.Outside += int32(n)
+		t.OwnersOutside += int32(n)
 	}
 	if m.Member {
 		t.Members += int32(n)
 	}
 }
 
-// admits returns how many more pods with a mark the rule allows on a node with these counts, at most
-// n.
-func (r Rule) admits(t Tally, m Mark, n int) int {
+// countAllowed returns how many more pods with a role the rule allows on a node with these counts,
+// at most n.
+func (r Rule) countAllowed(t RuleCount, m RuleRole, n int) int {
 	if r.Soft && !m.Owner {
 		return n
 	}
@@ -65,10 +66,10 @@ func (r Rule) admits(t Tally, m Mark, n int) int {
 		}
 		return n
 	}
-	if t.Inside > 0 || m.Owner {
+	if t.OwnersInside > 0 || m.Owner {
 		n = min(n, int(r.WithMember-t.Members))
 	}
-	if t.Outside > 0 {
+	if t.OwnersOutside > 0 {
 		n = min(n, int(r.WithOther-t.Members))
 	}
 	return n

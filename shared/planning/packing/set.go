@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// Set is a bit set of small numbers. Lots share sets: a set must not change once a lot has it.
+// Set is a bit set of small numbers. Pod groups share sets: a set must not change once a pod group
+// has it.
 type Set []uint64
 
 // NewSet returns an empty set for numbers below n.
@@ -17,8 +18,8 @@ func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
 // Has reports whether i is in the set; a nil set is empty.
 func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// And returns the intersection.
-func (s Set) And(t Set) Set {
+// Intersect returns the intersection.
+func (s Set) Intersect(t Set) Set {
 	out := make(Set, min(len(s), len(t)))
 	for i := range out {
 		out[i] = s[i] & t[i]
@@ -37,8 +38,8 @@ func (s Set) Keep(t Set) {
 	}
 }
 
-// Join adds everything in t, in place; t must not be larger.
-func (s Set) Join(t Set) {
+// AddAll adds everything in t, in place; t must not be larger.
+func (s Set) AddAll(t Set) {
 	for i := range t {
 		s[i] |= t[i]
 	}
@@ -66,8 +67,8 @@ func (s Set) Each(f func(i int) bool) {
 	}
 }
 
-// EachAlso calls f with every member of both sets in rising order, until f returns false.
-func (s Set) EachAlso(t Set, f func(i int) bool) {
+// EachCommon calls f with every member of both sets in rising order, until f returns false.
+func (s Set) EachCommon(t Set, f func(i int) bool) {
 	for w := range min(len(s), len(t)) {
 		for word := s[w] & t[w]; word != 0; word &= word - 1 {
 			if !f(w<<6 + bits.TrailingZeros64(word)) {
@@ -77,8 +78,8 @@ func (s Set) EachAlso(t Set, f func(i int) bool) {
 	}
 }
 
-// Or returns the union.
-func (s Set) Or(t Set) Set {
+// Union returns the union.
+func (s Set) Union(t Set) Set {
 	if len(s) < len(t) {
 		s, t = t, s
 	}

@@ -8,77 +8,78 @@ import (
 	"slices"
 )
 
-// shortlist offers the columns that waste least of their price, some of each size. It does not depend
-// on the order of lots.
-func (s *stage) shortlist() {
-	if s.uniform != nil {
-		s.offer(*s.uniform)
+// offerShortlist adds options for the candidates that waste least of their price, some of each
+// size. It does not depend on the order of pod groups.
+func (s *stage) offerShortlist() {
+	if s.onlyOption != nil {
+		s.addOption(*s.onlyOption)
 		return
 	}
-	if s.short == nil || s.modest != s.shortModest {
-		s.short, s.shortModest = s.leastWaste(), s.modest
+	if s.shortlist == nil || s.enforceMaxShare != s.shortlistMaxShare {
+		s.shortlist, s.shortlistMaxShare = s.listLeastWaste(), s.enforceMaxShare
 	}
-	for i := range s.short {
-		s.offers = append(s.offers, s.short[i])
-		s.hopes = append(s.hopes, hope{s.limit(&s.short[i]) / s.short[i].price, i})
+	for i := range s.shortlist {
+		s.options = append(s.options, s.shortlist[i])
+		s.bounds = append(s.bounds, optionBound{s.boundValue(&s.shortlist[i]) / s.shortlist[i].price, i})
 	}
-	heap.Init(&s.hopes)
+	heap.Init(&s.bounds)
 }
 
-// rung is the least wasteful columns of one size.
-type rung struct {
+// sizeClass is the least wasteful candidates of one size.
+type sizeClass struct {
 	size, count int
-	best        [perSize]scored
+	best        [maxPerSize]wasteOf
 }
 
-// scored is a column and the fraction of its price that it would waste.
-type scored struct {
-	column int
-	waste  float64
+// wasteOf is a candidate and the fraction of its price that it would waste.
+type wasteOf struct {
+	candidate int
+	waste     float64
 }
 
-func (s *stage) leastWaste() []candidate {
-	out, rooms := s.scratch.short[:0], s.worthOfRooms()
-	for _, planes := range s.planesOf() {
-		for _, one := range s.rungs(planes, rooms) {
+// listLeastWaste returns the shortlist.
+func (s *stage) listLeastWaste() []option {
+	out, values := s.scratch.shortlist[:0], s.allocatableValues()
+	for _, zoneCapacityTypes := range s.listZoneCapacityTypes() {
+		for _, one := range s.sizeClasses(zoneCapacityTypes, values) {
 			for i, best := range one.best[:one.count] {
-				if i > 0 && best.waste > wasteMax {
+				if i > 0 && best.waste > maxWaste {
 					break
 				}
-				if c, ok := s.candidate(best.column, planes); ok {
-					out = append(out, c)
+				if o, ok := s.newOption(best.candidate, zoneCapacityTypes); ok {
+					out = append(out, o)
 				}
 			}
 		}
 	}
-	s.scratch.short = out
+	s.scratch.shortlist = out
 	return out
 }
 
-// rungs groups the columns that any group may use in the planes by size. Each size is √2 times as
-// expensive as the one before.
-func (s *stage) rungs(planes uint64, rooms []float64) []rung {
-	all, last, usable := s.scratch.rungs[:0], 0, s.usable(planes)
-	for i, k := range s.columns {
-		column := &s.p.problem.Columns[k]
-		if planes&column.planes == 0 || !usable.Has(k) || !s.moderate(column, rooms[i]) {
+// sizeClasses groups the candidates that any segment may use in the zone-capacity types by size. Each
+// size is √2 times as expensive as the one before.
+func (s *stage) sizeClasses(zoneCapacityTypes uint64, values []float64) []sizeClass {
+	all, last, usable := s.scratch.sizeClasses[:0], 0, s.usableTypes(zoneCapacityTypes)
+	for i, k := range s.candidates {
+		candidate := &s.p.problem.Candidates[k]
+		if zoneCapacityTypes&candidate.zoneCapacityTypes == 0 || !usable.Has(k) || !s.respectsMaxShare(candidate, values[i]) {
 			continue
 		}
-		price := s.p.cost(column, planes)
+		price := s.p.ratedCost(candidate, zoneCapacityTypes)
 		size := sizeOf(price)
 		if last >= len(all) || all[last].size != size {
-			last = slices.IndexFunc(all, func(r rung) bool { return r.size == size })
+			last = slices.IndexFunc(all, func(r sizeClass) bool { return r.size == size })
 		}
 		if last < 0 {
 			last = len(all)
-			all = append(all, rung{size: size})
+			all = append(all, sizeClass{size: size})
 		}
-		if one := (scored{k, 1 - rooms[i]/price}); !s.repeats(&all[last], one) {
-			all[last].keep(one)
+		if one := (wasteOf{k, 1 - values[i]/price}); !s.hasEqual(&all[last], one) {
+			all[last].insert(one)
 		}
 	}
-	s.scratch.rungs = all
-	slices.SortFunc(all, func(a, b rung) int { return cmp.Compare(a.size, b.size) })
+	s.scratch.sizeClasses = all
+	slices.SortFunc(all, func(a, b sizeClass) int { return cmp.Compare(a.size, b.size) })
 	return all
 }
 
@@ -93,56 +94,57 @@ func sizeOf(price float64) int {
 	return size
 }
 
-// repeats reports whether the rung already has a column that is equally good for every group of pods,
-// so that equal columns do not displace columns of another shape.
-func (s *stage) repeats(r *rung, one scored) bool {
-	return slices.ContainsFunc(r.best[:r.count], func(was scored) bool {
-		a, b := &s.p.problem.Columns[was.column], &s.p.problem.Columns[one.column]
-		return was.waste == one.waste && a.Pool == b.Pool && a.Supply == b.Supply &&
-			slices.Equal(a.Room, b.Room) && slices.Equal(a.Capacity, b.Capacity) &&
-			!slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.columns.Has(was.column) != g.columns.Has(one.column) })
+// hasEqual reports whether the size already has a candidate that is equally good for every segment,
+// so that equal candidates do not displace candidates of another shape.
+func (s *stage) hasEqual(r *sizeClass, one wasteOf) bool {
+	return slices.ContainsFunc(r.best[:r.count], func(was wasteOf) bool {
+		a, b := &s.p.problem.Candidates[was.candidate], &s.p.problem.Candidates[one.candidate]
+		return was.waste == one.waste && a.Pool == b.Pool && a.Reservation == b.Reservation &&
+			slices.Equal(a.Allocatable, b.Allocatable) && slices.Equal(a.Capacity, b.Capacity) &&
+			!slices.ContainsFunc(s.segments, func(g stageSegment) bool { return g.candidates.Has(was.candidate) != g.candidates.Has(one.candidate) })
 	})
 }
 
-// keep adds a column if it is one of the least wasteful so far.
-func (r *rung) keep(one scored) {
+// insert adds a candidate if it is one of the least wasteful so far.
+func (r *sizeClass) insert(one wasteOf) {
 	at := r.count
 	for ; at > 0 && one.waste < r.best[at-1].waste; at-- {
-		if at < perSize {
+		if at < maxPerSize {
 			r.best[at] = r.best[at-1]
 		}
 	}
-	if at < perSize {
-		r.best[at], r.count = one, min(r.count+1, perSize)
+	if at < maxPerSize {
+		r.best[at], r.count = one, min(r.count+1, maxPerSize)
 	}
 }
 
-// worthOfRooms returns the value of the whole room of each column of the stage.
-func (s *stage) worthOfRooms() []float64 {
-	out := make([]float64, len(s.columns))
-	for i, k := range s.columns {
-		out[i] = s.worthOfRoom(&s.p.problem.Columns[k])
+// allocatableValues returns the value of the whole capacity of each candidate of the stage.
+func (s *stage) allocatableValues() []float64 {
+	out := make([]float64, len(s.candidates))
+	for i, k := range s.candidates {
+		out[i] = s.allocatableValue(&s.p.problem.Candidates[k])
 	}
 	return out
 }
 
-// usable returns the columns that any group may use in the planes.
-func (s *stage) usable(planes uint64) Set {
-	out := NewSet(len(s.p.problem.Columns))
-	for g := range s.groups {
-		if s.groups[g].planes&planes == planes {
-			out.Join(s.groups[g].columns)
+// usableTypes returns the candidates that any segment may use in the zone-capacity types.
+func (s *stage) usableTypes(zoneCapacityTypes uint64) Set {
+	out := NewSet(len(s.p.problem.Candidates))
+	for g := range s.segments {
+		if s.segments[g].zoneCapacityTypes&zoneCapacityTypes == zoneCapacityTypes {
+			out.AddAll(s.segments[g].candidates)
 		}
 	}
 	return out
 }
 
-// planesOf returns the sets of planes that lots need, the widest last.
-func (s *stage) planesOf() []uint64 {
+// listZoneCapacityTypes returns the sets of zone-capacity types that pod groups need, the widest
+// last.
+func (s *stage) listZoneCapacityTypes() []uint64 {
 	var out []uint64
-	for _, g := range s.groups {
-		if !slices.Contains(out, g.planes) {
-			out = append(out, g.planes)
+	for _, g := range s.segments {
+		if !slices.Contains(out, g.zoneCapacityTypes) {
+			out = append(out, g.zoneCapacityTypes)
 		}
 	}
 	slices.SortFunc(out, func(a, b uint64) int {

@@ -4,56 +4,57 @@ import "slices"
 
 // site is a node, existing or new, with its counts for the rules, so that they need not be recounted.
 type site struct {
-	tallies []Tally
-	// counted is false for a bin whose tallies are not counted yet.
+	counts []RuleCount
+	// counted is false for a bin whose pods are not counted yet.
 	counted bool
 }
 
-func (s *site) tally(rule int32) Tally {
-	for _, t := range s.tallies {
+func (s *site) countOf(rule int32) RuleCount {
+	for _, t := range s.counts {
 		if t.Rule == rule {
 			return t
 		}
 	}
-	return Tally{Rule: rule}
+	return RuleCount{Rule: rule}
 }
 
-// admits returns how many more of the lot's pods the rules allow, at most n.
-func (s *site) admits(rules []Rule, lot *Lot, n int) int {
-	for _, m := range lot.Marks {
-		n = rules[m.Rule].admits(s.tally(m.Rule), m, n)
+// limitByRules returns how many more of the pod group's pods the rules allow, at most n.
+func (s *site) limitByRules(rules []Rule, group *Group, n int) int {
+	for _, m := range group.Roles {
+		n = rules[m.Rule].countAllowed(s.countOf(m.Rule), m, n)
 	}
 	return max(0, n)
 }
 
-// beside reports whether the node has a member of every rule in the lot's Beside.
-func (s *site) beside(lot *Lot) bool {
-	return !slices.ContainsFunc(lot.Beside, func(r int32) bool { return s.tally(r).Members == 0 })
+// hasAffinityPods reports whether the node has a member of every rule in the pod group's
+// AffinityRules.
+func (s *site) hasAffinityPods(group *Group) bool {
+	return !slices.ContainsFunc(group.AffinityRules, func(r int32) bool { return s.countOf(r).Members == 0 })
 }
 
-func (s *site) join(marks []Mark, n int) {
-	for _, m := range marks {
-		at := slices.IndexFunc(s.tallies, func(t Tally) bool { return t.Rule == m.Rule })
+func (s *site) addPods(roles []RuleRole, n int) {
+	for _, m := range roles {
+		at := slices.IndexFunc(s.counts, func(t RuleCount) bool { return t.Rule == m.Rule })
 		if at < 0 {
-			s.tallies = append(s.tallies, Tally{Rule: m.Rule})
-			at = len(s.tallies) - 1
+			s.counts = append(s.counts, RuleCount{Rule: m.Rule})
+			at = len(s.counts) - 1
 		}
-		s.tallies[at].count(m, n)
+		s.counts[at].add(m, n)
 	}
 }
 
-// times returns how often need fits into room, at most limit times. It divides only if needed, because
-// most calls are for needs that do not fit or for one pod.
-func times(need, room []int64, limit int) int {
+// countFits returns how often need fits into the free capacity, at most limit times. It divides
+// only if needed, because most calls are for needs that do not fit or for one pod.
+func countFits(need, free []int64, limit int) int {
 	if limit <= 0 {
 		return 0
 	}
 	for r, amount := range need {
 		switch {
-		case room[r] < 0 || amount > room[r]:
+		case free[r] < 0 || amount > free[r]:
 			return 0
 		case amount > 0 && limit > 1:
-			limit = int(min(room[r]/amount, int64(limit)))
+			limit = int(min(free[r]/amount, int64(limit)))
 		}
 	}
 	return limit

@@ -2,130 +2,137 @@ package packing
 
 import "slices"
 
-// stage is one round of opening bins: some lots, and the columns of one stage.
+// stage is one round of opening bins: some pod groups, and the candidates of one stage.
 type stage struct {
 	p *Packer
-	// ids are the lots, the most valuable pod first; the following slices are parallel to it.
-	ids  []int
-	left []int
-	need []int64
-	// wanted is the need of a pod in the priced dimensions.
-	wanted []float64
-	value  []float64
-	group  []int
+	// ids are the pod groups, the most valuable pod first; the following slices are parallel to it.
+	ids      []int
+	unplaced []int
+	requests []int64
+	// pricedRequests are the requests of one pod in the priced dimensions.
+	pricedRequests []float64
+	value          []float64
+	segmentOf      []int
 	// floor is at most the value, and never rises along the list.
 	floor []float64
-	// groups are lots with the same columns and planes.
-	groups []lotGroup
-	// priced are the dimensions with a price, and top is the highest price of each dimension in any
-	// group: no pod that fits is worth more than the room at these prices.
-	priced []int
-	top    []float64
-	offers []candidate
-	hopes  hopes
-	// keenest are the groups by dimension, those with the highest price first.
-	keenest []int32
-	// wants is the total need of each group's pods that are not in a bin, by dimension.
-	wants []float64
-	// total is the value of all pods, and rest that of pods that are not in a bin.
-	total, rest float64
-	// spent is the cost of this attempt's bins, and most the maximum.
-	spent, most float64
-	// before is the cost of the bins of earlier stages, which are part of the plan.
-	before float64
-	// modest excludes columns that could exceed MaxShare.
-	modest bool
-	// uniform is the only candidate of a plan with a single column; nil for other plans.
-	uniform *candidate
-	// short caches the shortlist made with modest = shortModest.
-	short       []candidate
-	shortModest bool
-	columns     []int
-	// cheapest are the columns by price, sorted on first use.
-	cheapest []priced
+	// segments are pod groups with the same candidates and zone-capacity types.
+	segments []stageSegment
+	// priced are the dimensions with a price. highestPrices are the highest prices of each dimension in
+	// any segment: no pod that fits is worth more than the free capacity at these prices.
+	priced        []int
+	highestPrices []float64
+	options       []option
+	bounds        boundHeap
+	// segmentsByPrice are the segments by dimension, the highest price first.
+	segmentsByPrice []int32
+	// unplacedRequests are the total requests of each segment's pods that are not in a bin, by
+	// dimension.
+	unplacedRequests []float64
+	// total is the value of all pods, and unplacedValue that of pods that are not in a bin.
+	total, unplacedValue float64
+	// cost is the cost of this attempt's bins, and maxCost its maximum.
+	cost, maxCost float64
+	// earlierCost is the cost of the bins of earlier stages, which are pods of the plan.
+	earlierCost float64
+	// enforceMaxShare excludes candidates that could exceed MaxShare.
+	enforceMaxShare bool
+	// onlyOption is the option of a plan with a single candidate; nil for other plans.
+	onlyOption *option
+	// shortlist caches the shortlist made with enforceMaxShare = shortlistMaxShare.
+	shortlist         []option
+	shortlistMaxShare bool
+	candidates        []int
+	// cheapest are the candidates by price, sorted on first use.
+	cheapest []pricedCandidate
 	scratch  *scratch
 }
 
-type lotGroup struct {
-	columns Set
-	planes  uint64
-	// some is true if the group can use any of the stage's columns, and asks if any of its lots is in
-	// the stage.
-	some   bool
-	asks   bool
-	prices []float64
-	host   float64
+// stageSegment is a segment with the stage's prices.
+type stageSegment struct {
+	candidates        Set
+	zoneCapacityTypes uint64
+	// usable is true if the segment can use any of the stage's candidates, and hasGroups if any of its
+	// pod groups is in the stage.
+	usable    bool
+	hasGroups bool
+	prices    []float64
+	hostPrice float64
 }
 
-// newStage collects the lots that any column of the stage can hold; nil without such lots.
-func (p *Packer) newStage(number int, lots []int) *stage {
+// newStage collects the pod groups that any candidate of the stage can hold; nil if there is none.
+func (p *Packer) newStage(number int, groups []int) *stage {
 	s := &stage{p: p, scratch: &p.scratch}
-	s.scratch.flags.empty()
-	for k := range p.problem.Columns {
-		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.supplied(c) {
-			s.columns = append(s.columns, k)
+	s.scratch.flags.reset()
+	for k := range p.problem.Candidates {
+		if c := &p.problem.Candidates[k]; c.Stage == number && p.problem.Pools[c.Pool].FitsNode(c.Capacity) && p.hasReservation(c) {
+			s.candidates = append(s.candidates, k)
 		}
 	}
-	if len(s.columns) == 0 {
+	if len(s.candidates) == 0 {
 		return nil
 	}
-	s.collect(lots)
+	s.collectGroups(groups)
 	if len(s.ids) == 0 {
 		return nil
 	}
-	s.appraise()
+	s.priceSegments()
 	return s
 }
 
-func (p *Packer) supplied(c *Column) bool { return c.Supply == 0 || p.problem.Supplies[c.Supply-1] > 0 }
+func (p *Packer) hasReservation(c *CandidateType) bool {
+	return c.Reservation == 0 || p.problem.Reservations[c.Reservation-1] > 0
+}
 
-// collect groups the lots. It skips lots that fit no column, and drops groups without lots.
-func (s *stage) collect(lots []int) {
+// collectGroups assigns the pod groups to segments. It skips pod groups that fit no candidate, and
+// drops segments without pod groups.
+func (s *stage) collectGroups(groups []int) {
 	p := s.p
-	for _, id := range lots {
-		lot := &p.lots[id]
-		if p.left[id] == 0 || len(lot.Beside) > 0 {
+	for _, id := range groups {
+		group := &p.groups[id]
+		if p.unplaced[id] == 0 || len(group.AffinityRules) > 0 {
 			continue
 		}
-		g := s.groupOf(lot)
-		if !s.groups[g].some || !s.placeable(lot, &s.groups[g]) {
+		g := s.findSegment(group)
+		if !s.segments[g].usable || !s.fitsAny(group, &s.segments[g]) {
 			continue
 		}
-		s.ids, s.group = append(s.ids, id), append(s.group, g)
-		s.groups[g].asks = true
+		s.ids, s.segmentOf = append(s.ids, id), append(s.segmentOf, g)
+		s.segments[g].hasGroups = true
 	}
-	place := make([]int, len(s.groups))
-	kept := s.groups[:0]
-	for g := range s.groups {
-		if place[g] = len(kept); s.groups[g].asks {
-			kept = append(kept, s.groups[g])
+	place := make([]int, len(s.segments))
+	kept := s.segments[:0]
+	for g := range s.segments {
+		if place[g] = len(kept); s.segments[g].hasGroups {
+			kept = append(kept, s.segments[g])
 		}
 	}
-	s.groups = kept
-	for i, g := range s.group {
-		s.group[i] = place[g]
+	s.segments = kept
+	for i, g := range s.segmentOf {
+		s.segmentOf[i] = place[g]
 	}
 }
 
-// groupOf returns the group of a lot, and adds it if it is new. Lots with equal columns share one set,
-// so it is enough to compare the start of the sets.
-func (s *stage) groupOf(lot *Lot) int {
-	for g := range s.groups {
-		if s.groups[g].planes == lot.Planes && same(s.groups[g].columns, lot.Columns) {
+// findSegment returns the segment of a pod group, and adds it if it is new. Pod groups with equal
+// candidates share one set, so it is enough to compare the start of the sets.
+func (s *stage) findSegment(group *Group) int {
+	for g := range s.segments {
+		if s.segments[g].zoneCapacityTypes == group.ZoneCapacityTypes && isSameSet(s.segments[g].candidates, group.Candidates) {
 			return g
 		}
 	}
-	some := slices.ContainsFunc(s.columns, func(k int) bool { return lot.Columns.Has(k) && s.p.problem.Columns[k].planes&lot.Planes != 0 })
-	s.groups = append(s.groups, lotGroup{columns: lot.Columns, planes: lot.Planes, some: some})
-	return len(s.groups) - 1
+	usable := slices.ContainsFunc(s.candidates, func(k int) bool {
+		return group.Candidates.Has(k) && s.p.problem.Candidates[k].zoneCapacityTypes&group.ZoneCapacityTypes != 0
+	})
+	s.segments = append(s.segments, stageSegment{candidates: group.Candidates, zoneCapacityTypes: group.ZoneCapacityTypes, usable: usable})
+	return len(s.segments) - 1
 }
 
-func same(a, b Set) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+func isSameSet(a, b Set) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-func (s *stage) placeable(lot *Lot, g *lotGroup) bool {
-	for _, k := range s.columns {
-		c := &s.p.problem.Columns[k]
-		if g.columns.Has(k) && c.planes&g.planes != 0 && fits(lot.Need, c.Room) {
+func (s *stage) fitsAny(group *Group, g *stageSegment) bool {
+	for _, k := range s.candidates {
+		c := &s.p.problem.Candidates[k]
+		if g.candidates.Has(k) && c.zoneCapacityTypes&g.zoneCapacityTypes != 0 && fitsInto(group.Requests, c.Allocatable) {
 			return true
 		}
 	}

@@ -131,8 +131,8 @@ func (t *topology) domainValues(w *state, key string) []string {
 
 // offeringValues returns the values of a label on buyable nodes. It may contain duplicates.
 func (w *state) offeringValues(key string) (out []string) {
-	for _, plane := range w.zoneCapacityTypes {
-		if value := plane.Label(key); value != "" {
+	for _, zoneCapacityType := range w.zoneCapacityTypes {
+		if value := zoneCapacityType.Label(key); value != "" {
 			out = append(out, value)
 		}
 	}
@@ -159,15 +159,15 @@ func (w *state) nodeValues(key string) (out []string) {
 	return out
 }
 
-// newLot returns the assignment as a packer lot.
-func (w *state) newLot(s *assignment) packing.Lot {
-	marks, beside := w.listMarks(s.class)
+// newPodGroup returns the assignment as a packer pod group.
+func (w *state) newPodGroup(s *assignment) packing.Group {
+	roles, affinityRules := w.listRoles(s.class)
 	nodes := w.openNodes(s.feasible.nodes)
 	if w.removal != nil {
 		nodes = w.removal.filterNodesWithRoom(s.class, nodes)
 	}
-	return packing.Lot{
-		Need: s.class.requests, Columns: s.feasible.candidates, Nodes: nodes, Planes: s.feasible.zoneCapacityTypes,
-		Marks: marks, Beside: beside, Count: len(s.pods),
+	return packing.Group{
+		Requests: s.class.requests, Candidates: s.feasible.candidates, Nodes: nodes, ZoneCapacityTypes: s.feasible.zoneCapacityTypes,
+		Roles: roles, AffinityRules: affinityRules, Count: len(s.pods),
 	}
 }

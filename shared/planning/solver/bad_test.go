@@ -43,7 +43,7 @@ func TestBadInput(t *testing.T) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{topologyTerm("kubernetes.io/arch", "arm64")}}}}
 		})}, nil, "kubernetes.io/arch"},
-		{"each beside the other", []planning.PodClass{
+		{"each affinityRules the other", []planning.PodClass{
 			planningtest.NewPods("a", 1, "100m", "1Mi", requireLabels("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", requireLabels("app", "b"), to("a"))},
 			nil, "affinity over host names"},
 		{"a selector that cannot be read", []planning.PodClass{web(func(s *planning.PodSpec) {

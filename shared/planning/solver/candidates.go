@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// Stages of candidates inside a tier of pools, in the order in which they are tried: reserved capacity
-// is already paid for, and exotic types are expensive for ordinary pods.
+// Stages of candidates inside a tier of pools, in the order in which they are tried: reserved
+// capacity is already paid for, and exotic types are expensive for ordinary pods.
 const (
 	reservedStage = iota
 	plainStage
@@ -24,7 +24,7 @@ type candidateBuilder struct {
 	// reservations maps reservation ids to supply numbers, across all pools.
 	reservations map[string]int
 	arena        []int64
-	offerings    []packing.Offer
+	offerings    []packing.ZonePrice
 }
 
 // allocateCandidates finds the types that each pool allows, and allocates the candidates.
@@ -37,7 +37,7 @@ func (w *state) allocateCandidates(stock instancetypes.InstanceTypes) {
 			count += len(p.allowedTypes) * len(p.variants)
 		}
 	}
-	w.candidates, w.problem.Columns = make([]candidate, 0, count), make([]packing.Column, 0, count)
+	w.candidates, w.problem.Candidates = make([]candidate, 0, count), make([]packing.CandidateType, 0, count)
 }
 
 // addCandidates adds the candidates of the types that the pool allows.
@@ -45,7 +45,7 @@ func (w *state) addCandidates(p *pool, tier int, supplies map[string]int) {
 	count := len(p.allowedTypes)
 	s := &candidateBuilder{
 		pool: p, tier: tier, reservations: supplies,
-		arena: make([]int64, 0, count*len(w.resources.names)), offerings: make([]packing.Offer, 0, 6*count),
+		arena: make([]int64, 0, count*len(w.resources.names)), offerings: make([]packing.ZonePrice, 0, 6*count),
 	}
 	p.firstCandidate = len(w.candidates)
 	for _, i := range p.allowedTypes {
@@ -58,14 +58,14 @@ func (w *state) addCandidates(p *pool, tier int, supplies map[string]int) {
 func (w *state) addType(s *candidateBuilder, i int) {
 	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
 	s.arena = append(s.arena, p.types.allocatableOf(w.resources, i)...) // Daemons are subtracted for each pool separately.
-	plain := packing.Column{Pool: p.index, Stage: s.tier*stageCount + plainStage, Room: s.arena[at:len(s.arena):len(s.arena)]}
+	plain := packing.CandidateType{Pool: p.index, Stage: s.tier*stageCount + plainStage, Allocatable: s.arena[at:len(s.arena):len(s.arena)]}
 	if len(p.object.Spec.Limits) > 0 || p.priced {
 		plain.Capacity = p.types.capacityOf(w.resources, i)
 	}
 	if t.Exotic && !p.requirements.HasMinValues() { // Exotic types count for minValues too.
 		plain.Stage = s.tier*stageCount + exoticStage
 	}
-	plain.Mixed = s.tier*stageCount + plainStage
+	plain.MixedStage = s.tier*stageCount + plainStage
 	known, from, overlaid := false, len(s.offerings), uint64(0)
 	for j := range t.Offerings {
 		o := &t.Offerings[j]
@@ -79,14 +79,14 @@ func (w *state) addType(s *candidateBuilder, i int) {
 		case o.Reservation != "":
 			w.addReservedCandidates(s, candidate{pool: p, instanceType: t, typeIndex: i}, o, n, plain)
 		default:
-			s.offerings = append(s.offerings, packing.Offer{Plane: n, Price: o.PricePerHour})
+			s.offerings = append(s.offerings, packing.ZonePrice{ZoneCapacityType: n, Price: o.PricePerHour})
 			if o.PricedByOverlay {
 				overlaid |= 1 << n
 			}
 			plain.Flexible = max(plain.Flexible, wantedTypeCount(o.CapacityType))
 		}
 	}
-	if plain.Offers = s.offerings[from:len(s.offerings):len(s.offerings)]; len(plain.Offers) > 0 {
+	if plain.Prices = s.offerings[from:len(s.offerings):len(s.offerings)]; len(plain.Prices) > 0 {
 		w.addPlainCandidates(p, candidate{pool: p, instanceType: t, typeIndex: i, labels: t.Labels, overlaidOfferings: overlaid}, plain)
 	} else if known {
 		p.unavailableTypes++
@@ -102,35 +102,35 @@ func wantedTypeCount(capacityType string) int {
 	return 5
 }
 
-func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.InstanceOffering, plane int, plain packing.Column) {
+func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.InstanceOffering, zoneCapacityType int, plain packing.CandidateType) {
 	if o.ReservationCapacity <= 0 {
 		return
 	}
 	plain.Flexible = 0
 	if s.reservations[o.Reservation] == 0 {
-		w.problem.Supplies = append(w.problem.Supplies, o.ReservationCapacity)
-		s.reservations[o.Reservation] = len(w.problem.Supplies)
+		w.problem.Reservations = append(w.problem.Reservations, o.ReservationCapacity)
+		s.reservations[o.Reservation] = len(w.problem.Reservations)
 	}
-	plain.Stage, plain.Supply = s.tier*stageCount+reservedStage, s.reservations[o.Reservation]
-	plain.Mixed = plain.Stage
-	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
+	plain.Stage, plain.Reservation = s.tier*stageCount+reservedStage, s.reservations[o.Reservation]
+	plain.MixedStage = plain.Stage
+	plain.Prices = []packing.ZonePrice{{ZoneCapacityType: zoneCapacityType, Price: o.PricePerHour}}
 	if o.PricedByOverlay {
-		c.overlaidOfferings = 1 << plane
+		c.overlaidOfferings = 1 << zoneCapacityType
 	}
 	if s.pool.priced {
-		plain.Capacity = w.priceLimits.addHighestPrice(plain.Capacity, plain.Offers)
+		plain.Capacity = w.priceLimits.addHighestPrice(plain.Capacity, plain.Prices)
 	}
 	c.labels, c.reservation = mergeLabels(c.instanceType.Labels, o.Labels), o.Reservation
 	w.addVariantCandidates(s.pool, c, plain)
 }
 
-func (w *state) addVariantCandidates(p *pool, c candidate, of packing.Column) {
+func (w *state) addVariantCandidates(p *pool, c candidate, of packing.CandidateType) {
 	for v := range p.variants {
 		c.variant = v
 		w.candidates = append(w.candidates, c)
 		if v > 0 || c.reservation != "" {
-			of.Room = slices.Clone(of.Room) // Daemons are subtracted from each separately.
+			of.Allocatable = slices.Clone(of.Allocatable) // Daemons are subtracted from each separately.
 		}
-		w.problem.Columns = append(w.problem.Columns, of)
+		w.problem.Candidates = append(w.problem.Candidates, of)
 	}
 }

@@ -45,8 +45,8 @@ func (w *state) visitChoices(c *podClass, at *feasibleSet, keys []string, chosen
 	return false
 }
 
-// isExcludedByOthers reports whether anti-affinity of other pods may exclude the class from domains of
-// a key.
+// isExcludedByOthers reports whether anti-affinity of other pods may exclude the class from domains
+// of a key.
 func (w *state) isExcludedByOthers(c *podClass, key string) bool {
 	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind })
 }
@@ -164,8 +164,8 @@ const (
 	blocksOthersPenalty = 1 << 16
 )
 
-// canHoldPod reports whether the feasible set could hold a pod of the class, by size and by the limits
-// at the start.
+// canHoldPod reports whether the feasible set could hold a pod of the class, by size and by the
+// limits at the start.
 func (w *state) canHoldPod(c *podClass, r *feasibleSet) bool {
 	if w.openNodes(r.nodes).Len() > 0 {
 		return true
@@ -182,8 +182,8 @@ func (w *state) canHoldPod(c *podClass, r *feasibleSet) bool {
 
 // canBuyNodeFor reports whether the limits at the start allow a new node for a pod of the class.
 func (w *state) canBuyNodeFor(c *podClass, r *feasibleSet) bool {
-	return w.anyCandidate(r, func(column *packing.Column) bool {
-		return c.requests.fitsIn(column.Room) && w.problem.Pools[column.Pool].Holds(column.Capacity)
+	return w.anyCandidate(r, func(candidate *packing.CandidateType) bool {
+		return c.requests.fitsIn(candidate.Allocatable) && w.problem.Pools[candidate.Pool].FitsNode(candidate.Capacity)
 	})
 }
 

@@ -122,7 +122,7 @@ func (st *baseline) indexNames() map[string]int {
 // placePods places pods on an existing node or NodeClaim.
 func (st *baseline) placePods(i int, one kindPods) {
 	w, node := st.state, st.state.nodes[i].node
-	amounts(w.problem.Nodes[i].Room).subtract(w.resources.toAmounts(one.sumRequests()))
+	amounts(w.problem.Nodes[i].Free).subtract(w.resources.toAmounts(one.sumRequests()))
 	st.countResidents(i, one.kind, len(one.pods))
 	st.countAntiAffinity(i, one.kind, len(one.pods))
 	node.HostPorts = append(slices.Clip(node.HostPorts), one.kind.spec.HostPorts...)
@@ -162,7 +162,7 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 	}
 	open := planned.Requirements.Intersect(planning.RegistrationLabels)
 	w.nodes = slices.Insert(w.nodes, i, &existingNode{node: node, labels: open.Labels(), openRequirements: open})
-	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
+	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Free: room})
 	st.removedNodes = append(st.removedNodes, packing.NewSet(i + 1)[len(st.removedNodes):]...)
 	st.movable, st.residents = append(st.movable, nil), append(st.residents, nil)
 	for _, one := range made.runs {
@@ -183,31 +183,31 @@ func (st *baseline) countPlannedNode(planned *planning.PlannedNode) {
 	}
 	if at < 0 { // A static pool has its own node count.
 		if w.priceLimits != nil && w.priceLimits.clusterLimit != nil {
-			w.priceLimits.clusterLimit.Count(largest)
+			w.priceLimits.clusterLimit.SubtractNode(largest)
 		}
 		return
 	}
 	pool := &w.problem.Pools[w.pools[at].index]
 	types := st.plannedTypes(planned)
-	rations := map[int]bool{}
+	zoneQuotas := map[int]bool{}
 	for _, o := range planned.Offerings {
 		if t := types[o.InstanceType]; t != nil {
 			largest = largest.maximum(w.resources.toAmounts(t.Capacity))
 		}
-		if n, ok := w.indexZoneCapacityType(&o); ok && n < len(pool.Rations) {
-			rations[pool.Rations[n]] = true
+		if n, ok := w.indexZoneCapacityType(&o); ok && n < len(pool.ZoneQuotas) {
+			zoneQuotas[pool.ZoneQuotas[n]] = true
 		}
 	}
-	pool.Count(largest)
-	for n := range rations {
+	pool.SubtractNode(largest)
+	for n := range zoneQuotas {
 		if n > 0 {
-			w.problem.Rations[n-1].Spend(len(planned.Pods))
+			w.problem.ZoneQuotas[n-1].Subtract(len(planned.Pods))
 		}
 	}
 	if id, reserved := planned.Requirements[karpenter.LabelCapacityReservationID].SingleValue(); reserved {
 		at := slices.IndexFunc(w.candidates, func(c candidate) bool { return c.reservation == id })
 		if at >= 0 {
-			w.problem.Supplies[w.problem.Columns[at].Supply-1]--
+			w.problem.Reservations[w.problem.Candidates[at].Reservation-1]--
 		}
 	}
 }

@@ -30,14 +30,14 @@ func (w *state) addDaemons() {
 		d := daemon{spec: spec, requests: w.resources.toAmounts(spec.Requests), anyOf: anyOf, candidates: packing.NewSet(len(w.candidates))}
 		for j, want := range anyOf {
 			r := &feasibleSet{requirements: want, tolerations: spec.Tolerations, relaxed: true}
-			if columns := w.candidatesFor(r); j == 0 {
-				d.candidates = columns
+			if candidates := w.candidatesFor(r); j == 0 {
+				d.candidates = candidates
 			} else {
-				d.candidates = d.candidates.Or(columns)
+				d.candidates = d.candidates.Union(candidates)
 			}
 		}
 		d.candidates.Each(func(k int) bool {
-			amounts(w.problem.Columns[k].Room).subtract(d.requests)
+			amounts(w.problem.Candidates[k].Allocatable).subtract(d.requests)
 			return true
 		})
 		w.daemons = append(w.daemons, d)
@@ -56,7 +56,7 @@ func (w *state) reserveForDaemons(i int) {
 		}
 	}
 	coming := expected.minus(w.resources.toAmounts(e.node.DaemonRequests)).maximum(make(amounts, len(w.resources.names)))
-	amounts(w.problem.Nodes[i].Room).subtract(coming)
+	amounts(w.problem.Nodes[i].Free).subtract(coming)
 }
 
 // runsDaemon reports whether the daemon will run on the node. For a NodeClaim that is not launched it

@@ -31,7 +31,7 @@ type effort struct {
 // most pods wins. No single order solves every batch.
 var efforts = []effort{
 	{policy: &crowdedPolicy, forLimits: true, hadUnplaced: true},
-	{policy: &tightPolicy, forLimits: true, hadUnplaced: true},
+	{policy: &saveLimitsPolicy, forLimits: true, hadUnplaced: true},
 	{hadUnplaced: true},
 	{policy: &singlyPolicy, hadUnplaced: true, order: compareRequests},
 	{policy: &singlyPolicy, hadUnplaced: true, order: compareRequests, prefersLast: true},
@@ -74,9 +74,9 @@ func (c *podClass) isBlockedByOthers() bool {
 	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.rules.groups, bound) || slices.ContainsFunc(c.set.counted, bound))
 }
 
-// retryBudget is the budget for retries of the first effort, and again for all other efforts together,
-// in packer steps: each about one second of one core. A reached limit stays for hours, and every batch
-// pays this cost.
+// retryBudget is the budget for retries of the first effort, and again for all other efforts
+// together, in packer steps: each about one second of one core. A reached limit stays for hours,
+// and every batch pays this cost.
 const retryBudget = 50e6
 
 // attemptResult is the plan of one effort.
@@ -161,14 +161,15 @@ func (w *state) hasPlaceablePods() bool {
 	})
 }
 
-// fitsAnyNode reports whether any node could hold a pod of the class if it were the only one to place.
+// fitsAnyNode reports whether any node could hold a pod of the class if it were the only one to
+// place.
 func (w *state) fitsAnyNode(c *podClass) bool {
 	anyOf, _ := requiredAlternatives(c.spec, false)
 	for i, want := range anyOf {
 		r := w.findFeasibleSet(fmt.Sprint("suits", i, c.constraintKey), want, c.spec.Tolerations, true)
 		found := r.nonEmpty && w.canBuyNodeFor(c, r)
 		r.nodes.Each(func(n int) bool {
-			found = found || c.requests.fitsIn(w.problem.Nodes[n].Room)
+			found = found || c.requests.fitsIn(w.problem.Nodes[n].Free)
 			return !found
 		})
 		if found {

@@ -46,7 +46,7 @@ func (w *state) addNodes(stock instancetypes.InstanceTypes) {
 		if !e.markedForDeletion {
 			has := stock.ExpectedAllocatable(e.node)
 			room := w.resources.setUnreportedLimits(w.resources.toAmounts(has), has).minus(w.resources.toAmounts(e.node.Used))
-			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
+			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Free: room})
 		}
 	}
 }

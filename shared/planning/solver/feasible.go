@@ -30,7 +30,7 @@ type feasibleSet struct {
 	relaxed      bool
 	narrowedSets map[string]map[string]*feasibleSet
 	// lastHolder is the candidate that fit the last class checked; it likely fits the next one.
-	lastHolder *packing.Column
+	lastHolder *packing.CandidateType
 	// whole is the same set with all nodes, from before the removal; nil outside of removals.
 	whole *feasibleSet
 }
@@ -106,7 +106,7 @@ func (w *state) computeNarrowed(r *feasibleSet, key, name string, values plannin
 		}
 	} else {
 		// Candidates that the set excludes for other reasons stay excluded.
-		out.candidates = w.internSet(w.candidatesFor(&out).And(r.candidates))
+		out.candidates = w.internSet(w.candidatesFor(&out).Intersect(r.candidates))
 	}
 	out.nodes = w.nodesFor(&out)
 	out.key = r.key + "\x00" + key + "=" + name
@@ -116,15 +116,15 @@ func (w *state) computeNarrowed(r *feasibleSet, key, name string, values plannin
 
 // isBuyable reports whether any candidate of the set has an offering in its zoneCapacityTypes.
 func (w *state) isBuyable(r *feasibleSet) bool {
-	return r.zoneCapacityTypes != 0 && w.anyCandidate(r, func(*packing.Column) bool { return true })
+	return r.zoneCapacityTypes != 0 && w.anyCandidate(r, func(*packing.CandidateType) bool { return true })
 }
 
 // anyCandidate reports whether holds is true for any buyable candidate of the set.
-func (w *state) anyCandidate(r *feasibleSet, holds func(*packing.Column) bool) bool {
+func (w *state) anyCandidate(r *feasibleSet, holds func(*packing.CandidateType) bool) bool {
 	found := false
 	r.candidates.Each(func(k int) bool {
-		column := &w.problem.Columns[k]
-		found = slices.ContainsFunc(column.Offers, func(o packing.Offer) bool { return r.zoneCapacityTypes&(1<<o.Plane) != 0 }) && holds(column)
+		candidate := &w.problem.Candidates[k]
+		found = slices.ContainsFunc(candidate.Prices, func(o packing.ZonePrice) bool { return r.zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 }) && holds(candidate)
 		return !found
 	})
 	return found
@@ -133,8 +133,8 @@ func (w *state) anyCandidate(r *feasibleSet, holds func(*packing.Column) bool) b
 // zoneCapacityTypesFor returns the bit set of zoneCapacityTypes that the requirements allow.
 func (w *state) zoneCapacityTypesFor(want planning.Requirements) uint64 {
 	out := uint64(0)
-	for i, plane := range w.zoneCapacityTypes {
-		if want.AllowsOffering(plane) {
+	for i, zoneCapacityType := range w.zoneCapacityTypes {
+		if want.AllowsOffering(zoneCapacityType) {
 			out |= 1 << i
 		}
 	}

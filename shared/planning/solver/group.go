@@ -178,7 +178,7 @@ func (w *state) findHostRule(t topologyTerm) *hostRule {
 	for _, set := range w.topology.sets.selectSets(t.selection) {
 		set.hosts = append(set.hosts, h)
 		for _, b := range set.bound {
-			w.findTally(b.node, h.id).Members += int32(b.count)
+			w.findRuleCount(b.node, h.id).Members += int32(b.count)
 		}
 	}
 	if w.removal != nil {
@@ -200,18 +200,18 @@ func (h *hostRule) packerRule() packing.Rule {
 	}
 }
 
-func (w *state) findTally(node int, rule int32) *packing.Tally {
+func (w *state) findRuleCount(node int, rule int32) *packing.RuleCount {
 	n := &w.problem.Nodes[node]
-	for i := range n.Tallies {
-		if n.Tallies[i].Rule == rule {
-			return &n.Tallies[i]
+	for i := range n.RuleCounts {
+		if n.RuleCounts[i].Rule == rule {
+			return &n.RuleCounts[i]
 		}
 	}
-	if w.removal != nil && len(n.Tallies) == 0 {
+	if w.removal != nil && len(n.RuleCounts) == 0 {
 		w.removal.baseline.talliedNodes = append(w.removal.baseline.talliedNodes, node)
 	}
-	n.Tallies = append(n.Tallies, packing.Tally{Rule: rule})
-	return &n.Tallies[len(n.Tallies)-1]
+	n.RuleCounts = append(n.RuleCounts, packing.RuleCount{Rule: rule})
+	return &n.RuleCounts[len(n.RuleCounts)-1]
 }
 
 // visitBoundPods visits the running pods on nodes that stay, without terminating pods.
@@ -228,8 +228,8 @@ func (w *state) visitBoundPods(visit func(node, count int, spec *planning.PodSpe
 	}
 }
 
-// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods away.
-// It skips terms that select no pending pod.
+// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods
+// away. It skips terms that select no pending pod.
 func (w *state) addBoundAntiAffinity() {
 	w.visitBoundPods(func(node, count int, bound *planning.PodSpec) {
 		for _, t := range requiredAntiAffinity(bound.Affinity) {
@@ -249,11 +249,11 @@ func (w *state) addBoundAntiAffinity() {
 				}
 				continue
 			}
-			tally := w.findTally(node, w.findHostRule(one).id)
+			counts := w.findRuleCount(node, w.findHostRule(one).id)
 			if chosen.matchesSet(w.topology.sets.findSet(bound.Namespace, bound.Labels)) {
-				tally.Inside += int32(count)
+				counts.OwnersInside += int32(count)
 			} else {
-				tally.Outside += int32(count)
+				counts.OwnersOutside += int32(count)
 			}
 		}
 	})
@@ -279,7 +279,7 @@ func (w *state) countHostPort(h *hostRule) {
 	visit := func(i int) {
 		for _, taken := range w.nodes[i].node.HostPorts {
 			if taken.Overlaps(*h.port) {
-				w.findTally(i, h.id).Members++
+				w.findRuleCount(i, h.id).Members++
 			}
 		}
 	}
@@ -292,35 +292,35 @@ func (w *state) countHostPort(h *hostRule) {
 	}
 }
 
-// listMarks returns the packer's marks of the class under its current preferences, and the ids of its
+// listRoles returns the packer's marks of the class under its current preferences, and the ids of its
 // affinity rules over host names.
-func (w *state) listMarks(c *podClass) (marks []packing.Mark, beside []int32) {
+func (w *state) listRoles(c *podClass) (roles []packing.RuleRole, affinityRules []int32) {
 	mark := func(id int32, owner, member bool) {
-		for i := range marks {
-			if marks[i].Rule == id {
-				marks[i].Owner, marks[i].Member = marks[i].Owner || owner, marks[i].Member || member
+		for i := range roles {
+			if roles[i].Rule == id {
+				roles[i].Owner, roles[i].Member = roles[i].Owner || owner, roles[i].Member || member
 				return
 			}
 		}
-		marks = append(marks, packing.Mark{Rule: id, Owner: owner, Member: member})
+		roles = append(roles, packing.RuleRole{Rule: id, Owner: owner, Member: member})
 	}
 	for _, h := range c.set.hosts {
 		mark(h.id, false, true)
 	}
 	for _, h := range c.rules.hosts {
 		if h.kind == affinityKind {
-			beside = append(beside, h.id)
+			affinityRules = append(affinityRules, h.id)
 			continue
 		}
 		mark(h.id, true, false)
 	}
 	if len(c.spec.HostPorts) == 0 {
-		return marks, beside
+		return roles, affinityRules
 	}
 	for _, h := range w.topology.order {
 		if h.port != nil && slices.ContainsFunc(c.spec.HostPorts, h.port.Overlaps) {
 			mark(h.id, slices.ContainsFunc(c.spec.HostPorts, func(p planning.HostPort) bool { return p.Equals(*h.port) }), true)
 		}
 	}
-	return marks, beside
+	return roles, affinityRules
 }

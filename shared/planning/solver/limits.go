@@ -15,23 +15,23 @@ import (
 // the NodePool counts nodes until they are gone.
 func (w *state) remainingLimits(np *karpenter.NodePool) packing.Pool {
 	a, s := w.resources, w.snapshot
-	out := packing.Pool{Left: make([]int64, len(a.names)), Nodes: limitOf(np, karpenter.ResourceNodes)}
+	out := packing.Pool{Quota: make([]int64, len(a.names)), Nodes: limitOf(np, karpenter.ResourceNodes)}
 	for i, name := range a.names {
-		out.Left[i] = limitOf(np, name)
+		out.Quota[i] = limitOf(np, name)
 	}
 	if w.priceLimits != nil {
-		out.Left[w.priceLimits.priceIndex] = w.priceLimits.poolLimit(np)
+		out.Quota[w.priceLimits.priceIndex] = w.priceLimits.poolLimit(np)
 	}
 	for i := range s.Nodes {
 		if node := &s.Nodes[i]; node.NodePool == np.Name {
-			out.Count(w.limitUsage(node))
+			out.SubtractNode(w.limitUsage(node))
 			if node.IsBeingRemoved() && !planning.CountsNodesBeingRemoved(np) {
-				out.Release(w.releasedUsage(node))
+				out.AddBackNode(w.releasedUsage(node))
 			}
 		}
 	}
 	if w.priceLimits != nil {
-		out.Within = w.priceLimits.clusterLimit // It already counts all nodes.
+		out.Shared = w.priceLimits.clusterLimit // It already counts all nodes.
 	}
 	return out
 }
@@ -55,8 +55,8 @@ func (w *state) releasedUsage(n *planning.Node) amounts {
 	return out
 }
 
-// releaseLimits returns the remaining limits of the pools after the nodes, by state index, are removed
-// too.
+// releaseLimits returns the remaining limits of the pools after the nodes, by state index, are
+// removed too.
 func (w *state) releaseLimits(nodes []int) []packing.Pool {
 	pools, cloned := w.problem.Pools, map[int]bool{}
 	for _, i := range nodes {
@@ -70,9 +70,9 @@ func (w *state) releaseLimits(nodes []int) []packing.Pool {
 		}
 		k := w.pools[at].index
 		if !cloned[k] {
-			pools[k].Left, cloned[k] = slices.Clone(pools[k].Left), true
+			pools[k].Quota, cloned[k] = slices.Clone(pools[k].Quota), true
 		}
-		pools[k].Release(w.releasedUsage(node))
+		pools[k].AddBackNode(w.releasedUsage(node))
 	}
 	return pools
 }

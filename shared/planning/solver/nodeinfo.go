@@ -28,7 +28,7 @@ func (st *baseline) newNodeInfo(i int) *nodeInfo {
 	e := st.state.nodes[i]
 	all := st.state.resources.toAmounts(e.node.Allocatable)
 	return &nodeInfo{
-		existingNode: e, free: slices.Clone(st.state.problem.Nodes[i].Room),
+		existingNode: e, free: slices.Clone(st.state.problem.Nodes[i].Free),
 		cores: float64(all[0]), memory: float64(all[1]), residents: slices.Clip(st.residents[i]), hostPorts: slices.Clip(e.node.HostPorts),
 	}
 }

@@ -21,17 +21,17 @@ type nodeOfferings struct {
 }
 
 // findOfferings returns the offerings of a choice of candidates in some zoneCapacityTypes, cached.
-func (r *rounds) findOfferings(p *pool, choice packing.Set, planes uint64) nodeOfferings {
-	r.offeringsKey = binary.AppendUvarint(binary.AppendUvarint(r.offeringsKey[:0], uint64(p.index)), planes)
+func (r *rounds) findOfferings(p *pool, choice packing.Set, zoneCapacityTypes uint64) nodeOfferings {
+	r.offeringsKey = binary.AppendUvarint(binary.AppendUvarint(r.offeringsKey[:0], uint64(p.index)), zoneCapacityTypes)
 	r.offeringsKey = choice.AppendKey(r.offeringsKey)
 	if got, ok := r.offerings[string(r.offeringsKey)]; ok {
 		return got
 	}
 	made := nodeOfferings{
-		offerings: r.listOfferings(p, choice, planes), types: planning.In(r.listTypeNames(p, choice, planes)...),
+		offerings: r.listOfferings(p, choice, zoneCapacityTypes), types: planning.In(r.listTypeNames(p, choice, zoneCapacityTypes)...),
 	}
-	if p.requirements.HasMinValues() && !r.state.coversMinValues(p, choice, planes) {
-		made.minValueCounts = r.state.countMinValues(p, choice, planes)
+	if p.requirements.HasMinValues() && !r.state.coversMinValues(p, choice, zoneCapacityTypes) {
+		made.minValueCounts = r.state.countMinValues(p, choice, zoneCapacityTypes)
 	}
 	r.offerings[string(r.offeringsKey)] = made
 	return made
@@ -39,7 +39,7 @@ func (r *rounds) findOfferings(p *pool, choice packing.Set, planes uint64) nodeO
 
 // listOfferings returns the offerings of a choice, the cheapest first. A launch lists at most
 // maxLaunchTypes types, so the offerings of other types are left out, unless minValues may need them.
-func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []planning.PricedOffering {
+func (r *rounds) listOfferings(p *pool, choice packing.Set, zoneCapacityTypes uint64) []planning.PricedOffering {
 	most := maxLaunchTypes
 	if p.requirements.HasMinValues() {
 		most = maxClaimTypes
@@ -49,7 +49,7 @@ func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []pla
 	seen, types, missing, count := packing.NewSet(len(r.state.candidates)), 0, 0, 0
 	for _, s := range r.state.priceTiers(p) {
 		k := int(s.candidate)
-		if s.zoneCapacityTypes &= planes; s.zoneCapacityTypes == 0 || !choice.Has(k) {
+		if s.zoneCapacityTypes &= zoneCapacityTypes; s.zoneCapacityTypes == 0 || !choice.Has(k) {
 			continue
 		}
 		if !seen.Has(k) {
@@ -58,7 +58,7 @@ func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []pla
 			}
 			seen.Add(k)
 			types++
-			missing += r.state.problem.Columns[k].Sold(planes)
+			missing += r.state.problem.Candidates[k].CountOfferings(zoneCapacityTypes)
 		}
 		r.chosenPrices = append(r.chosenPrices, s)
 		sold := bits.OnesCount64(s.zoneCapacityTypes)
@@ -74,12 +74,12 @@ func (r *rounds) listOfferings(p *pool, choice packing.Set, planes uint64) []pla
 func (w *state) newOfferings(prices []priceTier, count int) []planning.PricedOffering {
 	out := make([]planning.PricedOffering, 0, count)
 	for _, s := range prices {
-		column := &w.candidates[s.candidate]
+		candidate := &w.candidates[s.candidate]
 		for left := s.zoneCapacityTypes; left != 0; left &= left - 1 {
-			plane := bits.TrailingZeros64(left)
-			one := w.zoneCapacityTypes[plane]
-			one.InstanceType, one.PricePerHour = column.instanceType.Name, s.price
-			one.PricedByOverlay = column.overlaidOfferings&(1<<plane) != 0
+			zoneCapacityType := bits.TrailingZeros64(left)
+			one := w.zoneCapacityTypes[zoneCapacityType]
+			one.InstanceType, one.PricePerHour = candidate.instanceType.Name, s.price
+			one.PricedByOverlay = candidate.overlaidOfferings&(1<<zoneCapacityType) != 0
 			out = append(out, one)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *state) newOfferings(prices []priceTier, count int) []planning.PricedOff
 }
 
 // listTypeNames returns the types of a choice by name: the cheapest maxClaimTypes if there are more.
-func (r *rounds) listTypeNames(p *pool, choice packing.Set, planes uint64) []string {
+func (r *rounds) listTypeNames(p *pool, choice packing.Set, zoneCapacityTypes uint64) []string {
 	out := make([]string, 0, min(choice.Len(), maxClaimTypes))
 	if choice.Len() <= maxClaimTypes {
 		choice.Each(func(k int) bool {
@@ -98,7 +98,7 @@ func (r *rounds) listTypeNames(p *pool, choice packing.Set, planes uint64) []str
 	}
 	seen := packing.NewSet(len(r.state.candidates))
 	for _, s := range r.state.priceTiers(p) {
-		if k := int(s.candidate); s.zoneCapacityTypes&planes != 0 && choice.Has(k) && !seen.Has(k) && len(out) < maxClaimTypes {
+		if k := int(s.candidate); s.zoneCapacityTypes&zoneCapacityTypes != 0 && choice.Has(k) && !seen.Has(k) && len(out) < maxClaimTypes {
 			seen.Add(k)
 			out = append(out, r.state.candidates[k].instanceType.Name)
 		}

@@ -54,7 +54,7 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 func (r *rounds) placeQueue(queue []queuedPod) (rest []queuedPod) {
 	failed := map[*podClass]int{}
 	for _, next := range queue {
-		if at, known := failed[next.class]; known && at == len(r.assignments) || r.packer.Spent() || !r.placePod(next) {
+		if at, known := failed[next.class]; known && at == len(r.assignments) || r.packer.IsBudgetUsed() || !r.placePod(next) {
 			failed[next.class] = len(r.assignments)
 			rest = append(rest, next)
 		}
@@ -69,9 +69,9 @@ func (r *rounds) placePod(next queuedPod) bool {
 	c.preferences = c.initialPreferences
 	for r.state.findFeasible(c); r.relaxUntilFeasible(c); r.state.findFeasible(c) {
 		choices := r.state.listChoices(c)
-		for _, try := range []func(packing.Lot) (int, bool){r.packer.Join, r.packer.Open} {
+		for _, try := range []func(packing.Group) (int, bool){r.packer.PlaceOnOpen, r.packer.PlaceOnNew} {
 			for i := range choices {
-				if _, ok := try(r.state.newLot(&choices[i])); ok {
+				if _, ok := try(r.state.newPodGroup(&choices[i])); ok {
 					choices[i].pods = []planning.PodRef{next.pod}
 					r.assignments = append(r.assignments, choices[i])
 					r.state.countPods(c, choices[i].feasible, choices[i].domains, 1)

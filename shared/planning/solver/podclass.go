@@ -53,8 +53,8 @@ type podClass struct {
 	kind *podKind
 }
 
-// readClasses reads the pending classes in placement order: by cpu and memory, the largest first, then
-// by age and UID.
+// readClasses reads the pending classes in placement order: by cpu and memory, the largest first,
+// then by age and UID.
 func (w *state) readClasses(batch *planning.Batch) {
 	w.classes = make([]*podClass, len(batch.Pending))
 	all := make([]podClass, len(batch.Pending))
@@ -188,14 +188,14 @@ func (w *state) excludeDaemonPorts(c *podClass) *feasibleSet {
 // fitsAlone reports whether a pod of the class fits on an empty new node. It returns true without a
 // check if the set has existing nodes.
 func (w *state) fitsAlone(c *podClass, r *feasibleSet) bool {
-	if r.nodes.Len() > 0 || r.lastHolder != nil && c.requests.fitsIn(r.lastHolder.Room) {
+	if r.nodes.Len() > 0 || r.lastHolder != nil && c.requests.fitsIn(r.lastHolder.Allocatable) {
 		return true
 	}
-	return w.anyCandidate(r, func(column *packing.Column) bool {
-		if !c.requests.fitsIn(column.Room) {
+	return w.anyCandidate(r, func(candidate *packing.CandidateType) bool {
+		if !c.requests.fitsIn(candidate.Allocatable) {
 			return false
 		}
-		r.lastHolder = column
+		r.lastHolder = candidate
 		return true
 	})
 }

@@ -18,15 +18,15 @@ func packerPolicy(s planning.Settings) packing.Policy {
 	return out
 }
 
-// tightPolicy is for batches in which limits leave pods unplaced: it fills few, large nodes.
-var tightPolicy = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}
+// saveLimitsPolicy is for batches in which limits leave pods unplaced: it fills few, large nodes.
+var saveLimitsPolicy = packing.Policy{SaveLimits: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}
 
-// crowdedPolicy is for batches in which tightPolicy leaves pods unplaced: it places as many pods as
+// crowdedPolicy is for batches in which saveLimitsPolicy leaves pods unplaced: it places as many pods as
 // possible.
-var crowdedPolicy = packing.Policy{Tight: true, SmallFirst: true, Budget: 200e6}
+var crowdedPolicy = packing.Policy{SaveLimits: true, SmallestFirst: true, Budget: 200e6}
 
 // singlyPolicy is for pods that are placed one by one.
-var singlyPolicy = packing.Policy{Tight: true, Mixed: true, Budget: 20e6}
+var singlyPolicy = packing.Policy{SaveLimits: true, MixStages: true, Budget: 20e6}
 
 // singleNodePolicy is for pods that are placed one by one on at most one new node.
-var singleNodePolicy = packing.Policy{Mixed: true, Nodes: 1, Budget: 20e6}
+var singleNodePolicy = packing.Policy{MixStages: true, MaxNodes: 1, Budget: 20e6}

@@ -68,14 +68,14 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 
 // allowsOffering reports whether the pool allows an offering's zone and capacity type, cached by its
 // index.
-func (p *pool) allowsOffering(plane int, o planning.PricedOffering) bool {
-	if p.allowedOfferings[plane] == 0 {
-		p.allowedOfferings[plane] = -1
+func (p *pool) allowsOffering(zoneCapacityType int, o planning.PricedOffering) bool {
+	if p.allowedOfferings[zoneCapacityType] == 0 {
+		p.allowedOfferings[zoneCapacityType] = -1
 		if p.requirements.AllowsOffering(o) {
-			p.allowedOfferings[plane] = 1
+			p.allowedOfferings[zoneCapacityType] = 1
 		}
 	}
-	return p.allowedOfferings[plane] > 0
+	return p.allowedOfferings[zoneCapacityType] > 0
 }
 
 // findReadyClass returns the pool's node class, or why the pool launches nothing.

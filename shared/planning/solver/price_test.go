@@ -191,7 +191,7 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 	}{
 		{"none", spending(0, "", static), 9},
 		{"as many as fit", spending(0, "0.1", static), 3},
-		{"beside what exists", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
+		{"affinityRules what exists", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
 		{"of the cluster", spending(0, "", static, cluster(0.1)), 3},
 		{"none at all", spending(0, "0.02", static), 0},
 	} {

@@ -32,8 +32,8 @@ type nodePrices struct {
 	known map[[2]string]map[string]*instancetypes.Type
 }
 
-// priceLimits holds the price limits of the cluster and the prices of its nodes. It is nil if there is
-// no limit.
+// priceLimits holds the price limits of the cluster and the prices of its nodes. It is nil if there
+// is no limit.
 type priceLimits struct {
 	nodePrices
 	// priceIndex is the index of the price in the resource index.
@@ -53,11 +53,11 @@ func newPriceLimits(s *planning.Snapshot, stock instancetypes.InstanceTypes, a r
 	}
 	m := &priceLimits{priceIndex: at, nodePrices: nodePrices{stock, map[[2]string]map[string]*instancetypes.Type{}}, unpricedNodes: map[string]string{}}
 	if limit := s.Settings.PriceLimit; limit != nil {
-		m.clusterLimit = &packing.Pool{Left: make([]int64, len(a.names)), Nodes: packing.Unlimited}
-		for i := range m.clusterLimit.Left {
-			m.clusterLimit.Left[i] = packing.Unlimited
+		m.clusterLimit = &packing.Pool{Quota: make([]int64, len(a.names)), Nodes: packing.Unlimited}
+		for i := range m.clusterLimit.Quota {
+			m.clusterLimit.Quota[i] = packing.Unlimited
 		}
-		m.clusterLimit.Left[at] = planning.LimitToMicrodollars(*limit)
+		m.clusterLimit.Quota[at] = planning.LimitToMicrodollars(*limit)
 	}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
@@ -68,15 +68,15 @@ func newPriceLimits(s *planning.Snapshot, stock instancetypes.InstanceTypes, a r
 		if node.Claim == "" || m.clusterLimit == nil {
 			continue
 		}
-		if m.clusterLimit.Left[at] -= price; !known {
+		if m.clusterLimit.Quota[at] -= price; !known {
 			m.unpricedNode = firstName(m.unpricedNode, node.Name)
 		}
 	}
 	return m
 }
 
-// firstName returns the first of two names by alphabet, so that messages do not depend on the order of
-// the nodes. An empty was is ignored.
+// firstName returns the first of two names by alphabet, so that messages do not depend on the order
+// of the nodes. An empty was is ignored.
 func firstName(was, name string) string {
 	if was == "" {
 		return name
@@ -103,8 +103,8 @@ func (m *priceLimits) refusePool(np *karpenter.NodePool) string {
 	return fmt.Sprintf("what nodes cost is limited, and the price of node %s is not known: write it on its NodeClaim as %s", stranger, planning.PriceAnnotation)
 }
 
-// poolLimit returns the price limit of a NodePool in microdollars an hour; Unlimited if it has none or
-// it is invalid.
+// poolLimit returns the price limit of a NodePool in microdollars an hour; Unlimited if it has none
+// or it is invalid.
 func (m *priceLimits) poolLimit(np *karpenter.NodePool) int64 {
 	if limit, err := poolpolicy.ReadPriceLimit(np.Annotations); err == nil && limit != nil {
 		return planning.LimitToMicrodollars(*limit)
@@ -118,7 +118,7 @@ func (m *priceLimits) limitsPool(np *karpenter.NodePool) bool {
 }
 
 // addHighestPrice returns a copy of capacity with the highest price of the offers.
-func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.Offer) []int64 {
+func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.ZonePrice) []int64 {
 	out := slices.Clone(capacity)
 	for _, o := range offers {
 		price, _ := planning.PriceToMicrodollars(o.Price)
@@ -127,8 +127,8 @@ func (m *priceLimits) addHighestPrice(capacity []int64, offers []packing.Offer) 
 	return out
 }
 
-// sumPlannedPrices returns the sum of the highest possible prices of planned nodes, in microdollars an
-// hour.
+// sumPlannedPrices returns the sum of the highest possible prices of planned nodes, in microdollars
+// an hour.
 func sumPlannedPrices(nodes []planning.PlannedNode) (sum int64) {
 	for i := range nodes {
 		price, _ := planning.PriceToMicrodollars(planning.HighestPrice(nodes[i].Offerings))
@@ -156,30 +156,32 @@ func filterAffordable(options []planning.PricedOffering, count int, left int64) 
 
 // priceBudget returns what static nodes of the pool may cost, in microdollars an hour, after the
 // planned nodes in both lists.
-func (w *state) priceBudget(p *pool, beside, more []planning.PlannedNode) int64 {
-	left := w.remainingLimits(p.object).Left[w.priceLimits.priceIndex]
+func (w *state) priceBudget(p *pool, affinityRules, more []planning.PlannedNode) int64 {
+	left := w.remainingLimits(p.object).Quota[w.priceLimits.priceIndex]
 	if w.priceLimits.clusterLimit != nil {
-		left = min(left, w.priceLimits.clusterLimit.Left[w.priceLimits.priceIndex]-sumPlannedPrices(beside)-sumPlannedPrices(more))
+		left = min(left, w.priceLimits.clusterLimit.Quota[w.priceLimits.priceIndex]-sumPlannedPrices(affinityRules)-sumPlannedPrices(more))
 	}
 	return left
 }
 
 // addPlainCandidates adds the candidates of a type without reservation: one, or one for each capacity
 // type if a price limit applies, so that spot does not count at the on-demand price.
-func (w *state) addPlainCandidates(p *pool, c candidate, of packing.Column) {
+func (w *state) addPlainCandidates(p *pool, c candidate, of packing.CandidateType) {
 	if !p.priced {
 		w.addVariantCandidates(p, c, of)
 		return
 	}
 	for _, capacityType := range []string{karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
 		one := of
-		one.Offers = slices.DeleteFunc(slices.Clone(of.Offers), func(o packing.Offer) bool { return w.zoneCapacityTypes[o.Plane].CapacityType != capacityType })
-		if len(one.Offers) == 0 {
+		one.Prices = slices.DeleteFunc(slices.Clone(of.Prices), func(o packing.ZonePrice) bool {
+			return w.zoneCapacityTypes[o.ZoneCapacityType].CapacityType != capacityType
+		})
+		if len(one.Prices) == 0 {
 			continue
 		}
 		one.Flexible = wantedTypeCount(capacityType)
-		one.Room = slices.Clone(of.Room) // Daemons are subtracted from each separately.
-		one.Capacity = w.priceLimits.addHighestPrice(of.Capacity, one.Offers)
+		one.Allocatable = slices.Clone(of.Allocatable) // Daemons are subtracted from each separately.
+		one.Capacity = w.priceLimits.addHighestPrice(of.Capacity, one.Prices)
 		w.addVariantCandidates(p, c, one)
 	}
 }
@@ -191,21 +193,21 @@ func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool)
 	}
 	at, cheapest := w.priceLimits.priceIndex, -1
 	large.Each(func(k int) bool {
-		if cheapest < 0 || w.problem.Columns[k].Capacity[at] < w.problem.Columns[cheapest].Capacity[at] {
+		if cheapest < 0 || w.problem.Candidates[k].Capacity[at] < w.problem.Candidates[cheapest].Capacity[at] {
 			cheapest = k
 		}
 		return true
 	})
-	price := w.problem.Columns[cheapest].Capacity[at]
+	price := w.problem.Candidates[cheapest].Capacity[at]
 	say := func(name string, limit, left int64) string {
 		return fmt.Sprintf("%s of %s an hour: %s are taken, and the cheapest node, %s, adds up to %s",
 			name, formatDollars(limit), formatDollars(limit-left), w.candidates[cheapest].instanceType.Name, formatDollars(price))
 	}
 	switch {
-	case left.Left[at] != packing.Unlimited && price > left.Left[at]:
-		return say("its "+poolpolicy.PriceLimit, w.priceLimits.poolLimit(p.object), left.Left[at])
-	case left.Within != nil && price > left.Within.Left[at]:
-		return say("the cluster's price limit", planning.LimitToMicrodollars(*w.snapshot.Settings.PriceLimit), left.Within.Left[at])
+	case left.Quota[at] != packing.Unlimited && price > left.Quota[at]:
+		return say("its "+poolpolicy.PriceLimit, w.priceLimits.poolLimit(p.object), left.Quota[at])
+	case left.Shared != nil && price > left.Shared.Quota[at]:
+		return say("the cluster's price limit", planning.LimitToMicrodollars(*w.snapshot.Settings.PriceLimit), left.Shared.Quota[at])
 	}
 	return ""
 }
@@ -217,9 +219,9 @@ func sortedClassNames(stock instancetypes.InstanceTypes) []string {
 	return slices.Sorted(maps.Keys(stock.ByNodeClass))
 }
 
-// FindMissingPrices returns the catalogue prices, in US dollars an hour, of launched NodeClaims that
-// record no price, by NodeClaim name. It returns nil if there is no price limit. Admission needs these
-// prices because it has no catalogue.
+// FindMissingPrices returns the catalogue prices, in US dollars an hour, of launched NodeClaims
+// that record no price, by NodeClaim name. It returns nil if there is no price limit. Admission
+// needs these prices because it has no catalogue.
 func FindMissingPrices(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
 	if !HasPriceLimits(&s) {
 		return nil
@@ -288,7 +290,8 @@ func (b *nodePrices) catalogPrice(n *planning.Node) (price float64, known bool) 
 	return price, known
 }
 
-// findType returns the node's instance type: that of its own NodePool and class, or else of any class.
+// findType returns the node's instance type: that of its own NodePool and class, or else of any
+// class.
 func (b *nodePrices) findType(n *planning.Node) *instancetypes.Type {
 	name, class := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.LabelEC2NodeClass]
 	if t := b.typesByName(n.NodePool, class)[name]; t != nil {

@@ -24,7 +24,7 @@ func (w *state) priceTiers(p *pool) []priceTier {
 	}
 	out := make([]priceTier, 0, 4*len(p.allowedTypes))
 	for k := p.firstCandidate; k < p.endCandidate; k++ {
-		out = addPriceTiers(out, int32(k), w.problem.Columns[k].Offers)
+		out = addPriceTiers(out, int32(k), w.problem.Candidates[k].Prices)
 	}
 	slices.SortFunc(out, func(x, y priceTier) int {
 		switch { // Prices are never NaN, and most differ.
@@ -40,48 +40,48 @@ func (w *state) priceTiers(p *pool) []priceTier {
 }
 
 // addPriceTiers appends a candidate's prices.
-func addPriceTiers(to []priceTier, column int32, offers []packing.Offer) []priceTier {
+func addPriceTiers(to []priceTier, candidate int32, offers []packing.ZonePrice) []priceTier {
 	from := len(to)
 	for _, o := range offers {
 		at := slices.IndexFunc(to[from:], func(s priceTier) bool { return s.price == o.Price })
 		if at < 0 {
 			at = len(to) - from
-			to = append(to, priceTier{price: o.Price, candidate: column})
+			to = append(to, priceTier{price: o.Price, candidate: candidate})
 		}
-		to[from+at].zoneCapacityTypes |= 1 << o.Plane
+		to[from+at].zoneCapacityTypes |= 1 << o.ZoneCapacityType
 	}
 	return to
 }
 
 // coversMinValues reports whether a launch of the candidates covers every minValues of a pool, with
 // spot or without.
-func (w *state) coversMinValues(p *pool, columns packing.Set, planes uint64) bool {
-	return w.launchCovers(p, columns, planes) || w.hadUnplaced && w.launchCovers(p, columns, w.withoutSpot(planes))
+func (w *state) coversMinValues(p *pool, candidates packing.Set, zoneCapacityTypes uint64) bool {
+	return w.launchCovers(p, candidates, zoneCapacityTypes) || w.hadUnplaced && w.launchCovers(p, candidates, w.withoutSpot(zoneCapacityTypes))
 }
 
 // launchOfferings returns the zoneCapacityTypes to launch a node in. It drops spot if the launch
 // covers every minValues of the pool only without spot.
-func (w *state) launchOfferings(p *pool, columns packing.Set, planes uint64) uint64 {
-	if rest := w.withoutSpot(planes); w.hadUnplaced && rest != planes && p.requirements.HasMinValues() && !w.launchCovers(p, columns, planes) && w.launchCovers(p, columns, rest) {
+func (w *state) launchOfferings(p *pool, candidates packing.Set, zoneCapacityTypes uint64) uint64 {
+	if rest := w.withoutSpot(zoneCapacityTypes); w.hadUnplaced && rest != zoneCapacityTypes && p.requirements.HasMinValues() && !w.launchCovers(p, candidates, zoneCapacityTypes) && w.launchCovers(p, candidates, rest) {
 		return rest
 	}
-	return planes
+	return zoneCapacityTypes
 }
 
 // withoutSpot returns the zoneCapacityTypes that are not spot.
-func (w *state) withoutSpot(planes uint64) uint64 {
+func (w *state) withoutSpot(zoneCapacityTypes uint64) uint64 {
 	for i := range w.zoneCapacityTypes {
 		if w.zoneCapacityTypes[i].CapacityType == karpenter.CapacityTypeSpot {
-			planes &^= 1 << i
+			zoneCapacityTypes &^= 1 << i
 		}
 	}
-	return planes
+	return zoneCapacityTypes
 }
 
 // launchCovers reports whether the offerings that one launch tries cover every minValues of a pool. A
 // launch tries the cheapest types, and only spot if there is spot.
-func (w *state) launchCovers(p *pool, columns packing.Set, planes uint64) bool {
-	counts := w.countMinValues(p, columns, planes)
+func (w *state) launchCovers(p *pool, candidates packing.Set, zoneCapacityTypes uint64) bool {
+	counts := w.countMinValues(p, candidates, zoneCapacityTypes)
 	for key, count := range counts {
 		if count < p.requirements[key].MinValues() {
 			return false
@@ -92,8 +92,8 @@ func (w *state) launchCovers(p *pool, columns packing.Set, planes uint64) bool {
 
 // countMinValues returns, for each label with minValues, the number of different values that one
 // launch of the candidates tries.
-func (w *state) countMinValues(p *pool, columns packing.Set, planes uint64) map[string]int {
-	tried, out := w.launchTiers(p, columns, planes), map[string]int{}
+func (w *state) countMinValues(p *pool, candidates packing.Set, zoneCapacityTypes uint64) map[string]int {
+	tried, out := w.launchTiers(p, candidates, zoneCapacityTypes), map[string]int{}
 	for key, values := range p.requirements {
 		if values.MinValues() == 0 {
 			continue
@@ -118,11 +118,11 @@ func (w *state) countMinValues(p *pool, columns packing.Set, planes uint64) map[
 }
 
 // launchTiers returns the prices of the offerings that one launch tries.
-func (w *state) launchTiers(p *pool, columns packing.Set, planes uint64) []priceTier {
+func (w *state) launchTiers(p *pool, candidates packing.Set, zoneCapacityTypes uint64) []priceTier {
 	var all []priceTier
-	spot, sold := planes&^w.withoutSpot(planes), uint64(0)
+	spot, sold := zoneCapacityTypes&^w.withoutSpot(zoneCapacityTypes), uint64(0)
 	for _, s := range w.priceTiers(p) {
-		if s.zoneCapacityTypes &= planes; s.zoneCapacityTypes != 0 && columns.Has(int(s.candidate)) {
+		if s.zoneCapacityTypes &= zoneCapacityTypes; s.zoneCapacityTypes != 0 && candidates.Has(int(s.candidate)) {
 			all = append(all, s)
 			sold |= s.zoneCapacityTypes
 		}

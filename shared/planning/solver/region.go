@@ -21,9 +21,9 @@ type region struct {
 	overlaps map[*feasibleSet]bool
 }
 
-// findRegion returns where a spread constraint counts pods: on nodes that the pod's node selector and
-// affinity match, unless nodeAffinityPolicy is Ignore; and if nodeTaintsPolicy is Honor, only on nodes
-// whose taints the pod tolerates. Karpenter:
+// findRegion returns where a spread constraint counts pods: on nodes that the pod's node selector
+// and affinity match, unless nodeAffinityPolicy is Ignore; and if nodeTaintsPolicy is Honor, only
+// on nodes whose taints the pod tolerates. Karpenter:
 // pkg/controllers/provisioning/scheduling/topologynodefilter.go.
 func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *region {
 	if s == nil {
@@ -50,7 +50,7 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 	out := &region{key: key, nodes: packing.NewSet(len(w.problem.Nodes))}
 	for i, want := range anyOf {
 		part := w.findFeasibleSet(fmt.Sprint(key, i), want, tolerations, true)
-		out.nodes, out.parts = out.nodes.Or(part.nodes), append(out.parts, part)
+		out.nodes, out.parts = out.nodes.Union(part.nodes), append(out.parts, part)
 	}
 	return out
 }
@@ -74,6 +74,6 @@ func (w *state) mayCount(g *group, r *feasibleSet) bool {
 
 // setsOverlap reports whether a new node could be in both sets.
 func (w *state) setsOverlap(a, b *feasibleSet) bool {
-	both := feasibleSet{candidates: a.candidates.And(b.candidates), zoneCapacityTypes: a.zoneCapacityTypes & b.zoneCapacityTypes}
+	both := feasibleSet{candidates: a.candidates.Intersect(b.candidates), zoneCapacityTypes: a.zoneCapacityTypes & b.zoneCapacityTypes}
 	return w.isBuyable(&both)
 }

@@ -59,7 +59,7 @@ func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rej
 	w := r.state
 	large := packing.NewSet(len(w.candidates))
 	sold.Each(func(k int) bool {
-		if c.requests.fitsIn(w.problem.Columns[k].Room) {
+		if c.requests.fitsIn(w.problem.Candidates[k].Allocatable) {
 			large.Add(k)
 		}
 		return true
@@ -67,23 +67,23 @@ func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rej
 	switch {
 	case large.Len() == 0:
 		return w.explainTooSmall(p, c, sold)
-	case r.packer.Spent():
+	case r.packer.IsBudgetUsed():
 		return p.newRejection(planning.RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
-	case !r.anyCandidate(large, r.packer.Buyable):
+	case !r.anyCandidate(large, r.packer.CanBuy):
 		return w.explainLimits(p, large, r.packer.Quota(p.index))
-	case !r.anyCandidate(large, func(k int) bool { return r.packer.Addressable(k, c.feasible.zoneCapacityTypes) }):
+	case !r.anyCandidate(large, func(k int) bool { return r.packer.HasAddresses(k, c.feasible.zoneCapacityTypes) }):
 		return p.newRejection(planning.RuleAddresses, "no zone of the pool has an address left in its subnets, or a place in its placement group")
 	case c.blockedBy != "" || len(c.fullSets) > 0 || len(c.rules.hosts) > 0:
 		return p.newRejection(planning.RuleTopology, "%s", w.explainTopology(c))
 	default:
-		return p.newRejection(planning.RulePod, "a new node would hold it, but not beside the pool's daemons (host ports), or not with minValues")
+		return p.newRejection(planning.RulePod, "a new node would hold it, but not affinityRules the pool's daemons (host ports), or not with minValues")
 	}
 }
 
 // anyCandidate reports whether holds is true for any candidate of the set.
-func (r *rounds) anyCandidate(columns packing.Set, holds func(k int) bool) bool {
+func (r *rounds) anyCandidate(candidates packing.Set, holds func(k int) bool) bool {
 	found := false
-	columns.Each(func(k int) bool {
+	candidates.Each(func(k int) bool {
 		found = holds(k)
 		return !found
 	})
@@ -107,9 +107,9 @@ func (p *pool) rejectWithoutTypes() planning.Rejection {
 // there.
 func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
 	out := packing.NewSet(len(w.candidates))
-	own.And(r.candidates).Each(func(k int) bool {
-		for _, o := range w.problem.Columns[k].Offers {
-			if r.zoneCapacityTypes&(1<<o.Plane) != 0 {
+	own.Intersect(r.candidates).Each(func(k int) bool {
+		for _, o := range w.problem.Candidates[k].Prices {
+			if r.zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 {
 				out.Add(k)
 			}
 		}
@@ -126,7 +126,7 @@ func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requir
 		one := &feasibleSet{requirements: rest, zoneCapacityTypes: w.zoneCapacityTypesFor(rest), tolerations: tolerateAll}
 		one.candidates = w.candidatesFor(one)
 		if w.filterBuyable(own, one).Len() > 0 {
-			return p.newRejection(planning.RuleNoOffering, "no offering of the pool has %s %s beside the pod's other requirements", key, want[key])
+			return p.newRejection(planning.RuleNoOffering, "no offering of the pool has %s %s affinityRules the pod's other requirements", key, want[key])
 		}
 	}
 	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies the pod's requirements together")
@@ -136,7 +136,7 @@ func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requir
 func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning.Rejection {
 	closest, index, least := -1, -1, 2.0
 	sold.Each(func(k int) bool {
-		if i, share := c.requests.largestShortage(w.problem.Columns[k].Room); i >= 0 && share < least {
+		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); i >= 0 && share < least {
 			closest, index, least = k, i, share
 		}
 		return true
@@ -145,8 +145,8 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 		return p.newRejection(planning.RuleResources, "the daemons leave no room on any instance type")
 	}
 	name := w.resources.names[index]
-	needs, has := toQuantity(name, c.requests[index]), toQuantity(name, max(0, w.problem.Columns[closest].Room[index]))
-	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s beside the daemons",
+	needs, has := toQuantity(name, c.requests[index]), toQuantity(name, max(0, w.problem.Candidates[closest].Allocatable[index]))
+	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s affinityRules the daemons",
 		name, needs.String(), w.candidates[closest].instanceType.Name, has.String())
 }
 
@@ -160,15 +160,15 @@ func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) pla
 	}
 	smallest := -1
 	large.Each(func(k int) bool {
-		if smallest < 0 || slices.Compare(w.problem.Columns[k].Capacity, w.problem.Columns[smallest].Capacity) < 0 {
+		if smallest < 0 || slices.Compare(w.problem.Candidates[k].Capacity, w.problem.Candidates[smallest].Capacity) < 0 {
 			smallest = k
 		}
 		return true
 	})
-	capacity := w.problem.Columns[smallest].Capacity
+	capacity := w.problem.Candidates[smallest].Capacity
 	for i, name := range w.resources.names {
-		if left.Left[i] != packing.Unlimited && capacity[i] > left.Left[i] {
-			rest, has := toQuantity(name, max(0, left.Left[i])), toQuantity(name, capacity[i])
+		if left.Quota[i] != packing.Unlimited && capacity[i] > left.Quota[i] {
+			rest, has := toQuantity(name, max(0, left.Quota[i])), toQuantity(name, capacity[i])
 			return p.newRejection(planning.RuleLimits, "limits.%s leaves %s, and %s has %s", name, rest.String(), w.candidates[smallest].instanceType.Name, has.String())
 		}
 	}

@@ -76,7 +76,7 @@ func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFai
 }
 
 // planStaticNodes returns the nodes that static NodePools lack after the removal.
-func (r *removal) planStaticNodes(w *state, beside []planning.PlannedNode) []planning.PlannedNode {
+func (r *removal) planStaticNodes(w *state, affinityRules []planning.PlannedNode) []planning.PlannedNode {
 	if !w.snapshot.Settings.Gates.StaticCapacity {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *removal) planStaticNodes(w *state, beside []planning.PlannedNode) []pla
 	for _, j := range r.requested {
 		gone[j] = true
 	}
-	return w.planStaticNodes(r.baseline.types, planning.FindShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].MarkedForDeletion }), beside)
+	return w.planStaticNodes(r.baseline.types, planning.FindShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].MarkedForDeletion }), affinityRules)
 }
 
 func (r *removal) newState() *state {
@@ -99,7 +99,7 @@ func (r *removal) newState() *state {
 // resetTallies returns the nodes without the tallies of earlier simulations.
 func (st *baseline) resetTallies() []packing.Node {
 	for _, i := range st.talliedNodes {
-		st.nodes[i].Tallies = st.nodes[i].Tallies[:0]
+		st.nodes[i].RuleCounts = st.nodes[i].RuleCounts[:0]
 	}
 	st.talliedNodes = st.talliedNodes[:0]
 	if all := st.state.problem.Nodes; len(st.nodes) != len(all) {
@@ -172,12 +172,12 @@ func (r *removal) filterNodesWithRoom(c *podClass, nodes packing.Set) packing.Se
 	if k.nodesWithRoom == nil {
 		k.nodesWithRoom = packing.NewSet(len(r.state.problem.Nodes))
 		for i := range r.state.problem.Nodes {
-			if k.requests.fitsIn(r.state.problem.Nodes[i].Room) {
+			if k.requests.fitsIn(r.state.problem.Nodes[i].Free) {
 				k.nodesWithRoom.Add(i)
 			}
 		}
 	}
-	return nodes.And(k.nodesWithRoom)
+	return nodes.Intersect(k.nodesWithRoom)
 }
 
 // maxCachedOfferings is the size at which the offerings cache is emptied.
@@ -234,7 +234,7 @@ func (r *removal) countGroup(g *group, id string, t topologyTerm, c *podClass) {
 func (r *removal) countHostRule(w *state, rule int32, s selection) {
 	for _, b := range r.baseline.selectPods(s).bound {
 		if !r.removedNodes.Has(b.node) {
-			w.findTally(b.node, rule).Members += int32(b.count)
+			w.findRuleCount(b.node, rule).Members += int32(b.count)
 		}
 	}
 }
@@ -271,10 +271,10 @@ func (r *removal) addAntiAffinityRule(w *state, rule *antiAffinityRule) {
 	}
 	h := w.findHostRule(one)
 	for _, o := range at {
-		if tally := w.findTally(o.node, h.id); o.inside {
-			tally.Inside += int32(o.count)
+		if counts := w.findRuleCount(o.node, h.id); o.inside {
+			counts.OwnersInside += int32(o.count)
 		} else {
-			tally.Outside += int32(o.count)
+			counts.OwnersOutside += int32(o.count)
 		}
 	}
 }

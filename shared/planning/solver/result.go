@@ -17,14 +17,14 @@ const maxClaimTypes = 600
 const maxLaunchTypes = 60
 
 func (r *rounds) newResult() planning.Result {
-	out := planning.Result{Partial: r.packer.Spent()}
+	out := planning.Result{Partial: r.packer.IsBudgetUsed()}
 	if r.state.removal == nil {
 		// Simulations try many sets of nodes, and their callers do not use the bound.
-		out.BoundPerHour = floorMicrodollars(r.packer.Bound())
+		out.BoundPerHour = floorMicrodollars(r.packer.LowerBound())
 	}
 	for i := range r.state.problem.Nodes {
-		for _, part := range r.packer.Onto(i) {
-			s := &r.assignments[part.Lot]
+		for _, part := range r.packer.PodsOnNode(i) {
+			s := &r.assignments[part.Group]
 			for range part.Count {
 				out.Nominations = append(out.Nominations, r.state.nodes[i].newNomination(s.class.spec.Namespace, s.pods[0]))
 				s.pods = s.pods[1:]
@@ -53,31 +53,31 @@ func floorMicrodollars(dollars float64) float64 { return math.Floor(dollars*1e6)
 // sum.
 func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
 	w, bin := r.state, &r.packer.Bins()[b]
-	column := &w.candidates[bin.Column]
-	reqs, pods, taken := r.collectPods(column, bin)
-	w.chooseNodeTenancy(column, reqs)
-	choice := w.filterVariant(column, r.packer.Choice(b))
-	planes := w.launchOfferings(column.pool, choice, bin.Planes)
-	if planes != bin.Planes {
+	candidate := &w.candidates[bin.Candidate]
+	reqs, pods, taken := r.collectPods(candidate, bin)
+	w.chooseNodeTenancy(candidate, reqs)
+	choice := w.filterVariant(candidate, r.packer.BuyableTypes(b))
+	zoneCapacityTypes := w.launchOfferings(candidate.pool, choice, bin.ZoneCapacityTypes)
+	if zoneCapacityTypes != bin.ZoneCapacityTypes {
 		reqs.Add(karpenter.CapacityTypeLabelKey, planning.In(karpenter.CapacityTypeOnDemand))
 	}
-	sold := r.findOfferings(column.pool, choice, planes)
+	sold := r.findOfferings(candidate.pool, choice, zoneCapacityTypes)
 	reqs.Add(corev1.LabelInstanceTypeStable, sold.types)
-	pinReservation(reqs, column)
+	pinReservation(reqs, candidate)
 	reqs.FixCustomLabels()
 	reqs.LowerMinValues(sold.minValueCounts)
-	column.pool.dropTenancy(reqs)
+	candidate.pool.dropTenancy(reqs)
 	return planning.PlannedNode{
-		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Offerings: sold.offerings, Pods: pods,
-		Requests:         r.launchRequests(taken.plus(w.daemonOverhead(column.pool.taints, reqs))),
+		NodePool: candidate.pool.name, NodeClass: candidate.pool.class, Requirements: reqs, Offerings: sold.offerings, Pods: pods,
+		Requests:         r.launchRequests(taken.plus(w.daemonOverhead(candidate.pool.taints, reqs))),
 		PricePerHour:     sold.offerings[0].PricePerHour,
 		MinValuesRelaxed: sold.minValueCounts != nil,
 	}
 }
 
 // filterVariant keeps those candidates of the choice that have the same variant as c. Pods that ask
-// for none of the variant's labels fit on every variant of a type, but one launch must not list a type
-// twice in a zone.
+// for none of the variant's labels fit on every variant of a type, but one launch must not list a
+// type twice in a zone.
 func (w *state) filterVariant(c *candidate, choice packing.Set) packing.Set {
 	if len(c.pool.variants) == 1 {
 		return choice
@@ -94,22 +94,22 @@ func (w *state) filterVariant(c *candidate, choice packing.Set) packing.Set {
 
 // collectPods returns the bin's combined requirements, its pods and the resources that they use. It
 // drops requirements on custom labels that the pool does not define: the nodes do not have such a
-// label, and the API server rejects a NodeClaim with more than 100 requirements, or with a requirement
-// on a label of a restricted domain.
-func (r *rounds) collectPods(column *candidate, bin *packing.Bin) (planning.Requirements, []planning.PlacedPod, amounts) {
-	base := column.pool.variants[column.variant]
+// label, and the API server rejects a NodeClaim with more than 100 requirements, or with a
+// requirement on a label of a restricted domain.
+func (r *rounds) collectPods(candidate *candidate, bin *packing.Bin) (planning.Requirements, []planning.PlacedPod, amounts) {
+	base := candidate.pool.variants[candidate.variant]
 	reqs, taken := base.Clone(), make(amounts, len(r.state.resources.names))
-	if column.leavesTenancyOpen() {
-		reqs[karpenter.LabelInstanceTenancy] = column.pool.requirements[karpenter.LabelInstanceTenancy]
+	if candidate.leavesTenancyOpen() {
+		reqs[karpenter.LabelInstanceTenancy] = candidate.pool.requirements[karpenter.LabelInstanceTenancy]
 	}
 	count := 0
-	for _, part := range bin.Parts {
+	for _, part := range bin.Pods {
 		count += part.Count
 	}
 	pods := make([]planning.PlacedPod, 0, count)
 	var last *feasibleSet
-	for _, part := range bin.Parts {
-		s := &r.assignments[part.Lot]
+	for _, part := range bin.Pods {
+		s := &r.assignments[part.Group]
 		if s.feasible != last {
 			for key, values := range s.feasible.requirements {
 				if _, defined := base[key]; key != corev1.LabelHostname && (defined || karpenter.IsWellKnownLabel(key)) {
@@ -141,10 +141,10 @@ func (r *rounds) launchRequests(taken amounts) corev1.ResourceList {
 }
 
 // pinReservation adds the requirement for the candidate's reservation.
-func pinReservation(reqs planning.Requirements, column *candidate) {
-	if column.reservation == "" {
+func pinReservation(reqs planning.Requirements, candidate *candidate) {
+	if candidate.reservation == "" {
 		return
 	}
 	reqs.Add(karpenter.CapacityTypeLabelKey, planning.In(karpenter.CapacityTypeReserved))
-	reqs.Add(karpenter.LabelCapacityReservationID, planning.In(column.reservation))
+	reqs.Add(karpenter.LabelCapacityReservationID, planning.In(candidate.reservation))
 }

@@ -21,7 +21,7 @@ const minRetrySteps = 20e6
 type rounds struct {
 	state  *state
 	packer *packing.Packer
-	// assignments holds the assignment of each packer lot, by lot number.
+	// assignments holds the assignment of each packer pod group, by pod group number.
 	assignments []assignment
 	// tooFull maps placements that took fewer pods than assigned to the number they took.
 	tooFull map[placement]int
@@ -142,12 +142,12 @@ const stepsPerAssignment = 500
 
 // packAssignments packs the assignments and takes back the pods that were not placed.
 func (r *rounds) packAssignments(shares []assignment) {
-	r.packer.Spend(stepsPerAssignment * len(shares))
-	lots := make([]packing.Lot, len(shares))
+	r.packer.AddSteps(stepsPerAssignment * len(shares))
+	podGroups := make([]packing.Group, len(shares))
 	for i := range shares {
-		lots[i] = r.state.newLot(&shares[i])
+		podGroups[i] = r.state.newPodGroup(&shares[i])
 	}
-	first := r.packer.Pack(lots)
+	first := r.packer.Pack(podGroups)
 	r.assignments = append(r.assignments, shares...)
 	for i := range shares {
 		r.takeBackUnplaced(first + i)
@@ -166,10 +166,10 @@ func (r *rounds) relaxUntilFeasible(c *podClass) bool {
 	return c.problem == ""
 }
 
-// takeBackUnplaced returns the unplaced pods of a lot to their class.
-func (r *rounds) takeBackUnplaced(lot int) {
-	s := &r.assignments[lot]
-	left := r.packer.Left(lot)
+// takeBackUnplaced returns the unplaced pods of a pod group to their class.
+func (r *rounds) takeBackUnplaced(podGroup int) {
+	s := &r.assignments[podGroup]
+	left := r.packer.CountUnplaced(podGroup)
 	if left < len(s.pods) {
 		r.placedAny = true
 	}
@@ -190,7 +190,7 @@ func (r *rounds) takeBackUnplaced(lot int) {
 		c.fullSets[s.feasible.key] = true
 		c.blockedBy = ""
 	}
-	r.packer.Drop(lot)
+	r.packer.DropGroup(podGroup)
 }
 
 // canRetry reports whether another round could place more pods of the class: in another domain, after
@@ -212,8 +212,8 @@ func (r *rounds) canRetry(c *podClass) bool {
 	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
 }
 
-// pinExpectedPods places pods on the NodeClaims that were planned for them. A search would rarely find
-// the same place, because a NodeClaim is planned full.
+// pinExpectedPods places pods on the NodeClaims that were planned for them. A search would rarely
+// find the same place, because a NodeClaim is planned full.
 func (r *rounds) pinExpectedPods() {
 	if r.state.removal != nil {
 		return // The baseline has placed them already.

@@ -33,7 +33,7 @@ func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
 	}
 	most := 0
 	r.nodes.Each(func(i int) bool {
-		most = max(most, c.requests.fitCount(w.problem.Nodes[i].Room, c.count))
+		most = max(most, c.requests.fitCount(w.problem.Nodes[i].Free, c.count))
 		return most < c.count
 	})
 	if most < c.count {
@@ -50,10 +50,10 @@ func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
 // the pods must remain.
 func (w *state) maxPodsPerNewNode(c *podClass, r *feasibleSet) int {
 	most, best := make([]int, len(w.problem.Pools)), 0
-	w.anyCandidate(r, func(column *packing.Column) bool {
-		n := c.requests.fitCount(column.Room, c.count)
-		most[column.Pool] = max(most[column.Pool], n)
-		return n == c.count && w.problem.Pools[column.Pool].Enough == nil
+	w.anyCandidate(r, func(candidate *packing.CandidateType) bool {
+		n := c.requests.fitCount(candidate.Allocatable, c.count)
+		most[candidate.Pool] = max(most[candidate.Pool], n)
+		return n == c.count && w.problem.Pools[candidate.Pool].Enough == nil
 	})
 	for pool, n := range most {
 		if n > best {
@@ -71,7 +71,7 @@ func (w *state) leavesEnoughTypes(c *podClass, r *feasibleSet, pool, n int) bool
 	}
 	hold := packing.NewSet(len(w.candidates))
 	r.candidates.Each(func(k int) bool {
-		if column := &w.problem.Columns[k]; column.Pool == pool && c.requests.fitCount(column.Room, n) == n {
+		if candidate := &w.problem.Candidates[k]; candidate.Pool == pool && c.requests.fitCount(candidate.Allocatable, n) == n {
 			hold.Add(k)
 		}
 		return true

@@ -171,7 +171,9 @@ func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 		p.index = len(w.problem.Pools)
 		w.problem.Pools = append(w.problem.Pools, w.remainingLimits(p.object))
 		if s.Settings.MinValuesPolicy != "BestEffort" && p.requirements.HasMinValues() {
-			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.coversMinValues(p, columns, planes) }
+			w.problem.Pools[p.index].Enough = func(candidates packing.Set, zoneCapacityTypes uint64) bool {
+				return w.coversMinValues(p, candidates, zoneCapacityTypes)
+			}
 		}
 		if p.refusal.Rule == "" {
 			w.addCandidates(p, tier, supplies)
@@ -180,33 +182,33 @@ func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 	w.addIPQuotas(stock)
 }
 
-// addIPQuotas sets how many more nodes each zone allows for each node class: by free IP addresses, and
-// by remaining capacity of spread placement groups.
+// addIPQuotas sets how many more nodes each zone allows for each node class: by free IP addresses,
+// and by remaining capacity of spread placement groups.
 func (w *state) addIPQuotas(stock instancetypes.InstanceTypes) {
 	known := map[[2]string]int{}
 	for _, p := range w.pools {
-		rations := make([]int, len(w.zoneCapacityTypes))
-		for i, plane := range w.zoneCapacityTypes {
-			free, counted := stock.FreeIPs[p.class][plane.Zone]
-			rooms, spread := stock.SpreadCapacity[p.class][plane.Zone]
+		zoneQuotas := make([]int, len(w.zoneCapacityTypes))
+		for i, zoneCapacityType := range w.zoneCapacityTypes {
+			free, counted := stock.FreeIPs[p.class][zoneCapacityType.Zone]
+			rooms, spread := stock.SpreadCapacity[p.class][zoneCapacityType.Zone]
 			if !counted && !spread {
 				continue
 			}
-			at := [2]string{p.class, plane.Zone}
+			at := [2]string{p.class, zoneCapacityType.Zone}
 			if known[at] == 0 {
-				one := packing.Ration{Addresses: packing.Unlimited, Nodes: packing.Unlimited}
+				one := packing.ZoneQuota{Addresses: packing.Unlimited, Nodes: packing.Unlimited}
 				if counted {
 					one.Addresses = free
 				}
 				if spread {
 					one.Nodes = int64(rooms)
 				}
-				w.problem.Rations = append(w.problem.Rations, one)
-				known[at] = len(w.problem.Rations)
+				w.problem.ZoneQuotas = append(w.problem.ZoneQuotas, one)
+				known[at] = len(w.problem.ZoneQuotas)
 			}
-			rations[i] = known[at]
+			zoneQuotas[i] = known[at]
 		}
-		w.problem.Pools[p.index].Rations = rations
+		w.problem.Pools[p.index].ZoneQuotas = zoneQuotas
 	}
 }
 

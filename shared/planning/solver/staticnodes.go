@@ -13,7 +13,7 @@ import (
 
 // planStaticNodes returns the nodes that static NodePools lack. They hold no pods and have the
 // cheapest types that the NodePool allows. If a price limit is short, nodes for pods come first.
-func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
+func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, affinityRules []planning.PlannedNode) []planning.PlannedNode {
 	var out []planning.PlannedNode
 	for _, short := range shortfalls {
 		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
@@ -27,7 +27,7 @@ func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []
 		}
 		count := short.Count
 		if p.priced {
-			if node.Offerings, count = filterAffordable(node.Offerings, count, w.priceBudget(p, beside, out)); count == 0 {
+			if node.Offerings, count = filterAffordable(node.Offerings, count, w.priceBudget(p, affinityRules, out)); count == 0 {
 				continue
 			}
 		}

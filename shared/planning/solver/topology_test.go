@@ -97,7 +97,7 @@ func TestZones(t *testing.T) {
 		left    int
 	}{
 		{"spread", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web, spreads(zoneKey, 1))}, map[string]int{"a": 3, "b": 2, "c": 2}, 0},
-		{"spread beside a selector of zones", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
+		{"spread affinityRules a selector of zones", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 					{Key: zoneKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ap-northeast-2c"}}}}}}}}
@@ -196,7 +196,7 @@ func TestOtherNamespaces(t *testing.T) {
 			})}
 			result := solve(t, batch)
 			if got := perZone(result); (got["c"] == 1) != tt.want || (count(result.Unplaced) == 0) != tt.want {
-				t.Errorf("pods by zone %v, without a place %d; want it beside the database: %t", got, count(result.Unplaced), tt.want)
+				t.Errorf("pods by zone %v, without a place %d; want it affinityRules the database: %t", got, count(result.Unplaced), tt.want)
 			}
 		})
 	}
@@ -252,10 +252,10 @@ func TestHosts(t *testing.T) {
 	}{
 		{"all of them together", []planning.PodClass{planningtest.NewPods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
 		{"more than fit together", []planning.PodClass{planningtest.NewPods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
-		{"beside one that may be bound first", []planning.PodClass{
+		{"affinityRules one that may be bound first", []planning.PodClass{
 			planningtest.NewPods("w", 1, "1100m", "64Mi", web), planningtest.NewPods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
-		{"beside another", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web), planningtest.NewPods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
-		{"beside each of its own", []planning.PodClass{
+		{"affinityRules another", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web), planningtest.NewPods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
+		{"affinityRules each of its own", []planning.PodClass{
 			planningtest.NewPods("w", 2, "1500m", "64Mi", web, averse(toWeb)), planningtest.NewPods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
 		{"apart if possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
 		{"not possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
@@ -324,7 +324,7 @@ func TestSelfAffinityFollows(t *testing.T) {
 	}{
 		{"pinned and larger", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
 		{"pinned and smaller", []planning.PodClass{planningtest.NewPods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
-		{"free, beside pinned followers", []planning.PodClass{
+		{"free, affinityRules pinned followers", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
 		{"pinned where the followers cannot go", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},

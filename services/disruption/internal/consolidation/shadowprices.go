@@ -25,11 +25,11 @@ func NewShadowPrices(s *planning.Snapshot, stock instancetypes.InstanceTypes) Sh
 			bytes += amountOf(n.Used, corev1.ResourceMemory) - amountOf(n.DaemonRequests, corev1.ResourceMemory)
 		}
 	}
-	var sold []packing.Sold
+	var sold []packing.PricedCapacity
 	for _, g := range ordinaryTypes(s, stock) {
-		sold = append(sold, packing.Sold{Room: []float64{g.cores, g.bytes}, Price: g.price})
+		sold = append(sold, packing.PricedCapacity{Capacity: []float64{g.cores, g.bytes}, Price: g.price})
 	}
-	prices := packing.Prices([]float64{max(cores, 0), max(bytes, 0)}, sold)
+	prices := packing.ShadowPrices([]float64{max(cores, 0), max(bytes, 0)}, sold)
 	return ShadowPrices{Core: prices[0], Byte: prices[1]}
 }
 
