@@ -87,7 +87,7 @@ func TestMarketSkipsPriceList(t *testing.T) {
 			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "on-demand prices: using the embedded ones of "+test.pricesOf) {
 				t.Errorf("warnings: %q", warnings)
 			}
-			if o, offered := findOffering(doc, memcloud.Offering{Type: "m6i.large", Zone: "us-west-2b", CapacityType: cloud.OnDemand}); !offered || o.PricePerHour <= 0 {
+			if o, offered := findOffering(doc, event.Offering{InstanceType: "m6i.large", Zone: "us-west-2b", CapacityType: cloud.OnDemand}); !offered || o.PricePerHour <= 0 {
 				t.Errorf("m6i.large is offered: %t, price %v", offered, o.PricePerHour)
 			}
 		})

@@ -128,14 +128,14 @@ func TestMarketDoesNotRewriteDocuments(t *testing.T) {
 
 func TestMarketPublishesChanges(t *testing.T) {
 	const zone = "us-west-2b"
-	spot := memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.Spot}
+	spot := event.Offering{InstanceType: "m6i.large", Zone: zone, CapacityType: cloud.Spot}
 	for _, test := range []struct {
 		name      string
 		change    func(h *harness)
 		after     time.Duration
 		isChanged func(o catalog.Offering, offered bool) bool
 	}{
-		{"a withdrawn offering, after 5 minutes", func(h *harness) { h.ec2.Withdraw(memcloud.Offering{Type: "m6i.large", Zone: zone}) },
+		{"a withdrawn offering, after 5 minutes", func(h *harness) { h.ec2.Withdraw(event.Offering{InstanceType: "m6i.large", Zone: zone}) },
 			5 * time.Minute, func(_ catalog.Offering, offered bool) bool { return !offered }},
 		{"a spot price, after 12 hours", func(h *harness) { h.ec2.SetPrice(spot, 0.5) },
 			12 * time.Hour, func(o catalog.Offering, offered bool) bool { return offered && o.PricePerHour == 0.5 }},
@@ -167,8 +167,8 @@ func TestMarketPublishesChanges(t *testing.T) {
 	}
 }
 
-func findOffering(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
-	t, _ := doc.Find(o.Type)
+func findOffering(doc catalog.Catalogue, o event.Offering) (catalog.Offering, bool) {
+	t, _ := doc.Find(o.InstanceType)
 	i := slices.IndexFunc(t.Offerings, func(x catalog.Offering) bool { return x.Zone == o.Zone && x.CapacityType == o.CapacityType })
 	if i < 0 {
 		return catalog.Offering{}, false

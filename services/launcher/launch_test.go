@@ -117,7 +117,7 @@ func TestTokenMismatch(t *testing.T) {
 	}
 
 	empty := s.newIntent("two", 1)
-	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
+	s.Shortage(event.Offering{}, s.now.Add(time.Hour))
 	other = empty.Fleet
 	other.Strategy = "prioritized"
 	if _, err := s.CreateFleet(t.Context(), other); err != nil {
@@ -143,7 +143,7 @@ func TestEmptyAnswer(t *testing.T) {
 	if settled := s.nextResult(); len(settled.Instances) != 2 || !settled.Spent {
 		t.Errorf("unexpected result %+v", settled)
 	}
-	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
+	s.Shortage(event.Offering{}, s.now.Add(time.Hour))
 	s.handleMessage(s.launchRequest(s.newIntent("two", 1)), fault.Unknown)
 	s.requireNoFacts()
 }
@@ -208,7 +208,7 @@ func (a fixedAnswerEC2) CreateFleet(context.Context, cloud.FleetRequest) (cloud.
 
 func TestInsufficientCapacity(t *testing.T) {
 	s := newFixture(t)
-	s.Shortage(memcloud.Offering{Type: "m6i.large"}, s.now.Add(time.Hour))
+	s.Shortage(event.Offering{InstanceType: "m6i.large"}, s.now.Add(time.Hour))
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
 	settled := s.nextResult()
 	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != 1 || len(settled.Refusals[0].Blamed) != len(s.Subnets) {
@@ -230,7 +230,7 @@ func TestInsufficientCapacity(t *testing.T) {
 func TestPartialLaunch(t *testing.T) {
 	s := newFixture(t)
 	for i, subnet := range s.Subnets {
-		s.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, 1-min(i, 1))
+		s.SetCapacity(event.Offering{InstanceType: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, 1-min(i, 1))
 	}
 	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")
 	settled := s.nextResult()

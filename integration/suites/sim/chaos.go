@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -133,7 +134,7 @@ func (c *chaos) failInstance() {
 func (c *chaos) causeShortage() {
 	until := c.world.Now().Add(time.Duration(c.random.IntN(180)) * time.Second)
 	types := []string{"t4g.medium", "t4g.large", "t4g.xlarge", "m6g.large", "c6g.large", ""}
-	pattern := memcloud.Offering{Type: types[c.random.IntN(len(types))], CapacityType: []string{"spot", ""}[c.random.IntN(2)]}
+	pattern := event.Offering{InstanceType: types[c.random.IntN(len(types))], CapacityType: []string{"spot", ""}[c.random.IntN(2)]}
 	c.world.Cloud.Shortage(pattern, until)
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
 	"github.com/joist-autoscaler/joist/shared/cloud/ssmparameters"
 	"github.com/joist-autoscaler/joist/shared/cloud/zonalshift"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -107,7 +108,7 @@ func hands(s site) cloudtest.Features {
 	return cloudtest.Features{
 		Wait: s.clock.Advance,
 		Leave: func(zone string, n int) {
-			s.model.SetCapacity(memcloud.Offering{Type: testType, Zone: zone, CapacityType: cloud.OnDemand}, n)
+			s.model.SetCapacity(event.Offering{InstanceType: testType, Zone: zone, CapacityType: cloud.OnDemand}, n)
 		},
 		Deny: func(action string) func() {
 			s.model.Deny(memcloud.Action(action))
@@ -233,7 +234,7 @@ func TestFleetIsTriedOnce(t *testing.T) {
 // fleet.
 func TestReservationOnTheWire(t *testing.T) {
 	s := startCloud(t)
-	reserved := memcloud.Offering{Type: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}
+	reserved := event.Offering{InstanceType: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}
 	s.model.SetCapacity(reserved, 1)
 	request := s.fleetOf(t, cloud.Template{Reservation: &cloud.ReservationTarget{ID: "cr-1"}})
 	request.CapacityType = cloud.Reserved
@@ -256,7 +257,7 @@ func TestPlaceOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	guard := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "guard"})
 	group := s.model.AddPlacementGroup(cloud.PlacementGroup{Name: "near", Strategy: "cluster"})
-	s.model.SetCapacity(memcloud.Offering{Type: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}, 1)
+	s.model.SetCapacity(event.Offering{InstanceType: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}, 1)
 	request := s.fleetOf(t, cloud.Template{
 		SecurityGroups: []string{guard.ID}, Placement: &cloud.Placement{Group: "near"}, Reservation: &cloud.ReservationTarget{ID: "cr-1"},
 	})

@@ -160,7 +160,7 @@ func (s *testRun) limitCapacity(n int) {
 		if i == 0 {
 			capacity = n
 		}
-		s.Model.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, capacity)
+		s.Model.SetCapacity(event.Offering{InstanceType: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, capacity)
 	}
 }
 
@@ -186,7 +186,7 @@ func publishFleetErrors(s *testRun) {
 	} {
 		s.published = nil
 		s.AdvanceClock(3 * time.Second)
-		s.Model.Block(memcloud.Offering{Type: "m6i.large"}, code, s.Now().Add(time.Hour))
+		s.Model.Block(event.Offering{InstanceType: "m6i.large"}, code, s.Now().Add(time.Hour))
 		id := "inside-" + code
 		e := s.launchRequest(s.newIntent(id, 2))
 		s.handleMessage(e)
@@ -238,7 +238,7 @@ func findInstancesAfterMismatch(s *testRun) {
 }
 
 func retryAfterMismatch(s *testRun) {
-	s.Model.Shortage(memcloud.Offering{}, s.Now().Add(time.Hour))
+	s.Model.Shortage(event.Offering{}, s.Now().Add(time.Hour))
 	e := s.spendToken("empty", 1)
 	s.Model.Unblock()
 	s.requireFailure(e, fault.Unknown)

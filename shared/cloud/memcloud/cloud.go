@@ -6,6 +6,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // Cloud is one account in one region. It is safe for concurrent use.
@@ -15,7 +16,7 @@ type Cloud struct {
 	faults  Faults
 	clock   time.Time
 
-	offers  map[Offering]*offer
+	offers  map[event.Offering]*offer
 	types   map[string]catalog.InstanceType
 	blocked []blockade
 
@@ -72,7 +73,7 @@ func New(options Options) *Cloud {
 	o := options.withDefaults()
 	c := &Cloud{
 		options: o, faults: o.Faults, clock: o.Now(),
-		offers: map[Offering]*offer{}, types: map[string]catalog.InstanceType{},
+		offers: map[event.Offering]*offer{}, types: map[string]catalog.InstanceType{},
 		instances: map[string]*instance{}, templates: map[string]*template{},
 		tokens: map[string]answer{}, subnets: map[string]*subnet{},
 		params: map[string]string{}, clusters: map[string]cloud.ClusterInfo{},

@@ -7,6 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/cloudtest"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -32,7 +33,7 @@ func TestConformance(t *testing.T) {
 			Features: cloudtest.Features{
 				Wait: func(d time.Duration) { now = now.Add(d) },
 				Leave: func(zone string, n int) {
-					c.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}, n)
+					c.SetCapacity(event.Offering{InstanceType: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}, n)
 				},
 				Deny: func(action string) func() {
 					c.Deny(memcloud.Action(action))

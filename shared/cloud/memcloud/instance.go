@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // instance is the real state of one instance.
@@ -15,7 +16,7 @@ type instance struct {
 	template cloud.Template
 	token    string
 	fleet    string
-	offering Offering
+	offering event.Offering
 	price    float64
 	address  int
 	subnet   *subnet

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 func TestLifeOfASpotInstance(t *testing.T) {
@@ -100,7 +101,7 @@ func (s *site) states(t *testing.T) []cloud.State {
 
 func TestCost(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
-	s.SetPrice(memcloud.Offering{Type: "m6i.large", Zone: s.Subnets[0].Zone, CapacityType: cloud.OnDemand}, 0.05)
+	s.SetPrice(event.Offering{InstanceType: "m6i.large", Zone: s.Subnets[0].Zone, CapacityType: cloud.OnDemand}, 0.05)
 	id := s.launch(t, s.request("t", cloud.OnDemand, 1, "m6i.large")).Instances[0].IDs[0]
 	if got := s.DollarsPerHour(); got != 0.05 {
 		t.Errorf("%v dollars an hour", got)

@@ -5,17 +5,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// Offering is a type, a zone and a capacity type. As a pattern (in Block) an empty field matches any.
-type Offering struct {
-	Type, Zone, CapacityType string
-}
-
-func (o Offering) covers(x Offering) bool {
-	return (o.Type == "" || o.Type == x.Type) &&
-		(o.Zone == "" || o.Zone == x.Zone) &&
-		(o.CapacityType == "" || o.CapacityType == x.CapacityType)
+// covers reports whether the pattern, whose empty fields match any value, matches the offering.
+func covers(pattern, o event.Offering) bool {
+	return (pattern.InstanceType == "" || pattern.InstanceType == o.InstanceType) &&
+		(pattern.Zone == "" || pattern.Zone == o.Zone) &&
+		(pattern.CapacityType == "" || pattern.CapacityType == o.CapacityType)
 }
 
 // offer is the state of an offering.
@@ -28,7 +25,7 @@ type offer struct {
 
 // blockade makes offerings fail with an EC2 error code for a while.
 type blockade struct {
-	pattern Offering
+	pattern event.Offering
 	code    string
 	until   time.Time
 }
@@ -37,7 +34,7 @@ func (c *Cloud) stock(catalogue catalog.Catalogue) {
 	for _, t := range catalogue.Types {
 		c.types[t.Name] = t
 		for _, o := range t.Offerings {
-			c.offers[Offering{t.Name, o.Zone, o.CapacityType}] =
+			c.offers[event.Offering{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}] =
 				&offer{price: o.PricePerHour, counted: !o.Available || o.CapacityType == cloud.Reserved}
 		}
 	}
@@ -45,7 +42,7 @@ func (c *Cloud) stock(catalogue catalog.Catalogue) {
 
 // SetCapacity limits the offering to n more instances; running ones are not included, but increase it when they end.
 // Negative n means no limit.
-func (c *Cloud) SetCapacity(offering Offering, n int) {
+func (c *Cloud) SetCapacity(offering event.Offering, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.offers[offering]
@@ -57,7 +54,7 @@ func (c *Cloud) SetCapacity(offering Offering, n int) {
 }
 
 // Capacity returns how many more instances the offering has; -1 means no limit, and 0 also that it does not exist.
-func (c *Cloud) Capacity(offering Offering) int {
+func (c *Cloud) Capacity(offering event.Offering) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.offers[offering]
@@ -71,13 +68,13 @@ func (c *Cloud) Capacity(offering Offering) int {
 }
 
 // Shortage makes EC2 return InsufficientInstanceCapacity for every offering that matches the pattern, until the time.
-func (c *Cloud) Shortage(pattern Offering, until time.Time) {
+func (c *Cloud) Shortage(pattern event.Offering, until time.Time) {
 	c.Block(pattern, "InsufficientInstanceCapacity", until)
 }
 
 // Block makes EC2 return the code for every offering that matches the pattern, until the time: for example
 // MaxSpotInstanceCountExceeded for all spot offerings.
-func (c *Cloud) Block(pattern Offering, code string, until time.Time) {
+func (c *Cloud) Block(pattern event.Offering, code string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blocked = append(c.blocked, blockade{pattern, code, until})
@@ -91,7 +88,7 @@ func (c *Cloud) Unblock() {
 }
 
 // SetPrice changes the price of an offering in dollars per hour, for new launches.
-func (c *Cloud) SetPrice(offering Offering, dollars float64) {
+func (c *Cloud) SetPrice(offering event.Offering, dollars float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o := c.offers[offering]; o != nil {
@@ -100,7 +97,7 @@ func (c *Cloud) SetPrice(offering Offering, dollars float64) {
 }
 
 // Price returns the price of an offering in dollars per hour; false if it does not exist.
-func (c *Cloud) Price(offering Offering) (float64, bool) {
+func (c *Cloud) Price(offering event.Offering) (float64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.offers[offering]
@@ -111,9 +108,9 @@ func (c *Cloud) Price(offering Offering) (float64, bool) {
 }
 
 // blockedBy returns the error code of a blocked offering, or "".
-func (c *Cloud) blockedBy(o Offering) string {
+func (c *Cloud) blockedBy(o event.Offering) string {
 	for _, b := range c.blocked {
-		if c.clock.Before(b.until) && b.pattern.covers(o) {
+		if c.clock.Before(b.until) && covers(b.pattern, o) {
 			return b.code
 		}
 	}
@@ -122,7 +119,7 @@ func (c *Cloud) blockedBy(o Offering) string {
 
 // depth returns the spare capacity of a spot pool, in [0, 1). It changes every six hours, like real pools, whose
 // prices hardly change.
-func (c *Cloud) depth(o Offering) float64 {
+func (c *Cloud) depth(o event.Offering) float64 {
 	epoch := c.clock.Truncate(6 * time.Hour).UTC().Format(time.RFC3339)
-	return c.share("depth", o.Type, o.Zone, o.CapacityType, epoch)
+	return c.share("depth", o.InstanceType, o.Zone, o.CapacityType, epoch)
 }

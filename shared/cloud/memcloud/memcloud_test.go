@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -19,10 +20,11 @@ type site struct {
 	*memcloud.Cloud
 	memcloud.World
 	now    time.Time
-	events []event
+	events []busEvent
 }
 
-type event struct {
+// busEvent is an event that EC2 sends to EventBridge.
+type busEvent struct {
 	DetailType string `json:"detail-type"`
 	Source     string
 	Time       time.Time
@@ -37,7 +39,7 @@ func newSite(t *testing.T, options memcloud.Options) *site {
 	s := &site{now: start}
 	options.Now = func() time.Time { return s.now }
 	options.Events = func(raw []byte) {
-		var e event
+		var e busEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
 			t.Errorf("event %s: %v", raw, err)
 		}
@@ -201,7 +203,7 @@ func TestFleetBeyondTheBucketOfInstances(t *testing.T) {
 func TestCapacityComesBack(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	zone := s.Subnets[0].Zone
-	offering := memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}
+	offering := event.Offering{InstanceType: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}
 	s.SetCapacity(offering, 1)
 	request := s.request("", cloud.OnDemand, 1, "m6i.large")
 	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
@@ -219,8 +221,8 @@ func TestCapacityComesBack(t *testing.T) {
 // TestBlocked tests that a blocked offering fails with the code until the time.
 func TestBlocked(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
-	s.Block(memcloud.Offering{CapacityType: cloud.Spot}, "MaxSpotInstanceCountExceeded", start.Add(time.Minute))
-	s.Shortage(memcloud.Offering{Type: "m6i.large", Zone: s.Subnets[0].Zone}, start.Add(time.Minute))
+	s.Block(event.Offering{CapacityType: cloud.Spot}, "MaxSpotInstanceCountExceeded", start.Add(time.Minute))
+	s.Shortage(event.Offering{InstanceType: "m6i.large", Zone: s.Subnets[0].Zone}, start.Add(time.Minute))
 	got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large"))
 	if len(got.Instances) != 0 || len(got.Errors) != 3 || got.Errors[0].Code != "MaxSpotInstanceCountExceeded" {
 		t.Errorf("spot got %+v", got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 var _ cloud.Placements = (*Cloud)(nil)
@@ -32,7 +33,7 @@ func (c *Cloud) AddReservation(r cloud.Reservation) cloud.Reservation {
 	r.Kind = cmp.Or(r.Kind, cloud.DefaultReservation)
 	r.Tags = maps.Clone(r.Tags)
 	c.reserved = append(c.reserved, &reservation{Reservation: r, size: r.Available})
-	at := Offering{r.InstanceType, r.Zone, cloud.Reserved}
+	at := event.Offering{InstanceType: r.InstanceType, Zone: r.Zone, CapacityType: cloud.Reserved}
 	if c.offers[at] == nil {
 		c.offers[at] = &offer{counted: true}
 	}
@@ -46,7 +47,7 @@ func (c *Cloud) RemoveReservation(id string) {
 	defer c.mu.Unlock()
 	c.reserved = slices.DeleteFunc(c.reserved, func(r *reservation) bool {
 		if r.ID == id {
-			at := Offering{r.InstanceType, r.Zone, cloud.Reserved}
+			at := event.Offering{InstanceType: r.InstanceType, Zone: r.Zone, CapacityType: cloud.Reserved}
 			c.offers[at].free = max(0, c.offers[at].free-c.left(r))
 		}
 		return r.ID == id

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // The actions that read the region's offerings.
@@ -44,7 +45,7 @@ func (c *Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error)
 	var out []cloud.TypeOffering
 	err := c.call(ctx, DescribeInstanceTypeOfferings, func(time.Time) error {
 		for _, o := range c.sold() {
-			out = append(out, cloud.TypeOffering{Type: o.Type, Zone: o.Zone})
+			out = append(out, cloud.TypeOffering{Type: o.InstanceType, Zone: o.Zone})
 		}
 		out = slices.Compact(out)
 		return nil
@@ -71,7 +72,7 @@ func (c *Cloud) SpotPrices(ctx context.Context, _ time.Time) ([]cloud.SpotPrice,
 		ids := maps.Collect(c.sortedZones())
 		for _, o := range c.sold() {
 			if o.CapacityType == cloud.Spot {
-				out = append(out, cloud.SpotPrice{Type: o.Type, Zone: o.Zone, ZoneID: ids[o.Zone], PerHour: c.offers[o].price})
+				out = append(out, cloud.SpotPrice{Type: o.InstanceType, Zone: o.Zone, ZoneID: ids[o.Zone], PerHour: c.offers[o].price})
 			}
 		}
 		return nil
@@ -86,7 +87,7 @@ func (c *Cloud) OnDemandPrices(ctx context.Context, _ string) ([]cloud.OnDemandP
 		prices := map[string]float64{}
 		for _, o := range c.sold() {
 			if o.CapacityType == cloud.OnDemand {
-				prices[o.Type] = max(prices[o.Type], c.offers[o].price)
+				prices[o.InstanceType] = max(prices[o.InstanceType], c.offers[o].price)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(prices)) {
@@ -129,22 +130,22 @@ func (c *Cloud) SetZoneDown(zone string, down bool) {
 }
 
 // Withdraw removes the offerings that match the pattern.
-func (c *Cloud) Withdraw(pattern Offering) {
+func (c *Cloud) Withdraw(pattern event.Offering) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.offers, func(o Offering, _ *offer) bool { return pattern.covers(o) })
+	maps.DeleteFunc(c.offers, func(o event.Offering, _ *offer) bool { return covers(pattern, o) })
 }
 
 // sold returns all offerings with a price, sorted.
-func (c *Cloud) sold() []Offering {
-	var out []Offering
+func (c *Cloud) sold() []event.Offering {
+	var out []event.Offering
 	for o, what := range c.offers {
 		if what.price > 0 {
 			out = append(out, o)
 		}
 	}
-	slices.SortFunc(out, func(a, b Offering) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	slices.SortFunc(out, func(a, b event.Offering) int {
+		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return out
 }

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // candidate is one override of one config, with its index in the request.
 type candidate struct {
 	cloud.Override
 	template string
-	offering Offering
+	offering event.Offering
 	index    int
 	price    float64
 	depth    float64
@@ -74,7 +75,7 @@ func (c *Cloud) candidate(request cloud.FleetRequest, template string, override 
 	if s := c.subnets[override.SubnetID]; s != nil {
 		zone = s.Zone
 	}
-	o := Offering{override.InstanceType, zone, request.CapacityType}
+	o := event.Offering{InstanceType: override.InstanceType, Zone: zone, CapacityType: request.CapacityType}
 	out := candidate{Override: override, template: template, offering: o, index: index, depth: c.depth(o)}
 	out.price = math.Inf(1)
 	if offer := c.offers[o]; offer != nil {
