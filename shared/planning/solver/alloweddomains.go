@@ -92,8 +92,8 @@ type requiredSetKey struct {
 }
 
 // requiredFeasibleSets returns where nodes that count for the class's spread could be, one set for
-// each alternative. It uses the required node labels, unless the constraint ignores node affinity, and
-// the pod's tolerations if the constraint honors taints; otherwise any taint is allowed.
+// each alternative. It uses the node selector and required node affinity, unless the constraint ignores
+// node affinity, and the pod's tolerations if the constraint honors taints; otherwise any taint is allowed.
 func (w *state) requiredFeasibleSets(c *podClass, g *group) []*feasibleSet {
 	at := requiredSetKey{c.constraintKey, strings.Join(g.labels, ","), g.ignoresNodeAffinity, g.honorsTaints}
 	if got, known := w.requiredSets[at]; known {
@@ -105,7 +105,7 @@ func (w *state) requiredFeasibleSets(c *podClass, g *group) []*feasibleSet {
 	}
 	anyOf := []planning.Requirements{{}}
 	if !g.ignoresNodeAffinity {
-		anyOf, _ = requiredAlternatives(c.spec, false)
+		anyOf, _ = affinityAlternatives(c.spec)
 	}
 	out := make([]*feasibleSet, 0, len(anyOf))
 	for i, want := range anyOf {

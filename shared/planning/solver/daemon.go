@@ -23,7 +23,7 @@ type daemon struct {
 func (w *state) addDaemons() {
 	for i := range w.snapshot.DaemonSets {
 		spec := &w.snapshot.DaemonSets[i]
-		anyOf, problem := requiredAlternatives(spec, true)
+		anyOf, problem := affinityAlternatives(spec)
 		if problem != "" {
 			continue // No node can run it, so it takes no room.
 		}

@@ -164,7 +164,7 @@ func (w *state) hasPlaceablePods() bool {
 // fitsAnyNode reports whether any node could hold a pod of the class if it were the only one to
 // place.
 func (w *state) fitsAnyNode(c *podClass) bool {
-	anyOf, _ := requiredAlternatives(c.spec, false)
+	anyOf, _ := requiredAlternatives(c.spec)
 	for i, want := range anyOf {
 		r := w.findFeasibleSet(fmt.Sprint("suits", i, c.constraintKey), want, c.spec.Tolerations, true)
 		found := r.nonEmpty && w.canBuyNodeFor(c, r)

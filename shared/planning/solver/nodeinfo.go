@@ -77,7 +77,7 @@ func (r *schedulerSimulation) findClass(of kindPods) *equivalenceClass {
 	}
 	k := of.kind
 	out := &equivalenceClass{kind: k, requests: r.baseline.state.resources.toAmounts(kindPods{k, of.pods[:1]}.sumRequests()), sameDomainKeys: listDomainKeys(k.spec), conflicts: map[*podKind]bool{}}
-	out.anyOf, _ = requiredAlternatives(k.spec, false)
+	out.anyOf, _ = requiredAlternatives(k.spec)
 	out.hasConflicts = len(k.spec.HostPorts) > 0 || requiredAntiAffinity(k.spec.Affinity) != nil || len(r.baseline.owners.rulesFor(k.set)) > 0
 	r.classes[k] = out
 	return out

@@ -35,7 +35,7 @@ type preferences struct {
 // newPreferences reads a pod's preferences, or returns why no node can ever hold it. If ignore is set,
 // it reads only requirements.
 func newPreferences(spec *planning.PodSpec, ignore bool) (w preferences, problem string) {
-	if w.anyOf, problem = requiredAlternatives(spec, false); problem != "" {
+	if w.anyOf, problem = requiredAlternatives(spec); problem != "" {
 		return w, problem
 	}
 	w.alternatives = w.anyOf
@@ -94,22 +94,30 @@ func (w *preferences) nodeRequirements() planning.Requirements {
 }
 
 // requiredAlternatives returns the alternatives for everything that the pod requires of node labels:
-// its node selector, one of its affinity terms, and one alternative of each volume. Volumes are
-// ignored for daemons.
-func requiredAlternatives(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
-	anyOf = []planning.Requirements{planning.NewLabelRequirements(spec.NodeSelector)}
-	if terms := requiredTerms(spec.Affinity); terms != nil {
-		anyOf = combineTerms(anyOf, terms)
+// its node selector, one of its affinity terms, and one alternative of each volume.
+func requiredAlternatives(spec *planning.PodSpec) (anyOf []planning.Requirements, problem string) {
+	if anyOf, problem = affinityAlternatives(spec); problem != "" {
+		return nil, problem
 	}
 	for i := range spec.Volumes {
 		volume := &spec.Volumes[i]
 		switch {
-		case daemon:
 		case volume.Problem != "":
 			return nil, "volume claim " + volume.Claim + ": " + volume.Problem
 		case len(volume.Alternatives) > 0:
 			anyOf = combineTerms(anyOf, volume.Alternatives)
 		}
+	}
+	return anyOf, ""
+}
+
+// affinityAlternatives returns the alternatives of the pod's node selector and required node
+// affinity, without its volumes. Daemons and the domains of topology spread ignore volumes, as in
+// kube-scheduler.
+func affinityAlternatives(spec *planning.PodSpec) (anyOf []planning.Requirements, problem string) {
+	anyOf = []planning.Requirements{planning.NewLabelRequirements(spec.NodeSelector)}
+	if terms := requiredTerms(spec.Affinity); terms != nil {
+		anyOf = combineTerms(anyOf, terms)
 	}
 	if len(anyOf) == 0 {
 		return nil, "its required node affinity has no terms that could match a node"

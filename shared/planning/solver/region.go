@@ -31,7 +31,7 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 	}
 	anyOf, tolerations, key := []planning.Requirements{{}}, tolerateAll, "where"
 	if s.NodeAffinityPolicy == nil || *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if got, problem := requiredAlternatives(c.spec, true); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
+		if got, problem := affinityAlternatives(c.spec); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
 			anyOf, key = got, key+c.constraintKey
 		}
 	}

@@ -108,3 +108,27 @@ func TestSpreadOfTwoPools(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumeZonesDoNotLimitSpread plans pods whose volumes are all in one zone. kube-scheduler counts
+// the other zones as empty domains, so it binds only as many pods there as the skew allows.
+// Karpenter: pkg/controllers/provisioning/scheduling/nodeclaim.go (tryVolumeAlternative).
+func TestVolumeZonesDoNotLimitSpread(t *testing.T) {
+	volume := func(s *planning.PodSpec) {
+		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com", Alternatives: []corev1.NodeSelectorTerm{topologyTerm(zoneKey, "ap-northeast-2a")}}}
+	}
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.PodSpec)
+		want int
+	}{
+		{"volumes", volume, 1},
+		{"node selector", selecting(zoneKey, "ap-northeast-2a"), 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := solve(t, inZones(planningtest.NewPods("web", 3, "500m", "64Mi", requireLabels("app", "web"), tt.edit, spreads(zoneKey, 1))))
+			if got := 3 - count(result.Unplaced); got != tt.want {
+				t.Errorf("%d of 3 pods planned, want %d: %+v", got, tt.want, result.Unplaced)
+			}
+		})
+	}
+}
