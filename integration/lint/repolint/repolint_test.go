@@ -95,7 +95,7 @@ func TestChecksBite(t *testing.T) {
 		{"private codes", PrivateCodes, []File{{"a.md", "see B" + "163, seeds " + "001 and Architecture " + "11\nas in ask " + "4"}}, 4},
 		{"no private codes", PrivateCodes, []File{{"a.md", "an A100 and a B200, id 7-b5, seed 42, architecture arm64"}}, 0},
 		{"marker words in Go", marks(MarkedGo), []File{{"a.go", "x := \"zounds\" // hark ye now\nvar zounds = 1"}, {"testdata/a.go", "// zounds"}}, 2},
-		{"marker words in pages", marks(MarkedDocs), []File{{"a.md", "Zounds was zounds."}, {"CHANGELOG.md", "zounds"}, {"integration/a.md", "zounds"}}, 2},
+		{"marker words in pages", marks(MarkedDocs), []File{{"a.md", "Zounds was zounds."}, {"integration/a.md", "zounds"}}, 2},
 		{"commits", log, []File{{"", "ab12\x00Drop a stale plan\x00Because.\n\x01\nab13\x00" + strings.Repeat("x", subjectMax+1) + "\x00 \n\x01\n"}}, 2},
 		{"a dead runbook", DeadLinks, []File{{"a.go", `Runbook: "deploy/docs/runbooks/dead.md"`}}, 1},
 		{"a live runbook", DeadLinks, []File{{"a.go", `Runbook: "deploy/docs/runbooks/dead.md"`}, {"deploy/docs/runbooks/dead.md", ""}}, 0},

@@ -69,7 +69,7 @@ func MarkedGo(files []File, words []Word) []Finding {
 func MarkedDocs(files []File, words []Word) []Finding {
 	documents := regexp.MustCompile(`\.(md|yaml|tpl|txt)$`)
 	return marked(files, words, func(f File) bool {
-		return documents.MatchString(f.Path) && !strings.HasPrefix(f.Path, "CHANGELOG") && !strings.HasPrefix(f.Path, "integration/") &&
+		return documents.MatchString(f.Path) && !strings.HasPrefix(f.Path, "integration/") &&
 			!strings.HasPrefix(f.Path, "deploy/charts/joist-crd") && !strings.Contains(f.Path, "/crds/")
 	}, func(line string) string { return line })
 }
